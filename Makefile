@@ -1,0 +1,55 @@
+# All targets run on a machine that has Go, make and git. As root on Debian, what
+# else they need is installed.
+GO ?= go
+LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
+WITH_SERVERS = $(GO) run ./internal/dbtest/cmd/withservers --
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this help
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+# Shuffled, because tests must not lean on each other; a shuffled run is also
+# never answered from Go's cache, which cannot know that a server has changed.
+.PHONY: test
+test: cc ## run all tests, with the race detector, on SQLite, PostgreSQL and MariaDB
+	$(WITH_SERVERS) $(GO) test -race -shuffle=on -timeout=15m $(TESTFLAGS) ./...
+
+.PHONY: build
+build: ## compile everything; the command goes to bin/sqllock
+	$(GO) build ./...
+	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/sqllock
+
+.PHONY: cross
+cross: ## compile everything for the systems that users have
+	CGO_ENABLED=0 GOOS=linux $(GO) build ./...
+	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
+	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
+
+.PHONY: vet
+vet: ## run go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## run golangci-lint
+	$(LINT) run
+
+.PHONY: fmt
+fmt: ## format all Go files
+	$(LINT) fmt
+
+.PHONY: demo
+demo: ## watch processes compete for a lock
+	$(GO) run ./cmd/sqllock demo
+
+# The race detector needs a C compiler with the C library's start files, so
+# one is asked to make a program.
+.PHONY: cc
+cc:
+	@echo 'int main(void) { return 0; }' | $$($(GO) env CC) -x c -o /dev/null - 2>/dev/null || { \
+		[ "$$(id -u)" = 0 ] || { echo 'the race detector needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		install='apt-get -q install --yes --no-install-recommends gcc libc6-dev'; \
+		$$install || { apt-get -q update && $$install; }; \
+	}

@@ -1,0 +1,56 @@
+package dialect
+
+import "reflect"
+
+// numberIn finds the vendor's error number in err's chain: the result of a
+// method or the value of a field with the given name. The drivers offer no
+// common interface for it (go-sql-driver/mysql and mattn/go-sqlite3 have a
+// field, modernc.org/sqlite a method), and importing one here would link it
+// into every application.
+func numberIn(err error, name string) (int64, bool) {
+	for err != nil {
+		if n, ok := numberOf(err, name); ok {
+			return n, true
+		}
+		switch e := err.(type) { //nolint:errorlint // this loop is what walks the chain
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, branch := range e.Unwrap() {
+				if n, ok := numberIn(branch, name); ok {
+					return n, true
+				}
+			}
+			return 0, false
+		default:
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+func numberOf(err error, name string) (int64, bool) {
+	v := reflect.ValueOf(err)
+	if method := v.MethodByName(name); method.IsValid() &&
+		method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
+		return integer(method.Call(nil)[0])
+	}
+	v = reflect.Indirect(v)
+	if v.Kind() != reflect.Struct {
+		return 0, false
+	}
+	return integer(v.FieldByName(name))
+}
+
+func integer(v reflect.Value) (int64, bool) {
+	switch {
+	case !v.IsValid():
+		return 0, false
+	case v.CanInt():
+		return v.Int(), true
+	case v.CanUint():
+		return int64(v.Uint()), true //nolint:gosec // error numbers have two bytes
+	default:
+		return 0, false
+	}
+}

@@ -1,0 +1,54 @@
+package dialect
+
+import "strings"
+
+// SQLite returns the dialect of SQLite 3.42 and later. Instants are kept as
+// text in UTC with milliseconds, the finest that SQLite's own clock gives.
+//
+// Every transaction of SQLite is serializable, so all isolations are the same
+// there. Give the database a busy_timeout and WAL mode: contenders then wait
+// for each other's commits instead of failing.
+func SQLite() Dialect {
+	return Dialect{
+		Name:         "sqlite",
+		ReturnsOwner: true,
+		Classify:     classifySQLite,
+		fragments: fragments{
+			now:     "datetime('now', 'subsec')",
+			plus:    "datetime({base}, 'subsec', printf('%.6f seconds', {micros} / 1000000.0))",
+			between: "CAST(ROUND((julianday({to}) - julianday({from})) * 86400000) * 1000 AS INTEGER)",
+			epoch:   "'1970-01-01'",
+			exact:   "{text}",
+			acquire: upsertReturning,
+
+			readOnly: "PRAGMA query_only",
+			version:  "SELECT 'SQLite ' || sqlite_version()",
+		},
+	}
+}
+
+func classifySQLite(err error) Class {
+	code, ok := numberIn(err, "Code")
+	if !ok {
+		return Unknown
+	}
+	const primary = 0xff // the low byte; the rest says more exactly why
+	switch code & primary {
+	case 5, // SQLITE_BUSY
+		6: // SQLITE_LOCKED
+		return Transient
+	case 8: // SQLITE_READONLY
+		return ReadOnly
+	case 1: // SQLITE_ERROR: only the text tells these apart
+		if text := err.Error(); strings.Contains(text, "no such table") ||
+			strings.Contains(text, "no such column") || strings.Contains(text, "has no column") ||
+			strings.Contains(text, "ON CONFLICT clause does not match") {
+			return Schema
+		}
+	case 19: // SQLITE_CONSTRAINT
+		if strings.Contains(err.Error(), "NOT NULL") {
+			return Schema
+		}
+	}
+	return Unknown
+}

@@ -1,0 +1,23 @@
+package dialect
+
+// upsertReturning is the acquire statement of databases that know ON CONFLICT
+// and RETURNING. It answers a row exactly when the lock was acquired.
+//
+// Nothing but the row itself is read, and only through the primary key:
+// SERIALIZABLE punishes reads (docs/design.md has the measurements). The
+// times are computed again in DO UPDATE, after the wait for a row that
+// somebody else is changing, so a lease is never born short.
+var upsertReturning = map[Layout]string{
+	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+VALUES (:region, :key, :token, {now}, {end})
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
+RETURNING CLIENT_ID`,
+	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+VALUES (:region, :key, :token, {now})
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
+RETURNING CLIENT_ID`,
+}

@@ -1,0 +1,139 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// The errors of this package, to be found with errors.Is. They fall into four
+// groups that are never confused: not acquired, lost, database trouble, bad
+// input.
+var (
+	// ErrNotAcquired is returned when a lock could not be had in the time
+	// allowed, or by a try. The error is a [*HeldError], which says who holds
+	// the lock, where that is known. If it was the caller's context that ended
+	// the wait, errors.Is finds context.Canceled or context.DeadlineExceeded
+	// too.
+	ErrNotAcquired = errors.New("sqllock: not acquired")
+
+	// ErrLockLost is returned when a lease ended before its holder gave it
+	// back: the time-to-live ran out, or its row was taken or removed. Work
+	// done under the lock may have met another holder's. It is also the cause
+	// with which [Lease.Context] ends. Spring throws a
+	// ConcurrentModificationException.
+	ErrLockLost = errors.New("sqllock: lock lost")
+
+	// ErrDatabase is returned for trouble with the database: not reachable, an
+	// error that has no meaning for locks, or one of the two below. errors.As
+	// finds the driver's own error in it.
+	ErrDatabase = errors.New("sqllock: database trouble")
+
+	// ErrSchema is an ErrDatabase: the lock table is missing or has other
+	// columns than expected. `sqllock migrate up` creates it.
+	ErrSchema = errors.New("sqllock: no usable lock table")
+
+	// ErrReadOnly is an ErrDatabase: the server or session refuses writes, as a
+	// replica does.
+	ErrReadOnly = errors.New("sqllock: database is read-only")
+
+	// ErrInvalid is returned for bad input: an empty or over-long key, region,
+	// prefix or client id, a duration that is not positive. Nothing was sent to
+	// the database.
+	ErrInvalid = errors.New("sqllock: invalid")
+
+	// ErrNotHeld is returned when a lock is to be renewed through a context
+	// that carries no lease of it. Spring throws an
+	// IllegalMonitorStateException.
+	ErrNotHeld = errors.New("sqllock: not held")
+
+	// ErrCapacity is returned by [Registry.Obtain] when the cache is full of
+	// locks that are held or waited for. Spring throws a
+	// CannotAcquireLockException.
+	ErrCapacity = errors.New("sqllock: lock cache is full")
+
+	// ErrClosed is returned by a registry after Close, and is the cause with
+	// which the contexts of its leases end.
+	ErrClosed = errors.New("sqllock: registry is closed")
+)
+
+// A HeldError says why a lock was not acquired and, as far as known, who has
+// it. errors.Is finds [ErrNotAcquired] in it.
+type HeldError struct {
+	// Key is the key as the caller wrote it.
+	Key string
+	// Holder is the CLIENT_ID of the row, or "" if it is not known: the lock
+	// was about to change hands.
+	Holder string
+	// Left is how long the holder's lease had still to run, by the database's
+	// clock. It does not mean that the lock is free then: leases are renewed.
+	Left time.Duration
+
+	cause error // what ended the wait, or nil
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	text := fmt.Sprintf("%v: %q", ErrNotAcquired, e.Key)
+	if e.Holder != "" {
+		text += fmt.Sprintf(" is held by %s for another %v", e.Holder, e.Left.Round(time.Millisecond))
+	}
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns ErrNotAcquired and what ended the wait, if anything did.
+func (e *HeldError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{ErrNotAcquired}
+	}
+	return []error{ErrNotAcquired, e.cause}
+}
+
+// notAcquired describes a wait that ctx has ended, or a try if it has not.
+func notAcquired(ctx context.Context, key string, seen Row) error {
+	return &HeldError{Key: key, Holder: seen.Holder, Left: max(seen.Left, 0), cause: ended(ctx)}
+}
+
+// ended returns why ctx is done, so that both errors.Is(err, ctx.Err()) and the
+// caller's own cause are found, or nil.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// invalid makes an ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// trouble makes an ErrDatabase of an error that op, done to key, ended with. A
+// done context explains any error better than the driver does.
+func (r *Repository) trouble(ctx context.Context, op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	subject := op
+	if key != "" {
+		subject = fmt.Sprintf("%s %q", op, key)
+	}
+	if cause := ended(ctx); cause != nil {
+		return fmt.Errorf("sqllock: %s: %w", subject, cause)
+	}
+	switch r.dialect.Classify(err) {
+	case dialect.Schema:
+		return fmt.Errorf("%w: %w: %s: %w (run `sqllock migrate up`, or see docs/schema.md)", ErrDatabase, ErrSchema, subject, err)
+	case dialect.ReadOnly:
+		return fmt.Errorf("%w: %w: %s: %w", ErrDatabase, ErrReadOnly, subject, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", ErrDatabase, subject, err)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// runCommand runs the command to its end, passes signals on to it, and returns
+// its exit code: 128 and the signal's number when a signal ended it.
+//
+// A Ctrl-C reaches the command twice, from the terminal and from here. That
+// cannot be told from a signal meant for this process alone, and one too many
+// is better than one too few.
+func runCommand(arguments, environment []string, signals chan os.Signal) int {
+	// The kernel takes the death of the starting thread for that of the parent.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	//nolint:noctx // a context can only kill; signals are passed on instead
+	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd.Env = append(os.Environ(), environment...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = attributes()
+	if err := cmd.Start(); err != nil {
+		say("%v", err)
+		return exitNotFound
+	}
+	done := make(chan struct{})
+	go forward(signals, cmd.Process, done)
+	err := cmd.Wait()
+	signal.Stop(signals)
+	close(done)
+	return exitCode(err)
+}
+
+func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			_ = to.Signal(s) // it may have ended meanwhile
+		case <-done:
+			return
+		}
+	}
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &exit):
+		say("%v", err)
+		return exitTrouble
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}

@@ -1,0 +1,23 @@
+package dbtest
+
+import (
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// open returns a pool that answers. It is closed when the test ends, before
+// what was registered for cleanup earlier.
+func open(tb testing.TB, driver, dsn string) *sqlx.DB {
+	tb.Helper()
+	db, err := sqlx.ConnectContext(tb.Context(), driver, dsn)
+	if err != nil {
+		tb.Fatalf("open %s %s: %v", driver, dsn, err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Errorf("close %s: %v", driver, err)
+		}
+	})
+	return db
+}

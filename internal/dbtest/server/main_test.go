@@ -1,0 +1,15 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	beOrphanmaker()
+	// The driver's log would report each crash that these tests cause.
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
+	goleak.VerifyTestMain(m)
+}

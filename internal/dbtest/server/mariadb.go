@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	_ "github.com/go-sql-driver/mysql" // the driver that asks whether MariaDB is ready
+)
+
+// StartMariaDB starts the MariaDB of this machine, after installing Debian's
+// if there is none, with its data in dir. The user of the DSN is sqllock, with
+// the password sqllock, from any host. The caller stops the server before
+// removing dir.
+func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
+	// The client's package has my_print_defaults, which mariadb-install-db
+	// does not work without.
+	daemon, err := ensure(ctx, mariadbDaemon, "mariadb-server-core", "mariadb-client-core")
+	if err != nil {
+		return nil, fmt.Errorf("find MariaDB: %w", err)
+	}
+	return start(ctx, mariadb(daemon), dir)
+}
+
+// mariadbDaemon returns the path of MariaDB's server, when it can be used.
+func mariadbDaemon() (string, bool) {
+	for _, program := range []string{"mariadb-install-db", "my_print_defaults"} {
+		if _, ok := find(program); !ok {
+			return "", false
+		}
+	}
+	return find("mariadbd")
+}
+
+// mariadbUser is run at every start of the server.
+const mariadbUser = `CREATE DATABASE IF NOT EXISTS sqllock;
+CREATE USER IF NOT EXISTS sqllock@'%' IDENTIFIED BY 'sqllock';
+GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
+`
+
+// mariadb is the recipe for the MariaDB server at the given path.
+func mariadb(daemon string) recipe {
+	common := func(dir string) []string {
+		arguments := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data")}
+		if isRoot() {
+			arguments = append(arguments, "--user=root") // it refuses to be root by accident
+		}
+		return arguments
+	}
+	return recipe{
+		name:   "mariadb",
+		driver: "mysql",
+		files:  map[string]string{"user.sql": mariadbUser},
+		create: func(dir string) []string {
+			installer, _ := find("mariadb-install-db") // mariadbDaemon has seen it
+			return append(append([]string{installer}, common(dir)...),
+				"--auth-root-authentication-method=normal", "--skip-test-db",
+				"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
+		},
+		serve: func(dir string, port int) []string {
+			return append(append([]string{daemon}, common(dir)...),
+				"--bind-address=127.0.0.1",
+				"--port="+strconv.Itoa(port),
+				"--socket=s", // in the data directory; absolute paths may only be short
+				"--tmpdir="+dir,
+				"--init-file="+filepath.Join(dir, "user.sql"),
+				"--max-connections=300",
+				"--skip-name-resolve",
+				"--performance-schema=OFF",
+				"--innodb-flush-log-at-trx-commit=0",
+				"--innodb-doublewrite=OFF",
+				"--innodb-log-file-size=16M",
+				"--innodb-buffer-pool-size=64M")
+		},
+		dsn: func(port int) string {
+			return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port)
+		},
+		quit:     syscall.SIGTERM,
+		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to tidy up
+	}
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	_ "github.com/lib/pq" // the driver that asks whether PostgreSQL is ready
+)
+
+// StartPostgres starts the newest PostgreSQL on this machine, after installing
+// Debian's if there is none, with its data in dir. As root, the server runs as the
+// user postgres, who must be able to reach dir: a [Scratch] is such a place.
+// The caller stops the server before removing dir.
+func StartPostgres(ctx context.Context, dir string) (*Server, error) {
+	bin, err := ensure(ctx, newestPostgres, "postgresql")
+	if err != nil {
+		return nil, fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	var as *account
+	if isRoot() {
+		if as, err = lookUp("postgres"); err != nil {
+			return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
+		}
+	}
+	return start(ctx, postgres(bin, as), dir)
+}
+
+// newestPostgres returns the directory of the programs of the highest major
+// version that Debian's packages have put on this machine.
+func newestPostgres() (string, bool) {
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
+	newest, highest := "", -1
+	for _, program := range programs {
+		bin := filepath.Dir(program)
+		if major, err := strconv.Atoi(filepath.Base(filepath.Dir(bin))); err == nil && major > highest {
+			newest, highest = bin, major
+		}
+	}
+	return newest, newest != ""
+}
+
+// postgres is the recipe for the PostgreSQL whose programs are in bin.
+func postgres(bin string, as *account) recipe {
+	return recipe{
+		name:    "postgres",
+		driver:  "postgres",
+		account: as,
+		create: func(dir string) []string {
+			return []string{
+				filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres",
+				"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+			}
+		},
+		serve: func(dir string, port int) []string {
+			return append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data")}, settings(
+				"listen_addresses=127.0.0.1",
+				"port="+strconv.Itoa(port),
+				"unix_socket_directories=", // their paths may only be short, and nobody needs them
+				"max_connections=300",
+				"shared_buffers=64MB",
+				"fsync=off",
+				"synchronous_commit=off",
+				"full_page_writes=off",
+				"log_line_prefix=%m [%p] %d %a ",
+			)...)
+		},
+		dsn: func(port int) string {
+			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+		},
+		quit:     syscall.SIGINT,  // "fast": rolls back what is open
+		orphaned: syscall.SIGQUIT, // "immediate": ends its children and frees its shared memory
+	}
+}
+
+func settings(values ...string) []string {
+	var arguments []string
+	for _, value := range values {
+		arguments = append(arguments, "-c", value)
+	}
+	return arguments
+}

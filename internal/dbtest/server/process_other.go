@@ -1,0 +1,19 @@
+//go:build !linux
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// attributes refuses: without a way to end a server with its parent, a killed
+// test run would leave servers behind.
+func attributes(*account, syscall.Signal) (*syscall.SysProcAttr, error) {
+	return nil, fmt.Errorf("start a server on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+func killFamily(parent *os.Process) error { return parent.Kill() }

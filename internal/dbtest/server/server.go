@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// startLimit bounds a start whose context has no deadline. Recovery after a
+// kill on a busy machine takes seconds; more means that something is wrong.
+const startLimit = 90 * time.Second
+
+// stopLimit is how long a clean stop may take before it becomes a kill.
+const stopLimit = 15 * time.Second
+
+// ErrEnded is in the error of [Server.Stop] when the server had ended already,
+// without being asked to.
+var ErrEnded = errors.New("ended by itself")
+
+// A Server is a database server that runs as a child of this process. Its
+// methods may be called from several goroutines.
+type Server struct {
+	recipe recipe
+	dir    string
+	port   int
+
+	mu      sync.Mutex
+	process *process // nil while the server is down
+}
+
+// start makes a server's data in dir, which is created if need be and stays
+// the caller's to remove, and returns when the server answers.
+func start(ctx context.Context, r recipe, dir string) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.name, err)
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.name, err)
+	}
+	s := &Server{recipe: r, dir: dir, port: port}
+	if err := s.create(ctx); err != nil {
+		return nil, fmt.Errorf("create %s: %w", r.name, err)
+	}
+	if err := s.Restart(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) create(ctx context.Context) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	for name, content := range s.recipe.files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := s.recipe.account.own(s.dir); err != nil {
+		return err
+	}
+	p, err := s.launch(s.recipe.create(s.dir))
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), p.kill())
+	}
+	if p.err != nil {
+		return fmt.Errorf("%w; %s", p.err, s.logEnd())
+	}
+	return nil
+}
+
+// Name returns "postgres" or "mariadb".
+func (s *Server) Name() string { return s.recipe.name }
+
+// DSN returns where the server listens, in the form that the usual driver
+// wants: a postgres:// URL, or a go-sql-driver/mysql DSN. The user in it may do
+// everything. The DSN stays the same over restarts.
+func (s *Server) DSN() string { return s.recipe.dsn(s.port) }
+
+// Log returns the path of the file that holds all that the server has said.
+func (s *Server) Log() string { return filepath.Join(s.dir, s.recipe.name+".log") }
+
+// Stop ends the server cleanly, cutting off its clients. The data stay, and
+// [Server.Restart] finds them. Stopping a server that is down does nothing. The error wraps
+// [ErrEnded] when the server had crashed before.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stop()
+}
+
+func (s *Server) stop() error {
+	p := s.process
+	if p == nil {
+		return nil
+	}
+	s.process = nil
+	if p.hasEnded() {
+		return fmt.Errorf("stop %s: %w with %s; %s", s.recipe.name, ErrEnded, p.exit(), s.logEnd())
+	}
+	if err := p.end(s.recipe.quit, stopLimit); err != nil {
+		return fmt.Errorf("stop %s: %w; %s", s.recipe.name, err, s.logEnd())
+	}
+	return nil
+}
+
+// Kill ends the server, all of its processes at one instant, with SIGKILL: a
+// crash as the database sees it. [Server.Restart] then goes through the server's crash
+// recovery. Killing a server that is down does nothing.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.process
+	if p == nil {
+		return nil
+	}
+	s.process = nil
+	if err := p.kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", s.recipe.name, err)
+	}
+	return nil
+}
+
+// Restart stops the server, if it is up, and starts it on the same port with
+// the same data. It returns when the server answers.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.stop(); err != nil && !errors.Is(err, ErrEnded) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	p, err := s.launch(s.recipe.serve(s.dir, s.port))
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.recipe.name, err)
+	}
+	if err := awaitReady(ctx, p, s.recipe.driver, s.DSN()); err != nil {
+		return fmt.Errorf("start %s: %w; %s", s.recipe.name, errors.Join(err, p.kill()), s.logEnd())
+	}
+	s.process = p
+	return nil
+}
+
+// launch runs a command whose output goes to the end of the server's log.
+func (s *Server) launch(command []string) (*process, error) {
+	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own descriptor; nothing is written through this one
+	return launch(command, s.recipe.account, s.recipe.orphaned, log)
+}

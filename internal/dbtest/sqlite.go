@@ -1,0 +1,29 @@
+package dbtest
+
+import (
+	"net/url"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver "sqlite", which needs no C compiler
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// SQLite returns a database in a new file, in WAL mode, whose connections wait
+// up to ten seconds for each other.
+func SQLite(tb testing.TB) *DB {
+	tb.Helper()
+	file := url.URL{
+		Scheme: "file",
+		Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(tb.TempDir(), "test.db"))}).EscapedPath(),
+		RawQuery: url.Values{"_pragma": {
+			"busy_timeout(10000)",
+			"journal_mode(WAL)",
+			"synchronous(OFF)", // the file need not survive a crash of the machine
+		}}.Encode(),
+	}
+	db := &DB{Name: "sqlite", Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
+	db.DB = open(tb, db.Driver, db.DSN)
+	return db
+}

@@ -1,0 +1,198 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A JdbcLock is the lock of one key in a registry. It has the name of Spring's
+// lock that it mirrors; there is no JDBC in it.
+//
+// Ownership travels with the context, not with the goroutine: Lock gives a
+// [*Lease], and whoever locks with [Lease.Context], or a context made from it,
+// enters the same lock again. Any other context is another owner and waits, also
+// in the same goroutine.
+//
+// A JdbcLock is a handle without state of its own. All methods are safe for
+// concurrent use.
+type JdbcLock struct {
+	registry *Registry
+	key      string
+	ttl      time.Duration
+	err      error // what WithTTL was given wrongly
+}
+
+// Key returns the key as the caller wrote it.
+func (l *JdbcLock) Key() string { return l.key }
+
+// WithTTL returns a handle of the same lock whose leases have another
+// time-to-live, at least [MinTTL]. A lease keeps the time-to-live that it was
+// acquired with, also when it is entered again through another handle.
+//
+// In the four-column layout a contender judges all rows by one time-to-live, so
+// one that differs from the registry's is an error there. Errors are returned by
+// the methods of the handle that lock: [ErrInvalid].
+func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
+	other := &JdbcLock{registry: l.registry, key: l.key, ttl: ttl, err: checkTTL(ttl)}
+	if other.err == nil && ttl != l.registry.ttl && l.registry.repository.layout == dialect.Spring6 {
+		other.err = invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (run `sqllock migrate up`)",
+			ttl, l.key, l.registry.ttl)
+	}
+	return other
+}
+
+// Lock acquires the lock, waiting for as long as ctx lasts. The context of the
+// lease is made from ctx; use [JdbcLock.TryLockFor] to limit the wait without
+// limiting the work.
+//
+// If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An
+// [ErrDatabase] or [ErrClosed] ends the wait at once. Whatever the error, nothing
+// is held.
+//
+// If ctx carries a lease of this lock, the lock is entered again at once and the
+// lease renewed; the row is released with the last of its leases. If that lease
+// is lost, so is the new one: [ErrLockLost].
+func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
+	return l.lock(ctx, ctx, false)
+}
+
+// TryLock acquires the lock if it is free or expired, and returns
+// [ErrNotAcquired] if it is held: the [*HeldError] says by whom. It does not
+// wait, except for the database.
+func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
+	return l.lock(ctx, ctx, true)
+}
+
+// TryLockFor is Lock with a limit to the wait, after which it returns
+// [ErrNotAcquired]. 0 means TryLock; a negative wait gives an [ErrInvalid].
+func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, error) {
+	if wait < 0 {
+		return nil, invalid("wait %v for %q is negative", wait, l.key)
+	}
+	if wait == 0 {
+		return l.TryLock(ctx)
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return l.lock(ctx, waiting, false)
+}
+
+// lock acquires for ctx, the caller's context, while waiting lasts.
+func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	if h := l.registry.carried(ctx, l.key); h != nil {
+		if lease, err := h.reenter(ctx); lease != nil || err != nil {
+			return lease, err
+		}
+	}
+	e, err := l.registry.pin(l.key)
+	if err != nil {
+		return nil, err
+	}
+	waiting, stop := l.registry.whileOpen(waiting)
+	defer stop()
+	h := newHold(l, e)
+	seen, err := l.enter(waiting, h, once)
+	if err == nil {
+		return h.begin(ctx)
+	}
+	e.mutex.Release(h)
+	l.registry.unpin(e)
+	switch {
+	case l.registry.closing.Err() != nil:
+		return nil, fmt.Errorf("%w: %q", ErrClosed, l.key)
+	case waiting.Err() != nil || errors.Is(err, errHeld):
+		return nil, notAcquired(ctx, l.key, seen)
+	default:
+		return nil, err
+	}
+}
+
+// errHeld ends a single try that found the lock held.
+var errHeld = errors.New("held")
+
+// enter makes h own the local mutex, then the row. On errHeld, or when ctx has
+// ended, seen is who had the lock when last looked at.
+func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err error) {
+	if once {
+		if _, ok := h.entry.mutex.TryLock(h); !ok {
+			return h.entry.mutex.Owner().row(), errHeld
+		}
+	} else if _, err := h.entry.mutex.Lock(ctx, h); err != nil {
+		return h.entry.mutex.Owner().row(), err
+	}
+	return l.contend(ctx, h, once)
+}
+
+// contend acquires the row for h. A failed attempt is followed by looking, which
+// writes nothing, until the row is free or expired; only then is another attempt
+// made.
+func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
+	for {
+		h.sent = time.Now()
+		got, err := l.registry.repository.Acquire(ctx, l.key, h.token, l.ttl)
+		switch {
+		case err != nil:
+			return seen, err
+		case got.Acquired:
+			return Row{}, nil
+		}
+		seen = got.Row
+		if once {
+			return seen, errHeld
+		}
+		if seen, err = l.watch(ctx, seen); err != nil {
+			return seen, err
+		}
+	}
+}
+
+// watch looks at the row, which was last seen as given, until it is free or
+// expired.
+func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
+	for {
+		if !sleep(ctx, l.registry.pause(seen)) {
+			return seen, ctx.Err()
+		}
+		if seen.Holder == "" || seen.Expired() {
+			return seen, nil
+		}
+		row, ok, err := l.registry.repository.Peek(ctx, l.key, l.ttl)
+		if err != nil {
+			return seen, err
+		}
+		if seen = row; !ok || seen.Expired() {
+			return seen, nil
+		}
+	}
+}
+
+// pause is the time until the next look at a row: IdleBetweenTries, less a random
+// part so that waiters do not march in step, or what is left of the lease if that
+// is less.
+func (r *Registry) pause(seen Row) time.Duration {
+	idle := r.idle - rand.N(r.idle/5+1)
+	if seen.Holder == "" || seen.Expired() {
+		// The row was about to go: try again almost at once.
+		return min(idle, time.Millisecond+rand.N(4*time.Millisecond))
+	}
+	// A row is expired only after its last microsecond, or millisecond.
+	return min(idle, seen.Left+time.Millisecond+rand.N(r.idle/20+1))
+}
+
+// whileOpen returns a context that ends when ctx does or the registry is closed.
+func (r *Registry) whileOpen(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

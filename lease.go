@@ -1,0 +1,87 @@
+package sqllock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A Lease is a lock that is held, for a time. It is given back with Unlock, ends
+// by itself at its Deadline, and then, or when its row is found taken, is lost:
+// its context ends, and every method returns [ErrLockLost].
+//
+// All methods are safe for concurrent use.
+type Lease struct {
+	hold   *hold
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	unlock sync.Once
+	result error // of the first Unlock or UnlockAfter
+}
+
+// Key returns the key as the caller wrote it.
+func (l *Lease) Key() string { return l.hold.key() }
+
+// Holder returns what stands in CLIENT_ID while the lease lasts: the client id of
+// the repository, a dash and the number of this acquisition.
+func (l *Lease) Holder() string { return l.hold.token }
+
+// Context returns the context to work under. It is made from the one that was
+// given to Lock and ends with that; with cause [ErrLockLost] (see context.Cause)
+// when the lease is lost, which is before anyone else can acquire the lock; and
+// with Unlock. It carries the lease: locking the same key with it enters the lock
+// again.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Deadline returns when the lease ends unless it is renewed. It is a time of this
+// process's monotonic clock, a margin (a tenth of the time-to-live, at most
+// 500 ms) earlier than the row expires by the database's.
+func (l *Lease) Deadline() time.Time { return l.hold.deadline() }
+
+// Renew makes the lease last for its whole time-to-live from now. It returns
+// [ErrLockLost] if the lease is lost, and [ErrNotHeld] after Unlock. Any other
+// error leaves the lease as it was: it still lasts until its Deadline, and Renew
+// may be tried again. ctx, or the Deadline if that is earlier, bounds the call.
+func (l *Lease) Renew(ctx context.Context) error {
+	return l.hold.renew(ctx)
+}
+
+// Unlock gives the lease back. If the lock was entered several times, the last
+// Unlock releases it. Only the first call of Unlock or UnlockAfter does anything;
+// later ones return what that returned, so it may be deferred and also called
+// early.
+//
+// Unlock does its work also when ctx has ended, and returns at the latest when the
+// lease would have ended. It returns [ErrLockLost] if the lease was lost before:
+// work done under it may have met another holder's. After an [ErrDatabase] the row
+// stays until the next acquisition of the key in this process, or until its
+// time-to-live ends. In every case the lock is free for other callers in this
+// process.
+func (l *Lease) Unlock(ctx context.Context) error {
+	return l.release(ctx, 0)
+}
+
+// UnlockAfter is Unlock, except that the lock stays taken until atLeast has
+// passed since it was acquired: for a job that is to run at most once in that time
+// over all instances, however short it is. It does not wait; the row is left to
+// expire then, and keeps out the callers of this process too. atLeast may be longer
+// than the time-to-live. If the lock was entered several times, the longest
+// request counts. An atLeast that is not positive gives an [ErrInvalid], and the
+// lease is unlocked.
+func (l *Lease) UnlockAfter(ctx context.Context, atLeast time.Duration) error {
+	if atLeast <= 0 {
+		_ = l.release(ctx, 0) // the caller's mistake matters more
+		return invalid("minimum hold %v of %q is not positive", atLeast, l.Key())
+	}
+	return l.release(ctx, atLeast)
+}
+
+func (l *Lease) release(ctx context.Context, atLeast time.Duration) error {
+	l.unlock.Do(func() {
+		l.result = l.hold.leave(ctx, atLeast)
+		l.hold.forget(l)
+		l.cancel(nil)
+	})
+	return l.result
+}

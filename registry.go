@@ -1,0 +1,309 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Defaults of [RegistryOptions]: Spring's.
+const (
+	DefaultTTL              = 10 * time.Second
+	DefaultIdleBetweenTries = 100 * time.Millisecond
+	DefaultCacheCapacity    = 100_000
+)
+
+// RegistryOptions are the settings of a [Registry]. A zero field means its
+// default.
+type RegistryOptions struct {
+	// TTL is the time-to-live of a lease: how long after a crash of its holder
+	// the lock stays taken, and how long a holder may work without renewing. At
+	// least [MinTTL]; default 10 s. [JdbcLock.WithTTL] gives one lock another.
+	TTL time.Duration
+
+	// IdleBetweenTries is the longest pause between two looks at a lock that
+	// somebody else holds. Default 100 ms.
+	IdleBetweenTries time.Duration
+
+	// CacheCapacity is how many lock objects are kept at most, not counting a
+	// surplus of held ones after SetCacheCapacity. Default 100 000.
+	CacheCapacity int
+}
+
+// A Registry hands out locks by key. It is Spring's JdbcLockRegistry: one per
+// application (or per time-to-live) is the rule.
+//
+// Within a registry, callers of one key queue in the order of arrival, and only
+// the first of them talks to the database. Two registries of one process exclude
+// each other as two processes do.
+//
+// A registry starts no goroutine; timers end with the leases they belong to. All
+// methods are safe for concurrent use.
+type Registry struct {
+	repository *Repository
+	ttl        time.Duration
+	idle       time.Duration
+
+	closing context.Context // done, with cause ErrClosed, once Close is called
+	close   context.CancelCauseFunc
+
+	mu    sync.Mutex
+	cache cache
+	holds map[*hold]struct{}
+}
+
+// NewRegistry returns a registry over repository. opts may be nil. Bad options
+// give an [ErrInvalid]. Nothing is sent to the database.
+func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, error) {
+	var o RegistryOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if repository == nil {
+		return nil, invalid("a registry needs a repository")
+	}
+	r := &Registry{
+		repository: repository,
+		ttl:        o.TTL,
+		idle:       o.IdleBetweenTries,
+		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
+		holds:      make(map[*hold]struct{}),
+	}
+	r.closing, r.close = context.WithCancelCause(context.Background())
+	return r, nil
+}
+
+// complete checks the options and fills in the defaults.
+func (o *RegistryOptions) complete() error {
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.IdleBetweenTries == 0 {
+		o.IdleBetweenTries = DefaultIdleBetweenTries
+	}
+	if o.CacheCapacity == 0 {
+		o.CacheCapacity = DefaultCacheCapacity
+	}
+	switch {
+	case o.IdleBetweenTries < 0:
+		return invalid("IdleBetweenTries %v is negative", o.IdleBetweenTries)
+	case o.CacheCapacity < 0:
+		return invalid("CacheCapacity %d is negative", o.CacheCapacity)
+	}
+	return checkTTL(o.TTL)
+}
+
+// Obtain returns the lock of key. While the lock is cached, it is the same
+// object each time. Obtain sends nothing to the database; a lock need not be
+// given back.
+//
+// A bad key gives an [ErrInvalid]. If the cache is full of locks in use, the
+// error is an [ErrCapacity]. A lock in use is never evicted; the handle of one
+// that was goes on working.
+func (r *Registry) Obtain(key string) (*JdbcLock, error) {
+	if _, err := r.repository.LockKey(key); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, err := r.entryLocked(key)
+	if err != nil {
+		return nil, err
+	}
+	return e.lock, nil
+}
+
+// ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as
+// ctx lasts. fn's context ends with cause [ErrLockLost] if the lease is lost, and
+// carries the lease, so that fn may lock the key again. The lock is released when
+// fn returns or panics; fn's error and that of the release are joined.
+func (r *Registry) ExecuteLocked(ctx context.Context, key string, fn func(context.Context) error) error {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return err
+	}
+	lease, err := lock.Lock(ctx)
+	return execute(ctx, lease, err, fn)
+}
+
+// ExecuteLockedFor is ExecuteLocked with a limit to the wait for the lock, after
+// which it returns [ErrNotAcquired] without having run fn. 0 means a single try.
+func (r *Registry) ExecuteLockedFor(ctx context.Context, key string, wait time.Duration, fn func(context.Context) error) error {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return err
+	}
+	lease, err := lock.TryLockFor(ctx, wait)
+	return execute(ctx, lease, err, fn)
+}
+
+func execute(ctx context.Context, lease *Lease, err error, fn func(context.Context) error) (result error) {
+	if err != nil {
+		return err
+	}
+	defer func() { result = errors.Join(result, lease.Unlock(ctx)) }()
+	return fn(lease.Context())
+}
+
+// RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last
+// for its whole time-to-live from now. It returns [ErrNotHeld] if ctx carries
+// none, as Spring does for a thread that is not the owner, and [ErrLockLost] if
+// the lease is lost.
+func (r *Registry) RenewLock(ctx context.Context, key string) error {
+	h := r.carried(ctx, key)
+	if h == nil {
+		return fmt.Errorf("%w: %q is not locked by this context", ErrNotHeld, key)
+	}
+	return h.renew(ctx)
+}
+
+// ExpireUnusedOlderThan forgets the locks that nobody holds or waits for and that
+// were last used longer than age ago, and returns how many there were. It frees
+// memory and does not touch the database: see [Registry.DeleteExpired] for that.
+// Call it from time to time where keys are many; package cleanup does. A negative
+// age gives an [ErrInvalid].
+func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
+	if age < 0 {
+		return 0, invalid("age %v is negative", age)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cache.evictUnusedSince(time.Now().Add(-age)), nil
+}
+
+// DeleteExpired removes the expired rows of the region, whoever left them, and
+// returns how many there were. A contender takes over an expired row by itself;
+// this is for keys that nobody asks for again.
+func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
+	return r.repository.DeleteExpired(ctx, r.ttl)
+}
+
+// SetCacheCapacity changes how many lock objects are kept. If there are more,
+// unused ones are evicted at once, the longest unused first, and others when they
+// fall out of use. A capacity below 1 gives an [ErrInvalid].
+func (r *Registry) SetCacheCapacity(capacity int) error {
+	if capacity < 1 {
+		return invalid("CacheCapacity %d: it must be at least 1", capacity)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cache.capacity = capacity
+	r.cache.evictTo(capacity)
+	return nil
+}
+
+// Held describes a lease that this registry holds.
+type Held struct {
+	// Key is the key as the caller wrote it.
+	Key string
+	// Holder is the CLIENT_ID in the row.
+	Holder string
+	// Deadline is when the lease ends unless it is renewed.
+	Deadline time.Time
+}
+
+// Held returns the leases that are held now, in no particular order.
+func (r *Registry) Held() []Held {
+	holds := r.snapshot()
+	held := make([]Held, len(holds))
+	for i, h := range holds {
+		held[i] = Held{Key: h.key(), Holder: h.token, Deadline: h.deadline()}
+	}
+	return held
+}
+
+// Close ends all waiting with [ErrClosed], ends the contexts of all leases with
+// that cause, and releases their rows. Stop the work under the leases first: once
+// its row is gone a lock is anybody's. Afterwards every method that needs a lock
+// returns ErrClosed, and Unlock too. Rows that could not be released, which the
+// error tells, stay until their time-to-live ends. The database stays open.
+//
+// ctx bounds the releases. Close may be called again, and then tries to release
+// what is left.
+func (r *Registry) Close(ctx context.Context) error {
+	r.close(ErrClosed)
+	var errs []error
+	for _, h := range r.snapshot() {
+		errs = append(errs, h.shut(ctx))
+	}
+	return errors.Join(append(errs, r.repository.clearAllAbandoned(ctx))...)
+}
+
+func (r *Registry) snapshot() []*hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	holds := make([]*hold, 0, len(r.holds))
+	for h := range r.holds {
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+// pin returns the entry of key, which stays cached until it is unpinned.
+func (r *Registry) pin(key string) (*entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, err := r.entryLocked(key)
+	if err != nil {
+		return nil, err
+	}
+	r.cache.pin(e)
+	return e, nil
+}
+
+func (r *Registry) unpin(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cache.unpin(e)
+}
+
+func (r *Registry) entryLocked(key string) (*entry, error) {
+	if r.closing.Err() != nil {
+		return nil, fmt.Errorf("%w: %q", ErrClosed, key)
+	}
+	if e := r.cache.get(key); e != nil {
+		return e, nil
+	}
+	e := &entry{lock: &JdbcLock{registry: r, key: key, ttl: r.ttl}}
+	if !r.cache.add(e) {
+		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", ErrCapacity, key, r.cache.capacity)
+	}
+	return e, nil
+}
+
+// enlist makes h one of the holds that Close ends. It returns false if the
+// registry is closed.
+func (r *Registry) enlist(h *hold) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing.Err() != nil {
+		return false
+	}
+	r.holds[h] = struct{}{}
+	return true
+}
+
+// dismiss takes h from the holds, and its pin from the entry.
+func (r *Registry) dismiss(h *hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.holds, h)
+	r.cache.unpin(h.entry)
+}
+
+// carried returns the hold of key in this registry that ctx carries, or nil.
+func (r *Registry) carried(ctx context.Context, key string) *hold {
+	h, _ := ctx.Value(holdKey{r, key}).(*hold)
+	return h
+}
+
+// holdKey is the key under which a lease's context carries its hold.
+type holdKey struct {
+	registry *Registry
+	key      string
+}

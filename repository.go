@@ -1,0 +1,356 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// Defaults of [RepositoryOptions]; region and prefix are Spring's.
+const (
+	DefaultRegion       = "DEFAULT"
+	DefaultPrefix       = dialect.DefaultPrefix
+	DefaultStartTimeout = 10 * time.Second
+)
+
+// maxRegion is the width of REGION: VARCHAR(100), in characters.
+const maxRegion = 100
+
+// An Isolation says in what kind of transaction a lock is acquired. All of them
+// keep mutual exclusion; they differ in round trips.
+type Isolation int
+
+const (
+	// Serializable, the default, acquires in a SERIALIZABLE transaction.
+	Serializable Isolation = iota
+	// ReadCommitted acquires in a READ COMMITTED transaction, as Spring does
+	// since 6.0.8.
+	ReadCommitted
+	// Statement acquires without an explicit transaction: the one statement is
+	// its own, and BEGIN and COMMIT are saved.
+	Statement
+)
+
+// String returns the name of the isolation.
+func (i Isolation) String() string {
+	switch i {
+	case Serializable:
+		return "serializable"
+	case ReadCommitted:
+		return "read committed"
+	case Statement:
+		return "statement"
+	default:
+		return fmt.Sprintf("Isolation(%d)", int(i))
+	}
+}
+
+// RepositoryOptions are the settings of a [Repository]. A zero field means its
+// default.
+type RepositoryOptions struct {
+	// Region separates the locks of applications that share a table: the same
+	// key in two regions is two locks. 1 to 100 characters; default "DEFAULT".
+	Region string
+
+	// Prefix stands before LOCK in the name of the table, and may begin with a
+	// schema: "billing.INT_". Default "INT_".
+	Prefix string
+
+	// ClientID is the readable part of CLIENT_ID, up to 24 letters, digits and
+	// any of . _ : - characters, and must differ between processes that run at
+	// the same time: Close removes all rows that carry it. Default: random.
+	ClientID string
+
+	// Isolation is the kind of transaction that acquires. Default Serializable.
+	Isolation Isolation
+
+	// Keys maps keys to LOCK_KEY. Default [SpringKeys].
+	Keys KeyMapper
+
+	// Layout is the layout of the table. By default NewRepository finds it out
+	// by a query, and thereby checks that the table is there; with a layout
+	// given it sends nothing, as with Spring's checkDatabaseOnStart=false.
+	Layout dialect.Layout
+
+	// StartTimeout bounds that query. Default 10 s.
+	StartTimeout time.Duration
+}
+
+// A Repository is the lock table: it acquires, renews, deletes and lists rows.
+// It knows nothing of waiting, of local callers or of what a lease means to its
+// holder; that is the [Registry]'s part, and most users need nothing else.
+//
+// It mirrors Spring's DefaultLockRepository, except that ownership is per
+// acquisition: each call of NewToken gives another CLIENT_ID, so that a late
+// statement of one acquisition can never touch the row of the next.
+//
+// Statements that lost a race (a serialization failure, a deadlock, a lock wait
+// that ran out) are sent again, with pauses, while ctx lasts. Durations are kept
+// to the microsecond, on SQLite to the millisecond. All methods are safe for
+// concurrent use.
+type Repository struct {
+	db         *sqlx.DB
+	dialect    dialect.Dialect
+	statements statements
+	layout     dialect.Layout
+	table      string
+	region     string
+	client     *client
+	isolation  Isolation
+	keys       KeyMapper
+	abandoned  abandoned
+}
+
+// NewRepository returns a repository over db, which stays the caller's: it is
+// never closed or reconfigured. opts may be nil.
+//
+// Unless opts.Layout is given, it reads the columns of the table and returns an
+// [ErrSchema] that says what is missing and how to create it, or an
+// [ErrDatabase] if the database cannot be reached within opts.StartTimeout. Bad
+// options give an [ErrInvalid] before anything is sent.
+func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
+	var o RepositoryOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if db == nil || d.Classify == nil {
+		return nil, invalid("a repository needs a database and a dialect")
+	}
+	names, err := dialect.NamesFor(o.Prefix)
+	if err != nil {
+		return nil, invalid("%w", err)
+	}
+	client, err := newClient(o.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	r := &Repository{
+		db: db, dialect: d, layout: o.Layout, table: names.Lock, region: o.Region,
+		client: client, isolation: o.Isolation, keys: o.Keys,
+	}
+	if r.layout == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), o.StartTimeout)
+		defer cancel()
+		if r.layout, err = r.findLayout(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.statements, err = compileAll(d, r.layout, r.table)
+	return r, err
+}
+
+// complete checks the options and fills in the defaults.
+func (o *RepositoryOptions) complete() error {
+	if o.Region == "" {
+		o.Region = DefaultRegion
+	}
+	if o.Keys == nil {
+		o.Keys = SpringKeys
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
+	switch {
+	case o.StartTimeout < 0:
+		return invalid("StartTimeout %v is negative", o.StartTimeout)
+	case o.Isolation < Serializable || o.Isolation > Statement:
+		return invalid("%v is no isolation", o.Isolation)
+	case o.Layout < 0 || o.Layout > dialect.Spring6:
+		return invalid("%v is no layout", o.Layout)
+	}
+	return checkText("region", o.Region, maxRegion)
+}
+
+// ClientID returns what the CLIENT_IDs of this repository begin with.
+func (r *Repository) ClientID() string { return r.client.id }
+
+// Region returns the region of the repository.
+func (r *Repository) Region() string { return r.region }
+
+// Layout returns the layout of the table.
+func (r *Repository) Layout() dialect.Layout { return r.layout }
+
+// LockKey returns the LOCK_KEY of a key, or an [ErrInvalid]: Spring's pathFor.
+func (r *Repository) LockKey(key string) (string, error) {
+	lockKey, err := r.keys(key)
+	if err != nil {
+		return "", err
+	}
+	return lockKey, checkText("mapped key", lockKey, maxLockKey)
+}
+
+// NewToken returns a CLIENT_ID for one acquisition: the client id, a dash and a
+// number that no other acquisition of this repository has.
+func (r *Repository) NewToken() string { return r.client.nextToken() }
+
+// Renew makes the row of key that carries the token last for ttl from now. It
+// returns false if there is no such row or it has expired: an expired lease is
+// lost, even while nobody has taken it. (Spring revives it.)
+func (r *Repository) Renew(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
+	return r.prolong(ctx, key, token, ttl, ttl)
+}
+
+// prolong makes a row last for left from now. ttl is the time-to-live of those
+// who will judge the row, which matters in the four-column layout.
+func (r *Repository) prolong(ctx context.Context, key, token string, ttl, left time.Duration) (bool, error) {
+	p, err := r.params(key, token, ttl)
+	if err != nil {
+		return false, err
+	}
+	p.left = left
+	var renewed bool
+	err = r.retry(ctx, "renew", key, func() error {
+		n, err := r.exec(ctx, r.statements.renew, p)
+		if err != nil || n > 0 {
+			renewed = n > 0
+			return err
+		}
+		// MySQL counts changed rows, not matched ones, unless the driver's
+		// clientFoundRows is set: a row renewed to the same instant counts 0.
+		renewed, err = r.isHeld(ctx, p)
+		return err
+	})
+	return renewed, err
+}
+
+// Delete removes the row of key that carries the token, expired or not. It
+// returns false if there is none.
+func (r *Repository) Delete(ctx context.Context, key, token string) (bool, error) {
+	p, err := r.params(key, token, time.Second)
+	if err != nil {
+		return false, err
+	}
+	var deleted bool
+	err = r.retry(ctx, "delete", key, func() error {
+		n, err := r.exec(ctx, r.statements.remove, p)
+		deleted = n > 0
+		return err
+	})
+	return deleted, err
+}
+
+// IsAcquired tells whether the row of key carries the token and has not
+// expired. In the four-column layout ttl decides the latter.
+func (r *Repository) IsAcquired(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
+	p, err := r.params(key, token, ttl)
+	if err != nil {
+		return false, err
+	}
+	var held bool
+	err = r.retry(ctx, "look up", key, func() (err error) {
+		held, err = r.isHeld(ctx, p)
+		return err
+	})
+	return held, err
+}
+
+// DeleteExpired removes the expired rows of the region and returns how many
+// there were. In the four-column layout ttl decides which have expired.
+func (r *Repository) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, error) {
+	if err := checkTTL(ttl); err != nil {
+		return 0, err
+	}
+	p := params{region: r.region, ttl: ttl}
+	var deleted int64
+	err := r.retry(ctx, "delete expired locks", "", func() error {
+		// READ COMMITTED, because InnoDB would otherwise lock every row and gap
+		// of the table that the statement passes, other clients' included.
+		return r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) (err error) {
+			deleted, err = affected(tx.ExecContext(ctx, r.statements.removeExpired.text, r.statements.removeExpired.args(p)...))
+			return err
+		})
+	})
+	return deleted, err
+}
+
+// Close releases all rows of this client in the region. The repository can be
+// used again; db stays open.
+func (r *Repository) Close(ctx context.Context) error {
+	p := params{region: r.region, client: r.client.prefix()}
+	return r.retry(ctx, "close", "", func() error {
+		_, err := r.exec(ctx, r.statements.removeClient, p)
+		return err
+	})
+}
+
+// params maps the key and checks what a caller passed.
+func (r *Repository) params(key, token string, ttl time.Duration) (params, error) {
+	lockKey, err := r.LockKey(key)
+	if err != nil {
+		return params{}, err
+	}
+	if err := checkText("token", token, maxLockKey); err != nil {
+		return params{}, err
+	}
+	if err := checkTTL(ttl); err != nil {
+		return params{}, err
+	}
+	return params{region: r.region, key: lockKey, token: token, ttl: ttl, left: ttl}, nil
+}
+
+func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {
+	var n int
+	err := r.db.QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
+	return n > 0, err
+}
+
+func (r *Repository) exec(ctx context.Context, s statement, p params) (int64, error) {
+	return affected(r.db.ExecContext(ctx, s.text, s.args(p)...))
+}
+
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// findLayout reads the columns of the table.
+func (r *Repository) findLayout(ctx context.Context) (dialect.Layout, error) {
+	probe := r.dialect.Statements(dialect.Spring6, r.table).Columns
+	rows, err := r.db.QueryxContext(ctx, probe)
+	if err != nil {
+		return 0, r.trouble(ctx, "look at the columns of", r.table, err)
+	}
+	defer func() { _ = rows.Close() }() // it has no rows to fail on
+	columns, err := rows.ColumnTypes()
+	if err = errors.Join(err, rows.Err()); err != nil {
+		return 0, r.trouble(ctx, "look at the columns of", r.table, err)
+	}
+	return layoutOf(r.table, columns)
+}
+
+func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {
+	found := make(map[string]bool)
+	for _, c := range columns {
+		name := strings.ToUpper(c.Name())
+		found[name] = true
+		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one
+		// ends before its holder knows.
+		_, digits, known := c.DecimalSize()
+		if known && digits < 3 && (name == "CREATED_DATE" || name == "EXPIRED_AFTER") {
+			return 0, fmt.Errorf("%w: %w: column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)",
+				ErrDatabase, ErrSchema, name, table, digits)
+		}
+	}
+	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
+		if !found[name] {
+			return 0, fmt.Errorf("%w: %w: %s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`",
+				ErrDatabase, ErrSchema, table, name)
+		}
+	}
+	if found["EXPIRED_AFTER"] {
+		return dialect.Spring7, nil
+	}
+	return dialect.Spring6, nil
+}

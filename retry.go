@@ -1,0 +1,66 @@
+package sqllock
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+const (
+	// maxRaces is how often an acquisition is sent again after a lost race
+	// before it counts as not acquired.
+	maxRaces = 10
+	// The pause after the n-th lost race is random, up to shortestPause
+	// doubled n times or longestPause.
+	shortestPause = time.Millisecond
+	longestPause  = 64 * time.Millisecond
+)
+
+// isRace tells whether err means that the statement lost a race and may be sent
+// again.
+func (r *Repository) isRace(err error) bool {
+	return err != nil && r.dialect.Classify(err) == dialect.Transient
+}
+
+// retry runs fn until it succeeds, fails for good, or ctx ends, and makes an
+// ErrDatabase of its error.
+func (r *Repository) retry(ctx context.Context, op, key string, fn func() error) error {
+	for n := 0; ; n++ {
+		err := fn()
+		if !r.isRace(err) || !pauseAfterRace(ctx, n) {
+			return r.trouble(ctx, op, key, err)
+		}
+	}
+}
+
+// retryRaces runs fn until it succeeds, fails for good, has lost maxRaces races,
+// or ctx ends, and returns its last error as it is.
+func (r *Repository) retryRaces(ctx context.Context, fn func() error) error {
+	for n := 0; ; n++ {
+		err := fn()
+		if !r.isRace(err) || n == maxRaces || !pauseAfterRace(ctx, n) {
+			return err
+		}
+	}
+}
+
+// pauseAfterRace lets those who lost the same race part ways. It returns false
+// if ctx ended.
+func pauseAfterRace(ctx context.Context, n int) bool {
+	longest := min(shortestPause<<min(n, 10), longestPause)
+	return sleep(ctx, 1+rand.N(longest))
+}
+
+// sleep waits for d and returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,98 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// A Row is one row of the lock table.
+type Row struct {
+	// Region and LockKey are the primary key. LockKey is what the [KeyMapper]
+	// made of the user's key.
+	Region, LockKey string
+	// Holder is CLIENT_ID: one acquisition of one client.
+	Holder string
+	// Age is the time since CREATED_DATE. It counts from the acquisition, in
+	// the four-column layout from the last renewal, and in rows that Spring 7
+	// took over from another holder from the row's first insertion.
+	Age time.Duration
+	// Left is the time until the lease ends, by the database's clock. It is
+	// negative in an expired row.
+	Left time.Duration
+}
+
+// Expired tells whether anybody may take the row over.
+func (row Row) Expired() bool { return row.Left < 0 }
+
+// Peek reads the row of key. It writes nothing and locks nothing, so it is what
+// waiting is made of. ok is false if there is no row. In the four-column layout
+// Left is judged by ttl.
+func (r *Repository) Peek(ctx context.Context, key string, ttl time.Duration) (row Row, ok bool, err error) {
+	p, err := r.params(key, "-", ttl)
+	if err != nil {
+		return Row{}, false, err
+	}
+	err = r.retry(ctx, "look up", key, func() (err error) {
+		row, ok, err = r.peek(ctx, r.db, p)
+		return err
+	})
+	return row, ok, err
+}
+
+func (r *Repository) peek(ctx context.Context, db sqlx.QueryerContext, p params) (Row, bool, error) {
+	var age, left int64
+	row := Row{Region: p.region, LockKey: p.key}
+	err := db.QueryRowxContext(ctx, r.statements.peek.text, r.statements.peek.args(p)...).Scan(&row.Holder, &age, &left)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Row{}, false, nil
+	}
+	row.Holder = strings.TrimRight(row.Holder, " ") // CHAR(36) is padded
+	row.Age, row.Left = micros(age), micros(left)
+	return row, err == nil, err
+}
+
+// List reads all rows of the table, of every region, in order of region and
+// LOCK_KEY. In the four-column layout Left is judged by ttl.
+func (r *Repository) List(ctx context.Context, ttl time.Duration) (list []Row, err error) {
+	if err := checkTTL(ttl); err != nil {
+		return nil, err
+	}
+	err = r.retry(ctx, "list", "", func() error {
+		list, err = r.list(ctx, params{ttl: ttl})
+		return err
+	})
+	return list, err
+}
+
+func (r *Repository) list(ctx context.Context, p params) ([]Row, error) {
+	rows, err := r.db.QueryxContext(ctx, r.statements.list.text, r.statements.list.args(p)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err tells
+	var list []Row
+	for rows.Next() {
+		var row Row
+		var age, left int64
+		if err := rows.Scan(&row.Region, &row.LockKey, &row.Holder, &age, &left); err != nil {
+			return nil, err
+		}
+		row.LockKey, row.Holder = strings.TrimRight(row.LockKey, " "), strings.TrimRight(row.Holder, " ")
+		row.Age, row.Left = micros(age), micros(left)
+		list = append(list, row)
+	}
+	return list, rows.Err()
+}
+
+// micros converts what the database answered. It stops at the longest Duration,
+// 292 years: rows written by hand may lie further ahead.
+func micros(n int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(min(max(n, -most), most)) * time.Microsecond
+}

@@ -1,0 +1,36 @@
+package sqllock
+
+import "time"
+
+// MinTTL is the shortest time-to-live. Below it a lease would be over before
+// its holder has begun.
+const MinTTL = 10 * time.Millisecond
+
+const (
+	shortestMargin = 2 * time.Millisecond // covers the rounding of SQLite's clock
+	longestMargin  = 500 * time.Millisecond
+)
+
+// checkTTL refuses a time-to-live that cannot make a lease.
+func checkTTL(ttl time.Duration) error {
+	if ttl < MinTTL {
+		return invalid("time-to-live %v: it must be at least %v", ttl, MinTTL)
+	}
+	return nil
+}
+
+// margin is how much earlier than its row a lease ends: a tenth of the
+// time-to-live, within bounds. It covers what the two clocks, which are never
+// compared, may drift apart meanwhile, and the time until a cancelled holder
+// has noticed.
+func margin(ttl time.Duration) time.Duration {
+	return min(max(ttl/10, shortestMargin), longestMargin)
+}
+
+// leaseEnd is when a lease ends for its holder whose row was asked for, at the
+// earliest, at sent. It is counted on the monotonic clock from before the
+// statement was sent, so it lies before the end of the row however long the
+// statement took.
+func leaseEnd(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - margin(ttl))
+}
