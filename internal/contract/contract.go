@@ -1,0 +1,152 @@
+// Package contract is the behaviour that sqllock promises, as a test suite. Every
+// combination of database, driver, table layout and isolation must pass all of
+// it: a difference between them that a user could notice is a bug.
+//
+// To run it for a new combination, write a [Cell] and call [Run].
+package contract
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Cell is one combination that keeps the contract.
+type Cell struct {
+	// Dialect, Layout and Isolation are what the combination is made of, together
+	// with the driver of DB.
+	Dialect   dialect.Dialect
+	Layout    dialect.Layout
+	Isolation sqllock.Isolation
+	// DB has a migrated lock table of that layout. Tests share it: each has a
+	// region of its own.
+	DB *sqlx.DB
+}
+
+// Run runs the suite.
+func Run(t *testing.T, cell Cell) {
+	t.Helper()
+	for _, part := range []struct {
+		name  string
+		tests []test
+	}{
+		{"Repository", repositoryTests},
+		{"Lease", leaseTests},
+		{"Waiting", waitingTests},
+		{"Contention", contentionTests},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			for _, test := range part.tests {
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					test.run(newWorld(t, cell))
+				})
+			}
+		})
+	}
+}
+
+// A test is one promise.
+type test struct {
+	name string
+	run  func(*world)
+}
+
+// A world is what one test plays in: a region of the table, and as many
+// processes as it wants to make.
+type world struct {
+	*testing.T
+	cell   Cell
+	region string
+}
+
+var regions atomic.Int64
+
+func newWorld(t *testing.T, cell Cell) *world {
+	return &world{t, cell, fmt.Sprintf("region %d", regions.Add(1))}
+}
+
+// ttl is long enough never to end within a test, unless the database hangs.
+const ttl = time.Minute
+
+// short is a time-to-live that a test waits for.
+const short = 250 * time.Millisecond
+
+// process returns what another process would have: a repository with a client
+// id of its own.
+func (w *world) process() *sqllock.Repository {
+	w.Helper()
+	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
+		Region: w.region, Isolation: w.cell.Isolation,
+	})
+	w.must(err)
+	if r.Layout() != w.cell.Layout {
+		w.Fatalf("layout %v, want %v", r.Layout(), w.cell.Layout)
+	}
+	return r
+}
+
+// registry returns the registry of another process. It polls often, so that
+// tests are short.
+func (w *world) registry(ttl time.Duration) *sqllock.Registry {
+	w.Helper()
+	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond})
+	w.must(err)
+	w.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			w.Errorf("close: %v", err)
+		}
+	})
+	return r
+}
+
+// lock returns a lock of yet another process.
+func (w *world) lock(ttl time.Duration, key string) *sqllock.JdbcLock {
+	w.Helper()
+	return w.obtain(w.registry(ttl), key)
+}
+
+func (w *world) obtain(r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	w.Helper()
+	l, err := r.Obtain(key)
+	w.must(err)
+	return l
+}
+
+// acquire locks l at once or fails the test.
+func (w *world) acquire(l *sqllock.JdbcLock) *sqllock.Lease {
+	w.Helper()
+	lease, err := l.TryLock(w.Context())
+	w.must(err)
+	return lease
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// is checks that err is wanted, or nil where nil is wanted.
+func (w *world) is(err, wanted error) {
+	w.Helper()
+	if !is(err, wanted) {
+		w.Fatalf("error %v, want %v", err, wanted)
+	}
+}
+
+// same checks a value.
+func same[V comparable](w *world, what string, got, want V) {
+	w.Helper()
+	if got != want {
+		w.Fatalf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,269 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+func is(err, wanted error) bool {
+	if wanted == nil {
+		return err == nil
+	}
+	return errors.Is(err, wanted)
+}
+
+// leaseTests are about what a holder is given: a time, and to be told when it is
+// over.
+var leaseTests = []test{
+	{"LockAndUnlockTenTimes", func(w *world) {
+		r := w.registry(ttl)
+		for range 10 {
+			lease, err := w.obtain(r, "k").Lock(w.Context())
+			w.must(err)
+			w.must(lease.Unlock(w.Context()))
+		}
+	}},
+	{"ATryOnAHeldLockNamesTheHolder", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		_, err := w.lock(ttl, "k").TryLock(w.Context())
+		w.is(err, sqllock.ErrNotAcquired)
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Key != "k" || held.Holder != lease.Holder() || held.Left <= ttl/2 {
+			w.Fatalf("%+v", held)
+		}
+	}},
+	{"ATryInTheSameProcessNamesTheHolderToo", func(w *world) {
+		l := w.lock(ttl, "k")
+		lease := w.acquire(l)
+		_, err := l.TryLock(w.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Left <= ttl/2 {
+			w.Fatalf("%v", err)
+		}
+	}},
+	{"TheDeadlineIsBeforeTheRowExpires", func(w *world) {
+		r := w.process()
+		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
+		w.must(err)
+		lease := w.acquire(w.obtain(registry, "k"))
+		row, _, err := r.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if own := time.Until(lease.Deadline()); own >= row.Left {
+			w.Fatalf("own %v, row's %v", own, row.Left)
+		}
+		w.must(lease.Unlock(w.Context()))
+	}},
+	{"TheContextEndsWithErrLockLostBeforeAnotherHolds", func(w *world) {
+		first := w.acquire(w.lock(short, "k"))
+		second, err := w.lock(short, "k").Lock(w.Context())
+		w.must(err)
+		select {
+		case <-first.Context().Done():
+		default:
+			w.Fatal("two holders")
+		}
+		w.is(context.Cause(first.Context()), sqllock.ErrLockLost)
+		w.is(first.Unlock(w.Context()), sqllock.ErrLockLost)
+		w.is(first.Renew(w.Context()), sqllock.ErrLockLost)
+		w.must(second.Renew(w.Context()))
+		w.must(second.Unlock(w.Context()))
+	}},
+	{"AStuckHolderLosesToItsOwnProcessToo", func(w *world) {
+		l := w.lock(short, "k")
+		first := w.acquire(l)
+		second, err := l.Lock(w.Context())
+		w.must(err)
+		w.is(context.Cause(first.Context()), sqllock.ErrLockLost)
+		w.is(first.Unlock(w.Context()), sqllock.ErrLockLost)
+		w.must(second.Unlock(w.Context()))
+	}},
+	{"UnlockOfARemovedRowTellsTheLoss", func(w *world) {
+		r := w.process()
+		lease := w.acquire(w.lock(ttl, "k"))
+		w.deleted(r, "k", lease.Holder(), true) // by force
+		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+	}},
+	{"RenewOfARemovedRowTellsTheLossAndEndsTheContext", func(w *world) {
+		r := w.process()
+		lease := w.acquire(w.lock(ttl, "k"))
+		w.deleted(r, "k", lease.Holder(), true)
+		w.is(lease.Renew(w.Context()), sqllock.ErrLockLost)
+		w.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
+		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+	}},
+	{"RenewingKeepsALockFromRivals", func(w *world) {
+		lease := w.acquire(w.lock(short, "k"))
+		rival := make(chan error, 1)
+		l := w.lock(short, "k")
+		go func() {
+			_, err := l.TryLockFor(w.Context(), 3*short)
+			rival <- err
+		}()
+		for {
+			select {
+			case err := <-rival:
+				w.is(err, sqllock.ErrNotAcquired)
+				w.must(lease.Unlock(w.Context()))
+				return
+			default:
+				w.must(lease.Renew(w.Context()))
+			}
+		}
+	}},
+	{"RenewLockByTheContextThatHolds", func(w *world) {
+		r := w.registry(ttl)
+		lease := w.acquire(w.obtain(r, "k"))
+		before := lease.Deadline()
+		w.must(r.RenewLock(lease.Context(), "k"))
+		if !lease.Deadline().After(before) {
+			w.Fatal("not renewed")
+		}
+		w.is(r.RenewLock(w.Context(), "k"), sqllock.ErrNotHeld)
+		w.is(r.RenewLock(lease.Context(), "other"), sqllock.ErrNotHeld)
+		w.must(lease.Unlock(w.Context()))
+		w.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
+	}},
+	{"UnlockIsIdempotent", func(w *world) {
+		l := w.lock(ttl, "k")
+		first := w.acquire(l)
+		w.must(first.Unlock(w.Context()))
+		second := w.acquire(l)
+		w.must(first.Unlock(w.Context()))
+		w.is(first.Renew(w.Context()), sqllock.ErrNotHeld)
+		w.must(second.Renew(w.Context()))
+		w.must(second.Unlock(w.Context()))
+	}},
+	{"UnlockWorksAfterTheContextEnded", func(w *world) {
+		l := w.lock(ttl, "k")
+		ctx, cancel := context.WithCancel(w.Context())
+		lease, err := l.Lock(ctx)
+		w.must(err)
+		cancel()
+		w.is(lease.Context().Err(), context.Canceled)
+		w.must(lease.Unlock(ctx))
+		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+	}},
+	{"UnlockEndsTheContext", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		w.must(lease.Context().Err())
+		w.must(lease.Unlock(w.Context()))
+		w.is(context.Cause(lease.Context()), context.Canceled)
+	}},
+	{"ReentryByContext", func(w *world) {
+		l, rival := w.lock(ttl, "k"), w.lock(ttl, "k")
+		outer := w.acquire(l)
+		inner, err := l.Lock(outer.Context())
+		w.must(err)
+		third, err := l.TryLock(context.WithoutCancel(inner.Context()))
+		w.must(err)
+		same(w, "holder", inner.Holder(), outer.Holder())
+		w.must(inner.Unlock(w.Context()))
+		w.must(third.Unlock(w.Context()))
+		w.must(outer.Context().Err())
+		_, err = rival.TryLock(w.Context())
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(outer.Unlock(w.Context()))
+		w.must(w.acquire(rival).Unlock(w.Context()))
+	}},
+	{"TheRowGoesWithTheLastLeaseWhateverTheOrder", func(w *world) {
+		l, rival := w.lock(ttl, "k"), w.lock(ttl, "k")
+		outer := w.acquire(l)
+		inner, err := l.Lock(outer.Context())
+		w.must(err)
+		w.must(outer.Unlock(w.Context()))
+		_, err = rival.TryLock(w.Context())
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(inner.Unlock(w.Context()))
+		w.must(w.acquire(rival).Unlock(w.Context()))
+	}},
+	{"ReentryRenews", func(w *world) {
+		l := w.lock(ttl, "k")
+		outer := w.acquire(l)
+		before := outer.Deadline()
+		inner, err := l.Lock(outer.Context())
+		w.must(err)
+		if !outer.Deadline().After(before) {
+			w.Fatal("not renewed")
+		}
+		w.must(inner.Unlock(w.Context()))
+		w.must(outer.Unlock(w.Context()))
+	}},
+	{"ReentryOfALostLeaseIsLost", func(w *world) {
+		r := w.process()
+		l := w.lock(ttl, "k")
+		outer := w.acquire(l)
+		w.deleted(r, "k", outer.Holder(), true)
+		_, err := l.Lock(context.WithoutCancel(outer.Context()))
+		w.is(err, sqllock.ErrLockLost)
+		w.is(context.Cause(outer.Context()), sqllock.ErrLockLost)
+		w.must(w.acquire(l).Unlock(w.Context()))
+	}},
+	{"ATTLOfItsOwn", func(w *world) {
+		l := w.lock(short, "k").WithTTL(ttl)
+		lease, err := l.Lock(w.Context())
+		if w.cell.Layout == dialect.Spring6 {
+			w.is(err, sqllock.ErrInvalid)
+			return
+		}
+		w.must(err)
+		rival := w.lock(short, "k")
+		_, err = rival.TryLockFor(w.Context(), 2*short)
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(lease.Unlock(w.Context()))
+	}},
+	{"UnlockAfterKeepsTheLockTaken", func(w *world) {
+		l := w.lock(ttl, "k")
+		sent := time.Now()
+		first := w.acquire(l)
+		w.must(first.UnlockAfter(w.Context(), short))
+		_, err := l.TryLock(w.Context()) // its own process neither gets it nor is blocked
+		w.is(err, sqllock.ErrNotAcquired)
+		second, err := w.lock(ttl, "k").Lock(w.Context())
+		w.must(err)
+		if after := time.Since(sent); after < short-2*time.Millisecond || after > ttl/2 {
+			w.Fatalf("free after %v", after)
+		}
+		w.must(second.Unlock(w.Context()))
+	}},
+	{"UnlockAfterTheTimeIsUnlock", func(w *world) {
+		l := w.lock(ttl, "k")
+		w.must(w.acquire(l).UnlockAfter(w.Context(), time.Nanosecond))
+		w.must(w.acquire(l).Unlock(w.Context()))
+	}},
+	{"CloseReleasesAndTells", func(w *world) {
+		r := w.registry(ttl)
+		l := w.obtain(r, "k")
+		lease := w.acquire(l)
+		w.must(r.Close(w.Context()))
+		w.is(context.Cause(lease.Context()), sqllock.ErrClosed)
+		w.is(lease.Unlock(w.Context()), sqllock.ErrClosed)
+		_, err := l.Lock(w.Context())
+		w.is(err, sqllock.ErrClosed)
+		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+	}},
+	{"ExecuteLocked", func(w *world) {
+		r := w.registry(ttl)
+		failure := errors.New("work")
+		err := r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+			_, err := w.lock(ttl, "k").TryLock(w.Context())
+			w.is(err, sqllock.ErrNotAcquired)
+			return errors.Join(failure, r.ExecuteLocked(ctx, "k", func(context.Context) error { return nil }))
+		})
+		w.is(err, failure)
+		lease := w.acquire(w.lock(ttl, "k"))
+		err = r.ExecuteLockedFor(w.Context(), "k", short, func(context.Context) error { panic("must not run") })
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(lease.Unlock(w.Context()))
+	}},
+	{"ExecuteLockedReleasesAfterAPanic", func(w *world) {
+		func() {
+			defer func() { _ = recover() }()
+			_ = w.registry(ttl).ExecuteLocked(w.Context(), "k", func(context.Context) error { panic("work") })
+		}()
+		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+	}},
+}

@@ -1,0 +1,252 @@
+package contract
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// repositoryTests are about rows: what each verb does to whose.
+var repositoryTests = []test{
+	{"AcquireThenIsAcquired", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "k", ttl)
+		w.held(r, "k", token, true)
+	}},
+	{"AcquireOfAHeldRowTellsTheHolder", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", ttl)
+		got, err := second.Acquire(w.Context(), "k", second.NewToken(), ttl)
+		w.must(err)
+		same(w, "acquired", got.Acquired, false)
+		same(w, "holder", got.Row.Holder, token)
+		if got.Row.Left <= ttl/2 || got.Row.Left > ttl {
+			w.Fatalf("left %v of %v", got.Row.Left, ttl)
+		}
+	}},
+	{"TheSameProcessExcludesItselfToo", func(w *world) {
+		r := w.process()
+		w.taken(r, "k", ttl)
+		got, err := r.Acquire(w.Context(), "k", r.NewToken(), ttl)
+		w.must(err)
+		same(w, "acquired", got.Acquired, false)
+	}},
+	{"ARepeatedAcquireRecognisesItsToken", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "k", ttl/2)
+		got, err := r.Acquire(w.Context(), "k", token, ttl)
+		w.must(err)
+		same(w, "acquired", got.Acquired, true)
+		row, _, err := r.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if row.Left < ttl*3/4 {
+			w.Fatalf("left %v: the second acquire must count", row.Left)
+		}
+	}},
+	{"AnExpiredRowIsTakenOver", func(w *world) {
+		first, second := w.process(), w.process()
+		old := w.taken(first, "k", short)
+		w.untilExpired(second, "k", short)
+		token := w.taken(second, "k", short)
+		w.held(first, "k", old, false)
+		w.held(second, "k", token, true)
+	}},
+	{"ARowIsNotTakenOverBeforeItExpires", func(w *world) {
+		first, second := w.process(), w.process()
+		sent := time.Now()
+		w.taken(first, "k", short)
+		for {
+			got, err := second.Acquire(w.Context(), "k", second.NewToken(), short)
+			w.must(err)
+			if got.Acquired {
+				break
+			}
+		}
+		// The database's clock on SQLite has milliseconds.
+		if after := time.Since(sent); after < short-2*time.Millisecond {
+			w.Fatalf("taken over after %v of %v", after, short)
+		}
+	}},
+	{"AFailedAcquireDoesNotTouchTheRow", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", ttl)
+		before, _, err := first.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		for range 3 {
+			_, err := second.Acquire(w.Context(), "k", second.NewToken(), 10*ttl)
+			w.must(err)
+		}
+		after, _, err := first.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		same(w, "holder", after.Holder, token)
+		if after.Left > before.Left || after.Age < before.Age {
+			w.Fatalf("row %+v became %+v", before, after)
+		}
+	}},
+	{"DeleteFreesTheRow", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "k", ttl)
+		w.deleted(r, "k", token, true)
+		w.held(r, "k", token, false)
+		w.deleted(r, "k", token, false)
+		w.taken(r, "k", ttl)
+	}},
+	{"DeleteOfAnothersRowDoesNothing", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", ttl)
+		w.deleted(second, "k", second.NewToken(), false)
+		w.held(first, "k", token, true)
+	}},
+	{"ALateDeleteNeverHitsTheNextAcquisitionOfTheSameProcess", func(w *world) {
+		r := w.process()
+		old := w.taken(r, "k", ttl)
+		w.deleted(r, "k", old, true)
+		token := w.taken(r, "k", ttl)
+		w.deleted(r, "k", old, false)
+		w.held(r, "k", token, true)
+	}},
+	{"RenewExtends", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", ttl)
+		before, _, err := second.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if w.cell.Layout == dialect.Spring7 {
+			w.renewed(first, "k", token, 2*ttl, true)
+		} else {
+			w.renewed(first, "k", token, ttl, true)
+		}
+		after, _, err := second.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if after.Left < before.Left {
+			w.Fatalf("left %v, then %v", before.Left, after.Left)
+		}
+	}},
+	{"RenewOfAnExpiredRowFailsThoughNobodyTookIt", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "k", short)
+		w.untilExpired(r, "k", short)
+		w.renewed(r, "k", token, short, false)
+	}},
+	{"RenewOfAnothersRowFails", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", ttl)
+		w.renewed(second, "k", second.NewToken(), ttl, false)
+		w.held(first, "k", token, true)
+	}},
+	{"IsAcquiredIsFalseForOthersAndForAnExpiredRow", func(w *world) {
+		first, second := w.process(), w.process()
+		token := w.taken(first, "k", short)
+		w.held(second, "k", second.NewToken(), false)
+		w.untilExpired(first, "k", short)
+		w.held(first, "k", token, false)
+	}},
+	{"DeleteExpiredRemovesExpiredRowsOfItsRegionOnly", func(w *world) {
+		r := w.process()
+		elsewhere := newWorld(w.T, w.cell).process()
+		w.taken(r, "old", short)
+		w.taken(r, "older", short)
+		token := w.taken(elsewhere, "old", short)
+		w.untilExpired(r, "older", short)
+		w.untilExpired(elsewhere, "old", short)
+		live := w.taken(r, "live", short)
+		n, err := r.DeleteExpired(w.Context(), short)
+		w.must(err)
+		same(w, "deleted", n, 2)
+		w.held(r, "live", live, true)
+		w.deleted(elsewhere, "old", token, true)
+	}},
+	{"CloseReleasesAllRowsOfThisClientOnly", func(w *world) {
+		first, second := w.process(), w.process()
+		a, b := w.taken(first, "a", ttl), w.taken(first, "b", ttl)
+		c := w.taken(second, "c", ttl)
+		w.must(first.Close(w.Context()))
+		w.held(first, "a", a, false)
+		w.held(first, "b", b, false)
+		w.held(second, "c", c, true)
+	}},
+	{"RegionsAreIndependent", func(w *world) {
+		here, there := w.process(), newWorld(w.T, w.cell).process()
+		w.taken(here, "k", ttl)
+		w.taken(there, "k", ttl)
+	}},
+	{"KeysAreIndependent", func(w *world) {
+		r := w.process()
+		for _, key := range []string{"k", "K", "k ", " k", "ключ", "k'; DROP TABLE INT_LOCK; --", strings.Repeat("k", 10_000), "k\x00"} {
+			w.taken(r, key, ttl)
+		}
+	}},
+	{"AUUIDIsOneKeyInUpperAndLowerCase", func(w *world) {
+		r := w.process()
+		w.taken(r, "7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B", ttl)
+		row, ok, err := r.Peek(w.Context(), "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", ttl)
+		w.must(err)
+		same(w, "found", ok, true)
+		same(w, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
+	}},
+	{"ListShowsRows", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "k", ttl)
+		lockKey, err := r.LockKey("k")
+		w.must(err)
+		rows, err := r.List(w.Context(), ttl)
+		w.must(err)
+		for _, row := range rows {
+			if row.Region == w.region {
+				same(w, "key", row.LockKey, lockKey)
+				same(w, "holder", row.Holder, token)
+				if row.Age < 0 || row.Age > ttl/2 || row.Left < ttl/2 || row.Expired() {
+					w.Fatalf("row %+v", row)
+				}
+				return
+			}
+		}
+		w.Fatalf("not listed in %+v", rows)
+	}},
+}
+
+// taken acquires key for a new token, which it returns.
+func (w *world) taken(r *sqllock.Repository, key string, ttl time.Duration) string {
+	w.Helper()
+	token := r.NewToken()
+	got, err := r.Acquire(w.Context(), key, token, ttl)
+	w.must(err)
+	if !got.Acquired {
+		w.Fatalf("%q is held: %+v", key, got.Row)
+	}
+	return token
+}
+
+func (w *world) held(r *sqllock.Repository, key, token string, want bool) {
+	w.Helper()
+	got, err := r.IsAcquired(w.Context(), key, token, short)
+	w.must(err)
+	same(w, "held", got, want)
+}
+
+func (w *world) deleted(r *sqllock.Repository, key, token string, want bool) {
+	w.Helper()
+	got, err := r.Delete(w.Context(), key, token)
+	w.must(err)
+	same(w, "deleted", got, want)
+}
+
+func (w *world) renewed(r *sqllock.Repository, key, token string, ttl time.Duration, want bool) {
+	w.Helper()
+	got, err := r.Renew(w.Context(), key, token, ttl)
+	w.must(err)
+	same(w, "renewed", got, want)
+}
+
+// untilExpired looks at the row of key until it has expired.
+func (w *world) untilExpired(r *sqllock.Repository, key string, ttl time.Duration) {
+	w.Helper()
+	for {
+		row, ok, err := r.Peek(w.Context(), key, ttl)
+		w.must(err)
+		if !ok || row.Expired() {
+			return
+		}
+	}
+}

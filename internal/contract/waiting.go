@@ -1,0 +1,127 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// waitingTests are about those who do not hold the lock yet.
+var waitingTests = []test{
+	{"LockWaitsForUnlockInAnotherProcess", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		got := w.waiter(w.lock(ttl, "k"), w.Context())
+		w.stillWaiting(got)
+		w.must(lease.Unlock(w.Context()))
+		w.granted(got)
+	}},
+	{"LockWaitsForUnlockInItsOwnProcess", func(w *world) {
+		l := w.lock(ttl, "k")
+		lease := w.acquire(l)
+		got := w.waiter(l, w.Context())
+		w.stillWaiting(got)
+		w.must(lease.Unlock(w.Context()))
+		w.granted(got)
+	}},
+	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(w *world) {
+		sent := time.Now()
+		w.taken(w.process(), "k", short) // and never heard of again
+		w.granted(w.waiter(w.lock(short, "k"), w.Context()))
+		if after := time.Since(sent); after < short-2*time.Millisecond {
+			w.Fatalf("taken over after %v", after)
+		}
+	}},
+	{"ATimedTryEndsInTime", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		start := time.Now()
+		_, err := w.lock(ttl, "k").TryLockFor(w.Context(), short)
+		w.is(err, sqllock.ErrNotAcquired)
+		if errors.Is(err, context.DeadlineExceeded) {
+			w.Fatalf("the caller's context has not ended: %v", err)
+		}
+		if after := time.Since(start); after < short || after > ttl/2 {
+			w.Fatalf("gave up after %v", after)
+		}
+		w.must(lease.Unlock(w.Context()))
+	}},
+	{"ATimedTryInTheLocalQueueEndsInTime", func(w *world) {
+		l := w.lock(ttl, "k")
+		lease := w.acquire(l)
+		_, err := l.TryLockFor(w.Context(), short)
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(lease.Unlock(w.Context()))
+	}},
+	{"ACancelledWaitLeavesNothingBehind", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		l := w.lock(ttl, "k")
+		reason := errors.New("changed my mind")
+		ctx, cancel := context.WithCancelCause(w.Context())
+		first, second := w.waiter(l, ctx), w.waiter(l, ctx)
+		w.stillWaiting(first)
+		cancel(reason)
+		for _, got := range []chan result{first, second} {
+			r := <-got
+			w.is(r.err, sqllock.ErrNotAcquired)
+			w.is(r.err, context.Canceled)
+			w.is(r.err, reason)
+		}
+		w.must(lease.Unlock(w.Context()))
+		w.must(w.acquire(l).Unlock(w.Context()))
+	}},
+	{"ACancelledCallerMakesNoAttempt", func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		l := w.lock(ttl, "k")
+		_, err := l.Lock(ctx)
+		w.is(err, context.Canceled)
+		_, err = l.TryLock(ctx)
+		w.is(err, context.Canceled)
+		_, ok, err := w.process().Peek(w.Context(), "k", ttl)
+		w.must(err)
+		same(w, "row", ok, false)
+	}},
+	{"CloseEndsTheWait", func(w *world) {
+		lease := w.acquire(w.lock(ttl, "k"))
+		r := w.registry(ttl)
+		got := w.waiter(w.obtain(r, "k"), w.Context())
+		w.stillWaiting(got)
+		w.must(r.Close(w.Context()))
+		w.is((<-got).err, sqllock.ErrClosed)
+		w.must(lease.Unlock(w.Context()))
+	}},
+}
+
+type result struct {
+	lease *sqllock.Lease
+	err   error
+}
+
+// waiter locks l in the background.
+func (w *world) waiter(l *sqllock.JdbcLock, ctx context.Context) chan result {
+	got := make(chan result, 1)
+	go func() {
+		lease, err := l.Lock(ctx)
+		got <- result{lease, err}
+	}()
+	return got
+}
+
+// stillWaiting checks that a waiter gets nothing while it has polled a few times.
+func (w *world) stillWaiting(got chan result) {
+	w.Helper()
+	select {
+	case r := <-got:
+		w.Fatalf("did not wait: %+v", r)
+	case <-time.After(short / 2):
+	}
+}
+
+// granted waits for a waiter's lease and gives it back.
+func (w *world) granted(got chan result) {
+	w.Helper()
+	r := <-got
+	w.must(r.err)
+	w.must(r.lease.Unlock(w.Context()))
+}
