@@ -12,9 +12,11 @@ help: ## show this help
 
 # Shuffled, because tests must not lean on each other; a shuffled run is also
 # never answered from Go's cache, which cannot know that a server has changed.
+# Tests mostly wait for a time-to-live to end, so more of them run at once than
+# there are cores.
 .PHONY: test
 test: cc ## run all tests, with the race detector, on SQLite, PostgreSQL and MariaDB
-	$(WITH_SERVERS) $(GO) test -race -shuffle=on -timeout=15m $(TESTFLAGS) ./...
+	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
 
 .PHONY: build
 build: ## compile everything; the command goes to bin/sqllock

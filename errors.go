@@ -103,6 +103,11 @@ func notAcquired(ctx context.Context, key string, seen Row) error {
 // ended returns why ctx is done, so that both errors.Is(err, ctx.Err()) and the
 // caller's own cause are found, or nil.
 func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		// A driver that gives the deadline to the network may notice it before
+		// the context's own timer has run.
+		<-ctx.Done()
+	}
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || errors.Is(cause, err) {
 		return cause

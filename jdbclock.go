@@ -108,7 +108,7 @@ func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error)
 	switch {
 	case l.registry.closing.Err() != nil:
 		return nil, fmt.Errorf("%w: %q", ErrClosed, l.key)
-	case waiting.Err() != nil || errors.Is(err, errHeld):
+	case ended(waiting) != nil || errors.Is(err, errHeld):
 		return nil, notAcquired(ctx, l.key, seen)
 	default:
 		return nil, err

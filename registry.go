@@ -180,6 +180,9 @@ func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
 // returns how many there were. A contender takes over an expired row by itself;
 // this is for keys that nobody asks for again.
 func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
+	if r.closing.Err() != nil {
+		return 0, ErrClosed
+	}
 	return r.repository.DeleteExpired(ctx, r.ttl)
 }
 

@@ -25,9 +25,10 @@ type Cell struct {
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
-	// DB has a migrated lock table of that layout. Tests share it: each has a
-	// region of its own.
-	DB *sqlx.DB
+	// DB has a migrated lock table of that layout under Prefix. Tests share it:
+	// each has a region of its own.
+	DB     *sqlx.DB
+	Prefix string
 }
 
 // Run runs the suite.
@@ -76,15 +77,19 @@ func newWorld(t *testing.T, cell Cell) *world {
 // ttl is long enough never to end within a test, unless the database hangs.
 const ttl = time.Minute
 
-// short is a time-to-live that a test waits for.
-const short = 250 * time.Millisecond
+// short is a time-to-live that a test waits for; moderate is one that it waits for
+// although somebody has to keep his lease meanwhile, on a machine that is busy.
+const (
+	short    = 250 * time.Millisecond
+	moderate = 1500 * time.Millisecond
+)
 
 // process returns what another process would have: a repository with a client
 // id of its own.
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation,
+		Region: w.region, Prefix: w.cell.Prefix, Isolation: w.cell.Isolation,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {

@@ -58,8 +58,8 @@ var leaseTests = []test{
 		w.must(lease.Unlock(w.Context()))
 	}},
 	{"TheContextEndsWithErrLockLostBeforeAnotherHolds", func(w *world) {
-		first := w.acquire(w.lock(short, "k"))
-		second, err := w.lock(short, "k").Lock(w.Context())
+		first := w.acquire(w.lock(moderate, "k"))
+		second, err := w.lock(moderate, "k").Lock(w.Context())
 		w.must(err)
 		select {
 		case <-first.Context().Done():
@@ -73,7 +73,7 @@ var leaseTests = []test{
 		w.must(second.Unlock(w.Context()))
 	}},
 	{"AStuckHolderLosesToItsOwnProcessToo", func(w *world) {
-		l := w.lock(short, "k")
+		l := w.lock(moderate, "k")
 		first := w.acquire(l)
 		second, err := l.Lock(w.Context())
 		w.must(err)
@@ -96,11 +96,11 @@ var leaseTests = []test{
 		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
 	}},
 	{"RenewingKeepsALockFromRivals", func(w *world) {
-		lease := w.acquire(w.lock(short, "k"))
+		lease := w.acquire(w.lock(moderate, "k"))
 		rival := make(chan error, 1)
-		l := w.lock(short, "k")
+		l := w.lock(moderate, "k")
 		go func() {
-			_, err := l.TryLockFor(w.Context(), 3*short)
+			_, err := l.TryLockFor(w.Context(), 2*moderate)
 			rival <- err
 		}()
 		for {

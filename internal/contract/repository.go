@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 )
 
 // repositoryTests are about rows: what each verb does to whose.
@@ -13,7 +12,7 @@ var repositoryTests = []test{
 	{"AcquireThenIsAcquired", func(w *world) {
 		r := w.process()
 		token := w.taken(r, "k", ttl)
-		w.held(r, "k", token, true)
+		w.held(r, "k", token, ttl, true)
 	}},
 	{"AcquireOfAHeldRowTellsTheHolder", func(w *world) {
 		first, second := w.process(), w.process()
@@ -47,11 +46,11 @@ var repositoryTests = []test{
 	}},
 	{"AnExpiredRowIsTakenOver", func(w *world) {
 		first, second := w.process(), w.process()
-		old := w.taken(first, "k", short)
-		w.untilExpired(second, "k", short)
-		token := w.taken(second, "k", short)
-		w.held(first, "k", old, false)
-		w.held(second, "k", token, true)
+		old := w.taken(first, "k", moderate)
+		w.untilExpired(second, "k", moderate)
+		token := w.taken(second, "k", moderate)
+		w.held(first, "k", old, moderate, false)
+		w.held(second, "k", token, moderate, true)
 	}},
 	{"ARowIsNotTakenOverBeforeItExpires", func(w *world) {
 		first, second := w.process(), w.process()
@@ -89,7 +88,7 @@ var repositoryTests = []test{
 		r := w.process()
 		token := w.taken(r, "k", ttl)
 		w.deleted(r, "k", token, true)
-		w.held(r, "k", token, false)
+		w.held(r, "k", token, ttl, false)
 		w.deleted(r, "k", token, false)
 		w.taken(r, "k", ttl)
 	}},
@@ -97,7 +96,7 @@ var repositoryTests = []test{
 		first, second := w.process(), w.process()
 		token := w.taken(first, "k", ttl)
 		w.deleted(second, "k", second.NewToken(), false)
-		w.held(first, "k", token, true)
+		w.held(first, "k", token, ttl, true)
 	}},
 	{"ALateDeleteNeverHitsTheNextAcquisitionOfTheSameProcess", func(w *world) {
 		r := w.process()
@@ -105,21 +104,21 @@ var repositoryTests = []test{
 		w.deleted(r, "k", old, true)
 		token := w.taken(r, "k", ttl)
 		w.deleted(r, "k", old, false)
-		w.held(r, "k", token, true)
+		w.held(r, "k", token, ttl, true)
 	}},
 	{"RenewExtends", func(w *world) {
 		first, second := w.process(), w.process()
 		token := w.taken(first, "k", ttl)
-		before, _, err := second.Peek(w.Context(), "k", ttl)
-		w.must(err)
-		if w.cell.Layout == dialect.Spring7 {
-			w.renewed(first, "k", token, 2*ttl, true)
-		} else {
-			w.renewed(first, "k", token, ttl, true)
+		var before sqllock.Row
+		for before.Left = ttl; before.Left > ttl-2*short; {
+			var err error
+			before, _, err = second.Peek(w.Context(), "k", ttl)
+			w.must(err)
 		}
+		w.renewed(first, "k", token, ttl, true)
 		after, _, err := second.Peek(w.Context(), "k", ttl)
 		w.must(err)
-		if after.Left < before.Left {
+		if after.Left <= before.Left {
 			w.Fatalf("left %v, then %v", before.Left, after.Left)
 		}
 	}},
@@ -133,14 +132,14 @@ var repositoryTests = []test{
 		first, second := w.process(), w.process()
 		token := w.taken(first, "k", ttl)
 		w.renewed(second, "k", second.NewToken(), ttl, false)
-		w.held(first, "k", token, true)
+		w.held(first, "k", token, ttl, true)
 	}},
 	{"IsAcquiredIsFalseForOthersAndForAnExpiredRow", func(w *world) {
 		first, second := w.process(), w.process()
 		token := w.taken(first, "k", short)
-		w.held(second, "k", second.NewToken(), false)
+		w.held(second, "k", second.NewToken(), ttl, false)
 		w.untilExpired(first, "k", short)
-		w.held(first, "k", token, false)
+		w.held(first, "k", token, short, false)
 	}},
 	{"DeleteExpiredRemovesExpiredRowsOfItsRegionOnly", func(w *world) {
 		r := w.process()
@@ -150,21 +149,27 @@ var repositoryTests = []test{
 		token := w.taken(elsewhere, "old", short)
 		w.untilExpired(r, "older", short)
 		w.untilExpired(elsewhere, "old", short)
-		live := w.taken(r, "live", short)
 		n, err := r.DeleteExpired(w.Context(), short)
 		w.must(err)
 		same(w, "deleted", n, 2)
-		w.held(r, "live", live, true)
 		w.deleted(elsewhere, "old", token, true)
+	}},
+	{"DeleteExpiredLeavesLiveRows", func(w *world) {
+		r := w.process()
+		token := w.taken(r, "live", ttl)
+		n, err := r.DeleteExpired(w.Context(), ttl)
+		w.must(err)
+		same(w, "deleted", n, 0)
+		w.held(r, "live", token, ttl, true)
 	}},
 	{"CloseReleasesAllRowsOfThisClientOnly", func(w *world) {
 		first, second := w.process(), w.process()
 		a, b := w.taken(first, "a", ttl), w.taken(first, "b", ttl)
 		c := w.taken(second, "c", ttl)
 		w.must(first.Close(w.Context()))
-		w.held(first, "a", a, false)
-		w.held(first, "b", b, false)
-		w.held(second, "c", c, true)
+		w.held(first, "a", a, ttl, false)
+		w.held(first, "b", b, ttl, false)
+		w.held(second, "c", c, ttl, true)
 	}},
 	{"RegionsAreIndependent", func(w *world) {
 		here, there := w.process(), newWorld(w.T, w.cell).process()
@@ -218,9 +223,10 @@ func (w *world) taken(r *sqllock.Repository, key string, ttl time.Duration) stri
 	return token
 }
 
-func (w *world) held(r *sqllock.Repository, key, token string, want bool) {
+// held checks IsAcquired as somebody sees it whose locks last for ttl.
+func (w *world) held(r *sqllock.Repository, key, token string, ttl time.Duration, want bool) {
 	w.Helper()
-	got, err := r.IsAcquired(w.Context(), key, token, short)
+	got, err := r.IsAcquired(w.Context(), key, token, ttl)
 	w.must(err)
 	same(w, "held", got, want)
 }

@@ -27,9 +27,9 @@ var waitingTests = []test{
 	}},
 	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(w *world) {
 		sent := time.Now()
-		w.taken(w.process(), "k", short) // and never heard of again
-		w.granted(w.waiter(w.lock(short, "k"), w.Context()))
-		if after := time.Since(sent); after < short-2*time.Millisecond {
+		w.taken(w.process(), "k", moderate) // and never heard of again
+		w.granted(w.waiter(w.lock(moderate, "k"), w.Context()))
+		if after := time.Since(sent); after < moderate-2*time.Millisecond {
 			w.Fatalf("taken over after %v", after)
 		}
 	}},

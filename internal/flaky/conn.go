@@ -6,34 +6,35 @@ import (
 	"errors"
 )
 
+// A conn is broken once an operation on it has failed as planned: database/sql
+// then closes it, and the database ends what was going on in it.
 type conn struct {
 	driver.Conn
 	connector *Connector
+	broken    bool
 }
 
+// IsValid implements driver.Validator.
+func (c *conn) IsValid() bool { return !c.broken }
+
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	inner, err := do(ctx, c.connector, Begin, func() (driver.Tx, error) {
+	inner, err := do(ctx, c, Begin, func() (driver.Tx, error) {
 		return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	})
-	if inner == nil {
+	if err != nil {
 		return nil, err
 	}
-	if err != nil {
-		// The server has begun what the client knows nothing of. A connection
-		// that lost an answer is closed, which ends the transaction.
-		return nil, errors.Join(err, inner.Rollback())
-	}
-	return &tx{inner, ctx, c.connector}, nil
+	return &tx{inner, ctx, c}, nil
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return do(ctx, c.connector, Exec, func() (driver.Result, error) {
+	return do(ctx, c, Exec, func() (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	})
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := do(ctx, c.connector, Query, func() (driver.Rows, error) {
+	rows, err := do(ctx, c, Query, func() (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
 	if rows != nil && err != nil {
@@ -44,16 +45,19 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 type tx struct {
 	driver.Tx
-	ctx       context.Context //nolint:containedctx // of the transaction, which is what ctx is for
-	connector *Connector
+	ctx  context.Context //nolint:containedctx // of the transaction, which is what it is for
+	conn *conn
 }
 
 func (t *tx) Commit() error {
-	_, err := do(t.ctx, t.connector, Commit, func() (struct{}, error) { return struct{}{}, t.Tx.Commit() })
-	return err
+	return t.end(Commit, t.Tx.Commit)
 }
 
 func (t *tx) Rollback() error {
-	_, err := do(t.ctx, t.connector, Rollback, func() (struct{}, error) { return struct{}{}, t.Tx.Rollback() })
+	return t.end(Rollback, t.Tx.Rollback)
+}
+
+func (t *tx) end(op Op, run func() error) error {
+	_, err := do(t.ctx, t.conn, op, func() (struct{}, error) { return struct{}{}, run() })
 	return err
 }

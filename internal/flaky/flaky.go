@@ -77,26 +77,31 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{inner, c}, nil
+	return &conn{Conn: inner, connector: c}, nil
 }
 
 // Driver implements driver.Connector.
 func (c *Connector) Driver() driver.Driver { return c.driver }
 
 // do runs one operation as the plan has it.
-func do[R any](ctx context.Context, c *Connector, op Op, run func() (R, error)) (R, error) {
-	var none R
-	n := int(c.count.Add(1))
-	plan := c.plan.Load()
+func do[R any](ctx context.Context, c *conn, op Op, run func() (R, error)) (R, error) {
+	n := int(c.connector.count.Add(1))
+	plan := c.connector.plan.Load()
 	if plan == nil {
 		return run()
 	}
+	var none R
 	if err := (*plan)(ctx, Moment{n, op, false}); err != nil {
+		c.broken = true
 		return none, err
 	}
 	result, err := run()
 	if err != nil {
 		return none, err
 	}
-	return result, (*plan)(ctx, Moment{n, op, true})
+	if err := (*plan)(ctx, Moment{n, op, true}); err != nil {
+		c.broken = true
+		return result, err
+	}
+	return result, nil
 }

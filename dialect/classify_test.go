@@ -1,0 +1,81 @@
+package dialect_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// sqliteError has the shape of modernc.org/sqlite's, whose fields are private.
+type sqliteError struct {
+	code int
+	text string
+}
+
+func (e *sqliteError) Error() string { return e.text }
+func (e *sqliteError) Code() int     { return e.code }
+
+// cgoError has the shape of mattn/go-sqlite3's.
+type cgoError struct{ Code cgoNumber }
+
+type cgoNumber int
+
+func (e cgoError) Error() string { return "database is locked" }
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	pg, my, lite := dialect.Postgres(), dialect.MySQL(), dialect.SQLite()
+	for _, test := range []struct {
+		dialect dialect.Dialect
+		err     error
+		want    dialect.Class
+	}{
+		{pg, &pq.Error{Code: "40001"}, dialect.Transient},
+		{pg, &pgconn.PgError{Code: "40P01"}, dialect.Transient},
+		{pg, &pgconn.PgError{Code: "55P03"}, dialect.Transient},
+		{pg, &pq.Error{Code: "25006"}, dialect.ReadOnly},
+		{pg, &pq.Error{Code: "0A000", Message: "cannot use serializable mode in a hot standby"}, dialect.ReadOnly},
+		{pg, &pq.Error{Code: "0A000", Message: "cached plan must not change result type"}, dialect.Unknown},
+		{pg, &pq.Error{Code: "42P01"}, dialect.Schema},
+		{pg, &pgconn.PgError{Code: "42703"}, dialect.Schema},
+		{pg, &pq.Error{Code: "23502"}, dialect.Schema},
+		{pg, &pq.Error{Code: "57P01"}, dialect.Unknown},
+		{my, &mysql.MySQLError{Number: 1213}, dialect.Transient},
+		{my, &mysql.MySQLError{Number: 1205}, dialect.Transient},
+		{my, &mysql.MySQLError{Number: 1180}, dialect.Transient},
+		{my, &mysql.MySQLError{Number: 1020}, dialect.Transient},
+		{my, &mysql.MySQLError{Number: 1290}, dialect.ReadOnly},
+		{my, &mysql.MySQLError{Number: 1792}, dialect.ReadOnly},
+		{my, &mysql.MySQLError{Number: 1146}, dialect.Schema},
+		{my, &mysql.MySQLError{Number: 1364}, dialect.Schema},
+		{my, &mysql.MySQLError{Number: 1045}, dialect.Unknown},
+		{lite, &sqliteError{5, "database is locked"}, dialect.Transient},
+		{lite, &sqliteError{261, "busy in recovery"}, dialect.Transient},
+		{lite, &sqliteError{6, "table is locked"}, dialect.Transient},
+		{lite, cgoError{5}, dialect.Transient},
+		{lite, &sqliteError{8, "readonly"}, dialect.ReadOnly},
+		{lite, &sqliteError{1, "SQL logic error: no such table: INT_LOCK"}, dialect.Schema},
+		{lite, &sqliteError{1, "near SELEC"}, dialect.Unknown},
+		{lite, &sqliteError{1299, "NOT NULL constraint failed"}, dialect.Schema},
+		{lite, &sqliteError{1555, "UNIQUE constraint failed"}, dialect.Unknown},
+	} {
+		for _, err := range []error{test.err, fmt.Errorf("op: %w", test.err), errors.Join(errors.New("other"), test.err)} {
+			if got := test.dialect.Classify(err); got != test.want {
+				t.Errorf("%s: %v: %v, want %v", test.dialect.Name, err, got, test.want)
+			}
+		}
+	}
+	for _, d := range []dialect.Dialect{pg, my, lite} {
+		for _, err := range []error{nil, errors.New("Error 1213 (40001): a text is no number"), errors.Join()} {
+			if got := d.Classify(err); got != dialect.Unknown {
+				t.Errorf("%s: %v: %v", d.Name, err, got)
+			}
+		}
+	}
+}

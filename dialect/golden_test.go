@@ -1,0 +1,73 @@
+package dialect_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestStatements keeps the text of every statement of every dialect and layout
+// in testdata, so that a change shows in review.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
+		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+			name := fmt.Sprintf("%s_%v.sql", d.Name, layout)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				golden(t, name, render(d.Statements(layout, "INT_LOCK")))
+			})
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func render(s dialect.Statements) string {
+	var text strings.Builder
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		fmt.Fprintf(&text, "-- %s\n%s;\n\n", v.Type().Field(i).Name, v.Field(i))
+	}
+	return text.String()
+}
+
+// TestStatementsAreWhole finds a placeholder that no fragment fills.
+func TestStatementsAreWhole(t *testing.T) {
+	t.Parallel()
+	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
+		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+			v := reflect.ValueOf(d.Statements(layout, "INT_LOCK"))
+			for i := range v.NumField() {
+				if text := v.Field(i).String(); text == "" || strings.ContainsAny(text, "{}") {
+					t.Errorf("%s %v %s: %q", d.Name, layout, v.Type().Field(i).Name, text)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,41 @@
+-- Acquire
+INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+VALUES (:region, :key, :token, (clock_timestamp() AT TIME ZONE 'UTC'))
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC')
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR (held.CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC')
+RETURNING CLIENT_ID;
+
+-- Peek
+SELECT COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM ((CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key;
+
+-- List
+SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM ((CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK ORDER BY REGION, LOCK_KEY;
+
+-- Held
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+
+-- Renew
+UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+
+-- Delete
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token;
+
+-- DeleteClient
+DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
+
+-- DeleteExpired
+DELETE FROM INT_LOCK WHERE REGION = :region AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC');
+
+-- Columns
+SELECT * FROM INT_LOCK WHERE 1 = 0;
+
+-- Clock
+SELECT CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - TIMESTAMP '1970-01-01')) * 1000000 AS BIGINT);
+
+-- ReadOnly
+SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER);
+
+-- Version
+SELECT version();
+

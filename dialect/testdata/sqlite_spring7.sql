@@ -1,0 +1,41 @@
+-- Acquire
+INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+VALUES (:region, :key, :token, datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)))
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
+RETURNING CLIENT_ID;
+
+-- Peek
+SELECT COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key;
+
+-- List
+SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK ORDER BY REGION, LOCK_KEY;
+
+-- Held
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND EXPIRED_AFTER >= datetime('now', 'subsec');
+
+-- Renew
+UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND EXPIRED_AFTER >= datetime('now', 'subsec');
+
+-- Delete
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token;
+
+-- DeleteClient
+DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
+
+-- DeleteExpired
+DELETE FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < datetime('now', 'subsec');
+
+-- Columns
+SELECT * FROM INT_LOCK WHERE 1 = 0;
+
+-- Clock
+SELECT CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday('1970-01-01')) * 86400000) * 1000 AS INTEGER);
+
+-- ReadOnly
+PRAGMA query_only;
+
+-- Version
+SELECT 'SQLite ' || sqlite_version();
+

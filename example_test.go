@@ -1,0 +1,214 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cleanup"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// The whole way from a database to a lock. With PostgreSQL or MySQL only the
+// driver, the DSN and the dialect differ, and the table is created once, by
+// `sqllock migrate up`.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "sqllock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+
+	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	defer db.Close()
+	if err := migrations.Up(ctx, db.DB, dialect.SQLite(), nil); err != nil {
+		log.Fatal(err)
+	}
+
+	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer registry.Close(ctx)
+
+	lock, err := registry.Obtain("orders/42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := lock.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	fmt.Println("working on", lease.Key())
+	// Output: working on orders/42
+}
+
+// exampleRegistry returns a registry on a database in memory.
+func exampleRegistry() (*sqllock.Registry, func()) {
+	db := sqlx.MustConnect("sqlite", ":memory:")
+	db.SetMaxOpenConns(1) // each connection would have a memory of its own
+	if err := migrations.Up(context.Background(), db.DB, dialect.SQLite(), nil); err != nil {
+		log.Fatal(err)
+	}
+	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry, err := sqllock.NewRegistry(repository, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return registry, func() { _ = errors.Join(registry.Close(context.Background()), db.Close()) }
+}
+
+func ExampleRegistry_ExecuteLocked() {
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+
+	err := registry.ExecuteLocked(context.Background(), "nightly", func(ctx context.Context) error {
+		fmt.Println("the only one")
+		return nil // or ctx.Err(), if the lease was lost
+	})
+	fmt.Println(err)
+	// Output:
+	// the only one
+	// <nil>
+}
+
+// A try that fails says who holds the lock.
+func ExampleJdbcLock_TryLock() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("orders/42")
+	lease, _ := lock.Lock(ctx)
+
+	_, err := lock.TryLock(ctx)
+	var held *sqllock.HeldError
+	if errors.As(err, &held) {
+		fmt.Println(held.Key, held.Holder == lease.Holder(), held.Left > 0)
+	}
+	fmt.Println(errors.Is(err, sqllock.ErrNotAcquired))
+	// Output:
+	// orders/42 true true
+	// true
+}
+
+// Ownership travels with the context: what locks with the lease's context enters
+// the same lock again.
+func ExampleLease_Context() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("orders/42")
+	outer, _ := lock.Lock(ctx)
+
+	inner, err := lock.Lock(outer.Context())
+	fmt.Println("again:", err)
+	_, err = lock.TryLock(ctx)
+	fmt.Println("another owner:", errors.Is(err, sqllock.ErrNotAcquired))
+
+	_ = inner.Unlock(ctx)
+	fmt.Println("still held:", outer.Context().Err() == nil)
+	_ = outer.Unlock(ctx)
+	// Output:
+	// again: <nil>
+	// another owner: true
+	// still held: true
+}
+
+// Work that may take longer than the time-to-live renews its lease, and stops when
+// it learns that the lease is lost.
+func ExampleLease_Renew() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("import")
+	lease, _ := lock.Lock(ctx)
+
+	for page := range 3 {
+		if err := lease.Renew(ctx); err != nil {
+			fmt.Println("stop:", err) // ErrLockLost: somebody else may be at it
+			return
+		}
+		fmt.Println("page", page)
+	}
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// page 0
+	// page 1
+	// page 2
+	// <nil>
+}
+
+// At most one run in 15 seconds over all instances, however short the run.
+func ExampleLease_UnlockAfter() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("every 15 s")
+
+	for range 2 {
+		lease, err := lock.TryLock(ctx)
+		if err != nil {
+			fmt.Println("not yet:", errors.Is(err, sqllock.ErrNotAcquired))
+			continue
+		}
+		fmt.Println("run")
+		_ = lease.UnlockAfter(ctx, 15*time.Second)
+	}
+	// Output:
+	// run
+	// not yet: true
+}
+
+// A housekeeping goroutine, and the same as a cron job.
+func ExampleRegistry_ExpireUnusedOlderThan() {
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cleanup.Run(ctx, registry, &cleanup.Options{Interval: time.Minute, Age: time.Hour})
+	}()
+	stop()
+	<-ended
+
+	for key := range 3 {
+		_, _ = registry.Obtain(fmt.Sprint(key))
+	}
+	forgotten, err := registry.ExpireUnusedOlderThan(0)
+	fmt.Println(forgotten, err)
+	// Output: 3 <nil>
+}
+
+func ExampleSpringKeys() {
+	for _, key := range []string{"orders/42", "7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B"} {
+		lockKey, _ := sqllock.SpringKeys(key)
+		fmt.Println(lockKey)
+	}
+	_, err := sqllock.SpringKeys("")
+	fmt.Println(err)
+	// Output:
+	// d5642a7a-3ff9-3c02-839e-0a4ee8b8f024
+	// 7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b
+	// sqllock: invalid: the key is empty
+}

@@ -1,0 +1,215 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// errGone is what the driver says when the database has gone.
+var errGone = errors.New("connection reset by peer")
+
+// A scene is a registry over a database that fails on demand.
+type scene struct {
+	*testing.T
+	connector  *flaky.Connector
+	repository *sqllock.Repository
+	registry   *sqllock.Registry
+	lock       *sqllock.JdbcLock
+}
+
+func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
+	t.Helper()
+	db := migrated(t)
+	connector := flaky.New(db.DB.Driver(), db.DSN)
+	pool := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+	t.Cleanup(func() { must(t, pool.Close()) })
+	r := newRepository(t, pool, &sqllock.RepositoryOptions{Isolation: isolation})
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
+	return &scene{t, connector, r, registry, obtain(t, registry, "k")}
+}
+
+// An action is one thing that a caller does. It returns the lease that is held
+// afterwards, if any.
+type action struct {
+	name string
+	// prepare runs while all is well; its lease is passed to do.
+	prepare func(*scene) *sqllock.Lease
+	do      func(context.Context, *scene, *sqllock.Lease) (*sqllock.Lease, error)
+}
+
+func held(s *scene) *sqllock.Lease {
+	s.Helper()
+	lease, err := s.lock.TryLock(s.Context())
+	must(s.T, err)
+	return lease
+}
+
+func free(*scene) *sqllock.Lease { return nil }
+
+// taken has another client hold the lock for as long as a waiter looks a few
+// times.
+func taken(s *scene) *sqllock.Lease {
+	s.Helper()
+	_, err := s.repository.Acquire(s.Context(), "k", s.repository.NewToken(), 20*time.Millisecond)
+	must(s.T, err)
+	return nil
+}
+
+var actions = []action{
+	{"TryLock", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return s.lock.TryLock(ctx)
+	}},
+	{"Lock", taken, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return s.lock.Lock(ctx)
+	}},
+	{"Reenter", held, func(ctx context.Context, s *scene, outer *sqllock.Lease) (*sqllock.Lease, error) {
+		inside, stop := context.WithCancel(outer.Context())
+		defer context.AfterFunc(ctx, stop)()
+		inner, err := s.lock.Lock(inside)
+		if err == nil {
+			must(s.T, inner.Unlock(s.Context()))
+		}
+		return outer, err
+	}},
+	{"Renew", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return lease, lease.Renew(ctx)
+	}},
+	{"Unlock", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, lease.Unlock(ctx)
+	}},
+	{"UnlockAfter", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, lease.UnlockAfter(ctx, time.Nanosecond)
+	}},
+	{"ExecuteLocked", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, s.registry.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })
+	}},
+	{"DeleteExpired", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		_, err := s.registry.DeleteExpired(ctx)
+		return nil, err
+	}},
+}
+
+// mostOps is more operations than any action needs with one fault in it. A loop
+// that spins exceeds it.
+const mostOps = 60
+
+// everyMoment runs a test for every action, isolation, and moment of the action.
+func everyMoment(t *testing.T, test func(s *scene, a action, n int, done bool)) {
+	t.Helper()
+	for _, a := range actions {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Statement} {
+			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
+				t.Parallel()
+				for n := 1; n <= 8; n++ {
+					for _, done := range []bool{false, true} {
+						t.Run(fmt.Sprintf("%d,%v", n, done), func(t *testing.T) {
+							test(newScene(t, isolation), a, n, done)
+						})
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAFaultAtEveryMoment has the database fail once, before or after each
+// operation.
+func TestAFaultAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	everyMoment(t, func(s *scene, a action, n int, done bool) {
+		lease := a.prepare(s)
+		var failed bool
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == n && m.Done == done {
+				failed = true
+				return errGone
+			}
+			return nil
+		})
+		lease, err := a.do(s.Context(), s, lease)
+		s.settle(lease, err)
+		if !failed && err != nil {
+			s.Errorf("%v without a fault", err)
+		}
+		if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone)) {
+			s.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestAnOutageFromEveryMomentOn has the database go away at one moment and come
+// back when the caller has its error.
+func TestAnOutageFromEveryMomentOn(t *testing.T) {
+	t.Parallel()
+	everyMoment(t, func(s *scene, a action, n int, done bool) {
+		lease := a.prepare(s)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N > n || m.N == n && m.Done == done {
+				return errGone
+			}
+			return nil
+		})
+		lease, err := a.do(s.Context(), s, lease)
+		s.settle(lease, err)
+		if err != nil && !errors.Is(err, sqllock.ErrDatabase) {
+			s.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestACancellationAtEveryMoment has the caller's context end before or after each
+// operation.
+func TestACancellationAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	everyMoment(t, func(s *scene, a action, n int, done bool) {
+		lease := a.prepare(s)
+		ctx, cancel := context.WithCancel(s.Context())
+		defer cancel()
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == n && m.Done == done {
+				cancel()
+			}
+			return nil
+		})
+		lease, err := a.do(ctx, s, lease)
+		s.settle(lease, err)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			s.Errorf("error %v", err)
+		}
+	})
+}
+
+// settle checks what must be true however an action ended: it has not spun, and
+// once the database is well the same process gets the lock again, long before the
+// time-to-live ends.
+func (s *scene) settle(lease *sqllock.Lease, err error) {
+	s.Helper()
+	if n := s.connector.Count(); n > mostOps {
+		s.Errorf("%d operations", n)
+	}
+	s.connector.Follow(nil)
+	if lease != nil {
+		if unlockErr := lease.Unlock(s.Context()); unlockErr != nil {
+			s.Errorf("unlock: %v, after %v", unlockErr, err)
+		}
+	}
+	again, tryErr := s.lock.TryLockFor(s.Context(), ttl/2)
+	if tryErr != nil {
+		s.Fatalf("cannot lock again: %v, after %v", tryErr, err)
+	}
+	must(s.T, again.Unlock(s.Context()))
+	rows, listErr := s.repository.List(s.Context(), ttl)
+	must(s.T, listErr)
+	if len(rows) != 0 {
+		s.Errorf("left behind: %+v, after %v", rows, err)
+	}
+}

@@ -1,0 +1,56 @@
+package sqllock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// ttl is long enough never to end within a test.
+const ttl = time.Minute
+
+// migrated returns an SQLite database with a lock table.
+func migrated(t *testing.T) *dbtest.DB {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	return db
+}
+
+// newRepository returns a repository of its own client over an SQLite pool.
+func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(db, dialect.SQLite(), opts)
+	must(t, err)
+	return r
+}
+
+// newRegistry returns a registry that is closed with the test.
+func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	registry, err := sqllock.NewRegistry(r, opts)
+	must(t, err)
+	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+	return registry
+}
+
+func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := r.Obtain(key)
+	must(t, err)
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

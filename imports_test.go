@@ -1,0 +1,36 @@
+package sqllock_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestImports keeps the import graph of docs/design.md: what an application
+// links when it embeds a package.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/sqllock/sqllock"
+	sqlx := []string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx"}
+	for pkg, allowed := range map[string][]string{
+		".":                    append(sqlx, module+"/dialect", module+"/internal/reentrant"),
+		"./dialect":            nil,
+		"./internal/reentrant": nil,
+		"./cleanup":            append(sqlx, module, module+"/dialect", module+"/internal/reentrant"),
+	} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
+		must(t, err)
+		self := module + strings.TrimPrefix(pkg, ".")
+		for _, dep := range strings.Fields(string(out)) {
+			if dep != self && !slices.Contains(allowed, dep) {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./migrations").Output()
+	must(t, err)
+	if slices.Contains(strings.Fields(string(out)), module) {
+		t.Error("migrations links the root package")
+	}
+}

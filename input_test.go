@@ -1,0 +1,165 @@
+package sqllock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+)
+
+func TestNewRepositoryRefusesBadOptions(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"long region":       {Region: strings.Repeat("r", 101)},
+		"blank region":      {Region: "r "},
+		"region not UTF-8":  {Region: "\xff"},
+		"region with NUL":   {Region: "a\x00b"},
+		"prefix":            {Prefix: "INT_; DROP TABLE INT_LOCK; --"},
+		"long prefix":       {Prefix: strings.Repeat("p", 41)},
+		"long client id":    {ClientID: strings.Repeat("c", 25)},
+		"blank client id":   {ClientID: "a b"},
+		"isolation":         {Isolation: 3},
+		"layout":            {Layout: 3},
+		"negative duration": {StartTimeout: -time.Second},
+	} {
+		if _, err := sqllock.NewRepository(db.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := sqllock.NewRepository(nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := sqllock.NewRepository(db.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	_, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{
+		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
+	})
+	must(t, err)
+}
+
+func TestNewRegistryRefusesBadOptions(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, migrated(t).DB, nil)
+	for _, opts := range []sqllock.RegistryOptions{
+		{TTL: -time.Second}, {TTL: sqllock.MinTTL - 1}, {IdleBetweenTries: -1}, {CacheCapacity: -1},
+	} {
+		if _, err := sqllock.NewRegistry(r, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	if _, err := sqllock.NewRegistry(nil, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestBadInputSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	s.connector.Follow(nil)
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Obtain":        func() error { _, err := s.registry.Obtain(""); return err },
+		"ExecuteLocked": func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
+		"TryLockFor":    func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
+		"WithTTL":       func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
+		"short TTL":     func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
+		"Acquire":       func() error { _, err := s.repository.Acquire(ctx, "", "token", ttl); return err },
+		"Acquire token": func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
+		"long token":    func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
+		"Renew":         func() error { _, err := s.repository.Renew(ctx, "k", "token", 0); return err },
+		"Delete":        func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
+		"IsAcquired":    func() error { _, err := s.repository.IsAcquired(ctx, "k", "token", -1); return err },
+		"Peek":          func() error { _, _, err := s.repository.Peek(ctx, "\xff", ttl); return err },
+		"List":          func() error { _, err := s.repository.List(ctx, 0); return err },
+		"DeleteExpired": func() error { _, err := s.repository.DeleteExpired(ctx, 0); return err },
+	} {
+		if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := s.connector.Count(); n != 0 {
+		t.Errorf("%d statements were sent", n)
+	}
+	lease, err := s.lock.TryLock(ctx)
+	must(t, err)
+	if err := lease.UnlockAfter(ctx, -1); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	lease, err = s.lock.TryLock(ctx)
+	must(t, err)
+	must(t, lease.Unlock(ctx))
+}
+
+// TestAMapperIsChecked: a KeyMapper of the user's own may be wrong.
+func TestAMapperIsChecked(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
+		Keys: func(key string) (string, error) { return strings.Repeat(key, 37), nil },
+	})
+	if _, err := newRegistry(t, r, nil).Obtain("k"); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Fatal(err)
+	}
+}
+
+func TestAMissingTableIsNamed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		_, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
+		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
+			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestAWrongTableIsNamed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36))")
+		must(t, err)
+		_, err = sqllock.NewRepository(db.DB, db.Dialect, nil)
+		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestWholeSecondsAreRefused: the table of Spring 4.3 on MySQL.
+func TestWholeSecondsAreRefused(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100),
+		CLIENT_ID CHAR(36), CREATED_DATE DATETIME NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`)
+	must(t, err)
+	if _, err = sqllock.NewRepository(db.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
+		t.Fatal(err)
+	}
+}
+
+// TestAReadOnlyDatabase is refused at the first write, with its own error.
+func TestAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	pool, err := sqlx.Open(db.Driver, "file:"+strings.TrimPrefix(db.DSN, "file:")+separator(db.DSN)+"_pragma=query_only(1)")
+	must(t, err)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	_, err = obtain(t, newRegistry(t, newRepository(t, pool, nil), nil), "k").Lock(t.Context())
+	if !errors.Is(err, sqllock.ErrReadOnly) || !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+}
+
+func separator(dsn string) string {
+	if strings.Contains(dsn, "?") {
+		return "&"
+	}
+	return "?"
+}

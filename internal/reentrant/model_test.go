@@ -1,0 +1,98 @@
+package reentrant_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/sqllock/sqllock/internal/reentrant"
+)
+
+// A model is the mutex as anyone would write it who need not wait: who owns it,
+// how deep, and who comes next.
+type model struct {
+	owner, depth int
+	queue        []int
+}
+
+func (m *model) lock(o int) {
+	switch {
+	case m.owner == o && m.depth > 0:
+		m.depth++
+	case m.owner == 0:
+		m.owner, m.depth = o, 1
+	default:
+		m.queue = append(m.queue, o)
+	}
+}
+
+func (m *model) leave(o int) {
+	if m.owner == o && m.depth > 0 {
+		m.depth--
+	}
+}
+
+func (m *model) release(o int) {
+	if m.owner != o {
+		return
+	}
+	m.owner, m.depth = 0, 0
+	if len(m.queue) > 0 {
+		m.owner, m.depth, m.queue = m.queue[0], 1, m.queue[1:]
+	}
+}
+
+func (m *model) cancel(o int) {
+	m.queue = slices.DeleteFunc(m.queue, func(w int) bool { return w == o })
+}
+
+// TestModel does random things to the mutex and to the model, and compares.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			playModel(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func playModel(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	var real reentrant.Mutex[int]
+	var naive model
+	cancels := make(map[int]context.CancelFunc)
+	for range 200 {
+		o := 1 + random.IntN(5)
+		switch action := random.IntN(5); action {
+		case 0, 1:
+			if slices.Contains(naive.queue, o) || naive.owner == o && naive.depth == 0 {
+				continue // an owner waits once, and not for itself
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels[o] = cancel
+			naive.lock(o)
+			go func() { _, _ = real.Lock(ctx, o) }()
+		case 2:
+			naive.leave(o)
+			real.Leave(o)
+		case 3:
+			naive.release(o)
+			real.Release(o)
+		case 4:
+			if cancel := cancels[o]; cancel != nil && slices.Contains(naive.queue, o) {
+				naive.cancel(o)
+				cancel()
+			}
+		}
+		synctest.Wait()
+		if real.Owner() != naive.owner || real.Waiters() != len(naive.queue) {
+			t.Fatalf("owner %d, %d waiters, want %+v", real.Owner(), real.Waiters(), naive)
+		}
+	}
+	for _, cancel := range cancels {
+		cancel()
+	}
+	synctest.Wait()
+}

@@ -1,0 +1,157 @@
+package reentrant_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/reentrant"
+)
+
+type mutex = reentrant.Mutex[int]
+
+func TestEnterAndLeave(t *testing.T) {
+	t.Parallel()
+	var m mutex
+	depth(t, 1)(m.Lock(t.Context(), 7))
+	depth(t, 2)(m.Lock(t.Context(), 7))
+	if n, ok := m.Enter(7); n != 3 || !ok {
+		t.Fatal(n, ok)
+	}
+	if _, ok := m.TryLock(8); ok {
+		t.Fatal("a stranger got in")
+	}
+	for want := 2; want >= 0; want-- {
+		if n, ok := m.Leave(7); n != want || !ok {
+			t.Fatal(n, ok)
+		}
+	}
+	if _, ok := m.Leave(7); ok {
+		t.Fatal("left more often than entered")
+	}
+	if _, ok := m.Enter(7); ok {
+		t.Fatal("entered what it had left")
+	}
+	if _, ok := m.TryLock(8); ok {
+		t.Fatal("a stranger got in before Release")
+	}
+	if !m.Release(7) || m.Release(7) {
+		t.Fatal("Release")
+	}
+	if n, ok := m.TryLock(8); n != 1 || !ok {
+		t.Fatal(n, ok)
+	}
+}
+
+func TestStrangersCannotLeaveOrRelease(t *testing.T) {
+	t.Parallel()
+	var m mutex
+	depth(t, 1)(m.Lock(t.Context(), 7))
+	if _, ok := m.Leave(8); ok {
+		t.Fatal("Leave")
+	}
+	if m.Release(8) {
+		t.Fatal("Release")
+	}
+	if m.Owner() != 7 {
+		t.Fatal(m.Owner())
+	}
+}
+
+func TestFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m mutex
+		depth(t, 1)(m.Lock(t.Context(), 100))
+		order := make(chan int, 50)
+		for o := 1; o <= 50; o++ {
+			go func() {
+				if _, err := m.Lock(t.Context(), o); err != nil {
+					t.Error(err)
+				}
+				order <- o
+				m.Release(o)
+			}()
+			synctest.Wait() // until it is queued
+		}
+		if m.Waiters() != 50 {
+			t.Fatal(m.Waiters())
+		}
+		m.Release(100)
+		for want := 1; want <= 50; want++ {
+			if got := <-order; got != want {
+				t.Fatalf("%d came before %d", got, want)
+			}
+		}
+	})
+}
+
+func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m mutex
+		depth(t, 1)(m.Lock(t.Context(), 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Lock(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if m.Waiters() != 0 {
+			t.Fatal(m.Waiters())
+		}
+		m.Release(1)
+		if m.Owner() != 0 {
+			t.Fatal("granted to a waiter that had gone")
+		}
+		if _, err := m.Lock(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal("a cancelled caller got a free mutex")
+		}
+	})
+}
+
+// TestHammer looks for lost wake-ups and double owners while waiters give up at
+// random moments.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	var m mutex
+	var inside, grants, failures int
+	var group sync.WaitGroup
+	for o := 1; o <= 16; o++ {
+		group.Go(func() {
+			for i := range 500 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*20*time.Microsecond)
+				if i%3 == 0 {
+					cancel()
+					ctx, cancel = context.WithCancel(t.Context())
+				}
+				if _, err := m.Lock(ctx, o); err == nil {
+					grants++ // the mutex is what makes this no race
+					if inside++; inside != 1 {
+						failures++
+					}
+					inside--
+					m.Leave(o)
+					m.Release(o)
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	if failures != 0 || grants == 0 || m.Owner() != 0 || m.Waiters() != 0 {
+		t.Fatal(failures, grants, m.Owner(), m.Waiters())
+	}
+}
+
+func depth(t *testing.T, want int) func(int, error) {
+	t.Helper()
+	return func(got int, err error) {
+		t.Helper()
+		if got != want || err != nil {
+			t.Fatalf("depth %d, %v, want %d", got, err, want)
+		}
+	}
+}

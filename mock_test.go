@@ -1,0 +1,249 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// mocked returns a repository over a database that answers what the test says: for
+// what a real server cannot be made to do on demand.
+func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock) {
+	t.Helper()
+	// The first word tells the statements apart; their text has golden files.
+	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if !strings.HasPrefix(actual, expected) {
+			return errors.New(actual)
+		}
+		return nil
+	})
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(verb))
+	must(t, err)
+	t.Cleanup(func() {
+		mock.ExpectClose()
+		must(t, db.Close())
+		must(t, mock.ExpectationsWereMet())
+	})
+	r, err := sqllock.NewRepository(sqlx.NewDb(db, "sqlmock"), d, &sqllock.RepositoryOptions{
+		Layout: dialect.Spring7, Isolation: isolation,
+	})
+	must(t, err)
+	return r, mock
+}
+
+var (
+	errSerialization = &pq.Error{Code: "40001", Message: "could not serialize access"}
+	owner            = []string{"client_id"}
+	peeked           = []string{"client_id", "age", "left"}
+)
+
+// A serialization failure may come as late as COMMIT (Spring's GH-3567).
+func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	token := r.NewToken()
+	for _, commit := range []error{errSerialization, errSerialization, nil} {
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+		mock.ExpectCommit().WillReturnError(commit)
+	}
+	got, err := r.Acquire(t.Context(), "k", token, ttl)
+	must(t, err)
+	if !got.Acquired {
+		t.Fatal("not acquired")
+	}
+}
+
+// Group Replication fails certification with error 1180, at COMMIT.
+func TestAFailedCertificationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+	token := r.NewToken()
+	for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
+		mock.ExpectBegin()
+		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow(token, 0, ttl.Microseconds()))
+		mock.ExpectCommit().WillReturnError(commit)
+	}
+	got, err := r.Acquire(t.Context(), "k", token, ttl)
+	must(t, err)
+	if !got.Acquired {
+		t.Fatal("not acquired")
+	}
+}
+
+// Losing every race is being late, not trouble, and has an end.
+func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	for range 11 {
+		mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
+	}
+	mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("rival", 0, ttl.Microseconds()))
+	registry := newRegistry(t, r, nil)
+	_, err := obtain(t, registry, "k").TryLock(t.Context())
+	var held *sqllock.HeldError
+	if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+}
+
+// A COMMIT whose answer is lost may have been applied: the row must not stay.
+func TestALostCommitIsUndone(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	token := r.NewToken()
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+	mock.ExpectCommit().WillReturnError(errGone)
+	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), token).WillReturnResult(driver.RowsAffected(1))
+	if _, err := r.Acquire(t.Context(), "k", token, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+		t.Fatal(err)
+	}
+}
+
+// If the row cannot be deleted at once it is before the next acquisition, which has
+// another token: the first deletion may still be on its way.
+func TestALostCommitIsUndoneLater(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	old, token := r.NewToken(), r.NewToken()
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(old))
+	mock.ExpectCommit().WillReturnError(errGone)
+	mock.ExpectExec("DELETE").WillReturnError(errGone)
+	_, err := r.Acquire(t.Context(), "k", old, ttl)
+	if !errors.Is(err, errGone) {
+		t.Fatal(err)
+	}
+	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), old).WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+	mock.ExpectCommit()
+	_, err = r.Acquire(t.Context(), "k", token, ttl)
+	must(t, err)
+}
+
+// An attempt that failed before COMMIT has left nothing to undo.
+func TestAFailedStatementNeedsNoUndoing(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnError(errGone)
+	mock.ExpectRollback()
+	if _, err := r.Acquire(t.Context(), "k", r.NewToken(), ttl); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+}
+
+// The kinds of trouble are told apart, and end the wait at once.
+func TestTroubleHasItsSentinel(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ err, want error }{
+		"read-only": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly},
+		"standby":   {&pq.Error{Code: "0A000", Message: "cannot use serializable mode in a hot standby"}, sqllock.ErrReadOnly},
+		"no table":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema},
+		"layout":    {&pq.Error{Code: "23502"}, sqllock.ErrSchema},
+		"shutdown":  {&pq.Error{Code: "57P01"}, sqllock.ErrDatabase},
+		"gone":      {errGone, sqllock.ErrDatabase},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+			mock.ExpectBegin()
+			mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			mock.ExpectRollback()
+			_, err := obtain(t, newRegistry(t, r, nil), "orders/42").Lock(t.Context())
+			for _, want := range []error{test.want, sqllock.ErrDatabase, test.err} {
+				if !errors.Is(err, want) {
+					t.Errorf("%v is not %v", err, want)
+				}
+			}
+			if errors.Is(err, sqllock.ErrNotAcquired) || !strings.Contains(err.Error(), `"orders/42"`) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// MySQL counts a row that was renewed to the instant it had already as unchanged.
+func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Statement)
+	for _, count := range []int{1, 0} {
+		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
+		renewed, err := r.Renew(t.Context(), "k", "token", ttl)
+		must(t, err)
+		if renewed != (count == 1) {
+			t.Fatalf("renewed %v with %d rows", renewed, count)
+		}
+	}
+}
+
+// Spring's testTransientDataAccessException: a release that lost a race is tried
+// again, and ends unlocked.
+func TestUnlockTriesAgainAfterARace(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+	must(t, err)
+	mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
+}
+
+// An answer that comes when the lease would be over gives none.
+func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	mock.ExpectQuery("INSERT").WillDelayFor(2 * sqllock.MinTTL).WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: sqllock.MinTTL})
+	lease, err := obtain(t, registry, "k").TryLock(t.Context())
+	if lease != nil || !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrLockLost) {
+		t.Fatal(lease, err)
+	}
+}
+
+// A database that does not answer holds nobody longer than the lease lasts.
+func TestABlackHole(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *sqllock.Lease) error{
+		"Unlock": func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
+		"Renew":  func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
+			lease, err := obtain(t, registry, "k").TryLock(t.Context())
+			must(t, err)
+			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
+				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
+			if name == "Unlock" { // what Close does about the row
+				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
+			}
+			err = call(t.Context(), lease)
+			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
+				t.Fatal(err)
+			}
+			if time.Until(lease.Deadline()) > 0 {
+				t.Fatal("gave up early")
+			}
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package sqllock_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// small returns a registry that caches capacity locks.
+func small(t *testing.T, capacity int) *sqllock.Registry {
+	t.Helper()
+	return newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: ttl, CacheCapacity: capacity})
+}
+
+func TestObtainReturnsTheSameLock(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	if obtain(t, r, "k") != obtain(t, r, "k") {
+		t.Fatal("another lock for the same key")
+	}
+	if obtain(t, r, "k") == obtain(t, r, "other") {
+		t.Fatal("the same lock for another key")
+	}
+	if obtain(t, r, "k").Key() != "k" {
+		t.Fatal(obtain(t, r, "k").Key())
+	}
+}
+
+func TestTheLongestUnusedLockIsEvicted(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a, b := obtain(t, r, "a"), obtain(t, r, "b")
+	obtain(t, r, "a")
+	obtain(t, r, "c")
+	if obtain(t, r, "a") != a {
+		t.Error("a was used after b and evicted before")
+	}
+	if obtain(t, r, "b") == b {
+		t.Error("b was not evicted")
+	}
+}
+
+func TestAHeldLockIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	held := obtain(t, r, "held")
+	lease, err := held.Lock(t.Context())
+	must(t, err)
+	for i := range 10 {
+		obtain(t, r, fmt.Sprint(i))
+	}
+	if obtain(t, r, "held") != held {
+		t.Fatal("evicted")
+	}
+	if _, err := obtain(t, r, "held").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestObtainFailsWhenAllLocksAreHeld(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a, err := obtain(t, r, "a").Lock(t.Context())
+	must(t, err)
+	b, err := obtain(t, r, "b").Lock(t.Context())
+	must(t, err)
+	_, err = r.Obtain("c")
+	if !errors.Is(err, sqllock.ErrCapacity) {
+		t.Fatal(err)
+	}
+	obtain(t, r, "a") // no new entry
+	must(t, a.Unlock(t.Context()))
+	obtain(t, r, "c")
+	must(t, b.Unlock(t.Context()))
+}
+
+func TestAnEvictedHandleStillExcludes(t *testing.T) {
+	t.Parallel()
+	r := small(t, 1)
+	old := obtain(t, r, "k")
+	obtain(t, r, "other")
+	lease, err := old.Lock(t.Context())
+	must(t, err)
+	if _, err := obtain(t, r, "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestSetCacheCapacity(t *testing.T) {
+	t.Parallel()
+	r := small(t, 4)
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	a := obtain(t, r, "a")
+	obtain(t, r, "b")
+	must(t, r.SetCacheCapacity(1))
+	if _, err := r.Obtain("c"); !errors.Is(err, sqllock.ErrCapacity) {
+		t.Fatal(err)
+	}
+	must(t, r.SetCacheCapacity(2))
+	if obtain(t, r, "a") == a {
+		t.Fatal("shrinking must evict the unused")
+	}
+	must(t, lease.Unlock(t.Context()))
+	for _, capacity := range []int{0, -1} {
+		if err := r.SetCacheCapacity(capacity); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestExpireUnusedOlderThan(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	obtain(t, r, "a")
+	obtain(t, r, "b")
+	expired(t, r, time.Hour, 0)
+	expired(t, r, 0, 2)
+	expired(t, r, 0, 0)
+	must(t, lease.Unlock(t.Context()))
+	expired(t, r, 0, 1)
+	if _, err := r.ExpireUnusedOlderThan(-1); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Fatal(err)
+	}
+}
+
+func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
+	t.Helper()
+	if n, err := r.ExpireUnusedOlderThan(age); n != want || err != nil {
+		t.Fatalf("%d, %v, want %d", n, err, want)
+	}
+}
+
+func TestConcurrentObtainKeepsToTheCapacity(t *testing.T) {
+	t.Parallel()
+	r := small(t, 179)
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			for i := range 500 {
+				if _, err := r.Obtain(fmt.Sprint(i * (worker + 1))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	expired(t, r, 0, 179)
+}
+
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	if held := r.Held(); len(held) != 0 {
+		t.Fatal(held)
+	}
+	lease, err := obtain(t, r, "k").Lock(t.Context())
+	must(t, err)
+	held := r.Held()
+	if len(held) != 1 || held[0].Key != "k" || held[0].Holder != lease.Holder() || !held[0].Deadline.Equal(lease.Deadline()) {
+		t.Fatal(held)
+	}
+	must(t, lease.Unlock(t.Context()))
+	if held := r.Held(); len(held) != 0 {
+		t.Fatal(held)
+	}
+}
+
+func TestObtainAndLockAfterClose(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	l := obtain(t, r, "k")
+	must(t, r.Close(t.Context()))
+	must(t, r.Close(t.Context()))
+	if _, err := r.Obtain("k"); !errors.Is(err, sqllock.ErrClosed) {
+		t.Fatal(err)
+	}
+	if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrClosed) {
+		t.Fatal(err)
+	}
+}
