@@ -19,14 +19,15 @@ type Acquisition struct {
 }
 
 // Acquire inserts the row of key with the token for ttl, or takes it over if it
-// has expired or carries this very token: an attempt whose answer was lost may
-// thus be repeated. It does not wait for a holder.
+// has expired or carries this very token: a statement that is sent again after a
+// lost race thus recognises its own row. It does not wait for a holder.
 //
 // An attempt that keeps losing races against others counts as not acquired. If
 // the outcome is unknown (the connection broke, or ctx ended, while the
 // transaction was being committed), Acquire returns the error and sees to it
 // that no row is left behind: it deletes the row at once or, if the database
-// cannot be reached, before the next acquisition of the key.
+// cannot be reached, before the next acquisition of the key. After an error the
+// token must not be used again, for that deletion may come late.
 func (r *Repository) Acquire(ctx context.Context, key, token string, ttl time.Duration) (Acquisition, error) {
 	p, err := r.params(key, token, ttl)
 	if err != nil {

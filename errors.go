@@ -41,8 +41,8 @@ var (
 	ErrReadOnly = errors.New("sqllock: database is read-only")
 
 	// ErrInvalid is returned for bad input: an empty or over-long key, region,
-	// prefix or client id, a duration that is not positive. Nothing was sent to
-	// the database.
+	// prefix or client id, a duration that is not positive. Nothing was done, but
+	// for [Lease.UnlockAfter], which unlocks all the same.
 	ErrInvalid = errors.New("sqllock: invalid")
 
 	// ErrNotHeld is returned when a lock is to be renewed through a context
@@ -50,9 +50,9 @@ var (
 	// IllegalMonitorStateException.
 	ErrNotHeld = errors.New("sqllock: not held")
 
-	// ErrCapacity is returned by [Registry.Obtain] when the cache is full of
-	// locks that are held or waited for. Spring throws a
-	// CannotAcquireLockException.
+	// ErrCapacity is returned by [Registry.Obtain], and by a handle whose lock
+	// was evicted since, when the cache is full of locks that are held or waited
+	// for. Spring throws a CannotAcquireLockException.
 	ErrCapacity = errors.New("sqllock: lock cache is full")
 
 	// ErrClosed is returned by a registry after Close, and is the cause with

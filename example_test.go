@@ -27,7 +27,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 
 	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	defer db.Close()
@@ -53,7 +53,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lease.Unlock(ctx)
+	defer func() { _ = lease.Unlock(ctx) }() // or look at the error: ErrLockLost says that the work came late
 
 	fmt.Println("working on", lease.Key())
 	// Output: working on orders/42
@@ -83,7 +83,7 @@ func ExampleRegistry_ExecuteLocked() {
 
 	err := registry.ExecuteLocked(context.Background(), "nightly", func(ctx context.Context) error {
 		fmt.Println("the only one")
-		return nil // or ctx.Err(), if the lease was lost
+		return ctx.Err() // not nil if the lease was lost meanwhile
 	})
 	fmt.Println(err)
 	// Output:

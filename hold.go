@@ -89,7 +89,8 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 		return nil, h.lost()
 	}
 	if err := h.renew(ctx); err != nil {
-		return nil, errors.Join(err, h.leave(ctx, 0))
+		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
+		return nil, err
 	}
 	lease := h.newLease(ctx)
 	h.mu.Lock()

@@ -147,7 +147,7 @@ func execute(ctx context.Context, lease *Lease, err error, fn func(context.Conte
 		return err
 	}
 	defer func() { result = errors.Join(result, lease.Unlock(ctx)) }()
-	return fn(lease.Context())
+	return fn(lease.Context()) //nolint:contextcheck // it is made from ctx
 }
 
 // RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last

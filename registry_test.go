@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,14 +20,15 @@ func small(t *testing.T, capacity int) *sqllock.Registry {
 func TestObtainReturnsTheSameLock(t *testing.T) {
 	t.Parallel()
 	r := small(t, 0)
-	if obtain(t, r, "k") != obtain(t, r, "k") {
+	first := obtain(t, r, "k")
+	if obtain(t, r, "k") != first {
 		t.Fatal("another lock for the same key")
 	}
-	if obtain(t, r, "k") == obtain(t, r, "other") {
+	if obtain(t, r, "other") == first {
 		t.Fatal("the same lock for another key")
 	}
-	if obtain(t, r, "k").Key() != "k" {
-		t.Fatal(obtain(t, r, "k").Key())
+	if first.Key() != "k" {
+		t.Fatal(first.Key())
 	}
 }
 
@@ -137,6 +139,29 @@ func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
 	if n, err := r.ExpireUnusedOlderThan(age); n != want || err != nil {
 		t.Fatalf("%d, %v, want %d", n, err, want)
 	}
+}
+
+// TestAFailedLockUsesNoRoom: whoever gave up is no user of the lock any more.
+func TestAFailedLockUsesNoRoom(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	l := obtain(t, r, "k")
+	lease, err := l.Lock(t.Context())
+	must(t, err)
+	if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	if _, err := l.TryLockFor(t.Context(), time.Millisecond); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Lock(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	expired(t, r, 0, 0)
+	must(t, lease.Unlock(t.Context()))
+	expired(t, r, 0, 1)
 }
 
 func TestConcurrentObtainKeepsToTheCapacity(t *testing.T) {

@@ -28,7 +28,7 @@ const maxRegion = 100
 type Isolation int
 
 const (
-	// Serializable, the default, acquires in a SERIALIZABLE transaction.
+	// Serializable acquires in a SERIALIZABLE transaction. It is the default.
 	Serializable Isolation = iota
 	// ReadCommitted acquires in a READ COMMITTED transaction, as Spring does
 	// since 6.0.8.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // world has two expired rows and, in the registry, one unused lock.
-func world(t *testing.T) (*sqllock.Registry, *sqllock.Repository, *dbtest.DB) {
+func world(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
@@ -41,12 +41,12 @@ func world(t *testing.T) (*sqllock.Registry, *sqllock.Repository, *dbtest.DB) {
 	}
 	_, err = registry.Obtain("unused")
 	must(t, err)
-	return registry, repository, db
+	return registry, db
 }
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	registry, _, _ := world(t)
+	registry, _ := world(t)
 	var log bytes.Buffer
 	opts := &cleanup.Options{Age: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	got, err := cleanup.Once(t.Context(), registry, opts)
@@ -67,7 +67,7 @@ func TestOnce(t *testing.T) {
 
 func TestOnceReportsTrouble(t *testing.T) {
 	t.Parallel()
-	registry, _, db := world(t)
+	registry, db := world(t)
 	_, err := db.DB.ExecContext(t.Context(), "DROP TABLE INT_LOCK")
 	must(t, err)
 	var log bytes.Buffer
@@ -83,7 +83,7 @@ func TestOnceReportsTrouble(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	registry, _, _ := world(t)
+	registry, _ := world(t)
 	for _, opts := range []*cleanup.Options{{Interval: -1}, {Age: -1}} {
 		if _, err := cleanup.Once(t.Context(), registry, opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Error(err)
@@ -104,7 +104,7 @@ func (r rounds) Write(line []byte) (int, error) {
 
 func TestRunGoesRoundUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
-	registry, _, _ := world(t)
+	registry, _ := world(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := make(rounds, 100)
 	ended := make(chan error)
@@ -135,7 +135,7 @@ func TestRunGoesRoundUntilItsContextEnds(t *testing.T) {
 
 func TestRunEndsWithTheRegistry(t *testing.T) {
 	t.Parallel()
-	registry, _, _ := world(t)
+	registry, _ := world(t)
 	must(t, registry.Close(t.Context()))
 	if err := cleanup.Run(t.Context(), registry, nil); !errors.Is(err, sqllock.ErrClosed) {
 		t.Fatal(err)

@@ -5,8 +5,7 @@
 // A [Dialect] is a value made of a few SQL fragments ("now", "this time plus so
 // many microseconds"); [Dialect.Statements] puts them into the statements, each
 // of which is written once for all databases unless the databases really
-// differ. A user who needs another text changes the returned [Statements]: that
-// is what Spring's setters for its queries do.
+// differ.
 //
 // Statements carry named parameters:
 //
@@ -74,8 +73,9 @@ type Dialect struct {
 	Numbered bool
 
 	// ReturnsOwner says that Acquire answers with a row exactly when the lock
-	// was acquired. Where it does not, the caller reads the owner with Peek in
-	// the same transaction: affected-row counts cannot be trusted on MySQL.
+	// was acquired. Where it does not, the caller reads the owner with Peek
+	// next, in the same transaction if there is one: affected-row counts cannot
+	// be trusted on MySQL.
 	ReturnsOwner bool
 
 	// Classify tells the class of an error of this database, whichever driver

@@ -112,15 +112,15 @@ func (w *world) registry(ttl time.Duration) *sqllock.Registry {
 	return r
 }
 
-// lock returns a lock of yet another process.
-func (w *world) lock(ttl time.Duration, key string) *sqllock.JdbcLock {
+// lock returns the lock of "k" in yet another process.
+func (w *world) lock(ttl time.Duration) *sqllock.JdbcLock {
 	w.Helper()
-	return w.obtain(w.registry(ttl), key)
+	return w.obtain(w.registry(ttl))
 }
 
-func (w *world) obtain(r *sqllock.Registry, key string) *sqllock.JdbcLock {
+func (w *world) obtain(r *sqllock.Registry) *sqllock.JdbcLock {
 	w.Helper()
-	l, err := r.Obtain(key)
+	l, err := r.Obtain("k")
 	w.must(err)
 	return l
 }

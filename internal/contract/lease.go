@@ -22,14 +22,14 @@ var leaseTests = []test{
 	{"LockAndUnlockTenTimes", func(w *world) {
 		r := w.registry(ttl)
 		for range 10 {
-			lease, err := w.obtain(r, "k").Lock(w.Context())
+			lease, err := w.obtain(r).Lock(w.Context())
 			w.must(err)
 			w.must(lease.Unlock(w.Context()))
 		}
 	}},
 	{"ATryOnAHeldLockNamesTheHolder", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
-		_, err := w.lock(ttl, "k").TryLock(w.Context())
+		lease := w.acquire(w.lock(ttl))
+		_, err := w.lock(ttl).TryLock(w.Context())
 		w.is(err, sqllock.ErrNotAcquired)
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Key != "k" || held.Holder != lease.Holder() || held.Left <= ttl/2 {
@@ -37,7 +37,7 @@ var leaseTests = []test{
 		}
 	}},
 	{"ATryInTheSameProcessNamesTheHolderToo", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		lease := w.acquire(l)
 		_, err := l.TryLock(w.Context())
 		var held *sqllock.HeldError
@@ -49,7 +49,7 @@ var leaseTests = []test{
 		r := w.process()
 		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
 		w.must(err)
-		lease := w.acquire(w.obtain(registry, "k"))
+		lease := w.acquire(w.obtain(registry))
 		row, _, err := r.Peek(w.Context(), "k", ttl)
 		w.must(err)
 		if own := time.Until(lease.Deadline()); own >= row.Left {
@@ -58,8 +58,8 @@ var leaseTests = []test{
 		w.must(lease.Unlock(w.Context()))
 	}},
 	{"TheContextEndsWithErrLockLostBeforeAnotherHolds", func(w *world) {
-		first := w.acquire(w.lock(moderate, "k"))
-		second, err := w.lock(moderate, "k").Lock(w.Context())
+		first := w.acquire(w.lock(moderate))
+		second, err := w.lock(moderate).Lock(w.Context())
 		w.must(err)
 		select {
 		case <-first.Context().Done():
@@ -73,7 +73,7 @@ var leaseTests = []test{
 		w.must(second.Unlock(w.Context()))
 	}},
 	{"AStuckHolderLosesToItsOwnProcessToo", func(w *world) {
-		l := w.lock(moderate, "k")
+		l := w.lock(moderate)
 		first := w.acquire(l)
 		second, err := l.Lock(w.Context())
 		w.must(err)
@@ -83,22 +83,22 @@ var leaseTests = []test{
 	}},
 	{"UnlockOfARemovedRowTellsTheLoss", func(w *world) {
 		r := w.process()
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		w.deleted(r, "k", lease.Holder(), true) // by force
 		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
 	}},
 	{"RenewOfARemovedRowTellsTheLossAndEndsTheContext", func(w *world) {
 		r := w.process()
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		w.deleted(r, "k", lease.Holder(), true)
 		w.is(lease.Renew(w.Context()), sqllock.ErrLockLost)
 		w.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
 		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
 	}},
 	{"RenewingKeepsALockFromRivals", func(w *world) {
-		lease := w.acquire(w.lock(moderate, "k"))
+		lease := w.acquire(w.lock(moderate))
 		rival := make(chan error, 1)
-		l := w.lock(moderate, "k")
+		l := w.lock(moderate)
 		go func() {
 			_, err := l.TryLockFor(w.Context(), 2*moderate)
 			rival <- err
@@ -116,7 +116,7 @@ var leaseTests = []test{
 	}},
 	{"RenewLockByTheContextThatHolds", func(w *world) {
 		r := w.registry(ttl)
-		lease := w.acquire(w.obtain(r, "k"))
+		lease := w.acquire(w.obtain(r))
 		before := lease.Deadline()
 		w.must(r.RenewLock(lease.Context(), "k"))
 		if !lease.Deadline().After(before) {
@@ -128,7 +128,7 @@ var leaseTests = []test{
 		w.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
 	}},
 	{"UnlockIsIdempotent", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		first := w.acquire(l)
 		w.must(first.Unlock(w.Context()))
 		second := w.acquire(l)
@@ -138,23 +138,23 @@ var leaseTests = []test{
 		w.must(second.Unlock(w.Context()))
 	}},
 	{"UnlockWorksAfterTheContextEnded", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		ctx, cancel := context.WithCancel(w.Context())
 		lease, err := l.Lock(ctx)
 		w.must(err)
 		cancel()
 		w.is(lease.Context().Err(), context.Canceled)
 		w.must(lease.Unlock(ctx))
-		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
 	}},
 	{"UnlockEndsTheContext", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		w.must(lease.Context().Err())
 		w.must(lease.Unlock(w.Context()))
 		w.is(context.Cause(lease.Context()), context.Canceled)
 	}},
 	{"ReentryByContext", func(w *world) {
-		l, rival := w.lock(ttl, "k"), w.lock(ttl, "k")
+		l, rival := w.lock(ttl), w.lock(ttl)
 		outer := w.acquire(l)
 		inner, err := l.Lock(outer.Context())
 		w.must(err)
@@ -170,7 +170,7 @@ var leaseTests = []test{
 		w.must(w.acquire(rival).Unlock(w.Context()))
 	}},
 	{"TheRowGoesWithTheLastLeaseWhateverTheOrder", func(w *world) {
-		l, rival := w.lock(ttl, "k"), w.lock(ttl, "k")
+		l, rival := w.lock(ttl), w.lock(ttl)
 		outer := w.acquire(l)
 		inner, err := l.Lock(outer.Context())
 		w.must(err)
@@ -181,7 +181,7 @@ var leaseTests = []test{
 		w.must(w.acquire(rival).Unlock(w.Context()))
 	}},
 	{"ReentryRenews", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		outer := w.acquire(l)
 		before := outer.Deadline()
 		inner, err := l.Lock(outer.Context())
@@ -194,7 +194,7 @@ var leaseTests = []test{
 	}},
 	{"ReentryOfALostLeaseIsLost", func(w *world) {
 		r := w.process()
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		outer := w.acquire(l)
 		w.deleted(r, "k", outer.Holder(), true)
 		_, err := l.Lock(context.WithoutCancel(outer.Context()))
@@ -203,26 +203,26 @@ var leaseTests = []test{
 		w.must(w.acquire(l).Unlock(w.Context()))
 	}},
 	{"ATTLOfItsOwn", func(w *world) {
-		l := w.lock(short, "k").WithTTL(ttl)
+		l := w.lock(short).WithTTL(ttl)
 		lease, err := l.Lock(w.Context())
 		if w.cell.Layout == dialect.Spring6 {
 			w.is(err, sqllock.ErrInvalid)
 			return
 		}
 		w.must(err)
-		rival := w.lock(short, "k")
+		rival := w.lock(short)
 		_, err = rival.TryLockFor(w.Context(), 2*short)
 		w.is(err, sqllock.ErrNotAcquired)
 		w.must(lease.Unlock(w.Context()))
 	}},
 	{"UnlockAfterKeepsTheLockTaken", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		sent := time.Now()
 		first := w.acquire(l)
 		w.must(first.UnlockAfter(w.Context(), short))
 		_, err := l.TryLock(w.Context()) // its own process neither gets it nor is blocked
 		w.is(err, sqllock.ErrNotAcquired)
-		second, err := w.lock(ttl, "k").Lock(w.Context())
+		second, err := w.lock(ttl).Lock(w.Context())
 		w.must(err)
 		if after := time.Since(sent); after < short-2*time.Millisecond || after > ttl/2 {
 			w.Fatalf("free after %v", after)
@@ -230,31 +230,31 @@ var leaseTests = []test{
 		w.must(second.Unlock(w.Context()))
 	}},
 	{"UnlockAfterTheTimeIsUnlock", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		w.must(w.acquire(l).UnlockAfter(w.Context(), time.Nanosecond))
 		w.must(w.acquire(l).Unlock(w.Context()))
 	}},
 	{"CloseReleasesAndTells", func(w *world) {
 		r := w.registry(ttl)
-		l := w.obtain(r, "k")
+		l := w.obtain(r)
 		lease := w.acquire(l)
 		w.must(r.Close(w.Context()))
 		w.is(context.Cause(lease.Context()), sqllock.ErrClosed)
 		w.is(lease.Unlock(w.Context()), sqllock.ErrClosed)
 		_, err := l.Lock(w.Context())
 		w.is(err, sqllock.ErrClosed)
-		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
 	}},
 	{"ExecuteLocked", func(w *world) {
 		r := w.registry(ttl)
 		failure := errors.New("work")
 		err := r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
-			_, err := w.lock(ttl, "k").TryLock(w.Context())
+			_, err := w.lock(ttl).TryLock(w.Context())
 			w.is(err, sqllock.ErrNotAcquired)
 			return errors.Join(failure, r.ExecuteLocked(ctx, "k", func(context.Context) error { return nil }))
 		})
 		w.is(err, failure)
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		err = r.ExecuteLockedFor(w.Context(), "k", short, func(context.Context) error { panic("must not run") })
 		w.is(err, sqllock.ErrNotAcquired)
 		w.must(lease.Unlock(w.Context()))
@@ -264,6 +264,6 @@ var leaseTests = []test{
 			defer func() { _ = recover() }()
 			_ = w.registry(ttl).ExecuteLocked(w.Context(), "k", func(context.Context) error { panic("work") })
 		}()
-		w.must(w.acquire(w.lock(ttl, "k")).Unlock(w.Context()))
+		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
 	}},
 }

@@ -11,16 +11,16 @@ import (
 // waitingTests are about those who do not hold the lock yet.
 var waitingTests = []test{
 	{"LockWaitsForUnlockInAnotherProcess", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
-		got := w.waiter(w.lock(ttl, "k"), w.Context())
+		lease := w.acquire(w.lock(ttl))
+		got := w.waiter(w.Context(), w.lock(ttl))
 		w.stillWaiting(got)
 		w.must(lease.Unlock(w.Context()))
 		w.granted(got)
 	}},
 	{"LockWaitsForUnlockInItsOwnProcess", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		lease := w.acquire(l)
-		got := w.waiter(l, w.Context())
+		got := w.waiter(w.Context(), l)
 		w.stillWaiting(got)
 		w.must(lease.Unlock(w.Context()))
 		w.granted(got)
@@ -28,15 +28,15 @@ var waitingTests = []test{
 	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(w *world) {
 		sent := time.Now()
 		w.taken(w.process(), "k", moderate) // and never heard of again
-		w.granted(w.waiter(w.lock(moderate, "k"), w.Context()))
+		w.granted(w.waiter(w.Context(), w.lock(moderate)))
 		if after := time.Since(sent); after < moderate-2*time.Millisecond {
 			w.Fatalf("taken over after %v", after)
 		}
 	}},
 	{"ATimedTryEndsInTime", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		start := time.Now()
-		_, err := w.lock(ttl, "k").TryLockFor(w.Context(), short)
+		_, err := w.lock(ttl).TryLockFor(w.Context(), short)
 		w.is(err, sqllock.ErrNotAcquired)
 		if errors.Is(err, context.DeadlineExceeded) {
 			w.Fatalf("the caller's context has not ended: %v", err)
@@ -47,18 +47,18 @@ var waitingTests = []test{
 		w.must(lease.Unlock(w.Context()))
 	}},
 	{"ATimedTryInTheLocalQueueEndsInTime", func(w *world) {
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		lease := w.acquire(l)
 		_, err := l.TryLockFor(w.Context(), short)
 		w.is(err, sqllock.ErrNotAcquired)
 		w.must(lease.Unlock(w.Context()))
 	}},
 	{"ACancelledWaitLeavesNothingBehind", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
-		l := w.lock(ttl, "k")
+		lease := w.acquire(w.lock(ttl))
+		l := w.lock(ttl)
 		reason := errors.New("changed my mind")
 		ctx, cancel := context.WithCancelCause(w.Context())
-		first, second := w.waiter(l, ctx), w.waiter(l, ctx)
+		first, second := w.waiter(ctx, l), w.waiter(ctx, l)
 		w.stillWaiting(first)
 		cancel(reason)
 		for _, got := range []chan result{first, second} {
@@ -73,7 +73,7 @@ var waitingTests = []test{
 	{"ACancelledCallerMakesNoAttempt", func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		l := w.lock(ttl, "k")
+		l := w.lock(ttl)
 		_, err := l.Lock(ctx)
 		w.is(err, context.Canceled)
 		_, err = l.TryLock(ctx)
@@ -83,9 +83,9 @@ var waitingTests = []test{
 		same(w, "row", ok, false)
 	}},
 	{"CloseEndsTheWait", func(w *world) {
-		lease := w.acquire(w.lock(ttl, "k"))
+		lease := w.acquire(w.lock(ttl))
 		r := w.registry(ttl)
-		got := w.waiter(w.obtain(r, "k"), w.Context())
+		got := w.waiter(w.Context(), w.obtain(r))
 		w.stillWaiting(got)
 		w.must(r.Close(w.Context()))
 		w.is((<-got).err, sqllock.ErrClosed)
@@ -99,7 +99,7 @@ type result struct {
 }
 
 // waiter locks l in the background.
-func (w *world) waiter(l *sqllock.JdbcLock, ctx context.Context) chan result {
+func (w *world) waiter(ctx context.Context, l *sqllock.JdbcLock) chan result {
 	got := make(chan result, 1)
 	go func() {
 		lease, err := l.Lock(ctx)

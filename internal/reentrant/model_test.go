@@ -60,7 +60,7 @@ func TestModel(t *testing.T) {
 
 func playModel(t *testing.T, random *rand.Rand) {
 	t.Helper()
-	var real reentrant.Mutex[int]
+	var actual reentrant.Mutex[int]
 	var naive model
 	cancels := make(map[int]context.CancelFunc)
 	for range 200 {
@@ -73,13 +73,13 @@ func playModel(t *testing.T, random *rand.Rand) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels[o] = cancel
 			naive.lock(o)
-			go func() { _, _ = real.Lock(ctx, o) }()
+			go func() { _, _ = actual.Lock(ctx, o) }()
 		case 2:
 			naive.leave(o)
-			real.Leave(o)
+			actual.Leave(o)
 		case 3:
 			naive.release(o)
-			real.Release(o)
+			actual.Release(o)
 		case 4:
 			if cancel := cancels[o]; cancel != nil && slices.Contains(naive.queue, o) {
 				naive.cancel(o)
@@ -87,8 +87,8 @@ func playModel(t *testing.T, random *rand.Rand) {
 			}
 		}
 		synctest.Wait()
-		if real.Owner() != naive.owner || real.Waiters() != len(naive.queue) {
-			t.Fatalf("owner %d, %d waiters, want %+v", real.Owner(), real.Waiters(), naive)
+		if actual.Owner() != naive.owner || actual.Waiters() != len(naive.queue) {
+			t.Fatalf("owner %d, %d waiters, want %+v", actual.Owner(), actual.Waiters(), naive)
 		}
 	}
 	for _, cancel := range cancels {
