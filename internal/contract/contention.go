@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -50,6 +51,31 @@ var contentionTests = []test{
 				return nil
 			})
 			same(w, "winners", winners.Load(), 1)
+		}
+	}},
+	{"ExclusiveAccessFromFirstToLast", func(w *world) {
+		first, second := w.registry(ttl), w.registry(ttl)
+		var order []int
+		work := func(from int) func(context.Context) error {
+			return func(context.Context) error {
+				order = append(order, from, from+1, from+2)
+				return nil
+			}
+		}
+		lease := w.acquire(w.obtain(first))
+		ended := make(chan error)
+		go func() { ended <- second.ExecuteLocked(w.Context(), "k", work(4)) }()
+		w.must(first.ExecuteLocked(lease.Context(), "k", work(1)))
+		w.must(lease.Unlock(w.Context()))
+		w.must(<-ended)
+		if !slices.Equal(order, []int{1, 2, 3, 4, 5, 6}) {
+			w.Fatal(order)
+		}
+	}},
+	{"AFreeLockIsGotAtTheFirstTry", func(w *world) {
+		l := w.lock(ttl)
+		for range 10 {
+			w.must(w.acquire(l).Unlock(w.Context()))
 		}
 	}},
 	{"ManyKeysAtOnceGiveNoErrors", func(w *world) {

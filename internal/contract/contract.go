@@ -41,6 +41,7 @@ func Run(t *testing.T, cell Cell) {
 		{"Repository", repositoryTests},
 		{"Lease", leaseTests},
 		{"Waiting", waitingTests},
+		{"Transaction", transactionTests},
 		{"Contention", contentionTests},
 	} {
 		t.Run(part.name, func(t *testing.T) {

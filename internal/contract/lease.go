@@ -114,6 +114,43 @@ var leaseTests = []test{
 			}
 		}
 	}},
+	{"UnlockAndReentryOfAnExpiredLeaseFailThoughNobodyTookIt", func(w *world) {
+		l := w.lock(short)
+		lease := w.acquire(l)
+		<-lease.Context().Done()
+		_, err := l.Lock(context.WithoutCancel(lease.Context()))
+		w.is(err, sqllock.ErrLockLost)
+		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+	}},
+	{"AfterTheTTLTheNextHoldsAndTheOldCannotTry", func(w *world) {
+		first, second := w.lock(moderate), w.lock(moderate)
+		lease := w.acquire(first)
+		<-lease.Context().Done()
+		next, err := second.Lock(w.Context())
+		w.must(err)
+		_, err = first.TryLock(w.Context())
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(next.Unlock(w.Context()))
+	}},
+	{"AnyGoroutineMayUnlock", func(w *world) {
+		lease := w.acquire(w.lock(ttl))
+		unlocked := make(chan error)
+		go func() { unlocked <- lease.Unlock(w.Context()) }()
+		w.must(<-unlocked)
+		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
+	}},
+	{"RenewingManyTimes", func(w *world) {
+		lease := w.acquire(w.lock(ttl))
+		for range 20 {
+			before := lease.Deadline()
+			w.must(lease.Renew(w.Context()))
+			if !lease.Deadline().After(before) {
+				w.Fatal("not renewed")
+			}
+		}
+		w.must(lease.Unlock(w.Context()))
+		w.is(lease.Renew(w.Context()), sqllock.ErrNotHeld)
+	}},
 	{"RenewLockByTheContextThatHolds", func(w *world) {
 		r := w.registry(ttl)
 		lease := w.acquire(w.obtain(r))
@@ -145,6 +182,9 @@ var leaseTests = []test{
 		cancel()
 		w.is(lease.Context().Err(), context.Canceled)
 		w.must(lease.Unlock(ctx))
+		_, ok, err := w.process().Peek(w.Context(), "k", ttl) // not before the row is gone
+		w.must(err)
+		same(w, "row", ok, false)
 		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
 	}},
 	{"UnlockEndsTheContext", func(w *world) {

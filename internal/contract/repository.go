@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -190,25 +191,42 @@ var repositoryTests = []test{
 		same(w, "found", ok, true)
 		same(w, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 	}},
+	{"PlainKeysAreKeptAsTheyAre", func(w *world) {
+		r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
+			Region: w.region, Prefix: w.cell.Prefix, Isolation: w.cell.Isolation, Keys: sqllock.PlainKeys,
+		})
+		w.must(err)
+		keys := []string{"k", "K", " k", "ключ", "é", "e\u0301", "ss", "ß", "k'; --", `k\`, "%", "_", strings.Repeat("ж", 36)}
+		for _, key := range keys {
+			w.taken(r, key, ttl) // none is another's, whatever the collation
+			row, ok, err := r.Peek(w.Context(), key, ttl)
+			w.must(err)
+			same(w, "found", ok, true)
+			same(w, "key", row.LockKey, key)
+		}
+		same(w, "rows", len(w.rows(r)), len(keys))
+	}},
 	{"ListShowsRows", func(w *world) {
 		r := w.process()
 		token := w.taken(r, "k", ttl)
 		lockKey, err := r.LockKey("k")
 		w.must(err)
-		rows, err := r.List(w.Context(), ttl)
-		w.must(err)
-		for _, row := range rows {
-			if row.Region == w.region {
-				same(w, "key", row.LockKey, lockKey)
-				same(w, "holder", row.Holder, token)
-				if row.Age < 0 || row.Age > ttl/2 || row.Left < ttl/2 || row.Expired() {
-					w.Fatalf("row %+v", row)
-				}
-				return
-			}
+		rows := w.rows(r)
+		same(w, "rows", len(rows), 1)
+		same(w, "key", rows[0].LockKey, lockKey)
+		same(w, "holder", rows[0].Holder, token)
+		if row := rows[0]; row.Age < 0 || row.Age > ttl/2 || row.Left < ttl/2 || row.Expired() {
+			w.Fatalf("row %+v", row)
 		}
-		w.Fatalf("not listed in %+v", rows)
 	}},
+}
+
+// rows lists the rows of the test's region.
+func (w *world) rows(r *sqllock.Repository) []sqllock.Row {
+	w.Helper()
+	all, err := r.List(w.Context(), ttl)
+	w.must(err)
+	return slices.DeleteFunc(all, func(row sqllock.Row) bool { return row.Region != w.region })
 }
 
 // taken acquires key for a new token, which it returns.

@@ -33,6 +33,37 @@ var waitingTests = []test{
 			w.Fatalf("taken over after %v", after)
 		}
 	}},
+	{"OfTwoWaitersOneGetsTheLockAndTheOtherWaitsOn", func(w *world) {
+		lease := w.acquire(w.lock(ttl))
+		first, second := w.waiter(w.Context(), w.lock(ttl)), w.waiter(w.Context(), w.lock(ttl))
+		w.must(lease.Unlock(w.Context()))
+		winner, loser := first, second
+		var got result
+		select {
+		case got = <-first:
+		case got = <-second:
+			winner, loser = second, first
+		}
+		w.must(got.err)
+		w.stillWaiting(loser)
+		winner <- got
+		w.granted(winner)
+		w.granted(loser)
+	}},
+	{"WaitersOfOneProcessAreServedInOrder", func(w *world) {
+		l := w.lock(ttl)
+		lease := w.acquire(l)
+		first := w.waiter(w.Context(), l)
+		w.stillWaiting(first)
+		second := w.waiter(w.Context(), l)
+		w.stillWaiting(second)
+		w.must(lease.Unlock(w.Context()))
+		got := <-first
+		w.must(got.err)
+		w.stillWaiting(second)
+		w.must(got.lease.Unlock(w.Context()))
+		w.granted(second)
+	}},
 	{"ATimedTryEndsInTime", func(w *world) {
 		lease := w.acquire(w.lock(ttl))
 		start := time.Now()
