@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/dbtest"
 	"github.com/sqllock/sqllock/internal/flaky"
 )
 
@@ -20,6 +21,7 @@ var errGone = errors.New("connection reset by peer")
 // A scene is a registry over a database that fails on demand.
 type scene struct {
 	*testing.T
+	db         *dbtest.DB // the same database, always well
 	connector  *flaky.Connector
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
@@ -34,7 +36,7 @@ func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
 	t.Cleanup(func() { must(t, pool.Close()) })
 	r := newRepository(t, pool, &sqllock.RepositoryOptions{Isolation: isolation})
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
-	return &scene{t, connector, r, registry, obtain(t, registry, "k")}
+	return &scene{t, db, connector, r, registry, obtain(t, registry, "k")}
 }
 
 // An action is one thing that a caller does. It returns the lease that is held

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,6 +180,47 @@ func TestConcurrentObtainKeepsToTheCapacity(t *testing.T) {
 	}
 	group.Wait()
 	expired(t, r, 0, 179)
+}
+
+// TestTenKeysAreTenEntries: locking again and again adds nothing.
+func TestTenKeysAreTenEntries(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	for range 3 {
+		for key := range 10 {
+			lease, err := obtain(t, r, fmt.Sprint(key)).Lock(t.Context())
+			must(t, err)
+			must(t, lease.Unlock(t.Context()))
+		}
+	}
+	expired(t, r, 0, 10)
+}
+
+// TestExpiringWhileObtainingGivesOneLock: two who obtain while a third expires
+// exclude each other, whichever lock objects they were given.
+func TestExpiringWhileObtainingGivesOneLock(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	for range 200 {
+		var group sync.WaitGroup
+		var inside atomic.Int64
+		group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })
+		for range 2 {
+			group.Go(func() {
+				err := r.ExecuteLocked(t.Context(), "k", func(context.Context) error {
+					if inside.Add(1) != 1 {
+						t.Error("two holders")
+					}
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	}
 }
 
 func TestHeld(t *testing.T) {

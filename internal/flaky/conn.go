@@ -18,7 +18,7 @@ type conn struct {
 func (c *conn) IsValid() bool { return !c.broken }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	inner, err := do(ctx, c, Begin, func() (driver.Tx, error) {
+	inner, err := do(ctx, c, Begin, func(ctx context.Context) (driver.Tx, error) {
 		return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	})
 	if err != nil {
@@ -28,13 +28,13 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return do(ctx, c, Exec, func() (driver.Result, error) {
+	return do(ctx, c, Exec, func(ctx context.Context) (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	})
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := do(ctx, c, Query, func() (driver.Rows, error) {
+	rows, err := do(ctx, c, Query, func(ctx context.Context) (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
 	if rows != nil && err != nil {
@@ -58,6 +58,6 @@ func (t *tx) Rollback() error {
 }
 
 func (t *tx) end(op Op, run func() error) error {
-	_, err := do(t.ctx, t.conn, op, func() (struct{}, error) { return struct{}{}, run() })
+	_, err := do(t.ctx, t.conn, op, func(context.Context) (struct{}, error) { return struct{}{}, run() })
 	return err
 }

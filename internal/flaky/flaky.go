@@ -83,19 +83,23 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c *Connector) Driver() driver.Driver { return c.driver }
 
-// do runs one operation as the plan has it.
-func do[R any](ctx context.Context, c *conn, op Op, run func() (R, error)) (R, error) {
+// do runs one operation as the plan has it. If its context ends while the plan
+// holds it back, it is done all the same: what has been sent is not recalled.
+func do[R any](ctx context.Context, c *conn, op Op, run func(context.Context) (R, error)) (R, error) {
 	n := int(c.connector.count.Add(1))
 	plan := c.connector.plan.Load()
 	if plan == nil {
-		return run()
+		return run(ctx)
 	}
 	var none R
 	if err := (*plan)(ctx, Moment{n, op, false}); err != nil {
 		c.broken = true
 		return none, err
 	}
-	result, err := run()
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	result, err := run(ctx)
 	if err != nil {
 		return none, err
 	}

@@ -1,0 +1,127 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// lateTTL is waited for; what is late comes after it.
+const lateTTL = 300 * time.Millisecond
+
+// A delay holds the first operation of a kind back until it is let go, and then has
+// it done although its caller has given up: a packet that was long under way.
+type delay struct {
+	reached, let chan struct{}
+	once         bool
+}
+
+func holdBack(s *scene, op flaky.Op) *delay {
+	d := &delay{reached: make(chan struct{}), let: make(chan struct{})}
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == op && !m.Done && !d.once {
+			d.once = true
+			close(d.reached)
+			<-d.let
+		}
+		return nil
+	})
+	return d
+}
+
+// lateScene is a scene whose leases are short, with a rival in another process on
+// the same table.
+func lateScene(t *testing.T, isolation sqllock.Isolation) (s *scene, rival *sqllock.JdbcLock) {
+	t.Helper()
+	s = newScene(t, isolation)
+	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: time.Millisecond}), "k")
+	other := newRepository(t, s.db.DB, nil)
+	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond}), "k")
+}
+
+// A DELETE or a renewal of an old holder that arrives when the next one holds does
+// it no harm.
+func TestALateStatementHarmsNobody(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(context.Context, *sqllock.Lease) error{
+		"Unlock":      func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
+		"UnlockAfter": func(ctx context.Context, l *sqllock.Lease) error { return l.UnlockAfter(ctx, ttl) },
+		"Renew":       func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, rival := lateScene(t, sqllock.Serializable)
+			old := held(s)
+			late := holdBack(s, flaky.Exec)
+			answer := make(chan error, 1)
+			go func() { answer <- send(context.WithoutCancel(t.Context()), old) }()
+			<-late.reached
+			next, err := rival.Lock(t.Context())
+			must(t, err)
+			if old.Context().Err() == nil {
+				t.Error("two holders")
+			}
+			close(late.let)
+			if err := <-answer; !errors.Is(err, sqllock.ErrLockLost) && !errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("the late %s: %v", name, err)
+			}
+			must(t, next.Renew(t.Context()))
+			must(t, next.Unlock(t.Context()))
+		})
+	}
+}
+
+// An acquire that is committed when its lease would be over gives no lease, and
+// leaves no row.
+func TestALateCommitGivesNoLease(t *testing.T) {
+	t.Parallel()
+	s, rival := lateScene(t, sqllock.Serializable)
+	late := holdBack(s, flaky.Commit)
+	type result struct {
+		lease *sqllock.Lease
+		err   error
+	}
+	answer := make(chan result, 1)
+	go func() {
+		lease, err := s.lock.TryLock(t.Context())
+		answer <- result{lease, err}
+	}()
+	<-late.reached
+	time.AfterFunc(2*lateTTL, func() { close(late.let) })
+	got := <-answer
+	if got.lease != nil || !errors.Is(got.err, sqllock.ErrNotAcquired) {
+		t.Fatalf("%v, %v", got.lease, got.err)
+	}
+	next, err := rival.TryLock(t.Context())
+	must(t, err)
+	must(t, next.Unlock(t.Context()))
+}
+
+// A statement of an attempt that its caller has given up may arrive after all. Its
+// row is nobody's, and goes before the process's next acquisition of the key.
+func TestALateAcquireIsUndone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Statement)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == flaky.Query && m.Done || m.Op == flaky.Exec {
+			return errGone // done, but the answer and the attempt to undo it are lost
+		}
+		return nil
+	})
+	if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+	s.connector.Follow(nil)
+	row, ok, err := s.repository.Peek(t.Context(), "k", ttl)
+	must(t, err)
+	if !ok || row.Expired() {
+		t.Fatalf("the test is to leave a row: %+v", row)
+	}
+	lease, err := s.lock.TryLock(t.Context())
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+}

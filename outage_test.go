@@ -1,0 +1,93 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// blackHole has every operation hang until its context ends.
+func blackHole(s *scene) {
+	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+		if !m.Done {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	})
+}
+
+// Nobody waits longer than asked for a database that does not answer.
+func TestATimedTryEndsInTimeWhenTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	blackHole(s)
+	start := time.Now()
+	_, err := s.lock.TryLockFor(t.Context(), 200*time.Millisecond)
+	if !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	// The row that may be left is cleared for a second at most.
+	if after := time.Since(start); after < 200*time.Millisecond || after > 5*time.Second {
+		t.Fatalf("after %v", after)
+	}
+}
+
+func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	blackHole(s)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := s.lock.Lock(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+}
+
+// An outage that is shorter than the lease costs nobody anything, and afterwards
+// there is everything to be had again.
+func TestALeaseOutlivesAShortOutage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	lease := held(s)
+	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
+		t.Fatal(err)
+	}
+	other := obtain(t, s.registry, "other")
+	if _, err := other.Lock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+	must(t, lease.Context().Err())
+	s.connector.Follow(nil)
+	must(t, lease.Renew(t.Context()))
+	again, err := other.Lock(t.Context())
+	must(t, err)
+	must(t, again.Unlock(t.Context()))
+	must(t, lease.Unlock(t.Context()))
+}
+
+// What Close could not release it tells, and tries again when asked again.
+func TestCloseDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	lease := held(s)
+	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+	if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) {
+		t.Fatal(context.Cause(lease.Context()))
+	}
+	s.connector.Follow(nil)
+	must(t, s.registry.Close(t.Context()))
+	rows, err := s.repository.List(t.Context(), ttl)
+	must(t, err)
+	if len(rows) != 0 {
+		t.Fatal(rows)
+	}
+}
