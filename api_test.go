@@ -1,0 +1,89 @@
+package sqllock_test
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestAPI keeps what each package exports in testdata/api, so that a change shows
+// in review.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]string{
+		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := strings.Join(exported(t, dir), "\n\n") + "\n"
+			path := filepath.Join("testdata", "api", name+".txt")
+			if *update {
+				must(t, os.WriteFile(path, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(path)
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("the exported API differs (go test -run TestAPI -update . writes it anew) -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// exported returns the exported declarations of a package, without comments and
+// bodies, in alphabetical order.
+func exported(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	var decls []string
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		must(t, err)
+		ast.FileExports(file)
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.GenDecl:
+				if d.Tok == token.IMPORT {
+					continue
+				}
+			case *ast.FuncDecl:
+				if d.Recv != nil && !ast.IsExported(receiver(d)) {
+					continue
+				}
+				d.Body = nil
+			}
+			var text bytes.Buffer
+			must(t, format.Node(&text, set, decl))
+			decls = append(decls, text.String())
+		}
+	}
+	slices.Sort(decls)
+	return decls
+}
+
+func receiver(method *ast.FuncDecl) string {
+	expr := method.Recv.List[0].Type
+	if star, ok := expr.(*ast.StarExpr); ok {
+		expr = star.X
+	}
+	if ident, ok := expr.(*ast.Ident); ok {
+		return ident.Name
+	}
+	return ""
+}
