@@ -18,38 +18,37 @@ import (
 // TestContract runs the behaviour suite for every database and driver, both
 // layouts and all isolations.
 func TestContract(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		runLayouts(t, db, db.DB)
-	})
-}
-
-// TestContractPgx is TestContract on PostgreSQL through pgx instead of lib/pq.
-func TestContractPgx(t *testing.T) {
 	t.Parallel()
-	db := dbtest.Postgres(t)
-	pool, err := sqlx.Open("pgx", db.DSN)
-	if err != nil {
-		t.Fatal(err)
+	for name, open := range map[string]func(*testing.T) (*dbtest.DB, *sqlx.DB){
+		// A file each: SQLite's writers are not served in the order in which they
+		// come, and a crowd of them would starve a heartbeat.
+		"sqlite":       func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.SQLite(t); return db, db.DB },
+		"postgres":     func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.Postgres(t); return db, db.DB },
+		"postgres-pgx": func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.Postgres(t); return db, pgx(t, db) },
+		"mysql":        func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.MySQL(t); return db, db.DB },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+				for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement} {
+					t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
+						t.Parallel()
+						db, pool := open(t)
+						pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
+						must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+						contract.Run(t, contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, DB: pool})
+					})
+				}
+			}
+		})
 	}
-	t.Cleanup(func() { _ = pool.Close() })
-	runLayouts(t, db, pool)
 }
 
-func runLayouts(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
+// pgx opens the database through pgx instead of lib/pq.
+func pgx(t *testing.T, db *dbtest.DB) *sqlx.DB {
 	t.Helper()
-	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
-	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-		prefix := fmt.Sprintf("L%d_", layout)
-		if err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: prefix, Layout: layout}); err != nil {
-			t.Fatal(err)
-		}
-		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement} {
-			t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
-				t.Parallel()
-				contract.Run(t, contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: isolation, Prefix: prefix, DB: pool,
-				})
-			})
-		}
-	}
+	pool, err := sqlx.Open("pgx", db.DSN)
+	must(t, err)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	return pool
 }

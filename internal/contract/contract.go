@@ -25,10 +25,9 @@ type Cell struct {
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
-	// DB has a migrated lock table of that layout under Prefix. Tests share it:
-	// each has a region of its own.
-	DB     *sqlx.DB
-	Prefix string
+	// DB has a migrated lock table of that layout. Tests share it: each has a
+	// region of its own.
+	DB *sqlx.DB
 }
 
 // Run runs the suite.
@@ -90,7 +89,7 @@ const (
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Prefix: w.cell.Prefix, Isolation: w.cell.Isolation,
+		Region: w.region, Isolation: w.cell.Isolation,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {

@@ -193,7 +193,7 @@ var repositoryTests = []test{
 	}},
 	{"PlainKeysAreKeptAsTheyAre", func(w *world) {
 		r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: w.region, Prefix: w.cell.Prefix, Isolation: w.cell.Isolation, Keys: sqllock.PlainKeys,
+			Region: w.region, Isolation: w.cell.Isolation, Keys: sqllock.PlainKeys,
 		})
 		w.must(err)
 		keys := []string{"k", "K", " k", "ключ", "é", "e\u0301", "ss", "ß", "k'; --", `k\`, "%", "_", strings.Repeat("ж", 36)}

@@ -29,7 +29,7 @@ var transactionTests = []test{
 		w.must(err)
 		defer func() { w.must(tx.Rollback()) }()
 		var n int
-		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM "+w.cell.Prefix+"LOCK WHERE 1 = 0"))
+		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK WHERE 1 = 0"))
 		r := w.process()
 		token := w.taken(r, "k", ttl)
 		w.held(r, "k", token, ttl, true)
@@ -38,7 +38,7 @@ var transactionTests = []test{
 	}},
 	{"ALockAroundATransactionLosesNoUpdate", func(w *world) {
 		const processes, rounds = 3, 4
-		table := w.cell.Prefix + strings.ReplaceAll(w.region, "region ", "COUNTER_")
+		table := strings.ReplaceAll(w.region, "region ", "COUNTER_")
 		w.exec("CREATE TABLE " + table + " (N INTEGER NOT NULL)")
 		w.Cleanup(func() { w.exec("DROP TABLE " + table) })
 		w.exec("INSERT INTO " + table + " VALUES (0)")

@@ -30,11 +30,24 @@ func lookUp(name string) (*account, error) {
 	return &account{user: uint32(uid), group: uint32(gid)}, nil
 }
 
-// own makes the directory the account's. The directories above it must let
-// the account pass, as a [Scratch] does.
-func (a *account) own(dir string) error {
+// unprivileged returns an account for servers that refuse to run as root, nil
+// when the caller is not root. Debian's packages make postgres; nobody is
+// everywhere.
+func unprivileged() (*account, error) {
+	if !isRoot() {
+		return nil, nil //nolint:nilnil // nil is the caller's own account
+	}
+	if as, err := lookUp("postgres"); err == nil {
+		return as, nil
+	}
+	return lookUp("nobody")
+}
+
+// own makes a directory or a file the account's. The directories above it must
+// let the account pass, as a [Scratch] does.
+func (a *account) own(path string) error {
 	if a == nil {
 		return nil
 	}
-	return os.Chown(dir, int(a.user), int(a.group))
+	return os.Chown(path, int(a.user), int(a.group))
 }

@@ -13,8 +13,11 @@
 //
 // A kind of server is a [recipe]: a value that says how to make its data
 // directory, how to run it in the foreground and how to connect. Another kind
-// (PgBouncer, another major version, Oracle's MySQL) is another recipe.
+// is another recipe, in a file of its own.
+//
+// What Debian's stable packages do not have is fetched once a machine into
+// sqllock-dbtest in the user's cache directory, and runs from there.
 //
 // Servers are started on Linux only. Elsewhere, tests use servers that the
-// developer runs: see [PostgresVariable] and [MySQLVariable].
+// developer runs: see [PostgresVariable] and those beside it.
 package server

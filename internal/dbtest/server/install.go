@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -61,9 +62,15 @@ func install(ctx context.Context, packages ...string) error {
 	return apt(ctx, arguments...)
 }
 
+// aptTurn is held by the goroutine that installs: apt-get waits for another's
+// end only in a part of its work.
+var aptTurn sync.Mutex
+
 // apt runs apt-get, to its end even when ctx ends: a package manager that is
 // killed leaves a machine that cannot install anything.
 func apt(ctx context.Context, arguments ...string) error {
+	aptTurn.Lock()
+	defer aptTurn.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}

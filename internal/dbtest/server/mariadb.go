@@ -40,6 +40,11 @@ CREATE USER IF NOT EXISTS sqllock@'%' IDENTIFIED BY 'sqllock';
 GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
 `
 
+// mysqlDSN is where mariadbUser finds the server.
+func mysqlDSN(port int) string {
+	return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port)
+}
+
 // mariadb is the recipe for the MariaDB server at the given path.
 func mariadb(daemon string) recipe {
 	common := func(dir string) []string {
@@ -52,7 +57,7 @@ func mariadb(daemon string) recipe {
 	return recipe{
 		name:   "mariadb",
 		driver: "mysql",
-		files:  map[string]string{"user.sql": mariadbUser},
+		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
 		create: func(dir string) []string {
 			installer, _ := find("mariadb-install-db") // mariadbDaemon has seen it
 			return append(append([]string{installer}, common(dir)...),
@@ -74,9 +79,7 @@ func mariadb(daemon string) recipe {
 				"--innodb-log-file-size=16M",
 				"--innodb-buffer-pool-size=64M")
 		},
-		dsn: func(port int) string {
-			return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port)
-		},
+		dsn:      mysqlDSN,
 		quit:     syscall.SIGTERM,
 		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to tidy up
 	}

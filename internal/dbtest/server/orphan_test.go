@@ -23,19 +23,19 @@ func beOrphanmaker() {
 	if !ok {
 		return
 	}
-	s, err := by.start(context.Background(), os.Getenv("SQLLOCK_TEST_DIR"))
+	servers, err := by.start(context.Background(), os.Getenv("SQLLOCK_TEST_DIR"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(s.DSN())
+	fmt.Println(servers[len(servers)-1].DSN())
 	select {} // until killed
 }
 
 func TestServerDiesWithItsParent(t *testing.T) {
 	for name, by := range starters {
 		t.Run(name, func(t *testing.T) {
-			startNew(t, by) // skips where there is none, and installs what the copy needs
+			startNew(t, name) // skips where there is none, and installs what the copy needs
 			scratch, err := server.NewScratch()
 			if err != nil {
 				t.Fatal(err)

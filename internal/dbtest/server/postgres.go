@@ -12,18 +12,17 @@ import (
 
 // StartPostgres starts the newest PostgreSQL on this machine, after installing
 // Debian's if there is none, with its data in dir. As root, the server runs as the
-// user postgres, who must be able to reach dir: a [Scratch] is such a place.
+// user postgres (or nobody, where there is none), who must be able to reach
+// dir: a [Scratch] is such a place.
 // The caller stops the server before removing dir.
 func StartPostgres(ctx context.Context, dir string) (*Server, error) {
 	bin, err := ensure(ctx, newestPostgres, "postgresql")
 	if err != nil {
 		return nil, fmt.Errorf("find PostgreSQL: %w", err)
 	}
-	var as *account
-	if isRoot() {
-		if as, err = lookUp("postgres"); err != nil {
-			return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
-		}
+	as, err := unprivileged()
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
 	}
 	return start(ctx, postgres(bin, as), dir)
 }
@@ -45,7 +44,7 @@ func newestPostgres() (string, bool) {
 // postgres is the recipe for the PostgreSQL whose programs are in bin.
 func postgres(bin string, as *account) recipe {
 	return recipe{
-		name:    "postgres",
+		name:    Postgres,
 		driver:  "postgres",
 		account: as,
 		create: func(dir string) []string {
@@ -59,7 +58,7 @@ func postgres(bin string, as *account) recipe {
 				"listen_addresses=127.0.0.1",
 				"port="+strconv.Itoa(port),
 				"unix_socket_directories=", // their paths may only be short, and nobody needs them
-				"max_connections=300",
+				"max_connections=500",      // PgBouncer has a pool for each database,
 				"shared_buffers=64MB",
 				"fsync=off",
 				"synchronous_commit=off",

@@ -2,7 +2,7 @@ package server
 
 import "syscall"
 
-// A recipe says how to run one kind of database server. The commands are
+// A recipe says how to run one kind of server. The commands are
 // argument lists whose first element is the program's path; dir is the
 // server's directory, an absolute path.
 type recipe struct {
@@ -13,9 +13,9 @@ type recipe struct {
 	driver string
 	// account is who the server runs as; nil means the caller.
 	account *account
-	// files are written into dir before anything else runs.
-	files map[string]string
-	// create makes the data directory, once.
+	// files are written into dir before anything else runs; nil for none.
+	files func(port int) map[string]string
+	// create makes the data directory, once; nil for a server without data.
 	create func(dir string) []string
 	// serve runs the server in the foreground.
 	serve func(dir string, port int) []string

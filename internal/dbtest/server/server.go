@@ -59,13 +59,11 @@ func (s *Server) create(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	for name, content := range s.recipe.files {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
-			return err
-		}
-	}
-	if err := s.recipe.account.own(s.dir); err != nil {
+	if err := errors.Join(s.writeFiles(), s.recipe.account.own(s.dir)); err != nil {
 		return err
+	}
+	if s.recipe.create == nil {
+		return nil
 	}
 	p, err := s.launch(s.recipe.create(s.dir))
 	if err != nil {
@@ -82,7 +80,22 @@ func (s *Server) create(ctx context.Context) error {
 	return nil
 }
 
-// Name returns "postgres" or "mariadb".
+func (s *Server) writeFiles() error {
+	if s.recipe.files == nil {
+		return nil
+	}
+	for name, content := range s.recipe.files(s.port) {
+		path := filepath.Join(s.dir, name)
+		err := os.WriteFile(path, []byte(content), 0o600)
+		if err := errors.Join(err, s.recipe.account.own(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Name returns "postgres", "pgbouncer", "postgres-newest", "mariadb" or
+// "oracle-mysql".
 func (s *Server) Name() string { return s.recipe.name }
 
 // DSN returns where the server listens, in the form that the usual driver

@@ -14,22 +14,55 @@ import (
 )
 
 type starter struct {
-	start  func(context.Context, string) (*server.Server, error)
+	// start returns the server under test last, behind what it needs.
+	start  func(ctx context.Context, dir string) ([]*server.Server, error)
 	driver string
 }
 
+// starters has the names of [server.Kinds].
 var starters = map[string]starter{
-	"postgres": {server.StartPostgres, "postgres"},
-	"mariadb":  {server.StartMariaDB, "mysql"},
+	server.Postgres:       {alone(server.StartPostgres), "postgres"},
+	server.PgBouncer:      {startBouncer, "postgres"},
+	server.PostgresNewest: {alone(server.StartPostgresNewest), "postgres"},
+	server.MySQL:          {alone(server.StartMariaDB), "mysql"},
+	server.OracleMySQL:    {alone(server.StartOracleMySQL), "mysql"},
 }
 
-// startNew starts a server that is stopped when the test ends. Only at a desk,
-// and only for a reason, does it skip the test.
-func startNew(t *testing.T, by starter) *server.Server {
+func alone(start func(context.Context, string) (*server.Server, error)) func(context.Context, string) ([]*server.Server, error) {
+	return func(ctx context.Context, dir string) ([]*server.Server, error) {
+		s, err := start(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		return []*server.Server{s}, nil
+	}
+}
+
+func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
+	behind, err := server.StartPostgres(ctx, filepath.Join(dir, "behind"))
+	if err != nil {
+		return nil, err
+	}
+	bouncer, err := server.StartPgBouncer(ctx, filepath.Join(dir, "bouncer"), behind.DSN())
+	if err != nil {
+		return nil, errors.Join(err, behind.Stop())
+	}
+	return []*server.Server{behind, bouncer}, nil
+}
+
+// startNew starts a server that is stopped when the test ends. It skips the
+// test for a reason only, and never that of a server that is required.
+func startNew(t *testing.T, name string) *server.Server {
 	t.Helper()
-	ci := os.Getenv("CI") == "true"
-	if testing.Short() && !ci {
+	required, err := server.Required(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() && !required {
 		t.Skip("SKIPPED with -short: starts real database servers")
+	}
+	if wanted, err := server.Wanted(name); err != nil || !wanted && !required {
+		t.Skipf("SKIPPED: %s does not name %s (%v)", server.ServersVariable, name, err)
 	}
 	scratch, err := server.NewScratch()
 	if err != nil {
@@ -41,20 +74,22 @@ func startNew(t *testing.T, by starter) *server.Server {
 		}
 	})
 	began := time.Now()
-	s, err := by.start(t.Context(), scratch.Dir)
-	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && !ci {
+	servers, err := starters[name].start(t.Context(), scratch.Dir)
+	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && !required {
 		t.Skipf("SKIPPED, no server to test with: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s was ready after %v", s.Name(), time.Since(began).Round(time.Millisecond))
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	t.Logf("%s was ready after %v", name, time.Since(began).Round(time.Millisecond))
+	for _, s := range servers {
+		t.Cleanup(func() {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return servers[len(servers)-1]
 }
 
 func open(t *testing.T, driver, dsn string) *sql.DB {
@@ -90,7 +125,7 @@ func count(t *testing.T, db *sql.DB, query string) int {
 func TestServerKeepsDataOverStopAndKill(t *testing.T) {
 	for name, by := range starters {
 		t.Run(name, func(t *testing.T) {
-			s := startNew(t, by)
+			s := startNew(t, name)
 			db := open(t, by.driver, s.DSN())
 			exec(t, db, "CREATE TABLE kept (id INT PRIMARY KEY)")
 			exec(t, db, "INSERT INTO kept VALUES (1)")
@@ -118,7 +153,7 @@ func TestServerKeepsDataOverStopAndKill(t *testing.T) {
 }
 
 func TestRestartOfRunningServer(t *testing.T) {
-	s := startNew(t, starters["postgres"])
+	s := startNew(t, server.Postgres)
 	dsn := s.DSN()
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -132,7 +167,7 @@ func TestRestartOfRunningServer(t *testing.T) {
 func TestServerTakesManyConnections(t *testing.T) {
 	for name, by := range starters {
 		t.Run(name, func(t *testing.T) {
-			s := startNew(t, by)
+			s := startNew(t, name)
 			db := open(t, by.driver, s.DSN())
 			for range 250 {
 				conn, err := db.Conn(t.Context())
@@ -146,7 +181,7 @@ func TestServerTakesManyConnections(t *testing.T) {
 }
 
 func TestErrorTellsWhyServerDoesNotStart(t *testing.T) {
-	s := startNew(t, starters["postgres"])
+	s := startNew(t, server.Postgres)
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +195,7 @@ func TestErrorTellsWhyServerDoesNotStart(t *testing.T) {
 }
 
 func TestStopTellsOfCrash(t *testing.T) {
-	s := startNew(t, starters["postgres"])
+	s := startNew(t, server.Postgres)
 	db := open(t, "postgres", s.DSN())
 	// The first line of the file is the server's process id. The statement may
 	// end in an error, since nobody may be left to answer it.
@@ -172,7 +207,7 @@ func TestStopTellsOfCrash(t *testing.T) {
 }
 
 func TestRestartHeedsContext(t *testing.T) {
-	s := startNew(t, starters["postgres"])
+	s := startNew(t, server.Postgres)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {

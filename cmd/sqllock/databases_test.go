@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+)
+
+// eachDatabase runs a test for every kind of database, one after the other: the
+// state directory is an environment variable of the whole process.
+func eachDatabase(t *testing.T, test func(t *testing.T, db *dbtest.DB)) {
+	t.Helper()
+	for name, create := range map[string]func(testing.TB) *dbtest.DB{
+		"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := create(t)
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			t.Setenv(dsnVariable, db.DSN)
+			test(t, db)
+		})
+	}
+}
+
+// want runs a command line and returns what it printed. It ends the test if the
+// exit code is another.
+func want(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	got := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	if got != code {
+		t.Fatalf("sqllock %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, &stdout, &stderr)
+	}
+	return stdout.String() + stderr.String()
+}
+
+// contains wants all of the parts in text.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in:\n%s", part, text)
+		}
+	}
+}
+
+// TestLifeOfALock sees a lock through every command, in both layouts.
+func TestLifeOfALock(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
+		contains(t, want(t, exitDatabase, "list"), "INT_LOCK", "try: sqllock migrate up")
+		contains(t, want(t, exitFailure, "doctor"), "✗ table", "✗ schema", "sqllock migrate up")
+		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+			t.Run(layout.String(), func(t *testing.T) {
+				want(t, 0, "migrate", "up", "--layout", layout.String())
+				if out := want(t, 0, "doctor"); strings.Contains(out, "✗") || strings.Contains(out, "! ") {
+					t.Errorf("the doctor finds fault with a new table:\n%s", out)
+				}
+				lifeOfALock(t, db)
+			})
+		}
+	})
+}
+
+func lifeOfALock(t *testing.T, db *dbtest.DB) {
+	const ttl = "1m"
+	r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := r.NewToken()
+	if got, err := r.Acquire(t.Context(), "orders/42", token, time.Minute); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	contains(t, want(t, 0, "show", "orders/42", "--ttl", ttl), "held", token)
+	contains(t, want(t, 0, "list", "--ttl", ttl), "orders/42\t", "\theld\t"+token)
+
+	var rows []rowView
+	if err := json.Unmarshal([]byte(want(t, 0, "list", "--json", "--ttl", ttl)), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || *rows[0].Key != "orders/42" || *rows[0].Holder != token || *rows[0].Left < 1 || *rows[0].Left > 60 || *rows[0].Age < 0 {
+		t.Errorf("rows %+v", rows)
+	}
+	contains(t, want(t, 0, "cleanup", "--ttl", ttl), "removed 0 expired rows")
+	contains(t, want(t, exitUsage, "unlock", "orders/42"), "--force")
+	contains(t, want(t, 0, "unlock", "--force", "orders/42", "--ttl", ttl), "removed", token)
+	contains(t, want(t, 0, "show", "orders/42"), "free")
+	if deleted, err := r.Delete(t.Context(), "orders/42", token); err != nil || deleted {
+		t.Errorf("the row was still there: %v, %v", deleted, err)
+	}
+}
+
+// TestDoctorOnSpringsTable meets the tables that Spring's own scripts made.
+func TestDoctorOnSpringsTable(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
+		dateType := map[string]string{"mysql": "DATETIME(6)"}[db.Name]
+		if dateType == "" {
+			dateType = "TIMESTAMP"
+		}
+		db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
+CLIENT_ID CHAR(36), CREATED_DATE `+dateType+` NOT NULL, CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION))`)
+		contains(t, want(t, 0, "doctor"), "✓ table        INT_LOCK, layout spring6", "! schema       the table was not made by sqllock", "adopts it")
+		want(t, 0, "migrate", "up")
+		contains(t, want(t, 0, "doctor"), "layout spring7", "✓ schema       version 3 of 3")
+	})
+}
+
+// TestDoctorOnMySQL meets what only MySQL has.
+func TestDoctorOnMySQL(t *testing.T) {
+	db := dbtest.MySQL(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(dsnVariable, db.DSN)
+	db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
+CLIENT_ID CHAR(36), CREATED_DATE DATETIME(6) NOT NULL, EXPIRED_AFTER DATETIME(3) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))
+CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
+	contains(t, want(t, 0, "doctor"),
+		"✓ collation    LOCK_KEY has utf8mb4_general_ci, which takes a for A: no matter",
+		"! precision    EXPIRED_AFTER keeps 3 digits", "→ ALTER TABLE INT_LOCK MODIFY EXPIRED_AFTER DATETIME(6)")
+	contains(t, want(t, 0, "doctor", "--plain-keys"), "! collation    LOCK_KEY", "COLLATE utf8mb4_bin")
+
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME NOT NULL`)
+	contains(t, want(t, exitFailure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
+}
+
+// TestDoctorOnReplica meets a server that refuses writes.
+func TestDoctorOnReplica(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(dsnVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	t.Setenv(dsnVariable, db.DSN+"&default_transaction_read_only=on")
+	contains(t, want(t, exitFailure, "doctor"), "✗ writes       refused", "✗ round trip", "primary server")
+	contains(t, want(t, exitDatabase, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")
+}
+
+func TestClockFinding(t *testing.T) {
+	for _, test := range []struct {
+		difference time.Duration
+		severity   severity
+		text       string
+	}{
+		{0, fine, "no difference"},
+		{5 * time.Millisecond, fine, "no difference"},
+		{-500 * time.Millisecond, fine, "500ms behind this host's"},
+		{3 * time.Second, noteworthy, "3s ahead of this host's"},
+		{-2 * time.Hour, noteworthy, "2h0m behind this host's"},
+	} {
+		got := clockFinding(test.difference, 10*time.Millisecond)
+		if got.severity != test.severity || !strings.Contains(got.text, test.text) || (got.advice != "") != (got.severity != fine) {
+			t.Errorf("clockFinding(%v) = %+v", test.difference, got)
+		}
+	}
+}
+
+// TestPostgresWithoutTLS meets lib/pq's default, which wants TLS.
+func TestPostgresWithoutTLS(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	if !strings.Contains(db.DSN, "sslmode=disable") {
+		t.Skip("the server may have TLS")
+	}
+	t.Setenv(dsnVariable, strings.Replace(db.DSN, "sslmode=disable", "sslmode=require", 1))
+	contains(t, want(t, exitDatabase, "list"), "SSL is not enabled", "try: sslmode=prefer or sslmode=disable")
+	contains(t, want(t, exitFailure, "doctor"), "✗ connection", "→ sslmode=prefer or sslmode=disable")
+}
+
+// TestDoctorWithFewRights meets a user who may only look at locks: SET ROLE in the
+// DSN makes one of the superuser.
+func TestDoctorWithFewRights(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(dsnVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	db.DB.MustExecContext(t.Context(), `DO $$ BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO pg_monitor'; END $$`)
+	reader := db.DSN + "&role=pg_monitor"
+	contains(t, want(t, exitFailure, "doctor", "--dsn", reader), "✗ table", "→ see that the user may SELECT")
+	db.DB.MustExecContext(t.Context(), `GRANT SELECT ON INT_LOCK TO pg_monitor`)
+	t.Setenv(dsnVariable, reader)
+	contains(t, want(t, exitFailure, "doctor"), "! schema       version not known", "✗ round trip", "may SELECT, INSERT, UPDATE and DELETE in INT_LOCK")
+	contains(t, want(t, 0, "show", "orders/42"), "free")
+	contains(t, want(t, exitDatabase, "cleanup"), "permission denied")
+}

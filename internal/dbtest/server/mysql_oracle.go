@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+//go:embed fetch_mysql.sh
+var fetchMySQL string
+
+// StartOracleMySQL starts Oracle's MySQL, which is fetched from Debian's suite
+// sid once and kept in the user's cache, with its data in dir. The suite
+// moves, so that another machine may have another version, or none. The user
+// of the DSN is that of [StartMariaDB].
+func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
+	if err := onlyAMD64(); err != nil {
+		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
+	}
+	root, err := fetched(ctx, "mysql-sid", fetchMySQL)
+	if err != nil {
+		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
+	}
+	return start(ctx, oracleMySQL(root), dir)
+}
+
+// oracleMySQL is the recipe for the MySQL below root, whose libraries are
+// there as well.
+func oracleMySQL(root string) recipe {
+	daemon := filepath.Join(root, "usr/sbin/mysqld")
+	common := func(dir string) []string {
+		arguments := []string{
+			// The machine's own C library may be too old.
+			filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
+			"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
+			"--argv0", daemon, daemon,
+			"--no-defaults",
+			"--basedir=" + filepath.Join(root, "usr"),
+			"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
+			"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
+			"--datadir=" + filepath.Join(dir, "data"),
+			"--secure-file-priv=NULL", // the default is a directory of an installed server's
+			"--performance-schema=OFF",
+			"--innodb-flush-log-at-trx-commit=0",
+			"--innodb-doublewrite=OFF",
+			"--innodb-buffer-pool-size=64M",
+			"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
+			"--innodb-fast-shutdown=2",
+		}
+		if isRoot() {
+			arguments = append(arguments, "--user=root") // it refuses to be root by accident
+		}
+		return arguments
+	}
+	return recipe{
+		name:   OracleMySQL,
+		driver: "mysql",
+		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
+		create: func(dir string) []string { return append(common(dir), "--initialize-insecure") },
+		serve: func(dir string, port int) []string {
+			return append(common(dir),
+				"--bind-address=127.0.0.1",
+				"--port="+strconv.Itoa(port),
+				"--socket=s", // in the data directory; absolute paths may only be short
+				"--mysqlx=OFF",
+				"--tmpdir="+dir,
+				"--init-file="+filepath.Join(dir, "user.sql"),
+				"--max-connections=300",
+				"--skip-name-resolve",
+				"--sync-binlog=0")
+		},
+		dsn:      mysqlDSN,
+		quit:     syscall.SIGTERM,
+		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to tidy up
+	}
+}

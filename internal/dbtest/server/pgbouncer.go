@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// errNoTCP is for a PostgreSQL URL that PgBouncer's file has no words for.
+var errNoTCP = errors.New("the URL has no host and port")
+
+// StartPgBouncer starts the PgBouncer of this machine, after installing
+// Debian's if there is none, in front of the PostgreSQL at a URL, with its
+// settings in dir. Its pools are transaction pools: between transactions, a
+// client's next statement may run on another connection. It serves each
+// database of that server under the database's own name, to everyone, as the
+// URL's user.
+//
+// What a session keeps is lost between transactions: prepared statements,
+// settings, advisory locks. So the DSN contains what drivers need: lib/pq
+// sends a statement with arguments in two turns, which may reach different
+// connections, unless binary_parameters=yes makes it one, and pgx prepares
+// statements unless default_query_exec_mode=exec. Each driver takes the
+// other's parameter for one of the server's, so PgBouncer is told to ignore
+// both. It is not told to ignore search_path, which it could not keep: a
+// refusal is better than tables in the wrong schema. Use a database per test.
+func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, error) {
+	target, err := pgbouncerTarget(postgresURL)
+	if err != nil {
+		return nil, fmt.Errorf("put PgBouncer in front of PostgreSQL: %w", err)
+	}
+	look := func() (string, bool) { return find("pgbouncer") }
+	daemon, err := ensure(ctx, look, "pgbouncer")
+	if err != nil {
+		return nil, fmt.Errorf("find PgBouncer: %w", err)
+	}
+	as, err := unprivileged()
+	if err != nil {
+		return nil, fmt.Errorf("PgBouncer refuses to run as root: %w", err)
+	}
+	return start(ctx, pgbouncer(daemon, target, as), dir)
+}
+
+// pgbouncerTarget translates a URL into the words of PgBouncer's file.
+func pgbouncerTarget(postgresURL string) (string, error) {
+	u, err := url.Parse(postgresURL)
+	if err != nil {
+		return "", err
+	}
+	if u.Hostname() == "" || u.Port() == "" {
+		return "", errNoTCP
+	}
+	target := fmt.Sprintf("host=%s port=%s user=%s", u.Hostname(), u.Port(), quoted(u.User.Username()))
+	if password, ok := u.User.Password(); ok {
+		target += " password=" + quoted(password)
+	}
+	return target, nil
+}
+
+func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
+
+// pgbouncerSettings wait for a port, and for a server in PgBouncer's words.
+const pgbouncerSettings = `[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 20
+max_client_conn = 1000
+server_tls_sslmode = prefer
+ignore_startup_parameters = extra_float_digits, binary_parameters, default_query_exec_mode
+; Tests leave databases behind, each with connections.
+server_idle_timeout = 5
+; A server that was away is tried again at once, not after 15 seconds.
+server_login_retry = 0.1
+log_connections = 0
+log_disconnections = 0
+
+[databases]
+* = %s
+`
+
+// pgbouncer is the recipe for the PgBouncer at the given path.
+func pgbouncer(daemon, target string, as *account) recipe {
+	return recipe{
+		name:    PgBouncer,
+		driver:  "postgres",
+		account: as,
+		files: func(port int) map[string]string {
+			return map[string]string{"pgbouncer.ini": fmt.Sprintf(pgbouncerSettings, port, target)}
+		},
+		serve: func(dir string, _ int) []string {
+			return []string{daemon, filepath.Join(dir, "pgbouncer.ini")}
+		},
+		dsn: func(port int) string {
+			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres"+
+				"?sslmode=disable&binary_parameters=yes&default_query_exec_mode=exec", port)
+		},
+		// One process that keeps nothing. Of its gentler ends, some versions
+		// wait for the clients to leave.
+		quit:     syscall.SIGKILL,
+		orphaned: syscall.SIGKILL,
+	}
+}

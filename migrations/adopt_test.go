@@ -1,0 +1,158 @@
+package migrations_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+const (
+	insert4 = "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)" +
+		" VALUES ('0cc175b9-c0f1-36a8-b1c3-99e269772661', 'DEFAULT', 'a-client', '2026-01-31 12:00:00.123')"
+	insert5 = "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)" +
+		" VALUES ('a', 'DEFAULT', NULL, '2026-01-31 12:00:00.123', '2026-01-31 12:00:10.123')"
+)
+
+// spring creates the table with the statement of Spring's own script.
+func spring(t *testing.T, db *dbtest.DB, layout dialect.Layout) {
+	t.Helper()
+	date, tail := "TIMESTAMP", ""
+	if db.Name == "mysql" {
+		date, tail = "DATETIME(6)", " ENGINE=InnoDB"
+	}
+	expiredAfter := ""
+	if layout == dialect.Spring7 {
+		expiredAfter = "EXPIRED_AFTER " + date + " NOT NULL,"
+	}
+	run(t, db, "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),"+
+		" CREATED_DATE "+date+" NOT NULL,"+expiredAfter+" constraint INT_LOCK_PK primary key (LOCK_KEY, REGION))"+tail)
+}
+
+func TestAdoptSpring7(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring7)
+		run(t, db, insert5)
+		before := rows(t, db, dialect.Spring7)
+		wantAt(t, db, 0, dialect.Spring7)
+		up(t, db, nil)
+		wantAt(t, db, 3, dialect.Spring7)
+		if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
+			t.Error(diff)
+		}
+		if got := columns(t, db, "INT_LOCK"); got != five {
+			t.Errorf("columns %s", got)
+		}
+	})
+}
+
+func TestAdoptSpring6(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		run(t, db, insert4)
+		before := rows(t, db, dialect.Spring6)
+		up(t, db, &migrations.Options{Layout: dialect.Spring6})
+		if diff := cmp.Diff(before, rows(t, db, dialect.Spring6)); diff != "" {
+			t.Error(diff)
+		}
+		start := time.Now()
+		up(t, db, &migrations.Options{TTL: time.Hour})
+		took := time.Since(start) + time.Millisecond // SQLite's clock ticks so
+		after := rows(t, db, dialect.Spring7)
+		for i := range after {
+			after[i].Expires = ""
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Error(diff)
+		}
+		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > time.Hour || got[0] < time.Hour-took-time.Minute {
+			t.Errorf("time left %v", got)
+		}
+	})
+}
+
+func TestBackfillByDefaultIsSpringsTTL(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		run(t, db, insert4)
+		up(t, db, nil)
+		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > migrations.DefaultTTL || got[0] < -time.Minute {
+			t.Errorf("time left %v", got)
+		}
+	})
+}
+
+// TestHalfUpgraded meets a column that somebody added without a value, since
+// Spring's own statement fails when there are rows.
+func TestHalfUpgraded(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := fresh(t)
+			spring(t, db, dialect.Spring6)
+			run(t, db, insert4)
+			run(t, db, "ALTER TABLE INT_LOCK ADD EXPIRED_AFTER "+map[string]string{"postgres": "TIMESTAMP", "mysql": "DATETIME(6)"}[db.Name])
+			run(t, db, insert5)
+			before := rows(t, db, dialect.Spring7)
+			up(t, db, &migrations.Options{TTL: time.Hour})
+			after := rows(t, db, dialect.Spring7)
+			if after[1] != before[1] || after[0].Expires == "" {
+				t.Errorf("before %v, after %v", before, after)
+			}
+			run(t, db, "DELETE FROM INT_LOCK")
+			if _, err := db.DB.ExecContext(t.Context(), insert4); err == nil {
+				t.Error("EXPIRED_AFTER may still be null")
+			}
+		})
+	}
+}
+
+// TestZeroDates meets what Spring's own statement leaves on MariaDB, and on MySQL
+// without strict mode: rows that ended in the year 0.
+func TestZeroDates(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	spring(t, db, dialect.Spring6)
+	run(t, db, insert4)
+	conn, err := db.DB.Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	for _, statement := range []string{
+		"SET SESSION sql_mode = ''",
+		"ALTER TABLE INT_LOCK ADD EXPIRED_AFTER DATETIME(6) NOT NULL",
+	} {
+		_, err := conn.ExecContext(t.Context(), statement)
+		must(t, err)
+	}
+	if got := rows(t, db, dialect.Spring7)[0].Expires; !strings.HasPrefix(got, "0000-00-00") {
+		t.Fatalf("EXPIRED_AFTER %s", got)
+	}
+	up(t, db, &migrations.Options{TTL: time.Hour})
+	if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > time.Hour || got[0] < time.Hour-time.Minute {
+		t.Errorf("time left %v", got)
+	}
+}
+
+// TestDownKeepsLeases goes from 3 to 2: contenders with the same time-to-live
+// judge a row by CREATED_DATE from then on.
+func TestDownKeepsLeases(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, insert5)
+		must(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{TTL: 4 * time.Second}))
+		const want = "2026-01-31 12:00:06.123" // EXPIRED_AFTER is 10.123
+		if got := rows(t, db, dialect.Spring6); len(got) != 1 || got[0].Created[:len(want)] != want {
+			t.Errorf("rows %v", got)
+		}
+	})
+}

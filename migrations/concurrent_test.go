@@ -1,0 +1,89 @@
+package migrations_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+func TestConcurrentUp(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		run(t, db, insert4)
+		var all sync.WaitGroup
+		for i := range 8 {
+			pool := db.Open(t)
+			layout := []dialect.Layout{dialect.Spring6, dialect.Spring7}[i%2]
+			all.Go(func() {
+				if err := migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		wantAt(t, db, 3, dialect.Spring7)
+		wantTables(t, db)
+	})
+}
+
+func TestConcurrentUpAndDown(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		var all sync.WaitGroup
+		for i := range 8 {
+			pool := db.Open(t)
+			all.Go(func() {
+				for v := range 4 {
+					if err := migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%4, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		up(t, db, nil)
+		wantAt(t, db, 3, dialect.Spring7)
+		wantTables(t, db)
+	})
+}
+
+func TestConcurrentProcesses(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		self, err := os.Executable()
+		must(t, err)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				process := exec.CommandContext(t.Context(), self)
+				process.Env = append(os.Environ(), childDriver+"="+db.Driver, childDSN+"="+db.DSN)
+				var said bytes.Buffer
+				process.Stderr = &said
+				if err := process.Run(); err != nil {
+					t.Errorf("%v: %s", err, &said)
+				}
+			})
+		}
+		all.Wait()
+		wantAt(t, db, 3, dialect.Spring7)
+		wantTables(t, db)
+	})
+}
+
+// wantTables checks that nothing else has been left.
+func wantTables(t *testing.T, db *dbtest.DB) {
+	t.Helper()
+	want := []string{"int_lock", "int_lock_fence", "int_lock_migrations"}
+	if diff := cmp.Diff(want, tables(t, db)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,259 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+func TestInvalidInput(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	for _, test := range []struct {
+		name    string
+		dialect dialect.Dialect
+		opts    migrations.Options
+		want    error
+		text    string
+	}{
+		{"dialect", dialect.Dialect{Name: "oracle"}, migrations.Options{}, migrations.ErrDialect, `"oracle"`},
+		{"no dialect", dialect.Dialect{}, migrations.Options{}, migrations.ErrDialect, `""`},
+		{"prefix", db.Dialect, migrations.Options{Prefix: "INT-"}, dialect.ErrPrefix, `"INT-"`},
+		{"injection", db.Dialect, migrations.Options{Prefix: "x; DROP TABLE y; --"}, dialect.ErrPrefix, ""},
+		{"layout", db.Dialect, migrations.Options{Layout: 7}, migrations.ErrOption, "7"},
+		{"TTL", db.Dialect, migrations.Options{TTL: -time.Second}, migrations.ErrOption, "-1s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			_, err := migrations.Status(ctx, db.DB.DB, test.dialect, &test.opts)
+			for _, err := range []error{
+				err,
+				migrations.Up(ctx, db.DB.DB, test.dialect, &test.opts),
+				migrations.Down(ctx, db.DB.DB, test.dialect, &test.opts),
+				migrations.Goto(ctx, db.DB.DB, test.dialect, 0, &test.opts),
+			} {
+				wantErr(t, err, test.want, test.text)
+			}
+		})
+	}
+	wantErr(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 4, nil), migrations.ErrVersion, "4", "the last is 3")
+}
+
+func TestSchemaMustExist(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		opts := &migrations.Options{Prefix: "nowhere_to_be_found.INT_"}
+		err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, opts)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		if db.Name == "sqlite" {
+			return // where Status cannot look for tables in what is not there, either
+		}
+		if st := status(t, db, opts); st.Version != 0 || st.Layout != 0 {
+			t.Errorf("state %+v", st)
+		}
+	})
+}
+
+func TestUnusableState(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, statement, text string }{
+		{"dirty", "UPDATE INT_LOCK_MIGRATIONS SET dirty = TRUE", "drop INT_LOCK_MIGRATIONS"},
+		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 4", "version 4, and this sqllock knows 3"},
+		{"no table", "DROP TABLE INT_LOCK", "INT_LOCK is not there: drop INT_LOCK_MIGRATIONS"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+				up(t, db, nil)
+				run(t, db, test.statement)
+				for range 2 { // an error changes nothing
+					wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
+					wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
+				}
+				if st := status(t, db, nil); st.Dirty != (test.name == "dirty") {
+					t.Errorf("state %+v", st)
+				}
+				if test.name == "newer" {
+					return
+				}
+				run(t, db, "DROP TABLE INT_LOCK_MIGRATIONS") // as the message says
+				up(t, db, nil)
+				wantAt(t, db, 3, dialect.Spring7)
+			})
+		})
+	}
+}
+
+// TestDownCutShort is what MySQL has if the connection breaks in the middle.
+func TestDownCutShort(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, "ALTER TABLE INT_LOCK DROP COLUMN EXPIRED_AFTER")
+		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, "go to version 2, then up")
+		must(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil))
+		wantAt(t, db, 2, dialect.Spring6)
+		up(t, db, nil)
+		wantAt(t, db, 3, dialect.Spring7)
+	})
+}
+
+// TestAllOrNothing fails in the middle: a view needs the column.
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "sqlite": dbtest.SQLite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := fresh(t)
+			up(t, db, nil)
+			run(t, db, insert5, "CREATE VIEW ends AS SELECT EXPIRED_AFTER FROM INT_LOCK")
+			before := rows(t, db, dialect.Spring7)
+			if err := migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil); err == nil || !strings.Contains(err.Error(), "DROP COLUMN") {
+				t.Errorf("error %v", err)
+			}
+			wantAt(t, db, 3, dialect.Spring7)
+			if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestGolangMigratesNoVersion reads what golang-migrate's own drivers leave of a
+// first step that failed.
+func TestGolangMigratesNoVersion(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, "UPDATE INT_LOCK_MIGRATIONS SET version = -1, dirty = TRUE")
+		if st := status(t, db, nil); st.Version != 0 || !st.Dirty {
+			t.Errorf("state %+v", st)
+		}
+		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState)
+	})
+}
+
+func TestForeignBookkeeping(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		run(t, db, "CREATE TABLE INT_LOCK_MIGRATIONS (something INT)")
+		err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil)
+		if err == nil || db.Dialect.Classify(err) != dialect.Schema {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestHeldLocksKeepTheTable(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+				opts := &migrations.Options{Layout: layout, TTL: time.Hour}
+				up(t, db, opts)
+				acquire(t, db.DB, db.Dialect, layout)
+				drop := func() error { return migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts) }
+				wantErr(t, drop(), migrations.ErrHeld, "1 of them", "a-key in region DEFAULT", "held by a-token for another ", "Options.Force")
+				if got := len(rows(t, db, layout)); got != 1 {
+					t.Errorf("%d rows", got)
+				}
+				must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 1, opts))
+				wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, opts), migrations.ErrHeld)
+				opts.Force = true
+				must(t, drop())
+				wantAt(t, db, 0, 0)
+			})
+		})
+	}
+}
+
+func TestExpiredLocksDoNotKeepTheTable(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, insert5)
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
+		wantAt(t, db, 0, 0)
+	})
+}
+
+func TestCancelledContext(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, nil), context.Canceled)
+		_, err := migrations.Status(ctx, db.DB.DB, db.Dialect, nil)
+		wantErr(t, err, context.Canceled)
+		up(t, db, nil)
+		wantAt(t, db, 3, dialect.Spring7)
+	})
+}
+
+// TestBlockedByReader has a transaction that has read the table, which holds up
+// ALTER TABLE on PostgreSQL and MySQL.
+func TestBlockedByReader(t *testing.T) {
+	t.Parallel()
+	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := fresh(t)
+			spring(t, db, dialect.Spring6)
+			run(t, db, insert4)
+			before := rows(t, db, dialect.Spring6)
+			reader, err := db.DB.BeginTx(t.Context(), nil)
+			must(t, err)
+			defer reader.Rollback()
+			var n int
+			must(t, reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM INT_LOCK").Scan(&n))
+
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, nil), context.DeadlineExceeded)
+			wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrBusy)
+			version := map[string]uint{"postgres": 0, "mysql": 2}[db.Name]
+			wantAt(t, db, version, dialect.Spring6)
+			if diff := cmp.Diff(before, rows(t, db, dialect.Spring6)); diff != "" {
+				t.Error(diff)
+			}
+			must(t, reader.Rollback())
+			up(t, db, nil)
+			wantAt(t, db, 3, dialect.Spring7)
+		})
+	}
+}
+
+// TestWaitsForWriter has another writer in SQLite, and no busy_timeout.
+func TestWaitsForWriter(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	pool, err := sql.Open(db.Driver, impatient(db))
+	must(t, err)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	writer, err := db.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer writer.Rollback()
+	_, err = writer.ExecContext(t.Context(), "CREATE TABLE t (x)")
+	must(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	wantErr(t, migrations.Up(ctx, pool, db.Dialect, nil), context.DeadlineExceeded)
+	done := make(chan error, 1)
+	go func() { done <- migrations.Up(t.Context(), pool, db.Dialect, nil) }()
+	must(t, writer.Commit())
+	must(t, <-done)
+	wantAt(t, db, 3, dialect.Spring7)
+}

@@ -1,0 +1,148 @@
+package migrations_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t *testing.T, err, want error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is not in the error: %v", text, err)
+		}
+	}
+}
+
+func run(t *testing.T, db *dbtest.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.DB.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func up(t *testing.T, db *dbtest.DB, opts *migrations.Options) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, opts))
+}
+
+func status(t *testing.T, db *dbtest.DB, opts *migrations.Options) migrations.State {
+	t.Helper()
+	st, err := migrations.Status(t.Context(), db.DB.DB, db.Dialect, opts)
+	must(t, err)
+	return st
+}
+
+// wantAt checks version and layout under Spring's names.
+func wantAt(t *testing.T, db *dbtest.DB, version uint, layout dialect.Layout) {
+	t.Helper()
+	want := migrations.State{
+		Version: version, Target: 3, Latest: 3, Layout: layout,
+		Table: "INT_LOCK", Bookkeeping: "INT_LOCK_MIGRATIONS",
+	}
+	if diff := cmp.Diff(want, status(t, db, nil)); diff != "" {
+		t.Errorf("state, -want +got:\n%s", diff)
+	}
+}
+
+// tables returns the names of all tables and sequences of the test's database,
+// in lower case.
+func tables(t *testing.T, db *dbtest.DB) []string {
+	t.Helper()
+	var names []string
+	must(t, db.DB.SelectContext(t.Context(), &names, map[string]string{
+		"sqlite":   "SELECT lower(name) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY 1",
+		"postgres": "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'S') ORDER BY 1",
+		"mysql":    "SELECT LOWER(TABLE_NAME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY 1",
+	}[db.Name]))
+	return names
+}
+
+// A row is one of the lock table, as texts.
+type row struct {
+	Region  string         `db:"region"`
+	Key     string         `db:"k"`
+	Client  sql.NullString `db:"client"`
+	Created string         `db:"created"`
+	Expires string         `db:"expires"`
+}
+
+func text(db *dbtest.DB, column string) string {
+	if db.Name == "mysql" {
+		return "CAST(" + column + " AS CHAR)"
+	}
+	return "CAST(" + column + " AS VARCHAR)"
+}
+
+func rows(t *testing.T, db *dbtest.DB, layout dialect.Layout) []row {
+	t.Helper()
+	expires := "''"
+	if layout == dialect.Spring7 {
+		expires = "COALESCE(" + text(db, "EXPIRED_AFTER") + ", '')"
+	}
+	var all []row
+	must(t, db.DB.SelectContext(t.Context(), &all, "SELECT REGION AS region, LOCK_KEY AS k, CLIENT_ID AS client, "+
+		text(db, "CREATED_DATE")+" AS created, "+expires+" AS expires FROM INT_LOCK ORDER BY REGION, LOCK_KEY"))
+	return all
+}
+
+// left returns how long each row has still to live, by the database's clock.
+func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
+	t.Helper()
+	list, err := db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, table).List)
+	must(t, err)
+	defer list.Close()
+	var all []time.Duration
+	for list.Next() {
+		var region, key, client string
+		var age, micros int64
+		must(t, list.Scan(&region, &key, &client, &age, &micros))
+		all = append(all, time.Duration(micros)*time.Microsecond)
+	}
+	must(t, list.Err())
+	return all
+}
+
+// columns returns the names of a table's columns in upper case.
+func columns(t *testing.T, db *dbtest.DB, table string) string {
+	t.Helper()
+	list, err := db.DB.QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
+	must(t, err)
+	defer list.Close()
+	names, err := list.Columns()
+	must(t, err)
+	must(t, list.Err())
+	return strings.ToUpper(strings.Join(names, " "))
+}
+
+// acquire takes a lock for an hour, as a repository does.
+func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout) {
+	t.Helper()
+	hour := time.Hour.Microseconds()
+	_, err := db.NamedExecContext(t.Context(), d.Statements(layout, "INT_LOCK").Acquire, map[string]any{
+		"region": "DEFAULT", "key": "a-key", "token": "a-token", "ttl": hour, "left": hour, "shift": 0,
+	})
+	must(t, err)
+}

@@ -1,0 +1,59 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// refuseHeld returns ErrHeld if locks are held in the table. Where the flavour
+// can, the table stays as it is found until the end of the transaction; on
+// MySQL a lock that is taken between this and the DROP TABLE is lost.
+func (s *session) refuseHeld(ctx context.Context, st State) error {
+	if s.force || st.Layout == 0 {
+		return nil
+	}
+	if s.flavour.freeze != "" {
+		if err := s.exec(ctx, s.lock.fill(s.flavour.freeze)); err != nil {
+			return err
+		}
+	}
+	held, err := s.held(ctx, st)
+	if err != nil {
+		return fmt.Errorf("look for held locks: %w", err)
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of them, such as %s (release them or wait; Options.Force drops the table nevertheless)",
+		ErrHeld, len(held), held[0])
+}
+
+// held describes each lock that has not expired, with the settings' time-to-live
+// where the rows tell none.
+func (s *session) held(ctx context.Context, st State) (_ []string, err error) {
+	list := s.dialect.Statements(st.Layout, s.lock.String()).List
+	list = strings.ReplaceAll(list, ":ttl", strconv.FormatInt(s.ttl.Microseconds(), 10))
+	rows, err := s.conn.QueryContext(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var held []string
+	for rows.Next() {
+		var region, key, client string
+		var age, left sql.NullInt64 // NULL for what is no date: such a row never expires
+		if err := rows.Scan(&region, &key, &client, &age, &left); err != nil {
+			return nil, err
+		}
+		if !left.Valid || left.Int64 >= 0 {
+			held = append(held, fmt.Sprintf("%s in region %s, held by %s for another %v",
+				strings.TrimSpace(key), region, strings.TrimSpace(client), time.Duration(left.Int64)*time.Microsecond))
+		}
+	}
+	return held, rows.Err()
+}

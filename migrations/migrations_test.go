@@ -1,0 +1,137 @@
+package migrations_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+const (
+	four = "LOCK_KEY REGION CLIENT_ID CREATED_DATE"
+	five = four + " EXPIRED_AFTER"
+)
+
+func TestUpAndDownStepByStep(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		wantAt(t, db, 0, 0)
+		if left := tables(t, db); len(left) != 0 {
+			t.Errorf("Status created %v", left)
+		}
+		up(t, db, nil)
+		wantAt(t, db, 3, dialect.Spring7)
+		if got := columns(t, db, "INT_LOCK"); got != five {
+			t.Errorf("columns %s", got)
+		}
+		down := func() { must(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil)) }
+		down()
+		wantAt(t, db, 2, dialect.Spring6)
+		if got := columns(t, db, "INT_LOCK"); got != four {
+			t.Errorf("columns %s", got)
+		}
+		down()
+		wantAt(t, db, 1, dialect.Spring6)
+		if diff := cmp.Diff([]string{"int_lock", "int_lock_migrations"}, tables(t, db)); diff != "" {
+			t.Error(diff)
+		}
+		down()
+		wantAt(t, db, 0, 0)
+		if left := tables(t, db); len(left) != 0 {
+			t.Errorf("version 0 leaves %v", left)
+		}
+		down() // nothing to do
+		wantAt(t, db, 0, 0)
+	})
+}
+
+func TestUpAgain(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, insert5)
+		before := rows(t, db, dialect.Spring7)
+		up(t, db, nil)
+		if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
+			t.Error(diff)
+		}
+		wantAt(t, db, 3, dialect.Spring7)
+	})
+}
+
+func TestGoto(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		for _, step := range []struct {
+			version uint
+			layout  dialect.Layout
+		}{{2, dialect.Spring6}, {3, dialect.Spring7}, {1, dialect.Spring6}, {1, dialect.Spring6}, {3, dialect.Spring7}, {0, 0}, {0, 0}} {
+			must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, step.version, nil))
+			wantAt(t, db, step.version, step.layout)
+		}
+		if left := tables(t, db); len(left) != 0 {
+			t.Errorf("version 0 leaves %v", left)
+		}
+	})
+}
+
+func TestSpring6StaysAtVersion2(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring6 := &migrations.Options{Layout: dialect.Spring6}
+		up(t, db, spring6)
+		wantAt(t, db, 2, dialect.Spring6)
+		if st := status(t, db, spring6); st.Target != 2 || st.Latest != 3 {
+			t.Errorf("state %+v", st)
+		}
+		up(t, db, nil)
+		up(t, db, spring6) // never goes down
+		wantAt(t, db, 3, dialect.Spring7)
+	})
+}
+
+// TestTable holds the table against what it promises: keys differ by case, a
+// key is there once per region, and no insert of Spring 6 gets in.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, insert5)
+		run(t, db, "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)"+
+			" VALUES ('A', 'default', '2026-01-31 12:00:00.123', '2030-01-31 12:00:00.123')")
+		for _, refused := range []string{
+			insert5,
+			"INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) VALUES ('b', 'DEFAULT', 'c', '2026-01-31 12:00:00')",
+		} {
+			if _, err := db.DB.ExecContext(t.Context(), refused); err == nil {
+				t.Errorf("%s: no error", refused)
+			}
+		}
+	})
+}
+
+func TestFence(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		draw := func() (n int64) {
+			switch db.Name {
+			case "postgres":
+				must(t, db.DB.GetContext(t.Context(), &n, "SELECT nextval('INT_LOCK_FENCE')"))
+			default:
+				result, err := db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)")
+				must(t, err)
+				n, err = result.LastInsertId()
+				must(t, err)
+				run(t, db, "DELETE FROM INT_LOCK_FENCE")
+			}
+			return n
+		}
+		if a, b := draw(), draw(); a != 1 || b != 2 {
+			t.Errorf("numbers %d, %d", a, b)
+		}
+	})
+}

@@ -1,0 +1,3 @@
+-- A table made anew counts from 1: tokens given out before are then higher than
+-- those that follow.
+DROP TABLE IF EXISTS {prefix}LOCK_FENCE;

@@ -1,0 +1,140 @@
+package migrations_test
+
+import (
+	"database/sql"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// TestOneConnection works through a pool of one, which is given back after
+// success and after failure.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		cycle(t, db, db.DB)
+	})
+}
+
+func TestPgx(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]string{
+		"prepared": "", "simple": "&default_query_exec_mode=simple_protocol", "exec": "&default_query_exec_mode=exec",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.Postgres(t)
+			pool := sqlx.MustOpen("pgx", db.DSN+mode)
+			t.Cleanup(func() { must(t, pool.Close()) })
+			cycle(t, db, pool)
+		})
+	}
+}
+
+func TestMySQLSettings(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*mysql.Config){
+		"multiStatements":   func(c *mysql.Config) { c.MultiStatements = true },
+		"clientFoundRows":   func(c *mysql.Config) { c.ClientFoundRows = true },
+		"parseTime":         func(c *mysql.Config) { c.ParseTime = true },
+		"interpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },
+		"time zone":         func(c *mysql.Config) { c.Params = map[string]string{"time_zone": "'+05:00'"} },
+		"no autocommit":     func(c *mysql.Config) { c.Params = map[string]string{"autocommit": "0"} },
+		"ANSI": func(c *mysql.Config) {
+			c.Params = map[string]string{"sql_mode": "'ANSI,TRADITIONAL,NO_BACKSLASH_ESCAPES'"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.MySQL(t)
+			config, err := mysql.ParseDSN(db.DSN)
+			must(t, err)
+			set(config)
+			pool := sqlx.MustOpen("mysql", config.FormatDSN())
+			t.Cleanup(func() { must(t, pool.Close()) })
+			cycle(t, db, pool)
+		})
+	}
+}
+
+// TestPostgresStrictDefaults has a pool whose transactions are serializable and
+// read-only unless they say otherwise.
+func TestPostgresStrictDefaults(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	pool := sqlx.MustOpen("postgres", db.DSN+"&default_transaction_isolation=serializable&default_transaction_read_only=on")
+	t.Cleanup(func() { must(t, pool.Close()) })
+	cycle(t, db, pool)
+}
+
+func TestSQLiteInMemory(t *testing.T) {
+	t.Parallel()
+	pool := sqlx.MustOpen("sqlite", ":memory:")
+	t.Cleanup(func() { must(t, pool.Close()) })
+	cycle(t, &dbtest.DB{Name: "sqlite", DB: pool, Dialect: dialect.SQLite()}, pool)
+}
+
+func TestSQLiteRollbackJournal(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	pool := sqlx.MustOpen("sqlite", impatient(db)+"&_pragma=journal_mode(DELETE)")
+	t.Cleanup(func() { must(t, pool.Close()) })
+	must(t, db.DB.Close())
+	cycle(t, &dbtest.DB{Name: "sqlite", DB: pool, Dialect: dialect.SQLite()}, pool)
+}
+
+// impatient is the DSN without a busy_timeout.
+func impatient(db *dbtest.DB) string {
+	return strings.ReplaceAll(db.DSN, url.QueryEscape("busy_timeout(10000)"), url.QueryEscape("busy_timeout(0)"))
+}
+
+// cycle goes through all versions and an error, and checks that the pool's only
+// connection comes back each time as it was. A connection or a transaction that
+// stayed behind would block what follows.
+func cycle(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
+	t.Helper()
+	pool.SetMaxOpenConns(1)
+	before := settings(t, db, pool)
+	for _, version := range []uint{3, 1, 2, 0, 3} {
+		must(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, version, nil))
+		st, err := migrations.Status(t.Context(), pool.DB, db.Dialect, nil)
+		must(t, err)
+		if st.Version != version {
+			t.Errorf("version %d, want %d", st.Version, version)
+		}
+	}
+	acquire(t, db.DB, db.Dialect, dialect.Spring7)
+	wantErr(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, 0, nil), migrations.ErrHeld)
+	if diff := cmp.Diff(before, settings(t, db, pool)); diff != "" {
+		t.Errorf("the pool's settings have changed: %s", diff)
+	}
+	tx, err := pool.BeginTx(t.Context(), nil)
+	must(t, err)
+	must(t, tx.Rollback())
+	if open := pool.Stats().InUse; open != 0 {
+		t.Errorf("%d connections in use", open)
+	}
+	must(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, 0, &migrations.Options{Force: true}))
+}
+
+func settings(t *testing.T, db *dbtest.DB, pool *sqlx.DB) (all []string) {
+	t.Helper()
+	for _, query := range map[string][]string{
+		"postgres": {"SELECT current_setting('lock_timeout')", "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"},
+		"mysql":    {"SELECT @@lock_wait_timeout", "SELECT @@innodb_lock_wait_timeout"},
+		"sqlite":   {"PRAGMA busy_timeout"},
+	}[db.Name] {
+		var value sql.NullString
+		must(t, pool.GetContext(t.Context(), &value, query))
+		all = append(all, value.String)
+	}
+	return all
+}

@@ -1,0 +1,9 @@
+-- The lock table of Spring Integration 4.3 to 6.x. One that Spring's own script
+-- created is kept as it is.
+CREATE TABLE IF NOT EXISTS {prefix}LOCK (
+	LOCK_KEY CHAR(36) NOT NULL,
+	REGION VARCHAR(100) NOT NULL,
+	CLIENT_ID CHAR(36),
+	CREATED_DATE TIMESTAMP NOT NULL,
+	CONSTRAINT {unqualified}LOCK_PK PRIMARY KEY (LOCK_KEY, REGION)
+);

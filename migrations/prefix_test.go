@@ -1,0 +1,85 @@
+package migrations_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		up(t, db, &migrations.Options{Prefix: "Billing_"})
+		want := []string{
+			"billing_lock", "billing_lock_fence", "billing_lock_migrations",
+			"int_lock", "int_lock_fence", "int_lock_migrations",
+		}
+		if diff := cmp.Diff(want, tables(t, db)); diff != "" {
+			t.Error(diff)
+		}
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
+		if diff := cmp.Diff(want[:3], tables(t, db)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestPrefixWithSchema(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		prefix := schema(t, db) + ".INT_"
+		opts := &migrations.Options{Prefix: prefix}
+		before := tables(t, db)
+		up(t, db, opts)
+		if got := columns(t, db, prefix+"LOCK"); got != five {
+			t.Errorf("columns %s", got)
+		}
+		if db.Name != "sqlite" { // there, the schema is the one that is used anyway
+			if diff := cmp.Diff(before, tables(t, db)); diff != "" {
+				t.Errorf("outside of the schema: %s", diff)
+			}
+		}
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, opts))
+		up(t, db, opts)
+		want := migrations.State{
+			Version: 3, Target: 3, Latest: 3, Layout: dialect.Spring7,
+			Table: prefix + "LOCK", Bookkeeping: prefix + "LOCK_MIGRATIONS",
+		}
+		if diff := cmp.Diff(want, status(t, db, opts)); diff != "" {
+			t.Error(diff)
+		}
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts))
+		if st := status(t, db, opts); st.Version != 0 || st.Layout != 0 {
+			t.Errorf("state %+v", st)
+		}
+	})
+}
+
+// schema creates a schema beside the test's own and returns its name. The name
+// that dbtest would choose is too long for a prefix.
+func schema(t *testing.T, db *dbtest.DB) string {
+	t.Helper()
+	if db.Name == "sqlite" {
+		return "main"
+	}
+	name := "s_" + strings.ToLower(rand.Text())
+	run(t, db, "CREATE SCHEMA "+name)
+	drop := "DROP SCHEMA " + name
+	if db.Name == "postgres" {
+		drop += " CASCADE"
+	}
+	t.Cleanup(func() {
+		if _, err := db.DB.ExecContext(context.WithoutCancel(t.Context()), drop); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}

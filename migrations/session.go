@@ -1,0 +1,122 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A session is one connection at work for one call.
+type session struct {
+	settings
+	conn *sql.Conn
+}
+
+func open(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (*session, error) {
+	s, err := newSettings(d, opts)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &session{settings: s, conn: conn}, nil
+}
+
+// close gives the connection back, unless it has been discarded.
+func (s *session) close() error {
+	if err := s.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
+}
+
+// run migrates to the version that plan chooses for the present one. Plan is
+// asked again once the lock is held: it may be another version by then.
+func run(
+	ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options, plan func(s *session, version uint) uint,
+) (err error) {
+	s, err := open(ctx, db, d, opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.close())
+		if err != nil {
+			err = fmt.Errorf("migrate %v: %w", s.lock, err)
+		}
+	}()
+	st, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	if target := plan(s, st.Version); target == st.Version && st.sound(target) == nil {
+		return nil
+	}
+	return s.locked(ctx, func() error {
+		st, err := s.state(ctx)
+		if err != nil {
+			return err
+		}
+		target := plan(s, st.Version)
+		// Only now: without the lock, parts of the state may be of different ages.
+		if err := st.sound(target); err != nil {
+			return err
+		}
+		return s.migrate(ctx, st, target)
+	})
+}
+
+// locked calls do while no other process migrates the same tables, in a
+// transaction where the database can undo changes of the schema.
+func (s *session) locked(ctx context.Context, do func() error) error {
+	err := s.flavour.lock(ctx, s)
+	if err == nil {
+		err = do()
+	}
+	if err == nil {
+		err = s.flavour.unlock(ctx, s)
+	}
+	if err != nil {
+		s.undo(ctx)
+		return s.explained(ctx, err)
+	}
+	return nil
+}
+
+// undo ends what lock began, even if ctx has ended. A connection that cannot be
+// brought back to where it was is not given back to the pool.
+func (s *session) undo(ctx context.Context) {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := s.flavour.undo(ctx, s); err != nil {
+		discard(s.conn)
+	}
+}
+
+// explained adds the meaning that an error has for the caller. The end of ctx
+// comes back from drivers in many forms.
+func (s *session) explained(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	if s.dialect.Classify(err) == dialect.Transient && !errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%w: another migration, or a transaction that uses the table: %w", ErrBusy, err)
+	}
+	return err
+}
+
+func (s *session) exec(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}

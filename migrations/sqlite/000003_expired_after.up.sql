@@ -1,0 +1,26 @@
+-- The column of Spring Integration 7. SQLite adds a NOT NULL column only with a
+-- default, and with one Spring 6 could go on inserting rows, which would look
+-- expired to all others: two holders. So the table is copied.
+-- when EXPIRED_AFTER is missing
+CREATE TABLE {prefix}LOCK_NEW (
+	LOCK_KEY CHAR(36) NOT NULL,
+	REGION VARCHAR(100) NOT NULL,
+	CLIENT_ID CHAR(36),
+	CREATED_DATE TIMESTAMP NOT NULL,
+	EXPIRED_AFTER TIMESTAMP NOT NULL,
+	CONSTRAINT {unqualified}LOCK_PK PRIMARY KEY (LOCK_KEY, REGION)
+);
+
+-- When the leases that are there end, only their holders know. They are taken
+-- to last for a whole time-to-live (in microseconds) from now.
+-- when EXPIRED_AFTER is missing
+INSERT INTO {prefix}LOCK_NEW
+SELECT LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+	datetime('now', 'subsec', printf('%.6f seconds', {ttl} / 1000000.0))
+FROM {prefix}LOCK;
+
+-- when EXPIRED_AFTER is missing
+DROP TABLE {prefix}LOCK;
+
+-- when EXPIRED_AFTER is missing
+ALTER TABLE {prefix}LOCK_NEW RENAME TO {unqualified}LOCK;

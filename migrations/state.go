@@ -1,0 +1,148 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A State tells what has been migrated.
+type State struct {
+	// Version is the last complete step, or 0.
+	Version uint
+	// Target is the version that Up goes to with the same options.
+	Target uint
+	// Latest is the last version that there is.
+	Latest uint
+	// Dirty says that the bookkeeping table tells of a step that was left half
+	// done. This package never writes that; see [ErrState].
+	Dirty bool
+	// Table and Bookkeeping are the names of the lock table and of the table
+	// that tells the version.
+	Table, Bookkeeping string
+	// Layout is that of the lock table as it is, whoever created it, or 0 if
+	// there is none.
+	Layout dialect.Layout
+}
+
+// Status tells what has been migrated. It writes nothing and waits for nobody.
+// A lock table that Spring created and nobody adopted yet has version 0 and a
+// Layout.
+//
+// Errors, besides the database's own: [ErrDialect], [ErrOption],
+// [dialect.ErrPrefix].
+func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (_ State, err error) {
+	s, err := open(ctx, db, d, opts)
+	if err != nil {
+		return State{}, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	st, err := s.state(ctx)
+	if err != nil {
+		return State{}, fmt.Errorf("status of %v: %w", s.lock, err)
+	}
+	return st, nil
+}
+
+func (s *session) state(ctx context.Context) (State, error) {
+	st := State{Target: s.target, Latest: latest, Table: s.lock.String(), Bookkeeping: s.bookkeeping.String()}
+	var err error
+	if st.Layout, err = s.layout(ctx); err != nil {
+		return State{}, err
+	}
+	if st.Version, st.Dirty, err = s.version(ctx); err != nil {
+		return State{}, err
+	}
+	return st, nil
+}
+
+func (s *session) layout(ctx context.Context) (dialect.Layout, error) {
+	columns, err := s.columns(ctx, s.lock)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(columns) == 0:
+		return 0, nil
+	case has(columns, "EXPIRED_AFTER"):
+		return dialect.Spring7, nil
+	default:
+		return dialect.Spring6, nil
+	}
+}
+
+func (s *session) version(ctx context.Context) (version uint, dirty bool, err error) {
+	columns, err := s.columns(ctx, s.bookkeeping)
+	if err != nil || len(columns) == 0 {
+		return 0, false, err
+	}
+	var number int64 // golang-migrate's own drivers write -1 for none
+	query := s.bookkeeping.fill("SELECT version, dirty FROM {table}")
+	err = s.conn.QueryRowContext(ctx, query).Scan(&number, &dirty)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) && !s.dropped(ctx, err) {
+		return 0, false, fmt.Errorf("read %v: %w", s.bookkeeping, err)
+	}
+	return uint(max(number, 0)), dirty, nil
+}
+
+// dropped says whether an error came from the bookkeeping table being dropped by
+// another process just after we had seen it.
+func (s *session) dropped(ctx context.Context, cause error) bool {
+	if s.dialect.Classify(cause) != dialect.Schema {
+		return false
+	}
+	columns, err := s.columns(ctx, s.bookkeeping)
+	return err == nil && len(columns) == 0
+}
+
+// columns returns the names of a table's columns: none if there is no table.
+// The catalog tells, because on PostgreSQL a statement about a table that is
+// not there spoils the transaction.
+func (s *session) columns(ctx context.Context, t table) (_ []string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("look for %v: %w", t, err)
+		}
+	}()
+	rows, err := s.conn.QueryContext(ctx, t.fill(s.flavour.columns))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var columns []string
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	return columns, rows.Err()
+}
+
+func has(columns []string, name string) bool {
+	return slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
+}
+
+// sound returns ErrState if steps from the state cannot lead to the target.
+func (st State) sound(target uint) error {
+	switch {
+	case st.Dirty:
+		return fmt.Errorf("%w: %s says that version %d was left half done, which sqllock never writes; "+
+			"every step may be repeated, so drop %[2]s and migrate up again", ErrState, st.Bookkeeping, st.Version)
+	case st.Version > st.Latest:
+		return fmt.Errorf("%w: %s says version %d, and this sqllock knows %d: a newer one has migrated, use that",
+			ErrState, st.Bookkeeping, st.Version, st.Latest)
+	case st.Version > 0 && st.Layout == 0:
+		return fmt.Errorf("%w: %s says version %d, but %s is not there: drop %[2]s and migrate up again",
+			ErrState, st.Bookkeeping, st.Version, st.Table)
+	case st.Version > spring6 && target > spring6 && st.Layout == dialect.Spring6:
+		return fmt.Errorf("%w: %s says version %d, but %s has no EXPIRED_AFTER: somebody dropped it, or going down was cut short; go to version %d, then up",
+			ErrState, st.Bookkeeping, st.Version, st.Table, spring6)
+	}
+	return nil
+}

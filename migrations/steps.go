@@ -1,0 +1,54 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/golang-migrate/migrate/v4"
+)
+
+// migrate goes from one version to another, step by step.
+func (s *session) migrate(ctx context.Context, from State, target uint) error {
+	if target == 0 {
+		if err := s.refuseHeld(ctx, from); err != nil {
+			return err
+		}
+	}
+	if from.Version == target {
+		return nil
+	}
+	if err := s.exec(ctx, s.bookkeeping.fill(s.flavour.bookkeeping)); err != nil {
+		return err
+	}
+	files, err := newFiles(s.settings)
+	if err != nil {
+		return err
+	}
+	d := &stepper{ctx: ctx, session: s, version: from.Version}
+	m, err := migrate.NewWithInstance("embed", files, s.dialect.Name, d)
+	if err != nil {
+		return err
+	}
+	direction := 1
+	if target < from.Version {
+		direction = -1
+	}
+	// One at a time: golang-migrate reads further files ahead in goroutines that
+	// never end if an earlier file gives an error.
+	for d.version != target {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("stopped at version %d: %w", d.version, err)
+		}
+		if err := m.Steps(direction); err != nil {
+			return fmt.Errorf("%s from version %d: %w", word(direction), d.version, err)
+		}
+	}
+	return nil
+}
+
+func word(direction int) string {
+	if direction < 0 {
+		return "down"
+	}
+	return "up"
+}

@@ -1,0 +1,34 @@
+package migrations
+
+import (
+	"strings"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A table is the name of a table of one prefix, in parts.
+type table struct{ schema, unqualified, suffix string }
+
+func newTable(names dialect.Names, suffix string) table {
+	return table{schema: names.Schema, unqualified: names.Prefix, suffix: suffix}
+}
+
+// String returns the name with the schema, if there is one.
+func (t table) String() string { return t.prefix() + t.suffix }
+
+func (t table) prefix() string {
+	if t.schema == "" {
+		return t.unqualified
+	}
+	return t.schema + "." + t.unqualified
+}
+
+// fill puts the name into a text. Names are identifiers, as dialect.NamesFor
+// has seen to, so they can do no harm within quotes either.
+func (t table) fill(text string) string {
+	return strings.NewReplacer(
+		"{table}", t.String(),
+		"{schema}", t.schema,
+		"{name}", t.unqualified+t.suffix,
+	).Replace(text)
+}
