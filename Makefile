@@ -13,9 +13,9 @@ help: ## show this help
 # Shuffled, because tests must not lean on each other; a shuffled run is also
 # never answered from Go's cache, which cannot know that a server has changed.
 # Tests mostly wait for a time-to-live to end, so more of them run at once than
-# there are cores.
+# there are cores. SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 .PHONY: test
-test: cc ## run all tests, with the race detector, on SQLite, PostgreSQL and MariaDB
+test: cc ## run all tests, with the race detector, on every database that can be had
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
 
 .PHONY: build

@@ -34,11 +34,11 @@ var (
 
 	// ErrSchema is an ErrDatabase: the lock table is missing or has other
 	// columns than expected. `sqllock migrate up` creates it.
-	ErrSchema = errors.New("sqllock: no usable lock table")
+	ErrSchema error = &kind{"sqllock: no usable lock table", ErrDatabase}
 
 	// ErrReadOnly is an ErrDatabase: the server or session refuses writes, as a
 	// replica does.
-	ErrReadOnly = errors.New("sqllock: database is read-only")
+	ErrReadOnly error = &kind{"sqllock: database is read-only", ErrDatabase}
 
 	// ErrInvalid is returned for bad input: an empty or over-long key, region,
 	// prefix or client id, a duration that is not positive. Nothing was done, but
@@ -59,6 +59,15 @@ var (
 	// which the contexts of its leases end.
 	ErrClosed = errors.New("sqllock: registry is closed")
 )
+
+// A kind is an error that is one of another kind, too.
+type kind struct {
+	text string
+	of   error
+}
+
+func (k *kind) Error() string { return k.text }
+func (k *kind) Unwrap() error { return k.of }
 
 // A HeldError says why a lock was not acquired and, as far as known, who has
 // it. errors.Is finds [ErrNotAcquired] in it.
@@ -135,9 +144,9 @@ func (r *Repository) trouble(ctx context.Context, op, key string, err error) err
 	}
 	switch r.dialect.Classify(err) {
 	case dialect.Schema:
-		return fmt.Errorf("%w: %w: %s: %w (run `sqllock migrate up`, or see docs/schema.md)", ErrDatabase, ErrSchema, subject, err)
+		return fmt.Errorf("%w: %s: %w (run `sqllock migrate up`, or see docs/schema.md)", ErrSchema, subject, err)
 	case dialect.ReadOnly:
-		return fmt.Errorf("%w: %w: %s: %w", ErrDatabase, ErrReadOnly, subject, err)
+		return fmt.Errorf("%w: %s: %w", ErrReadOnly, subject, err)
 	default:
 		return fmt.Errorf("%w: %s: %w", ErrDatabase, subject, err)
 	}

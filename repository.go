@@ -339,14 +339,14 @@ func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {
 		// ends before its holder knows.
 		_, digits, known := c.DecimalSize()
 		if known && digits < 3 && (name == "CREATED_DATE" || name == "EXPIRED_AFTER") {
-			return 0, fmt.Errorf("%w: %w: column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)",
-				ErrDatabase, ErrSchema, name, table, digits)
+			return 0, fmt.Errorf("%w: column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)",
+				ErrSchema, name, table, digits)
 		}
 	}
 	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
 		if !found[name] {
-			return 0, fmt.Errorf("%w: %w: %s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`",
-				ErrDatabase, ErrSchema, table, name)
+			return 0, fmt.Errorf("%w: %s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`",
+				ErrSchema, table, name)
 		}
 	}
 	if found["EXPIRED_AFTER"] {

@@ -98,7 +98,7 @@ func (w *worker) run(ctx context.Context) error {
 			if err != nil {
 				return false, err
 			}
-			done, err = w.round(lease.Context(), time.Since(began))
+			done, err = w.round(lease.Context(), time.Since(began)) //nolint:contextcheck // it is made from ctx
 			return done, errors.Join(err, lease.Unlock(ctx))
 		})
 	})

@@ -133,7 +133,7 @@ func (x *execution) run(cmd *cobra.Command, g *globals) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	repository, err := g.repository(c, sqllock.RepositoryOptions{}) //nolint:contextcheck // NewRepository takes none
+	repository, err := g.repository(c, sqllock.RepositoryOptions{})
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ var repositoryTests = []test{
 			before, _, err = second.Peek(w.Context(), "k", ttl)
 			w.must(err)
 		}
-		w.renewed(first, "k", token, ttl, true)
+		w.renewed(first, token, ttl, true)
 		after, _, err := second.Peek(w.Context(), "k", ttl)
 		w.must(err)
 		if after.Left <= before.Left {
@@ -127,12 +127,12 @@ var repositoryTests = []test{
 		r := w.process()
 		token := w.taken(r, "k", short)
 		w.untilExpired(r, "k", short)
-		w.renewed(r, "k", token, short, false)
+		w.renewed(r, token, short, false)
 	}},
 	{"RenewOfAnothersRowFails", func(w *world) {
 		first, second := w.process(), w.process()
 		token := w.taken(first, "k", ttl)
-		w.renewed(second, "k", second.NewToken(), ttl, false)
+		w.renewed(second, second.NewToken(), ttl, false)
 		w.held(first, "k", token, ttl, true)
 	}},
 	{"IsAcquiredIsFalseForOthersAndForAnExpiredRow", func(w *world) {
@@ -256,9 +256,9 @@ func (w *world) deleted(r *sqllock.Repository, key, token string, want bool) {
 	same(w, "deleted", got, want)
 }
 
-func (w *world) renewed(r *sqllock.Repository, key, token string, ttl time.Duration, want bool) {
+func (w *world) renewed(r *sqllock.Repository, token string, ttl time.Duration, want bool) {
 	w.Helper()
-	got, err := r.Renew(w.Context(), key, token, ttl)
+	got, err := r.Renew(w.Context(), "k", token, ttl)
 	w.must(err)
 	same(w, "renewed", got, want)
 }

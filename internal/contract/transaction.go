@@ -19,7 +19,7 @@ var transactionTests = []test{
 		r := w.process()
 		token := w.taken(r, "k", ttl)
 		w.held(r, "k", token, ttl, true)
-		w.renewed(r, "k", token, ttl, true)
+		w.renewed(r, token, ttl, true)
 		w.must(tx.Rollback())
 		w.held(r, "k", token, ttl, true) // the rollback undid nothing of ours
 		w.deleted(r, "k", token, true)

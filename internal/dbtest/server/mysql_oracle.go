@@ -48,7 +48,6 @@ func oracleMySQL(root string) recipe {
 			"--innodb-doublewrite=OFF",
 			"--innodb-buffer-pool-size=64M",
 			"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
-			"--innodb-fast-shutdown=2",
 		}
 		if isRoot() {
 			arguments = append(arguments, "--user=root") // it refuses to be root by accident
@@ -70,6 +69,7 @@ func oracleMySQL(root string) recipe {
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=300",
 				"--skip-name-resolve",
+				"--innodb-fast-shutdown=2",
 				"--sync-binlog=0")
 		},
 		dsn:      mysqlDSN,

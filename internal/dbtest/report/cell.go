@@ -1,0 +1,101 @@
+// Package report collects, over all processes of a test run, what was tested
+// where: test programs append cells to a file, and whoever started them prints
+// the table.
+package report
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Variable holds the path of the file. Without it there is no report.
+const Variable = "SQLLOCK_TEST_REPORT"
+
+// A Cell is one combination of what tests can be run with.
+type Cell struct {
+	Combination
+	// Run counts the tests that ran, Failed those of them that failed, and
+	// Skipped those that did not run.
+	Run, Failed, Skipped int
+	// Reason says why tests were skipped.
+	Reason string
+}
+
+// A Combination says what is the same for all tests of a cell. Fields that
+// make no difference are empty.
+type Combination struct {
+	Server, Version, Driver, Layout, Isolation, Settings string
+}
+
+// Append adds a cell to the file, in a single write, so that processes that
+// append at the same time do not disturb each other.
+func Append(path string, cell Cell) (err error) {
+	line, err := json.Marshal(cell)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = file.Write(append(line, '\n'))
+	return err
+}
+
+// Read returns the file's cells, one for each combination, in the order of
+// their combinations. No file means that there are none.
+func Read(path string) ([]Cell, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it has been read only
+	var cells []Cell
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var cell Cell
+		if err := json.Unmarshal(lines.Bytes(), &cell); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		cells = add(cells, cell)
+	}
+	slices.SortFunc(cells, func(a, b Cell) int { return a.compare(b.Combination) })
+	return cells, nil
+}
+
+// add adds a cell, to the one of the same combination if there is one: a
+// combination's tests may be spread over test functions and packages.
+func add(cells []Cell, cell Cell) []Cell {
+	i := slices.IndexFunc(cells, func(c Cell) bool { return c.Combination == cell.Combination })
+	if i < 0 {
+		return append(cells, cell)
+	}
+	sum := &cells[i]
+	sum.Run += cell.Run
+	sum.Failed += cell.Failed
+	sum.Skipped += cell.Skipped
+	if !strings.Contains(sum.Reason, cell.Reason) {
+		sum.Reason = strings.TrimPrefix(sum.Reason+"; "+cell.Reason, "; ")
+	}
+	return cells
+}
+
+func (c Combination) compare(other Combination) int {
+	return cmp.Or(
+		strings.Compare(c.Server, other.Server),
+		strings.Compare(c.Version, other.Version),
+		strings.Compare(c.Driver, other.Driver),
+		strings.Compare(c.Layout, other.Layout),
+		strings.Compare(c.Isolation, other.Isolation),
+		strings.Compare(c.Settings, other.Settings),
+	)
+}

@@ -1,0 +1,102 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/internal/dbtest/report"
+)
+
+func TestCellsOfOneCombinationAreAdded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	mysql := report.Combination{Server: "mysql", Version: "10.11", Driver: "mysql", Layout: "4 columns", Isolation: "serializable"}
+	other := mysql
+	other.Settings = "clientFoundRows=true"
+	sqlite := report.Combination{Server: "a-sqlite"}
+	for _, cell := range []report.Cell{
+		{Combination: mysql, Run: 3, Failed: 1},
+		{Combination: other, Run: 1},
+		{Combination: mysql, Run: 4, Skipped: 1, Reason: "too old"},
+		{Combination: mysql, Skipped: 1, Reason: "too old"},
+		{Combination: mysql, Skipped: 2, Reason: "too slow"},
+		{Combination: sqlite, Run: 5},
+	} {
+		if err := report.Append(path, cell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := report.Read(path)
+	want := []report.Cell{
+		{Combination: sqlite, Run: 5},
+		{Combination: mysql, Run: 7, Failed: 1, Skipped: 4, Reason: "too old; too slow"},
+		{Combination: other, Run: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, cells:\n%s", err, diff)
+	}
+}
+
+func TestCellsAppendedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if err := report.Append(path, report.Cell{Run: 1}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if cells, err := report.Read(path); err != nil || len(cells) != 1 || cells[0].Run != 50 {
+		t.Errorf("cells %v, error %v", cells, err)
+	}
+}
+
+func TestReadOfBadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	if cells, err := report.Read(path); err != nil || len(cells) != 0 {
+		t.Errorf("no file: cells %v, error %v", cells, err)
+	}
+	if err := os.WriteFile(path, []byte("no JSON\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v does not name the file", err)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	var out strings.Builder
+	cells := []report.Cell{
+		{Combination: report.Combination{Server: "sqlite", Version: "3.54"}, Run: 7},
+		{Combination: report.Combination{Server: "mysql", Driver: "mysql"}, Run: 5, Failed: 1, Skipped: 2, Reason: "too old"},
+	}
+	if err := report.Print(&out, cells); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+┌─────────┬─────────┬────────┬────────┬───────────┬──────────┬─────┬────────┬─────────┬─────────┐
+│ server  │ version │ driver │ layout │ isolation │ settings │ run │ failed │ skipped │ reason  │
+├─────────┼─────────┼────────┼────────┼───────────┼──────────┼─────┼────────┼─────────┼─────────┤
+│ sqlite  │ 3.54    │        │        │           │          │   7 │      0 │       0 │         │
+│ mysql   │         │ mysql  │        │           │          │   5 │      1 │       2 │ too old │
+├─────────┼─────────┼────────┼────────┼───────────┼──────────┼─────┼────────┼─────────┼─────────┤
+│ 2 cells │         │        │        │           │          │  12 │      1 │       2 │         │
+└─────────┴─────────┴────────┴────────┴───────────┴──────────┴─────┴────────┴─────────┴─────────┘
+`
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrintOfNothing(t *testing.T) {
+	var out strings.Builder
+	if err := report.Print(&out, nil); err != nil || out.Len() != 0 {
+		t.Errorf("printed %q, error %v", out.String(), err)
+	}
+}
