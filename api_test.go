@@ -2,21 +2,17 @@ package sqllock_test
 
 import (
 	"bytes"
-	"flag"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sqllock/sqllock/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestAPI keeps what each package exports in testdata/api, so that a change shows
 // in review.
@@ -28,15 +24,7 @@ func TestAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := strings.Join(exported(t, dir), "\n\n") + "\n"
-			path := filepath.Join("testdata", "api", name+".txt")
-			if *update {
-				must(t, os.WriteFile(path, []byte(got), 0o600))
-			}
-			want, err := os.ReadFile(path)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("the exported API differs (go test -run TestAPI -update . writes it anew) -want +got:\n%s", diff)
-			}
+			golden.Check(t, filepath.Join("testdata", "api", name+".txt"), got)
 		})
 	}
 }

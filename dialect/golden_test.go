@@ -1,20 +1,15 @@
 package dialect_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestStatements keeps the text of every statement of every dialect and layout
 // in testdata, so that a change shows in review.
@@ -25,26 +20,9 @@ func TestStatements(t *testing.T) {
 			name := fmt.Sprintf("%s_%v.sql", d.Name, layout)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				golden(t, name, render(d.Statements(layout, "INT_LOCK")))
+				golden.Check(t, filepath.Join("testdata", name), render(d.Statements(layout, "INT_LOCK")))
 			})
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (go test -update writes it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
