@@ -35,8 +35,20 @@ func databases(f *testing.F) []*dbtest.DB {
 // key that went in.
 func FuzzRows(f *testing.F) {
 	for _, pair := range [][2]string{
-		{"k", "K"}, {"k", "k "}, {"é", "e"}, {"é", "e\u0301"}, {"ß", "ss"}, {"a'b", "a''b"}, {`a\b`, "ab"}, {"%", "_"},
-		{"'; DROP TABLE INT_LOCK; --", "x"}, {"k\x00", "k"}, {"ı", "i"}, {"😀", "😁"}, {":region", "?"}, {"$1", "$2"},
+		{"k", "K"},
+		{"k", "k "},
+		{"é", "e"},
+		{"é", "e\u0301"},
+		{"ß", "ss"},
+		{"a'b", "a''b"},
+		{`a\b`, "ab"},
+		{"%", "_"},
+		{"'; DROP TABLE INT_LOCK; --", "x"},
+		{"k\x00", "k"},
+		{"ı", "i"},
+		{"😀", "😁"},
+		{":region", "?"},
+		{"$1", "$2"},
 	} {
 		f.Add(pair[0], pair[1])
 	}
