@@ -1,0 +1,54 @@
+package sqllock_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// TestREADME compiles the Go code of the README, each block as the body of a
+// function of its own.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 2 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	var program strings.Builder
+	program.WriteString(`package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+var registry *sqllock.Registry
+
+func work(context.Context) error { return nil }
+
+func main() {}
+`)
+	for i, block := range blocks {
+		fmt.Fprintf(&program, "\nfunc block%d(ctx context.Context) error {\n%s\nreturn err\n}\n", i, block[1])
+	}
+	path := filepath.Join(t.TempDir(), "main.go")
+	must(t, os.WriteFile(path, []byte(program.String()), 0o600))
+	//nolint:gosec // our own program
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
