@@ -160,5 +160,7 @@ func (s *stage) writeCounter(n int) error {
 
 func (s *stage) counterPath() string { return filepath.Join(s.dir, "counter") }
 
-// stallPath is a file whose presence has a worker stop when it next holds the lock.
-func (s *stage) stallPath(worker string) string { return filepath.Join(s.dir, "stall-"+worker) }
+// stallPath is a file that has the next worker to hold the lock take it away and
+// stop. Whoever comes next is the victim: one that was named beforehand might wait
+// until all is over, for the lock knows no turns between processes.
+func (s *stage) stallPath() string { return filepath.Join(s.dir, "stall") }

@@ -124,15 +124,15 @@ func (d *demo) follow(ctx context.Context, s *stage, actors map[string]*actor, e
 	}
 }
 
-// direct takes one event in, picks the victim when a third of the rounds is done,
-// and kills it as soon as it holds the lock.
+// direct takes one event in, asks for a victim when a third of the rounds is done,
+// and kills it: it holds the lock.
 func (d *demo) direct(s *stage, actors map[string]*actor, e event, story *story) error {
 	story.take(e, time.Now())
 	switch {
 	case d.withoutLock:
-	case e.What == wrote && story.victim == "" && 3*story.writes >= d.rounds:
-		story.victim = e.Worker // it has shown that it takes part
-		return os.WriteFile(s.stallPath(e.Worker), nil, 0o600)
+	case e.What == wrote && !story.wanted && 3*story.writes >= d.rounds:
+		story.wanted = true
+		return os.WriteFile(s.stallPath(), nil, 0o600)
 	case e.What == stalls:
 		if err := actors[e.Worker].child.process.Kill(); err != nil {
 			return err

@@ -29,6 +29,7 @@ type story struct {
 	writes, handOffs, overlaps int
 	waits                      []time.Duration
 
+	wanted    bool // whether a victim has been asked for
 	victim    string
 	grant     time.Time     // when the victim got the lock
 	death     time.Time     // when it was killed
@@ -60,7 +61,7 @@ func (s *story) take(e event, now time.Time) {
 		r.what, r.since = holds, now
 		s.hold(e, now)
 	case stalls:
-		s.grant = r.since
+		s.victim, s.grant = e.Worker, r.since
 	case goes:
 		r.what, r.since = goes, now
 	case overlaps:

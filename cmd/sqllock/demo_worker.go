@@ -136,7 +136,7 @@ func (w *worker) round(ctx context.Context, waited time.Duration) (done bool, er
 			return false, err
 		}
 	}
-	if _, err := os.Stat(w.stallPath(w.worker)); err == nil {
+	if os.Remove(w.stallPath()) == nil {
 		return true, w.stall(ctx)
 	}
 	n, err := w.readCounter()
