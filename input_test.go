@@ -68,6 +68,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Obtain":        func() error { _, err := s.registry.Obtain(""); return err },
 		"ExecuteLocked": func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
+		"ExecuteFor":    func() error { return s.registry.ExecuteLockedFor(ctx, "", ttl, nil) },
 		"TryLockFor":    func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
 		"WithTTL":       func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
 		"short TTL":     func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },

@@ -125,3 +125,43 @@ func TestALateAcquireIsUndone(t *testing.T) {
 	must(t, err)
 	must(t, lease.Unlock(t.Context()))
 }
+
+// A renewal whose answer comes when the lease is over is no renewal: the row, which
+// it has made to last, goes.
+func TestALateAnswerToARenewalIsALoss(t *testing.T) {
+	t.Parallel()
+	s, rival := lateScene(t, sqllock.Statement)
+	lease := held(s)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.N == 1 && m.Done {
+			<-lease.Context().Done()
+		}
+		return nil
+	})
+	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Fatal(err)
+	}
+	next, err := rival.TryLock(t.Context())
+	must(t, err)
+	must(t, next.Unlock(t.Context()))
+}
+
+// A lock that is acquired while the registry is closed is given back.
+func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Statement)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.N == 1 && m.Done {
+			must(t, s.registry.Close(t.Context()))
+		}
+		return nil
+	})
+	if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrClosed) {
+		t.Fatal(err)
+	}
+	rows, err := s.repository.List(t.Context(), ttl)
+	must(t, err)
+	if len(rows) != 0 {
+		t.Fatal(rows)
+	}
+}

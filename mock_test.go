@@ -247,3 +247,41 @@ func TestABlackHole(t *testing.T) {
 		})
 	}
 }
+
+// MySQL's acquire statement fails like any other.
+func TestAFailedUpsertIsTrouble(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+	mock.ExpectBegin()
+	mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
+	mock.ExpectRollback()
+	if _, err := r.Acquire(t.Context(), "k", r.NewToken(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
+		t.Fatal(err)
+	}
+}
+
+// A list that breaks off is no list.
+func TestABrokenListIsTrouble(t *testing.T) {
+	t.Parallel()
+	columns := []string{"region", "lock_key", "client_id", "age", "left"}
+	row := []driver.Value{"r", "k", "c", 1, 1}
+	for name, rows := range map[string]*sqlmock.Rows{
+		"at once":  nil,
+		"later":    sqlmock.NewRows(columns).AddRow(row...).AddRow(row...).RowError(1, errGone),
+		"nonsense": sqlmock.NewRows(columns).AddRow("r", "k", "c", "soon", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+			query := mock.ExpectQuery("SELECT")
+			if rows == nil {
+				query.WillReturnError(errGone)
+			} else {
+				query.WillReturnRows(rows)
+			}
+			if list, err := r.List(t.Context(), ttl); !errors.Is(err, sqllock.ErrDatabase) || list != nil {
+				t.Fatal(list, err)
+			}
+		})
+	}
+}

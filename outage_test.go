@@ -91,3 +91,28 @@ func TestCloseDuringAnOutage(t *testing.T) {
 		t.Fatal(rows)
 	}
 }
+
+// A row that could not be cleared keeps its own client out only while the outage
+// lasts.
+func TestAnAbandonedRowIsClearedAfterTheOutage(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Statement)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.N == 1 && !m.Done {
+			return nil // the row is acquired
+		}
+		return errGone
+	})
+	for range 3 {
+		if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := obtain(t, s.registry, "other").TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+	s.connector.Follow(nil)
+	lease, err := s.lock.TryLock(t.Context())
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+}

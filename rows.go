@@ -87,7 +87,10 @@ func (r *Repository) list(ctx context.Context, p params) ([]Row, error) {
 		row.Age, row.Left = micros(age), micros(left)
 		list = append(list, row)
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err // a part of a list is none
+	}
+	return list, nil
 }
 
 // micros converts what the database answered. It stops at the longest Duration,
