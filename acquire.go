@@ -13,8 +13,8 @@ import (
 type Acquisition struct {
 	// Acquired says that the row carries the caller's token now.
 	Acquired bool
-	// Row is what stands in the way where Acquired is false, as far as known.
-	// Its Holder is "" if the row went away in the meantime.
+	// Row is what stands in the way where Acquired is false. It is zero if the
+	// row went away in the meantime.
 	Row Row
 }
 
@@ -55,7 +55,7 @@ func (r *Repository) Acquire(ctx context.Context, key, token string, ttl time.Du
 		}
 		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
 	}
-	if got.Acquired || got.Row.Holder != "" {
+	if got.Acquired || got.Row != (Row{}) {
 		return got, nil
 	}
 	got.Row, _, err = r.Peek(ctx, key, ttl)

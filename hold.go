@@ -22,13 +22,14 @@ type hold struct {
 	ttl      time.Duration
 	sent     time.Time // before the acquire statement was sent
 
-	mu      sync.Mutex
-	end     time.Time // when it ends for its holders; zero while contending
-	timer   *time.Timer
-	leases  []*Lease
-	atLeast time.Duration // the longest UnlockAfter
-	over    bool
-	cause   error // why it is over, or nil after Unlock
+	mu       sync.Mutex
+	end      time.Time // when it ends for its holders; zero while contending
+	timer    *time.Timer
+	leases   []*Lease
+	atLeast  time.Duration // the longest UnlockAfter
+	unlocked bool          // the last Unlock has begun
+	over     bool
+	cause    error // why it is over, or nil after Unlock
 }
 
 func newHold(l *JdbcLock, e *entry) *hold {
@@ -122,6 +123,8 @@ func (h *hold) renew(ctx context.Context) error {
 	switch {
 	case err == nil && renewed:
 		h.extend(sent)
+	case err == nil && h.isUnlocked():
+		return h.notHeld() // its own Unlock was faster
 	case err == nil:
 		h.finish(ErrLockLost)
 	}
@@ -160,6 +163,9 @@ func (h *hold) leave(ctx context.Context, atLeast time.Duration) error {
 	case depth > 0:
 		return nil
 	}
+	h.mu.Lock()
+	h.unlocked = true
+	h.mu.Unlock()
 	return h.release(ctx)
 }
 
@@ -240,10 +246,23 @@ func (h *hold) alive() error {
 	h.check()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over && h.cause == nil {
-		return fmt.Errorf("%w: %q has been unlocked", ErrNotHeld, h.key())
+	if err := h.lostLocked(); err != nil {
+		return err
 	}
-	return h.lostLocked()
+	if h.unlocked {
+		return h.notHeld()
+	}
+	return nil
+}
+
+func (h *hold) isUnlocked() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unlocked
+}
+
+func (h *hold) notHeld() error {
+	return fmt.Errorf("%w: %q has been unlocked", ErrNotHeld, h.key())
 }
 
 // lost returns why h is over, or nil if it is not or was unlocked.

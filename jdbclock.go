@@ -161,14 +161,14 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
 		if !sleep(ctx, l.registry.pause(seen)) {
 			return seen, ctx.Err()
 		}
-		if seen.Holder == "" || seen.Expired() {
+		if seen.free() {
 			return seen, nil
 		}
-		row, ok, err := l.registry.repository.Peek(ctx, l.key, l.ttl)
+		row, _, err := l.registry.repository.Peek(ctx, l.key, l.ttl)
 		if err != nil {
 			return seen, err
 		}
-		if seen = row; !ok || seen.Expired() {
+		if seen = row; seen.free() {
 			return seen, nil
 		}
 	}
@@ -179,7 +179,7 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
 // is less.
 func (r *Registry) pause(seen Row) time.Duration {
 	idle := r.idle - rand.N(r.idle/5+1)
-	if seen.Holder == "" || seen.Expired() {
+	if seen.free() {
 		// The row was about to go: try again almost at once.
 		return min(idle, time.Millisecond+rand.N(4*time.Millisecond))
 	}

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/migrations"
 )
 
 // blackHole has every operation hang until its context ends.
@@ -115,4 +118,40 @@ func TestAnAbandonedRowIsClearedAfterTheOutage(t *testing.T) {
 	lease, err := s.lock.TryLock(t.Context())
 	must(t, err)
 	must(t, lease.Unlock(t.Context()))
+}
+
+// A server that goes down and comes back has forgotten nothing. (It is not killed:
+// the servers of these tests do not wait for the disk, for speed.)
+func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	for name, w := range watchedServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, dsn := w.run(t)
+			db, err := sqlx.Connect(w.driver, dsn)
+			must(t, err)
+			t.Cleanup(func() { must(t, db.Close()) })
+			must(t, migrations.Up(t.Context(), db.DB, w.dialect, nil))
+			repository, err := sqllock.NewRepository(db, w.dialect, nil)
+			must(t, err)
+			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
+			lease, err := obtain(t, registry, "k").Lock(t.Context())
+			must(t, err)
+			must(t, s.Stop())
+			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
+				t.Fatal(err)
+			}
+			must(t, s.Restart(t.Context()))
+			must(t, lease.Renew(t.Context()))
+			rival, err := sqllock.NewRepository(db, w.dialect, nil)
+			must(t, err)
+			if _, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+			must(t, lease.Unlock(t.Context()))
+			again, err := obtain(t, registry, "other").Lock(t.Context())
+			must(t, err)
+			must(t, again.Unlock(t.Context()))
+		})
+	}
 }

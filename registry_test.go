@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,35 @@ func TestAnEvictedHandleStillExcludes(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, lease.Unlock(t.Context()))
+}
+
+func TestAnEvictedHandleFindsNoRoom(t *testing.T) {
+	t.Parallel()
+	r := small(t, 1)
+	evicted := obtain(t, r, "evicted")
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+	lease, err = evicted.TryLock(t.Context())
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestHeldLocksBeyondTheCapacity(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	for _, key := range []string{"a", "b"} {
+		_, err := obtain(t, r, key).Lock(t.Context())
+		must(t, err)
+	}
+	a, b := obtain(t, r, "a"), obtain(t, r, "b")
+	must(t, r.SetCacheCapacity(1))
+	if obtain(t, r, "a") != a || obtain(t, r, "b") != b || len(r.Held()) != 2 {
+		t.Fatal("a held lock was evicted")
+	}
 }
 
 func TestSetCacheCapacity(t *testing.T) {

@@ -27,6 +27,10 @@ type Row struct {
 	Left time.Duration
 }
 
+// free tells whether an attempt to acquire is worth while: there was no row, or
+// its lease is over.
+func (row Row) free() bool { return row == (Row{}) || row.Expired() }
+
 // Expired tells whether anybody may take the row over.
 func (row Row) Expired() bool { return row.Left < 0 }
 

@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -254,6 +255,37 @@ var leaseTests = []test{
 		_, err = rival.TryLockFor(w.Context(), 2*short)
 		w.is(err, sqllock.ErrNotAcquired)
 		w.must(lease.Unlock(w.Context()))
+		for _, try := range []func() (*sqllock.Lease, error){
+			func() (*sqllock.Lease, error) { return l.TryLock(w.Context()) },
+			func() (*sqllock.Lease, error) { return l.TryLockFor(w.Context(), ttl) },
+		} {
+			lease, err := try()
+			w.must(err)
+			if left := time.Until(lease.Deadline()); left < ttl/2 {
+				w.Fatalf("%v left", left)
+			}
+			w.must(lease.Unlock(w.Context()))
+		}
+	}},
+	{"RenewAndUnlockAtOnce", func(w *world) {
+		r := w.process()
+		for range 5 {
+			lease := w.acquire(w.lock(ttl))
+			var renewing sync.WaitGroup
+			for range 3 {
+				renewing.Go(func() {
+					for err := error(nil); err == nil; {
+						if err = lease.Renew(w.Context()); err != nil && !errors.Is(err, sqllock.ErrNotHeld) {
+							w.Errorf("renew: %v", err)
+						}
+					}
+				})
+			}
+			w.must(lease.Unlock(w.Context()))
+			renewing.Wait()
+			w.is(context.Cause(lease.Context()), context.Canceled)
+			same(w, "rows", len(w.rows(r)), 0)
+		}
 	}},
 	{"UnlockAfterKeepsTheLockTaken", func(w *world) {
 		l := w.lock(ttl)

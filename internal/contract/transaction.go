@@ -29,7 +29,7 @@ var transactionTests = []test{
 		w.must(err)
 		defer func() { w.must(tx.Rollback()) }()
 		var n int
-		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK WHERE 1 = 0"))
+		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
 		r := w.process()
 		token := w.taken(r, "k", ttl)
 		w.held(r, "k", token, ttl, true)
