@@ -12,31 +12,70 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/contract"
 	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// TestContract runs the behaviour suite for every database and driver, both
-// layouts and all isolations.
+// A column of the matrix is a server, reached through a driver with settings. Both
+// layouts and all isolations are tested in each.
+type column struct {
+	server string
+	open   func(testing.TB) *dbtest.DB
+	driver string
+	// settings are parameters of the DSN, under a name for people.
+	settings   string
+	parameters map[string]string
+}
+
+var matrix = []column{
+	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite"},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres"},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx"},
+	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
+	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx"},
+	mysqlWith(server.MySQL, dbtest.MySQL, "", nil),
+	mysqlWith(server.MySQL, dbtest.MySQL, "found rows, +05:30", foundRows),
+	mysqlWith(server.MySQL, dbtest.MySQL, "interpolated, -08:00", interpolated),
+	mysqlWith(server.MySQL, dbtest.MySQL, "all, +05:30", everything),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "", nil),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "found rows, +05:30", foundRows),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "interpolated, -08:00", interpolated),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "all, +05:30", everything),
+}
+
+func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string, parameters map[string]string) column {
+	return column{server, open, "mysql", settings, parameters}
+}
+
+// What users have in their DSNs, and what must make no difference.
+var (
+	foundRows    = map[string]string{"clientFoundRows": "true", "parseTime": "true", "time_zone": "'+05:30'"}
+	interpolated = map[string]string{"interpolateParams": "true", "time_zone": "'-08:00'"}
+	everything   = map[string]string{
+		"clientFoundRows": "true", "interpolateParams": "true", "parseTime": "true", "loc": "Asia/Kolkata", "time_zone": "'+05:30'",
+	}
+)
+
+// TestContract runs the behaviour suite for every cell of the matrix.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (*dbtest.DB, *sqlx.DB){
-		// A file each: SQLite's writers are not served in the order in which they
-		// come, and a crowd of them would starve a heartbeat.
-		"sqlite":       func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.SQLite(t); return db, db.DB },
-		"postgres":     func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.Postgres(t); return db, db.DB },
-		"postgres-pgx": func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.Postgres(t); return db, pgx(t, db) },
-		"mysql":        func(t *testing.T) (*dbtest.DB, *sqlx.DB) { db := dbtest.MySQL(t); return db, db.DB },
-	} {
+	for _, c := range matrix {
+		name := c.server + "-" + c.driver
+		if c.settings != "" {
+			name += "-" + c.settings
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if reason := dbtest.Missing(c.server); reason != "" {
+				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
+			}
 			for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 				for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement} {
 					t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
 						t.Parallel()
-						db, pool := open(t)
-						pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
-						must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-						contract.Run(t, contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, DB: pool})
+						c.run(t, layout, isolation)
 					})
 				}
 			}
@@ -44,11 +83,29 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// pgx opens the database through pgx instead of lib/pq.
-func pgx(t *testing.T, db *dbtest.DB) *sqlx.DB {
+// run runs one cell, on a database of its own: SQLite's writers are not served in the
+// order in which they come, and a crowd of them would starve a renewal.
+func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isolation) {
 	t.Helper()
-	pool, err := sqlx.Open("pgx", db.DSN)
-	must(t, err)
-	t.Cleanup(func() { must(t, pool.Close()) })
-	return pool
+	db := c.open(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+	pool := c.pool(t, db)
+	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
+	version := db.Version(t)
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, DB: pool}
+	contract.Run(t, cell, func(r contract.Result) {
+		dbtest.ReportCell(t, dbtest.Cell{
+			Server: c.server, Version: version, Driver: c.driver,
+			Layout: layout.String(), Isolation: isolation.String(), Settings: c.settings,
+			Run: r.Run, Failed: r.Failed,
+		})
+	})
+}
+
+func (c column) pool(t *testing.T, db *dbtest.DB) *sqlx.DB {
+	t.Helper()
+	if c.driver == db.Driver && c.parameters == nil {
+		return db.DB
+	}
+	return db.OpenDSN(t, c.driver, db.With(t, c.parameters))
 }

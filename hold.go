@@ -129,8 +129,9 @@ func (h *hold) renew(ctx context.Context) error {
 		h.finish(ErrLockLost)
 	}
 	if lost := h.alive(); lost != nil {
-		if renewed {
-			// The answer came too late: nobody holds the row any more.
+		if renewed && !errors.Is(lost, ErrNotHeld) {
+			// The answer came too late: nobody holds the row any more, nor is
+			// anybody about to delete it, as Unlock is.
 			h.registry.repository.abandon(ctx, h.key(), h.token, h.ttl)
 		}
 		return lost

@@ -30,9 +30,14 @@ type Cell struct {
 	DB *sqlx.DB
 }
 
-// Run runs the suite.
-func Run(t *testing.T, cell Cell) {
+// A Result says how many tests of a cell ran, and of those how many failed.
+type Result struct{ Run, Failed int }
+
+// Run runs the suite, and calls done when all of its tests have ended.
+func Run(t *testing.T, cell Cell, done func(Result)) {
 	t.Helper()
+	var ran, failed atomic.Int64
+	t.Cleanup(func() { done(Result{int(ran.Load()), int(failed.Load())}) })
 	for _, part := range []struct {
 		name  string
 		tests []test
@@ -47,6 +52,12 @@ func Run(t *testing.T, cell Cell) {
 			for _, test := range part.tests {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
+					t.Cleanup(func() { // the first to be registered is the last to run
+						ran.Add(1)
+						if t.Failed() {
+							failed.Add(1)
+						}
+					})
 					test.run(newWorld(t, cell))
 				})
 			}

@@ -12,6 +12,8 @@ import (
 type DB struct {
 	// Name is "sqlite", "postgres" or "mysql".
 	Name string
+	// Server is the name of the server's kind, one of [server.Kinds].
+	Server string
 	// Driver and DSN lead any number of pools to this same database. Driver is
 	// the one that DB uses ("sqlite", "postgres" of lib/pq, "mysql"); the DSN of
 	// PostgreSQL is a URL, which pgx understands as well.
@@ -28,6 +30,14 @@ type DB struct {
 func (db *DB) Open(tb testing.TB) *sqlx.DB {
 	tb.Helper()
 	return open(tb, db.Driver, db.DSN)
+}
+
+// OpenDSN is [DB.Open] with another driver, another DSN, or both. The DSN is to
+// lead to the same database, as those of [DB.With] do; "pgx" understands that of
+// PostgreSQL.
+func (db *DB) OpenDSN(tb testing.TB, driver, dsn string) *sqlx.DB {
+	tb.Helper()
+	return open(tb, driver, dsn)
 }
 
 // Each runs a test once for every kind of database, in parallel subtests

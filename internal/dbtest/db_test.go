@@ -77,6 +77,7 @@ func TestDatabaseIsDroppedAfterTheTest(t *testing.T) {
 		exist string
 	}{
 		{"postgres", dbtest.Postgres, "SELECT current_schema()", "SELECT COUNT(*) FROM pg_namespace WHERE nspname = $1"},
+		{"pgbouncer", dbtest.PgBouncer, "SELECT current_database()", "SELECT COUNT(*) FROM pg_database WHERE datname = $1"},
 		{"mysql", dbtest.MySQL, "SELECT DATABASE()", "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?"},
 	} {
 		t.Run(kind.name, func(t *testing.T) {

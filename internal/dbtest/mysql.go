@@ -14,7 +14,18 @@ import (
 // that a suite can be run with others, such as clientFoundRows=true.
 func MySQL(tb testing.TB) *DB {
 	tb.Helper()
-	serverDSN := variable(tb, server.MySQLVariable)
+	return newMySQL(tb, server.MySQL)
+}
+
+// OracleMySQL is [MySQL] on the server of SQLLOCK_TEST_ORACLE_MYSQL.
+func OracleMySQL(tb testing.TB) *DB {
+	tb.Helper()
+	return newMySQL(tb, server.OracleMySQL)
+}
+
+func newMySQL(tb testing.TB, name string) *DB {
+	tb.Helper()
+	serverDSN := variable(tb, name)
 	database := uniqueName(tb)
 	isolate(tb, isolation{
 		driver: "mysql",
@@ -25,10 +36,10 @@ func MySQL(tb testing.TB) *DB {
 	})
 	config, err := mysql.ParseDSN(serverDSN)
 	if err != nil {
-		tb.Fatalf("%s: %v", server.MySQLVariable, err)
+		tb.Fatalf("%s: %v", server.KindOf(name).Variable, err)
 	}
 	config.DBName = database
-	db := &DB{Name: "mysql", Driver: "mysql", DSN: config.FormatDSN(), Dialect: dialect.MySQL()}
+	db := &DB{Name: "mysql", Server: name, Driver: "mysql", DSN: config.FormatDSN(), Dialect: dialect.MySQL()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
 }

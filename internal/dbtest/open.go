@@ -3,6 +3,7 @@ package dbtest
 import (
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/jmoiron/sqlx"
 )
 

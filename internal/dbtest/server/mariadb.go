@@ -48,7 +48,13 @@ func mysqlDSN(port int) string {
 // mariadb is the recipe for the MariaDB server at the given path.
 func mariadb(daemon string) recipe {
 	common := func(dir string) []string {
-		arguments := []string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data")}
+		arguments := []string{
+			"--no-defaults",
+			"--datadir=" + filepath.Join(dir, "data"),
+			// Not the system's: a server that starts removes what other servers
+			// have there.
+			"--tmpdir=" + dir,
+		}
 		if isRoot() {
 			arguments = append(arguments, "--user=root") // it refuses to be root by accident
 		}
@@ -69,7 +75,6 @@ func mariadb(daemon string) recipe {
 				"--bind-address=127.0.0.1",
 				"--port="+strconv.Itoa(port),
 				"--socket=s", // in the data directory; absolute paths may only be short
-				"--tmpdir="+dir,
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=300",
 				"--skip-name-resolve",

@@ -42,6 +42,9 @@ func oracleMySQL(root string) recipe {
 			"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
 			"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
 			"--datadir=" + filepath.Join(dir, "data"),
+			// Not the system's: a server that starts removes what other servers
+			// have there.
+			"--tmpdir=" + dir,
 			"--secure-file-priv=NULL", // the default is a directory of an installed server's
 			"--performance-schema=OFF",
 			"--innodb-flush-log-at-trx-commit=0",
@@ -65,7 +68,6 @@ func oracleMySQL(root string) recipe {
 				"--port="+strconv.Itoa(port),
 				"--socket=s", // in the data directory; absolute paths may only be short
 				"--mysqlx=OFF",
-				"--tmpdir="+dir,
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=300",
 				"--skip-name-resolve",

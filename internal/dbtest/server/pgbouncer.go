@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	"syscall"
 )
 
-// errNoTCP is for a PostgreSQL URL that PgBouncer's file has no words for.
-var errNoTCP = errors.New("the URL has no host and port")
+// errNoTarget is for a URL by which PgBouncer would not find PostgreSQL.
+var errNoTarget = errors.New("its URL must name a host and a user")
 
 // StartPgBouncer starts the PgBouncer of this machine, after installing
 // Debian's if there is none, in front of the PostgreSQL at a URL, with its
@@ -51,10 +52,10 @@ func pgbouncerTarget(postgresURL string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if u.Hostname() == "" || u.Port() == "" {
-		return "", errNoTCP
+	if u.Hostname() == "" || u.User.Username() == "" {
+		return "", errNoTarget
 	}
-	target := fmt.Sprintf("host=%s port=%s user=%s", u.Hostname(), u.Port(), quoted(u.User.Username()))
+	target := fmt.Sprintf("host=%s port=%s user=%s", u.Hostname(), cmp.Or(u.Port(), "5432"), quoted(u.User.Username()))
 	if password, ok := u.User.Password(); ok {
 		target += " password=" + quoted(password)
 	}

@@ -2,22 +2,39 @@
 //
 //	go run ./internal/dbtest/cmd/withservers -- go test ./...
 //
-// It starts a private PostgreSQL and a private MariaDB, tells the command where
-// they are in SQLLOCK_TEST_POSTGRES (a URL) and SQLLOCK_TEST_MYSQL (a
-// go-sql-driver/mysql DSN), stops them when the command has ended and exits
-// with the command's code. A server whose variable is set already is not
-// started. Missing programs are installed where that is possible.
+// It starts private servers, tells the command where they are, stops them when
+// the command has ended and exits with the command's code:
 //
-// When a server cannot be had, the command runs without it after a loud
-// message; with CI=true it does not run at all.
+//	postgres         SQLLOCK_TEST_POSTGRES         PostgreSQL, Debian's
+//	pgbouncer        SQLLOCK_TEST_PGBOUNCER        PgBouncer in front of that
+//	postgres-newest  SQLLOCK_TEST_POSTGRES_NEWEST  PostgreSQL's newest major version
+//	mysql            SQLLOCK_TEST_MYSQL            MariaDB, Debian's
+//	oracle-mysql     SQLLOCK_TEST_ORACLE_MYSQL     Oracle's MySQL
+//
+// The variables hold URLs for PostgreSQL and PgBouncer, go-sql-driver/mysql
+// DSNs for the others. A server whose variable is set already is not started.
+// Missing programs are installed, or fetched into the user's cache, where that
+// is possible. SQLLOCK_SERVERS=postgres,mysql starts only these, for a quick
+// run at a desk.
+//
+// When a server cannot be had, the command runs without it, between loud
+// messages before and after it. When SQLLOCK_REQUIRE=postgres,oracle-mysql names the
+// server, the command does not run at all, and the exit code is 1. CI=true
+// without SQLLOCK_REQUIRE requires postgres, pgbouncer and mysql.
+//
+// Cells that tests report in the file of SQLLOCK_TEST_REPORT are shown as a
+// table at the end, unless somebody has set that variable before.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/sqllock/sqllock/internal/dbtest/server"
 )
 
 // Exit codes of our own, as shells use them.
@@ -38,6 +55,10 @@ func run(arguments []string) int {
 		fmt.Fprintln(os.Stderr, "usage: withservers -- COMMAND [ARGUMENT...]")
 		return exitUsage
 	}
+	if err := checkNames(); err != nil {
+		say("%v", err)
+		return exitUsage
+	}
 	// Signals that arrive while servers start end the start; later ones go to
 	// the command. Both are caught from the beginning, so that none is lost in
 	// between.
@@ -55,7 +76,20 @@ func run(arguments []string) int {
 		say("%v", err)
 		return exitTrouble
 	}
-	return runCommand(arguments, servers.environment, signals)
+	servers.explainMissing()
+	servers.boxMissing()
+	defer servers.boxMissing()
+	results := newCollector(servers.scratch.Dir)
+	defer results.print()
+	return runCommand(arguments, append(servers.environment(), results.environment()...), signals)
+}
+
+// checkNames refuses names of servers that do not exist, before anything is
+// started.
+func checkNames() error {
+	_, wanted := server.Wanted(server.SQLite)
+	_, required := server.Required(server.SQLite)
+	return errors.Join(wanted, required)
 }
 
 // forwarded are the signals by which a run is ended early.
