@@ -46,7 +46,8 @@
 // The database's clock alone decides when a row expires. The holder counts its
 // lease on its own monotonic clock, from before it sent the statement, and stops
 // a margin earlier. The two are never compared, so clocks may be wrong; only their
-// speed must be right.
+// speed must be right. (A machine that is suspended stops its monotonic clock: after
+// it has woken, a holder may believe in its lease for longer than it lasts.)
 //
 // # What a lock does not promise
 //

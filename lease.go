@@ -53,7 +53,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 // early.
 //
 // Unlock does its work also when ctx has ended, and returns at the latest when the
-// lease would have ended. It returns [ErrLockLost] if the lease was lost before:
+// lease would have ended, if the driver obeys its context (lib/pq does not while the
+// server is silent). It returns [ErrLockLost] if the lease was lost before:
 // work done under it may have met another holder's. After an [ErrDatabase] the row
 // stays until the next acquisition of the key in this process, or until its
 // time-to-live ends. In every case the lock is free for other callers in this

@@ -2,165 +2,116 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/sqllock/sqllock/migrations"
 )
 
-// A demo is one run of the demonstration.
+// Limits of the demo's flags. Work takes workAtLeast to workAtMost.
+const (
+	demoMinTTL     = 500 * time.Millisecond
+	demoMaxWorkers = 16
+	demoKey        = "demo/counter"
+)
+
+// A demo shows several processes that contend for one lock.
 type demo struct {
-	dsn         string
+	g           *globals
 	workers     int
 	rounds      int
+	duration    time.Duration // instead of rounds, if not 0
 	ttl         time.Duration
 	withoutLock bool
+	out         io.Writer
 }
 
 func newDemoCommand(g *globals) *cobra.Command {
-	var d demo
+	d := &demo{g: g}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes compete for a lock, and one of them die with it",
 		Long: `Watch processes compete for a lock, and one of them die with it.
 
-Several worker processes add one to a shared counter, by reading it, working a
-little and writing it back: two at once would lose an update. A lock lets one in at
-a time. One worker is killed (SIGKILL) while it holds the lock; the others get it
-when its time-to-live has passed. At the end the counter shows whether any update
-was lost, and an independent witness (a file lock) whether two were ever in at once.
+Several processes add 1 to the number in a file: each reads it, works on it, and
+writes it back, which loses updates if two do so at once. Whoever holds the lock
+may work. One process is killed with SIGKILL while it holds the lock; when its
+lease has run out, another takes over. An independent witness, a lock of the
+operating system on another file, counts overlaps.
 
-The lock lives in an SQLite file of its own, or with --dsn in tables of its own in
-that database, which are dropped at the end. --without-lock shows what the lock is
-good for. The exit code is 1 if an update was lost or two were in at once.`,
+The exit code is 0 if no two processes overlapped, no update was lost, and nobody
+took over before the dead one's lease had ended; else 1. --without-lock shows
+what happens without the lock, and ends with 1.
+
+The demo needs no database: it makes a temporary SQLite file. On the database of
+--dsn it makes tables of its own, SQLLOCK_DEMO_…, and drops them at the end.
+SQLLOCK_DSN is not looked at.`,
 		Example: `  sqllock demo
   sqllock demo --without-lock
-  sqllock demo --dsn postgres://user@host/database --workers 8`,
+  sqllock demo --workers 8 --dsn postgres://user:password@localhost/test`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Not from the environment: a demonstration is no business of the
-			// application's database unless somebody says so.
-			d.dsn, d.ttl = g.dsn, g.ttl
-			if d.workers < 2 || d.workers > 16 || d.rounds < 1 || d.ttl < 500*time.Millisecond {
-				return usageError("the demo wants 2 to 16 workers, at least 1 round, and a time-to-live of at least 500ms")
+			d.out = cmd.OutOrStdout()
+			if cmd.Flags().Changed("rounds") && d.duration != 0 {
+				return usageError("--rounds and --duration exclude each other")
 			}
-			return d.run(cmd.Context(), cmd.OutOrStdout())
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&d.workers, "workers", 4, "how many processes compete")
-	flags.IntVar(&d.rounds, "rounds", 40, "how often the counter is to be incremented, by all of them together")
-	flags.DurationVar(&g.ttl, "ttl", 3*time.Second, "time-to-live of the lock")
-	flags.BoolVar(&d.withoutLock, "without-lock", false, "let them all in at once, to see what happens")
+	flags.IntVar(&d.rounds, "rounds", 40, "how often, all together, they add 1")
+	flags.DurationVar(&d.duration, "duration", 0, "begin new rounds for this long, instead of counting them")
+	flags.DurationVar(&d.ttl, "ttl", 3*time.Second, "time-to-live of the lock: what the take-over has to wait for")
+	flags.BoolVar(&d.withoutLock, "without-lock", false, "do the same work without the lock")
 	return cmd
 }
 
-// run plays the demo and judges it.
-func (d *demo) run(ctx context.Context, out io.Writer) (err error) {
-	runtime.LockOSThread() // see start
-	defer runtime.UnlockOSThread()
-	dir, err := os.MkdirTemp("", "sqllock-demo-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	stage, err := d.build(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stage.tearDown(ctx)) }()
-
-	screen := newScreen(out, d)
-	screen.introduce(stage.name)
-	story, err := d.play(ctx, stage, screen)
-	if err != nil {
-		return err
-	}
-	counter, err := stage.readCounter()
-	if err != nil {
-		return err
-	}
-	story.end(counter)
-	if err := story.summarize(out, d); err != nil {
-		return err
-	}
-	if !story.clean() {
-		return &exitError{code: exitFailure}
+// check refuses values with which there would be nothing to see.
+func (d *demo) check() error {
+	switch {
+	case d.workers < 2 || d.workers > demoMaxWorkers:
+		return usageError("--workers %d: 2 to %d processes can compete", d.workers, demoMaxWorkers)
+	case d.rounds < 2*d.workers:
+		return usageError("--rounds %d: at least 2 for each worker", d.rounds)
+	case d.duration < 0 || d.duration > 0 && d.duration < time.Second:
+		return usageError("--duration %v: at least 1s", d.duration)
+	case d.ttl < demoMinTTL:
+		return usageError("--ttl %v: at least %v, so that work fits in", d.ttl, demoMinTTL)
 	}
 	return nil
 }
 
-// A stage is what the workers share: a lock table, a counter and a witness.
-type stage struct {
-	dir, dsn, prefix string
-	name             string // of the database, for people
-	globals          *globals
-}
-
-// build makes the lock table, under a name that nobody else uses, and the counter.
-func (d *demo) build(ctx context.Context, dir string) (*stage, error) {
-	s := &stage{dir: dir, dsn: d.dsn, prefix: "SQLLOCK_DEMO_" + strings.ToUpper(rand.Text()[:8]) + "_"}
-	if s.dsn == "" {
-		s.dsn = "sqlite:" + filepath.Join(dir, "demo.db")
-	}
-	s.globals = &globals{dsn: s.dsn, prefix: s.prefix}
-	if err := s.writeCounter(0); err != nil {
-		return nil, err
-	}
-	err := s.globals.withDatabase(ctx, mayCreate, func(c *connection) error {
-		s.name = c.Name
-		if d.dsn == "" {
-			s.name = "an SQLite file"
-		}
-		return migrations.Up(ctx, c.sqlDB(), c.Dialect, &migrations.Options{Prefix: s.prefix})
-	})
-	return s, err
-}
-
-// tearDown drops the tables, also when the demo was interrupted.
-func (s *stage) tearDown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-	defer cancel()
-	return s.globals.withDatabase(ctx, mayExist, func(c *connection) error {
-		return migrations.Goto(ctx, c.sqlDB(), c.Dialect, 0, &migrations.Options{Prefix: s.prefix, Force: true})
-	})
-}
-
-// readCounter and writeCounter are whole each, but nothing keeps two pairs of them
-// apart: that is what the lock is for.
-func (s *stage) readCounter() (n int, err error) {
-	text, err := os.ReadFile(s.counterPath())
-	if err != nil {
-		return 0, err
-	}
-	_, err = fmt.Sscan(string(text), &n)
-	return n, err
-}
-
-func (s *stage) writeCounter(n int) error {
-	draft, err := os.CreateTemp(s.dir, "draft-")
+func (d *demo) run(ctx context.Context) (err error) {
+	// A reader that goes away must be an error, not the end without cleaning up.
+	signal.Ignore(syscall.SIGPIPE)
+	s, err := d.setStage(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(draft, n)
-	if err := errors.Join(err, draft.Close()); err != nil {
+	defer func() { err = errors.Join(err, s.strike(ctx)) }()
+	r := newRecord(d, s.place)
+	view, err := d.newView(r)
+	if err != nil {
 		return err
 	}
-	return os.Rename(draft.Name(), s.counterPath())
+	view.open()
+	err = d.perform(ctx, s, r, view)
+	view.close()
+	if err != nil {
+		return err
+	}
+	if err := writeSummary(d.out, r); err != nil {
+		return err
+	}
+	if len(r.faults()) > 0 {
+		return &exitError{code: exitFailure}
+	}
+	return nil
 }
-
-func (s *stage) counterPath() string { return filepath.Join(s.dir, "counter") }
-
-// stallPath is a file that has the next worker to hold the lock take it away and
-// stop. Whoever comes next is the victim: one that was named beforehand might wait
-// until all is over, for the lock knows no turns between processes.
-func (s *stage) stallPath() string { return filepath.Join(s.dir, "stall") }

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -16,167 +16,192 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// What happens to a worker.
+// The pace of the demo: slow enough to be watched.
 const (
-	waits    = "waits"
-	holds    = "holds"
-	overlaps = "overlaps" // somebody else is in, too
-	stalls   = "stalls"   // holds, and is about to be killed
-	wrote    = "wrote"
-	released = "released"
-	goes     = "goes" // there is nothing left to do
+	workAtLeast = 120 * time.Millisecond
+	workAtMost  = 200 * time.Millisecond
+	restAtMost  = 250 * time.Millisecond
+	demoIdle    = 20 * time.Millisecond // IdleBetweenTries
 )
 
-// An event is a line that a worker writes for the demo to read.
-type event struct {
-	Worker string        `json:"worker"`
-	What   string        `json:"what"`
-	Waited time.Duration `json:"waited,omitempty"`
-	Value  int           `json:"value,omitempty"`
-}
-
-// A worker is one of the processes that compete.
-type worker struct {
-	stage
-	worker      string
-	rounds      int
+// A player is a worker as it sees itself: the process that adds 1.
+type player struct {
+	g           *globals
+	number      int
 	ttl         time.Duration
+	counter     string
+	witness     string
 	withoutLock bool
-	events      *json.Encoder
+
+	events     *json.Encoder
+	repository *sqllock.Repository
+	lock       *sqllock.JdbcLock
 }
 
 func newDemoWorkerCommand(g *globals) *cobra.Command {
-	var w worker
+	p := &player{g: g}
 	cmd := &cobra.Command{
-		Use:         "demo-worker",
-		Hidden:      true,
-		Annotations: map[string]string{ownSignals: ""}, // the demo ends it
-		Args:        exactly(),
+		Use:    "demo-worker",
+		Short:  "One of the processes of demo, which starts it",
+		Hidden: true,
+		Args:   exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w.globals, w.ttl, w.events = g, g.ttl, json.NewEncoder(cmd.OutOrStdout())
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			go func() {
-				_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // ends when the demo does
-				cancel()
-			}()
-			err := w.run(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+			p.events = json.NewEncoder(cmd.OutOrStdout())
+			return p.run(cmd.Context(), cmd.InOrStdin())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&w.dir, "directory", "", "what the workers share")
-	flags.StringVar(&w.worker, "worker", "", "name of the worker")
-	flags.IntVar(&w.rounds, "rounds", 0, "where the counter stops")
-	flags.DurationVar(&g.ttl, "ttl", 0, "time-to-live of the lock")
-	flags.BoolVar(&w.withoutLock, "without-lock", false, "go in unasked")
+	flags.IntVar(&p.number, "number", 1, "which worker this is")
+	flags.DurationVar(&p.ttl, "ttl", sqllock.DefaultTTL, "time-to-live of the lock")
+	flags.StringVar(&p.counter, "counter", "", "the file to work on")
+	flags.StringVar(&p.witness, "witness", "", "the file that tells overlaps")
+	flags.BoolVar(&p.withoutLock, "without-lock", false, "work without the lock")
 	return cmd
 }
 
-// run increments the counter, each time under the lock, until it has reached the
-// number of rounds.
-func (w *worker) run(ctx context.Context) error {
-	if w.withoutLock {
-		return w.untilDone(ctx, func() (bool, error) { return w.round(ctx, 0) })
+func (p *player) run(ctx context.Context, stdin io.Reader) (err error) {
+	if !p.withoutLock {
+		c, err := p.g.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		if err := p.prepare(c); err != nil { //nolint:contextcheck // NewRepository takes none
+			return err
+		}
 	}
-	return w.globals.withRepository(ctx, func(_ *connection, r *sqllock.Repository) error {
-		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: w.ttl, IdleBetweenTries: 30 * time.Millisecond})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = registry.Close(context.WithoutCancel(ctx)) }() // the demo drops the table
-		lock, err := registry.Obtain("counter")
-		if err != nil {
-			return err
-		}
-		return w.untilDone(ctx, func() (done bool, err error) {
-			began := time.Now()
-			lease, err := lock.Lock(ctx)
-			if err != nil {
-				return false, err
-			}
-			done, err = w.round(lease.Context(), time.Since(began)) //nolint:contextcheck // it is made from ctx
-			return done, errors.Join(err, lease.Unlock(ctx))
-		})
-	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = p.obey(ctx, ordersFrom(stdin, cancel))
+	if ctx.Err() != nil {
+		return nil // it was told to stop, and did
+	}
+	return err
 }
 
-func (w *worker) untilDone(ctx context.Context, round func() (bool, error)) error {
+func (p *player) prepare(c *connection) (err error) {
+	p.repository, err = p.g.repository(c, sqllock.RepositoryOptions{ClientID: fmt.Sprintf("worker-%d", p.number)})
+	if err != nil {
+		return err
+	}
+	registry, err := sqllock.NewRegistry(p.repository, &sqllock.RegistryOptions{TTL: p.ttl, IdleBetweenTries: demoIdle})
+	if err != nil {
+		return err
+	}
+	p.lock, err = registry.Obtain(demoKey)
+	return err
+}
+
+// ordersFrom delivers what the parent says, and calls stop when it says no more
+// or is no more.
+func ordersFrom(stdin io.Reader, stop func()) <-chan string {
+	orders := make(chan string, 1)
+	go func() {
+		defer stop()
+		lines := bufio.NewScanner(stdin)
+		for lines.Scan() {
+			orders <- lines.Text()
+		}
+	}()
+	return orders
+}
+
+func (p *player) obey(ctx context.Context, orders <-chan string) error {
 	for {
-		if err := w.tell(event{What: waits}); err != nil {
+		if err := p.tell(demoEvent{Kind: demoReady}); err != nil {
 			return err
 		}
-		done, err := round()
-		if done || err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case order := <-orders:
+			if err := p.round(ctx, order == orderHang); err != nil {
+				return err
+			}
 		}
-		// A life outside of the lock, so that others get their turn.
-		if err := nap(ctx, 5*time.Millisecond+rand.N(15*time.Millisecond)); err != nil {
-			return err
+		if !p.withoutLock {
+			take(ctx, rand.N(restAtMost))
 		}
 	}
 }
 
-// round is the critical section: read, work, write.
-func (w *worker) round(ctx context.Context, waited time.Duration) (done bool, err error) {
-	if err := w.tell(event{What: holds, Waited: waited}); err != nil {
-		return false, err
+// round does one round, with the lock or without it.
+func (p *player) round(ctx context.Context, hang bool) (err error) {
+	if p.withoutLock {
+		return p.enter(ctx, 0, hang)
 	}
-	witness := flock.New(filepath.Join(w.dir, "witness"))
+	asked := time.Now()
+	if err := p.tell(demoEvent{Kind: demoWaiting}); err != nil {
+		return err
+	}
+	lease, err := p.lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	return p.enter(ctx, time.Since(asked), hang)
+}
+
+// enter is the critical section. The witness knows nothing of databases: it is a
+// lock of the kernel's, which a killed process does not keep.
+func (p *player) enter(ctx context.Context, waited time.Duration, hang bool) (err error) {
+	entered := demoEvent{Kind: demoEntered, At: time.Now(), Waited: waited}
+	witness := flock.New(p.witness)
 	alone, err := witness.TryLock()
 	if err != nil {
-		return false, err
+		return fmt.Errorf("lock the witness: %w", err)
 	}
 	defer func() { err = errors.Join(err, witness.Close()) }()
-	if !alone {
-		if err := w.tell(event{What: overlaps}); err != nil {
-			return false, err
-		}
+	entered.Overlap = !alone
+	if hang {
+		return p.hang(ctx, entered)
 	}
-	if os.Remove(w.stallPath()) == nil {
-		return true, w.stall(ctx)
+	if err := p.tell(entered); err != nil {
+		return err
 	}
-	n, err := w.readCounter()
+	value, err := readCounter(p.counter)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if n >= w.rounds {
-		return true, w.tell(event{What: goes})
+	take(ctx, workAtLeast+rand.N(workAtMost-workAtLeast))
+	if err := writeCounter(p.counter, value+1); err != nil {
+		return err
 	}
-	if err := nap(ctx, 15*time.Millisecond+rand.N(25*time.Millisecond)); err != nil {
-		return false, err
-	}
-	if err := w.writeCounter(n + 1); err != nil {
-		return false, err
-	}
-	return false, errors.Join(w.tell(event{What: wrote, Value: n + 1}), w.tell(event{What: released}))
+	return p.tell(demoEvent{Kind: demoFinished})
 }
 
-// stall holds the lock until the process is killed.
-func (w *worker) stall(ctx context.Context) error {
-	if err := w.tell(event{What: stalls}); err != nil {
+// hang waits to be killed. Before that it asks the database how long the row
+// will last.
+func (p *player) hang(ctx context.Context, entered demoEvent) error {
+	row, _, err := p.repository.Peek(ctx, demoKey, p.ttl)
+	if err != nil {
+		return err
+	}
+	entered.Kind, entered.Left = demoHanging, row.Left
+	if err := p.tell(entered); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (w *worker) tell(e event) error {
-	e.Worker = w.worker
-	return w.events.Encode(e)
+// tell sends an event that happens now, unless it says when.
+func (p *player) tell(e demoEvent) error {
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	if err := p.events.Encode(e); err != nil {
+		return fmt.Errorf("report to the demo: %w", err)
+	}
+	return nil
 }
 
-// nap is the work that takes time.
-func nap(ctx context.Context, d time.Duration) error {
+// take lets time pass, less if ctx ends.
+func take(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err()
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

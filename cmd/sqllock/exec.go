@@ -2,24 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sqllock/sqllock"
-)
-
-// What a command finds in its environment.
-const (
-	keyVariable      = "SQLLOCK_KEY"
-	deadlineVariable = "SQLLOCK_DEADLINE"
 )
 
 const (
@@ -27,239 +19,158 @@ const (
 	defaultGrace   = 5 * time.Second
 )
 
-// An execution is one run of a command under a lock.
+// An execution is one run of exec: a command under a lock.
 type execution struct {
-	key      string
-	command  []string
-	wait     time.Duration // negative: for ever
-	ttl      time.Duration
-	minHold  time.Duration
-	grace    time.Duration
-	noRenew  bool
-	verbose  bool
-	conflict int // exit code when the lock is not to be had
+	g       *globals
+	key     string
+	command []string
+	program string // the file of the command
+
+	wait        time.Duration
+	waitForEver bool
+	ttl         time.Duration
+	minHold     time.Duration
+	grace       time.Duration
+	noRenew     bool
+	conflict    int // the exit code if the lock was not to be had
+	verbose     bool
+
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	saying         sync.Mutex // messages come from several goroutines
 }
 
 func newExecCommand(g *globals) *cobra.Command {
-	var x execution
-	var try bool
+	x := &execution{g: g}
+	var nonblock bool
 	cmd := &cobra.Command{
-		Use:   "exec [flags] KEY -- COMMAND [ARGUMENTS…]",
-		Short: "Run a command while holding a lock",
-		Long: `Run a command while holding a lock: one at a time, over all machines that use
-the database.
+		Use:   "exec [flags] KEY -- CMD ARGS…",
+		Short: "Run a command under a lock",
+		Long: `Wait for the lock of KEY, run a command while it is held, and give it back. The
+lease is renewed for as long as the command runs. The exit code is the command's,
+128+n if signal n ended it, or:
 
-The lease is renewed while the command runs. If it is lost all the same (the
-database was out of reach for too long, or somebody removed the row), the command
-gets SIGTERM, and SIGKILL after the grace period. If this process dies, the command
-is killed, and others get the lock when its time-to-live has passed.
+  64   the command line is wrong; nothing was done
+  69   trouble with the database; the command was not run
+  75   the lock was not to be had in time (or what -E says)
+  76   the lock was lost while the command ran, and the command was stopped
+  126  the command was found but cannot be run
+  127  the command was not found
 
-The command finds the key in SQLLOCK_KEY and the end of the lease as it was at the
-start in SQLLOCK_DEADLINE (RFC 3339, UTC).
+The command finds KEY in SQLLOCK_KEY, and in SQLLOCK_DEADLINE the time until which
+the lease lasts unless it is renewed (RFC 3339, UTC). Signals are passed on to
+it. If the lock is lost it gets SIGTERM and, after the grace period, SIGKILL.
 
-The exit code is the command's (128 and the signal's number if a signal ended it),
-126 or 127 if it could not be run or found, 75 if the lock was not to be had, 69 if
-the database made trouble, and 76 if the lock was lost.`,
-		Example: `  sqllock exec nightly -- ./nightly.sh
-  sqllock exec --wait 10s --ttl 1m deploy -- make deploy
-  sqllock exec --nonblock --min-hold 50s poll -- ./poll.sh     # from cron, on every machine`,
+exec prints nothing of its own but trouble; --verbose tells more.`,
+		Example: `  sqllock exec nightly-report -- ./report.sh
+  sqllock exec --wait 10s deploy -- make deploy
+  sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,
+		Args:        keyAndCommand,
 		Annotations: map[string]string{ownSignals: ""},
-		Args:        execArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x.key, x.command, x.ttl = args[0], commandOf(args), g.ttl
-			switch {
-			case try:
-				x.wait = 0
-			case !cmd.Flags().Changed("wait"):
-				x.wait = -1
+			x.key, x.command = args[0], args[1:]
+			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			waitGiven := cmd.Flags().Changed("wait")
+			x.waitForEver = !waitGiven && !nonblock
+			if waitGiven && nonblock {
+				return usageError("--wait and --nonblock exclude each other")
 			}
 			if err := x.check(); err != nil {
 				return err
 			}
-			return x.run(cmd, g)
+			rememberName(x.key)
+			return x.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows the key is the command's
-	flags.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 is a single try (default: for ever)")
-	flags.BoolVarP(&try, "nonblock", "n", false, "try once, like --wait 0")
-	flags.DurationVar(&g.ttl, "ttl", defaultExecTTL, "time-to-live: how long after a crash the lock stays taken")
-	flags.DurationVar(&x.minHold, "min-hold", 0, "keep the lock taken for at least this long, however short the command")
+	flags.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: for ever)")
+	flags.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
+	flags.DurationVar(&x.ttl, "ttl", defaultExecTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
+	flags.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long from its acquisition, also if the command ends sooner")
 	flags.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
-	flags.BoolVar(&x.noRenew, "no-renew", false, "hold the lock for one time-to-live at most")
-	flags.IntVarP(&x.conflict, "conflict-exit-code", "E", exitNotAcquired, "exit code when the lock is not to be had in time")
-	flags.BoolVarP(&x.verbose, "verbose", "v", false, "say what is going on")
+	flags.BoolVar(&x.noRenew, "no-renew", false, "do not renew: the command has one time-to-live at most")
+	flags.IntVarP(&x.conflict, "conflict-exit-code", "E", exitNotAcquired, "the exit code if the lock was not to be had in time")
+	flags.BoolVarP(&x.verbose, "verbose", "v", false, "say who is waited for, and what becomes of the lock")
 	return cmd
 }
 
-func execArguments(_ *cobra.Command, args []string) error {
-	if len(args) == 0 || len(commandOf(args)) == 0 {
-		return withHint(usageError("a key and a command are needed"), "sqllock exec KEY -- COMMAND")
+// keyAndCommand wants KEY -- CMD ARGS…. The two dashes tell the command's flags
+// from exec's.
+func keyAndCommand(cmd *cobra.Command, args []string) error {
+	var err error
+	switch dash := cmd.ArgsLenAtDash(); {
+	case len(args) == 0 || dash == 0:
+		err = usageError("%s: KEY is missing", cmd.CommandPath())
+	case dash < 0:
+		err = usageError("%s: the command to run stands behind --", cmd.CommandPath())
+	case dash > 1:
+		err = usageError("%s: %q is one argument too many before --", cmd.CommandPath(), args[1])
+	case len(args) == dash:
+		err = usageError("%s: the command to run is missing", cmd.CommandPath())
+	default:
+		return nil
 	}
-	return nil
+	return withHint(err, "%s nightly -- ./report.sh", cmd.CommandPath())
 }
 
-// commandOf returns what follows the key.
-func commandOf(args []string) []string {
-	if len(args) > 1 && args[1] == "--" {
-		return args[2:]
-	}
-	return args[1:]
-}
-
+// check refuses values that make no sense before anything is done.
 func (x *execution) check() error {
 	switch {
-	case x.wait < 0 && x.wait != -1:
+	case x.wait < 0:
 		return usageError("--wait %v is negative", x.wait)
+	case x.ttl < sqllock.MinTTL:
+		return usageError("--ttl %v: it must be at least %v", x.ttl, sqllock.MinTTL)
 	case x.minHold < 0:
 		return usageError("--min-hold %v is negative", x.minHold)
 	case x.grace < 0:
 		return usageError("--grace %v is negative", x.grace)
 	case x.conflict < 0 || x.conflict > 255:
-		return usageError("--conflict-exit-code %d is not between 0 and 255", x.conflict)
+		return usageError("--conflict-exit-code %d: exit codes are 0 to 255", x.conflict)
 	}
 	return nil
 }
 
-// run waits for the lock and runs the command under it.
-func (x *execution) run(cmd *cobra.Command, g *globals) (err error) {
+// run returns nil if the command ended with 0, else an exitError or what kept it
+// from running.
+func (x *execution) run(ctx context.Context) error {
+	// A mistyped name should show now, not after hours of waiting.
+	if err := x.resolve(); err != nil {
+		return err
+	}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passedOn...)
+	forwardedTo(signals)
 	defer signal.Stop(signals)
-	ctx := cmd.Context()
 
-	c, err := g.connect(ctx)
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	h, err := x.acquireUnlessSignalled(ctx, interrupt, signals)
 	if err != nil {
-		return err
+		return x.explain(err)
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	repository, err := g.repository(c, sqllock.RepositoryOptions{})
-	if err != nil {
-		return err
-	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: x.ttl})
-	if err != nil {
-		return err
-	}
-	lock, err := registry.Obtain(x.key)
-	if err != nil {
-		return err
-	}
-	rememberName(x.key)
-
-	// The lease's context is made from this one, so it must outlast the wait.
-	interruptible, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	lease, err := x.acquire(interruptible, interrupt, cmd, lock, signals)
-	if err != nil {
-		return err
-	}
-	code, err := x.runUnder(ctx, cmd, lease, signals)
-	return x.finish(ctx, lease, code, err)
+	defer h.close(ctx)
+	return x.supervise(h, signals) //nolint:contextcheck // the lease has the context
 }
 
-// acquire waits for the lock. A signal ends the wait.
-func (x *execution) acquire(ctx context.Context, interrupt func(), cmd *cobra.Command, lock *sqllock.JdbcLock, signals <-chan os.Signal) (*sqllock.Lease, error) {
-	var lease *sqllock.Lease
-	var err error
-	acquired := make(chan struct{})
-	go func() {
-		defer close(acquired)
-		lease, err = x.lock(ctx, cmd, lock)
-	}()
-	select {
-	case <-acquired:
-	case s := <-signals:
-		interrupt()
-		<-acquired
-		if err == nil {
-			err = lease.Unlock(ctx) // it came in the same instant
-		}
-		if !errors.Is(err, sqllock.ErrDatabase) {
-			return nil, &exitError{code: signalCode(s)}
-		}
-	}
-	if errors.Is(err, sqllock.ErrNotAcquired) {
-		return nil, &exitError{x.conflict, err}
-	}
-	return lease, err
-}
-
-// lock acquires as the flags say.
-func (x *execution) lock(ctx context.Context, cmd *cobra.Command, lock *sqllock.JdbcLock) (*sqllock.Lease, error) {
-	if x.verbose && x.wait != 0 {
-		lease, err := lock.TryLock(ctx)
-		if !errors.Is(err, sqllock.ErrNotAcquired) || ctx.Err() != nil {
-			return lease, err
-		}
-		x.say(cmd, "%s; waiting", textOf(err))
-	}
-	if x.wait < 0 {
-		return lock.Lock(ctx)
-	}
-	return lock.TryLockFor(ctx, x.wait)
-}
-
-// runUnder runs the command until it ends, or is ended because the lease is lost,
-// and returns its exit code.
-func (x *execution) runUnder(ctx context.Context, cmd *cobra.Command, lease *sqllock.Lease, signals <-chan os.Signal) (int, error) {
-	runtime.LockOSThread() // see start
-	defer runtime.UnlockOSThread()
-	//nolint:noctx,gosec // a context could only kill it; running what the user says is the point
-	command := exec.Command(x.command[0], x.command[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-	command.Env = append(os.Environ(), keyVariable+"="+x.key,
-		deadlineVariable+"="+time.Now().Add(time.Until(lease.Deadline())).UTC().Format(time.RFC3339Nano))
-	c, err := start(command)
-	if err != nil {
-		return 0, err
-	}
-	if !x.noRenew {
-		stop := keepRenewed(ctx, lease, x.ttl, func(err error) { x.warn(cmd, "%s", textOf(err)) })
-		defer stop()
-	}
-	for {
-		select {
-		case <-c.ended:
-			return c.code, nil
-		case s := <-signals:
-			if !fromTerminal(s) || !term.IsTerminal(int(os.Stdin.Fd())) {
-				c.signal(s)
-			}
-		case <-lease.Context().Done():
-			x.warn(cmd, "the lock %q is lost: ending the command", x.key)
-			c.terminate(ctx, x.grace)
-			return c.code, nil
+// forwardedTo delivers the signals that exec deals with, except those that it
+// was started to ignore, as nohup does.
+func forwardedTo(signals chan<- os.Signal) {
+	for _, s := range forwardedSignals {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
 		}
 	}
 }
 
-// finish gives the lease back. A lost lock is worse news than anything that the
-// command may have to tell.
-func (x *execution) finish(ctx context.Context, lease *sqllock.Lease, code int, err error) error {
-	unlock := lease.Unlock
-	if x.minHold > 0 && err == nil {
-		unlock = func(ctx context.Context) error { return lease.UnlockAfter(ctx, x.minHold) }
-	}
-	switch unlockErr := unlock(ctx); {
-	case errors.Is(unlockErr, sqllock.ErrLockLost):
-		return &exitError{exitLockLost, unlockErr}
-	case err != nil:
-		return err
-	case code != 0:
-		return &exitError{code: code}
-	default:
-		return unlockErr
-	}
+// say tells something that the user should know.
+func (x *execution) say(format string, args ...any) {
+	x.saying.Lock()
+	defer x.saying.Unlock()
+	_, _ = fmt.Fprintf(x.stderr, "sqllock: "+format+"\n", args...)
 }
 
-// say tells what is going on, if asked to.
-func (x *execution) say(cmd *cobra.Command, format string, args ...any) {
+// mention tells something to a user who wants to know.
+func (x *execution) mention(format string, args ...any) {
 	if x.verbose {
-		x.warn(cmd, format, args...)
+		x.say(format, args...)
 	}
-}
-
-func (*execution) warn(cmd *cobra.Command, format string, args ...any) {
-	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "sqllock: "+format+"\n", args...) // there is no other place
 }

@@ -2,55 +2,74 @@ package main
 
 import (
 	"context"
-	"sync"
+	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock"
 )
 
-// keepRenewed renews the lease every third of its time-to-live until it is lost or
-// stop is called, which waits. A renewal that fails is tried again soon, for as
-// long as the lease lasts; the first failure in a row is told.
-func keepRenewed(ctx context.Context, lease *sqllock.Lease, ttl time.Duration, tell func(error)) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
-		pause, failing := ttl/3, false
-		for rest(ctx, lease, pause) {
-			err := renewOnce(ctx, lease, ttl/3)
-			if err != nil && !failing && ctx.Err() == nil && lease.Context().Err() == nil {
-				tell(err)
-			}
-			failing = err != nil
-			pause = ttl / 3
-			if failing {
-				pause = ttl / 15
-			}
-		}
-	})
+// A lease is renewed when a third of its time-to-live has passed. A try may take
+// a quarter of it, which leaves time for a second one over another connection.
+const (
+	renewEvery   = 3
+	renewTimeout = 4
+	renewRetry   = 15
+)
+
+// keepRenewed renews the lease until it is lost or the returned function is
+// called, which waits for a renewal on its way: it must not come after the
+// release and keep the row alive.
+func (x *execution) keepRenewed(lease *sqllock.Lease) (stop func()) {
+	if x.noRenew {
+		return func() {}
+	}
+	ending, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		x.renewUntil(ending, lease)
+	}()
 	return func() {
-		cancel()
-		running.Wait()
+		close(ending)
+		<-ended
 	}
 }
 
-// renewOnce bounds one renewal, so that a connection that is dead does not take all
-// the time that the lease has left.
-func renewOnce(ctx context.Context, lease *sqllock.Lease, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// renewUntil tells of trouble once when it begins and once when it is over.
+func (x *execution) renewUntil(ending <-chan struct{}, lease *sqllock.Lease) {
+	trouble := false
+	for pause := x.ttl / renewEvery; ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ending:
+			timer.Stop()
+			return
+		case <-lease.Context().Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		switch err := x.renewOnce(lease); {
+		case err == nil:
+			if trouble {
+				x.say("renewed %q again", x.key)
+			}
+			trouble, pause = false, x.ttl/renewEvery
+		case errors.Is(err, sqllock.ErrLockLost):
+			return // whoever watches the lease's context tells
+		default:
+			if !trouble {
+				x.say("renew %q: %s; trying again while the lease lasts, for %s", x.key, textOf(err), short(time.Until(lease.Deadline())))
+			}
+			trouble, pause = true, x.ttl/renewRetry
+		}
+	}
+}
+
+// renewOnce does not wait for a connection that has gone dead: the next try gets
+// another one.
+func (x *execution) renewOnce(lease *sqllock.Lease) error {
+	ctx, cancel := context.WithTimeout(lease.Context(), x.ttl/renewTimeout)
 	defer cancel()
-	return lease.Renew(ctx)
-}
-
-// rest waits and returns false if there is nothing to renew any more.
-func rest(ctx context.Context, lease *sqllock.Lease, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-lease.Context().Done():
-	}
-	return false
+	_, err := bounded(ctx, 0, func() (struct{}, error) { return struct{}{}, lease.Renew(ctx) })
+	return err
 }

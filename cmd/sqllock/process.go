@@ -1,65 +1,73 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 )
 
-// What a shell answers for a command that it cannot run.
-const (
-	exitCannotRun = 126
-	exitNotFound  = 127
-)
-
-// A child is the command that runs under the lock.
+// A child is a process that was started and does not outlive this one, as far
+// as the system can see to that.
 type child struct {
-	process *os.Process
-	ended   chan struct{} // closed when the process has ended
-	code    int           // its exit code as a shell tells it, once it has
+	cmd      *exec.Cmd
+	terminal bool // it shares this process's group, and the terminal that belongs to it
+
+	// ended is closed when the child is gone; state may be read then.
+	ended chan struct{}
+	state *os.ProcessState
 }
 
-// start starts the command. The goroutine that calls it must stay on its thread
-// until the child has ended: the kernel takes the end of the thread for that of
-// the parent.
-func start(cmd *exec.Cmd) (*child, error) {
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
-		code := exitCannotRun
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			code = exitNotFound
-		}
-		return nil, &exitError{code, err}
+// startChild starts a command. With a terminal it stays in the process group of
+// this process, as job control and the interrupt key want it. Without one it gets
+// a group of its own, so that signals reach the children of a shell too.
+func startChild(cmd *exec.Cmd, terminal bool) (*child, error) {
+	c := &child{cmd: cmd, terminal: terminal, ended: make(chan struct{})}
+	cmd.SysProcAttr = childAttributes(!terminal)
+	started := make(chan error)
+	go c.run(started)
+	if err := <-started; err != nil {
+		return nil, err
 	}
-	c := &child{process: cmd.Process, ended: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // the state tells
-		c.code = statusOf(cmd.ProcessState)
-		close(c.ended)
-	}()
 	return c, nil
 }
 
-// signal passes a signal on. The child may have ended meanwhile.
-func (c *child) signal(s os.Signal) { _ = c.process.Signal(s) }
-
-// terminate asks the child to end, and makes it end after the grace period or
-// when ctx ends.
-func (c *child) terminate(ctx context.Context, grace time.Duration) {
-	if err := c.process.Signal(terminationSignal); err != nil {
-		grace = 0
+// run keeps its thread as long as the child lives: the kernel means the thread,
+// not the process, by the parent whose death kills the child.
+func (c *child) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.cmd.Start()
+	started <- err
+	if err != nil {
+		return
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
+	// An error says nothing that the state does not: output goes to files.
+	_ = c.cmd.Wait()
+	c.state = c.cmd.ProcessState
+	close(c.ended)
+}
+
+// killAfter waits for the child and its group to end, and kills what is left of
+// them after the grace period.
+func (c *child) killAfter(grace time.Duration) {
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
 	select {
 	case <-c.ended:
+	case <-deadline.C:
+		c.kill()
+		<-c.ended
 		return
-	case <-timer.C:
-	case <-ctx.Done():
 	}
-	_ = c.process.Kill()
-	<-c.ended
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for c.leftSomething() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			c.kill()
+			return
+		}
+	}
 }

@@ -5,19 +5,24 @@ import (
 	"syscall"
 )
 
-// terminationSignal ends a process at once: Windows has no way to ask.
-var terminationSignal = os.Kill
+var forwardedSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// passedOn are the signals that the child gets in place of this process.
-var passedOn = []os.Signal{os.Interrupt}
+func childAttributes(bool) *syscall.SysProcAttr { return nil }
 
-// fromTerminal tells whether a signal comes from a key. The console sends it to
-// the child by itself.
-func fromTerminal(os.Signal) bool { return true }
+func controllingTerminal() bool { return true }
 
-func statusOf(state *os.ProcessState) int { return state.ExitCode() }
+// signal ends the child: Windows has no signals to send. An interrupt comes from
+// the console, which has sent it to the child too.
+func (c *child) signal(s os.Signal) {
+	if s != os.Interrupt {
+		c.kill()
+	}
+}
 
-// signalCode is the exit code of a process that was interrupted.
-func signalCode(os.Signal) int { return 130 }
+func (c *child) kill() { _ = c.cmd.Process.Kill() }
 
-func attributes() *syscall.SysProcAttr { return nil }
+func (c *child) leftSomething() bool { return false }
+
+func (c *child) hasFromTerminal(s os.Signal) bool { return s == os.Interrupt }
+
+func (c *child) exitCode() int { return c.state.ExitCode() }
