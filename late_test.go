@@ -152,7 +152,7 @@ func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 	s := newScene(t, sqllock.Statement)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
-			must(t, s.registry.Close(t.Context()))
+			must(t, s.registry.Close(t.Context())) //nolint:contextcheck // the test's, not that of the statement
 		}
 		return nil
 	})
