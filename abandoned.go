@@ -43,6 +43,11 @@ func (r *Repository) abandon(ctx context.Context, key, token string, ttl time.Du
 	}
 }
 
+// abandonLater remembers a token whose row could not be deleted just now.
+func (r *Repository) abandonLater(key, token string, ttl time.Duration) {
+	r.abandoned.remember(key, abandonedToken{token, time.Now().Add(ttl)})
+}
+
 // clearAbandoned deletes what abandon could not.
 func (r *Repository) clearAbandoned(ctx context.Context, key string) error {
 	if !r.abandoned.some.Load() {

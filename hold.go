@@ -181,7 +181,7 @@ func (h *hold) release(ctx context.Context) error {
 	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
 		released, err = repository.prolong(bounded, h.key(), h.token, h.ttl, max(left, time.Millisecond))
 	} else if released, err = repository.Delete(bounded, h.key(), h.token); err != nil {
-		repository.abandoned.remember(h.key(), abandonedToken{h.token, time.Now().Add(h.ttl)})
+		repository.abandonLater(h.key(), h.token, h.ttl)
 	}
 	switch {
 	case err != nil:
@@ -206,7 +206,7 @@ func (h *hold) shut(ctx context.Context) error {
 	}
 	_, err := h.registry.repository.Delete(ctx, h.key(), h.token)
 	if err != nil {
-		h.registry.repository.abandoned.remember(h.key(), abandonedToken{h.token, time.Now().Add(h.ttl)})
+		h.registry.repository.abandonLater(h.key(), h.token, h.ttl)
 	}
 	return err
 }

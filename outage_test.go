@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/flaky"
-	"github.com/sqllock/sqllock/migrations"
 )
 
 // blackHole has every operation hang until its context ends.
@@ -127,11 +124,7 @@ func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 	for name, w := range watchedServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, dsn := w.run(t)
-			db, err := sqlx.Connect(w.driver, dsn)
-			must(t, err)
-			t.Cleanup(func() { must(t, db.Close()) })
-			must(t, migrations.Up(t.Context(), db.DB, w.dialect, nil))
+			s, db := w.run(t)
 			repository, err := sqllock.NewRepository(db, w.dialect, nil)
 			must(t, err)
 			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})

@@ -56,12 +56,8 @@ func TestWaitingWritesNothing(t *testing.T) {
 	for name, w := range watchedServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, dsn := w.run(t)
-			db, err := sqlx.Connect(w.driver, dsn)
-			must(t, err)
-			t.Cleanup(func() { must(t, db.Close()) })
-			must(t, migrations.Up(t.Context(), db.DB, w.dialect, nil))
-			w.crowd(t, db, dsn)
+			s, db := w.run(t)
+			w.crowd(t, db, s.DSN())
 			// The server writes down now and then how it is, of its own accord.
 			var grown map[string]int64
 			for range 3 {
@@ -74,8 +70,8 @@ func TestWaitingWritesNothing(t *testing.T) {
 	}
 }
 
-// run starts the server.
-func (w watched) run(t *testing.T) (*server.Server, string) {
+// run starts the server and migrates it.
+func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 	t.Helper()
 	scratch, err := server.NewScratch()
 	must(t, err)
@@ -86,7 +82,11 @@ func (w watched) run(t *testing.T) (*server.Server, string) {
 	}
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Stop()) })
-	return s, s.DSN()
+	db, err := sqlx.Connect(w.driver, s.DSN())
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	must(t, migrations.Up(t.Context(), db.DB, w.dialect, nil))
+	return s, db
 }
 
 // crowd has ten processes wait until the test ends, and returns when each of them
