@@ -10,8 +10,9 @@ import (
 	"github.com/sqllock/sqllock/internal/flaky"
 )
 
-// lateTTL is waited for; what is late comes after it.
-const lateTTL = 300 * time.Millisecond
+// lateTTL is waited for; what is late comes after it. A lease of it must still be
+// alive when the late statement is sent, on a machine that is busy.
+const lateTTL = 2 * time.Second
 
 // A delay holds the first operation of a kind back until it is let go, and then has
 // it done although its caller has given up: a packet that was long under way.
@@ -59,7 +60,11 @@ func TestALateStatementHarmsNobody(t *testing.T) {
 			late := holdBack(s, flaky.Exec)
 			answer := make(chan error, 1)
 			go func() { answer <- send(context.WithoutCancel(t.Context()), old) }()
-			<-late.reached
+			select {
+			case <-late.reached:
+			case err := <-answer:
+				t.Fatalf("%s sent nothing: %v", name, err)
+			}
 			next, err := rival.Lock(t.Context())
 			must(t, err)
 			if old.Context().Err() == nil {
@@ -90,7 +95,11 @@ func TestALateCommitGivesNoLease(t *testing.T) {
 		lease, err := s.lock.TryLock(t.Context())
 		answer <- result{lease, err}
 	}()
-	<-late.reached
+	select {
+	case <-late.reached:
+	case got := <-answer:
+		t.Fatalf("nothing was committed: %v, %v", got.lease, got.err)
+	}
 	time.AfterFunc(2*lateTTL, func() { close(late.let) })
 	got := <-answer
 	if got.lease != nil || !errors.Is(got.err, sqllock.ErrNotAcquired) {

@@ -92,7 +92,7 @@ const ttl = time.Minute
 // although somebody has to keep his lease meanwhile, on a machine that is busy.
 const (
 	short    = 250 * time.Millisecond
-	moderate = 1500 * time.Millisecond
+	moderate = 4 * time.Second
 )
 
 // process returns what another process would have: a repository with a client

@@ -291,12 +291,12 @@ var leaseTests = []test{
 		l := w.lock(ttl)
 		sent := time.Now()
 		first := w.acquire(l)
-		w.must(first.UnlockAfter(w.Context(), short))
+		w.must(first.UnlockAfter(w.Context(), moderate))
 		_, err := l.TryLock(w.Context()) // its own process neither gets it nor is blocked
 		w.is(err, sqllock.ErrNotAcquired)
 		second, err := w.lock(ttl).Lock(w.Context())
 		w.must(err)
-		if after := time.Since(sent); after < short-2*time.Millisecond || after > ttl/2 {
+		if after := time.Since(sent); after < moderate-2*time.Millisecond || after > ttl/2 {
 			w.Fatalf("free after %v", after)
 		}
 		w.must(second.Unlock(w.Context()))
