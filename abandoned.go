@@ -13,39 +13,39 @@ import (
 // the row that it may have left behind to be deleted.
 const longestClearing = time.Second
 
-// abandoned remembers the tokens whose rows may exist although nobody holds
+// abandoned remembers the holders whose rows may exist although nobody holds
 // them: those of acquisitions and releases with an unknown outcome. A row of an
-// abandoned token keeps everyone out until its time-to-live ends, its own client
+// abandoned holder keeps everyone out until its time-to-live ends, its own client
 // too, so it is deleted before that client's next acquisition of the key.
 //
-// The next acquisition never reuses an abandoned token: a deletion of it may
+// The next acquisition never reuses an abandoned holder: a deletion of it may
 // still be on its way.
 type abandoned struct {
 	some  atomic.Bool // a quick look: whether there is any
 	mu    sync.Mutex
-	byKey map[string][]abandonedToken
+	byKey map[string][]abandonedHolder
 }
 
-type abandonedToken struct {
-	token string
-	until time.Time // when the row, if any, has expired
+type abandonedHolder struct {
+	holder string
+	until  time.Time // when the row, if any, has expired
 }
 
-// abandon deletes the row of a token that nobody will use any more, whatever
-// has become of ctx, and remembers the token if it cannot, or if there is no row
+// abandon deletes the row of a holder that nobody will use any more, whatever
+// has become of ctx, and remembers the holder if it cannot, or if there is no row
 // yet: the statement that creates it may come late.
-func (r *Repository) abandon(ctx context.Context, key, token string, ttl time.Duration) {
+func (r *Repository) abandon(ctx context.Context, key, holder string, ttl time.Duration) {
 	until := time.Now().Add(ttl)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(ttl, longestClearing))
 	defer cancel()
-	if deleted, err := r.Delete(ctx, key, token); err != nil || !deleted {
-		r.abandoned.remember(key, abandonedToken{token, until})
+	if deleted, err := r.Delete(ctx, key, holder); err != nil || !deleted {
+		r.abandoned.remember(key, abandonedHolder{holder, until})
 	}
 }
 
-// abandonLater remembers a token whose row could not be deleted just now.
-func (r *Repository) abandonLater(key, token string, ttl time.Duration) {
-	r.abandoned.remember(key, abandonedToken{token, time.Now().Add(ttl)})
+// abandonLater remembers a holder whose row could not be deleted just now.
+func (r *Repository) abandonLater(key, holder string, ttl time.Duration) {
+	r.abandoned.remember(key, abandonedHolder{holder, time.Now().Add(ttl)})
 }
 
 // clearAbandoned deletes what abandon could not.
@@ -53,10 +53,10 @@ func (r *Repository) clearAbandoned(ctx context.Context, key string) error {
 	if !r.abandoned.some.Load() {
 		return nil
 	}
-	tokens := r.abandoned.take(key)
-	for i, t := range tokens {
-		if _, err := r.Delete(ctx, key, t.token); err != nil {
-			r.abandoned.remember(key, tokens[i:]...)
+	holders := r.abandoned.take(key)
+	for i, t := range holders {
+		if _, err := r.Delete(ctx, key, t.holder); err != nil {
+			r.abandoned.remember(key, holders[i:]...)
 			return err
 		}
 	}
@@ -73,29 +73,29 @@ func (r *Repository) clearAllAbandoned(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps tokens, and forgets all whose rows have expired meanwhile.
-func (a *abandoned) remember(key string, tokens ...abandonedToken) {
+// remember keeps holders, and forgets all whose rows have expired meanwhile.
+func (a *abandoned) remember(key string, holders ...abandonedHolder) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byKey == nil {
-		a.byKey = make(map[string][]abandonedToken)
+		a.byKey = make(map[string][]abandonedHolder)
 	}
-	a.byKey[key] = append(a.byKey[key], tokens...)
+	a.byKey[key] = append(a.byKey[key], holders...)
 	now := time.Now()
-	maps.DeleteFunc(a.byKey, func(_ string, tokens []abandonedToken) bool {
-		return !slices.ContainsFunc(tokens, func(t abandonedToken) bool { return t.until.After(now) })
+	maps.DeleteFunc(a.byKey, func(_ string, holders []abandonedHolder) bool {
+		return !slices.ContainsFunc(holders, func(t abandonedHolder) bool { return t.until.After(now) })
 	})
 	a.some.Store(len(a.byKey) > 0)
 }
 
-// take removes and returns the tokens of a key.
-func (a *abandoned) take(key string) []abandonedToken {
+// take removes and returns the holders of a key.
+func (a *abandoned) take(key string) []abandonedHolder {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	tokens := a.byKey[key]
+	holders := a.byKey[key]
 	delete(a.byKey, key)
 	a.some.Store(len(a.byKey) > 0)
-	return tokens
+	return holders
 }
 
 func (a *abandoned) keys() []string {

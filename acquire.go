@@ -11,15 +11,15 @@ import (
 
 // An Acquisition is the answer to an attempt to acquire.
 type Acquisition struct {
-	// Acquired says that the row carries the caller's token now.
+	// Acquired says that the row carries the caller's holder now.
 	Acquired bool
 	// Row is what stands in the way where Acquired is false. It is zero if the
 	// row went away in the meantime.
 	Row Row
 }
 
-// Acquire inserts the row of key with the token for ttl, or takes it over if it
-// has expired or carries this very token: a statement that is sent again after a
+// Acquire inserts the row of key with the holder for ttl, or takes it over if it
+// has expired or carries this very holder: a statement that is sent again after a
 // lost race thus recognises its own row. It does not wait for a holder.
 //
 // An attempt that keeps losing races against others counts as not acquired. If
@@ -27,9 +27,9 @@ type Acquisition struct {
 // transaction was being committed), Acquire returns the error and sees to it
 // that no row is left behind: it deletes the row at once or, if the database
 // cannot be reached, before the next acquisition of the key. After an error the
-// token must not be used again, for that deletion may come late.
-func (r *Repository) Acquire(ctx context.Context, key, token string, ttl time.Duration) (Acquisition, error) {
-	p, err := r.params(key, token, ttl)
+// holder must not be used again, for that deletion may come late.
+func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.Duration) (Acquisition, error) {
+	p, err := r.params(key, holder, ttl)
 	if err != nil {
 		return Acquisition{}, err
 	}
@@ -51,7 +51,7 @@ func (r *Repository) Acquire(ctx context.Context, key, token string, ttl time.Du
 		got = Acquisition{}
 	default:
 		if unknown {
-			r.abandon(ctx, key, token, ttl)
+			r.abandon(ctx, key, holder, ttl)
 		}
 		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
 	}
@@ -97,7 +97,7 @@ func (r *Repository) upsert(ctx context.Context, db sqlx.ExtContext, p params) (
 		return Acquisition{}, err
 	}
 	row, _, err := r.peek(ctx, db, p)
-	return Acquisition{Acquired: row.Holder == p.token, Row: row}, err
+	return Acquisition{Acquired: row.Holder == p.holder, Row: row}, err
 }
 
 // inTransaction runs fn in a transaction of its own and commits it, unless fn

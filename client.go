@@ -17,9 +17,9 @@ const (
 
 var clientForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,24}$`)
 
-// A client makes the tokens of one repository's acquisitions: the client id, a
+// A client makes the holders of one repository's acquisitions: the client id, a
 // dash and an acquisition number in hexadecimal digits, which is what stands in
-// CLIENT_ID. No two acquisitions share a token, so a late statement of one never
+// CLIENT_ID. No two acquisitions share a holder, so a late statement of one never
 // touches the row of another.
 type client struct {
 	id   string
@@ -47,10 +47,10 @@ func newClient(id string) (*client, error) {
 	return c, nil
 }
 
-// prefix is what the tokens of this client have in common.
+// prefix is what the holders of this client have in common.
 func (c *client) prefix() string { return c.id + "-" }
 
-func (c *client) nextToken() string {
+func (c *client) nextHolder() string {
 	number := c.last.Add(1) & (1<<acquisitionBits - 1)
 	return fmt.Sprintf("%s-%0*x", c.id, acquisitionDigits, number)
 }

@@ -17,7 +17,7 @@ func TestAWrongClockChangesNothing(t *testing.T) {
 	t.Parallel()
 	outside := migrated(t)
 	right := newRepository(t, outside.DB, nil)
-	taken, err := right.Acquire(t.Context(), "taken", right.NewToken(), ttl)
+	taken, err := right.Acquire(t.Context(), "taken", right.NewHolder(), ttl)
 	must(t, err)
 	if !taken.Acquired {
 		t.Fatal(taken)

@@ -61,7 +61,7 @@ func free(*scene) *sqllock.Lease { return nil }
 // times.
 func taken(s *scene) *sqllock.Lease {
 	s.Helper()
-	_, err := s.repository.Acquire(s.Context(), "k", s.repository.NewToken(), 20*time.Millisecond)
+	_, err := s.repository.Acquire(s.Context(), "k", s.repository.NewHolder(), 20*time.Millisecond)
 	must(s.T, err)
 	return nil
 }

@@ -75,7 +75,7 @@ func takeBoth(t *testing.T, r *sqllock.Repository, keys ...string) {
 			continue
 		}
 		must(t, err)
-		got, err := r.Acquire(t.Context(), key, r.NewToken(), ttl)
+		got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
 		must(t, err)
 		if got.Acquired == taken[lockKey] {
 			t.Fatalf("%q: acquired %v, held %v", key, got.Acquired, taken[lockKey])

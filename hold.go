@@ -18,7 +18,7 @@ import (
 type hold struct {
 	registry *Registry
 	entry    *entry
-	token    string
+	holder   string
 	ttl      time.Duration
 	sent     time.Time // before the acquire statement was sent
 
@@ -33,7 +33,7 @@ type hold struct {
 }
 
 func newHold(l *JdbcLock, e *entry) *hold {
-	return &hold{registry: l.registry, entry: e, token: l.registry.repository.NewToken(), ttl: l.ttl}
+	return &hold{registry: l.registry, entry: e, holder: l.registry.repository.NewHolder(), ttl: l.ttl}
 }
 
 func (h *hold) key() string { return h.entry.lock.key }
@@ -53,7 +53,7 @@ func (h *hold) row() Row {
 	if end.IsZero() {
 		return Row{} // it is still contending itself
 	}
-	return Row{Holder: h.token, Left: time.Until(end)}
+	return Row{Holder: h.holder, Left: time.Until(end)}
 }
 
 // errTooLate is why a row that was acquired gives no lease.
@@ -75,7 +75,7 @@ func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	if err == nil {
 		return lease, nil
 	}
-	h.registry.repository.abandon(ctx, h.key(), h.token, h.ttl)
+	h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
 	if errors.Is(err, ErrLockLost) {
 		err = &HeldError{Key: h.key(), cause: errTooLate}
 	}
@@ -119,7 +119,7 @@ func (h *hold) renew(ctx context.Context) error {
 	sent := time.Now()
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.registry.repository.Renew(bounded, h.key(), h.token, h.ttl)
+	renewed, err := h.registry.repository.Renew(bounded, h.key(), h.holder, h.ttl)
 	switch {
 	case err == nil && renewed:
 		h.extend(sent)
@@ -132,7 +132,7 @@ func (h *hold) renew(ctx context.Context) error {
 		if renewed && !errors.Is(lost, ErrNotHeld) {
 			// The answer came too late: nobody holds the row any more, nor is
 			// anybody about to delete it, as Unlock is.
-			h.registry.repository.abandon(ctx, h.key(), h.token, h.ttl)
+			h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
 		}
 		return lost
 	}
@@ -179,9 +179,9 @@ func (h *hold) release(ctx context.Context) error {
 	var released bool
 	var err error
 	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
-		released, err = repository.prolong(bounded, h.key(), h.token, h.ttl, max(left, time.Millisecond))
-	} else if released, err = repository.Delete(bounded, h.key(), h.token); err != nil {
-		repository.abandonLater(h.key(), h.token, h.ttl)
+		released, err = repository.prolong(bounded, h.key(), h.holder, h.ttl, max(left, time.Millisecond))
+	} else if released, err = repository.Delete(bounded, h.key(), h.holder); err != nil {
+		repository.abandonLater(h.key(), h.holder, h.ttl)
 	}
 	switch {
 	case err != nil:
@@ -204,9 +204,9 @@ func (h *hold) shut(ctx context.Context) error {
 	if !h.finish(ErrClosed) {
 		return nil
 	}
-	_, err := h.registry.repository.Delete(ctx, h.key(), h.token)
+	_, err := h.registry.repository.Delete(ctx, h.key(), h.holder)
 	if err != nil {
-		h.registry.repository.abandonLater(h.key(), h.token, h.ttl)
+		h.registry.repository.abandonLater(h.key(), h.holder, h.ttl)
 	}
 	return err
 }
@@ -277,7 +277,7 @@ func (h *hold) lostLocked() error {
 	if h.cause == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %q (%s)", h.cause, h.key(), h.token)
+	return fmt.Errorf("%w: %q (%s)", h.cause, h.key(), h.holder)
 }
 
 // forget drops a lease that was unlocked.

@@ -66,21 +66,21 @@ func TestBadInputSendsNothing(t *testing.T) {
 	s.connector.Follow(nil)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Obtain":        func() error { _, err := s.registry.Obtain(""); return err },
-		"ExecuteLocked": func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
-		"ExecuteFor":    func() error { return s.registry.ExecuteLockedFor(ctx, "", ttl, nil) },
-		"TryLockFor":    func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
-		"WithTTL":       func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
-		"short TTL":     func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
-		"Acquire":       func() error { _, err := s.repository.Acquire(ctx, "", "token", ttl); return err },
-		"Acquire token": func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
-		"long token":    func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
-		"Renew":         func() error { _, err := s.repository.Renew(ctx, "k", "token", 0); return err },
-		"Delete":        func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
-		"IsAcquired":    func() error { _, err := s.repository.IsAcquired(ctx, "k", "token", -1); return err },
-		"Peek":          func() error { _, _, err := s.repository.Peek(ctx, "\xff", ttl); return err },
-		"List":          func() error { _, err := s.repository.List(ctx, 0); return err },
-		"DeleteExpired": func() error { _, err := s.repository.DeleteExpired(ctx, 0); return err },
+		"Obtain":         func() error { _, err := s.registry.Obtain(""); return err },
+		"ExecuteLocked":  func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
+		"ExecuteFor":     func() error { return s.registry.ExecuteLockedFor(ctx, "", ttl, nil) },
+		"TryLockFor":     func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
+		"WithTTL":        func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
+		"short TTL":      func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
+		"Acquire":        func() error { _, err := s.repository.Acquire(ctx, "", "holder", ttl); return err },
+		"Acquire holder": func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
+		"long holder":    func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
+		"Renew":          func() error { _, err := s.repository.Renew(ctx, "k", "holder", 0); return err },
+		"Delete":         func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
+		"IsAcquired":     func() error { _, err := s.repository.IsAcquired(ctx, "k", "holder", -1); return err },
+		"Peek":           func() error { _, _, err := s.repository.Peek(ctx, "\xff", ttl); return err },
+		"List":           func() error { _, err := s.repository.List(ctx, 0); return err },
+		"DeleteExpired":  func() error { _, err := s.repository.DeleteExpired(ctx, 0); return err },
 	} {
 		if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
 			t.Errorf("%s: %v", name, err)

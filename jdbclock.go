@@ -137,7 +137,7 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
 	for {
 		h.sent = time.Now()
-		got, err := l.registry.repository.Acquire(ctx, l.key, h.token, l.ttl)
+		got, err := l.registry.repository.Acquire(ctx, l.key, h.holder, l.ttl)
 		switch {
 		case err != nil:
 			return seen, err

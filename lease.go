@@ -25,7 +25,7 @@ func (l *Lease) Key() string { return l.hold.key() }
 
 // Holder returns what stands in CLIENT_ID while the lease lasts: the client id of
 // the repository, a dash and the number of this acquisition.
-func (l *Lease) Holder() string { return l.hold.token }
+func (l *Lease) Holder() string { return l.hold.holder }
 
 // Context returns the context to work under. It is made from the one that was
 // given to Lock and ends with that; with cause [ErrLockLost] (see context.Cause)

@@ -52,13 +52,13 @@ var (
 func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	token := r.NewToken()
+	holder := r.NewHolder()
 	for _, commit := range []error{errSerialization, errSerialization, nil} {
 		mock.ExpectBegin()
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
 		mock.ExpectCommit().WillReturnError(commit)
 	}
-	got, err := r.Acquire(t.Context(), "k", token, ttl)
+	got, err := r.Acquire(t.Context(), "k", holder, ttl)
 	must(t, err)
 	if !got.Acquired {
 		t.Fatal("not acquired")
@@ -69,14 +69,14 @@ func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
 func TestAFailedCertificationIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-	token := r.NewToken()
+	holder := r.NewHolder()
 	for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
 		mock.ExpectBegin()
 		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow(token, 0, ttl.Microseconds()))
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow(holder, 0, ttl.Microseconds()))
 		mock.ExpectCommit().WillReturnError(commit)
 	}
-	got, err := r.Acquire(t.Context(), "k", token, ttl)
+	got, err := r.Acquire(t.Context(), "k", holder, ttl)
 	must(t, err)
 	if !got.Acquired {
 		t.Fatal("not acquired")
@@ -103,22 +103,22 @@ func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
 func TestALostCommitIsUndone(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	token := r.NewToken()
+	holder := r.NewHolder()
 	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
 	mock.ExpectCommit().WillReturnError(errGone)
-	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), token).WillReturnResult(driver.RowsAffected(1))
-	if _, err := r.Acquire(t.Context(), "k", token, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), holder).WillReturnResult(driver.RowsAffected(1))
+	if _, err := r.Acquire(t.Context(), "k", holder, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
 		t.Fatal(err)
 	}
 }
 
 // If the row cannot be deleted at once it is before the next acquisition, which has
-// another token: the first deletion may still be on its way.
+// another holder: the first deletion may still be on its way.
 func TestALostCommitIsUndoneLater(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	old, token := r.NewToken(), r.NewToken()
+	old, holder := r.NewHolder(), r.NewHolder()
 	mock.ExpectBegin()
 	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(old))
 	mock.ExpectCommit().WillReturnError(errGone)
@@ -129,9 +129,9 @@ func TestALostCommitIsUndoneLater(t *testing.T) {
 	}
 	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), old).WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(token))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
 	mock.ExpectCommit()
-	_, err = r.Acquire(t.Context(), "k", token, ttl)
+	_, err = r.Acquire(t.Context(), "k", holder, ttl)
 	must(t, err)
 }
 
@@ -142,7 +142,7 @@ func TestAFailedStatementNeedsNoUndoing(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery("INSERT").WillReturnError(errGone)
 	mock.ExpectRollback()
-	if _, err := r.Acquire(t.Context(), "k", r.NewToken(), ttl); !errors.Is(err, sqllock.ErrDatabase) {
+	if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrDatabase) {
 		t.Fatal(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
 	for _, count := range []int{1, 0} {
 		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
 		mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
-		renewed, err := r.Renew(t.Context(), "k", "token", ttl)
+		renewed, err := r.Renew(t.Context(), "k", "holder", ttl)
 		must(t, err)
 		if renewed != (count == 1) {
 			t.Fatalf("renewed %v with %d rows", renewed, count)
@@ -255,7 +255,7 @@ func TestAFailedUpsertIsTrouble(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
 	mock.ExpectRollback()
-	if _, err := r.Acquire(t.Context(), "k", r.NewToken(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
+	if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
 		t.Fatal(err)
 	}
 }

@@ -95,7 +95,7 @@ func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 	t.Helper()
 	holder, err := sqllock.NewRepository(db, w.dialect, nil)
 	must(t, err)
-	_, err = holder.Acquire(t.Context(), "k", holder.NewToken(), time.Hour)
+	_, err = holder.Acquire(t.Context(), "k", holder.NewHolder(), time.Hour)
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting, looking sync.WaitGroup

@@ -215,7 +215,7 @@ func (r *Registry) Held() []Held {
 	holds := r.snapshot()
 	held := make([]Held, len(holds))
 	for i, h := range holds {
-		held[i] = Held{Key: h.key(), Holder: h.token, Deadline: h.deadline()}
+		held[i] = Held{Key: h.key(), Holder: h.holder, Deadline: h.deadline()}
 	}
 	return held
 }

@@ -88,7 +88,7 @@ type RepositoryOptions struct {
 // holder; that is the [Registry]'s part, and most users need nothing else.
 //
 // It mirrors Spring's DefaultLockRepository, except that ownership is per
-// acquisition: each call of NewToken gives another CLIENT_ID, so that a late
+// acquisition: each call of NewHolder gives another CLIENT_ID, so that a late
 // statement of one acquisition can never touch the row of the next.
 //
 // Statements that lost a race (a serialization failure, a deadlock, a lock wait
@@ -189,21 +189,21 @@ func (r *Repository) LockKey(key string) (string, error) {
 	return lockKey, checkText("mapped key", lockKey, maxLockKey)
 }
 
-// NewToken returns a CLIENT_ID for one acquisition: the client id, a dash and a
+// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a
 // number that no other acquisition of this repository has.
-func (r *Repository) NewToken() string { return r.client.nextToken() }
+func (r *Repository) NewHolder() string { return r.client.nextHolder() }
 
-// Renew makes the row of key that carries the token last for ttl from now. It
+// Renew makes the row of key that carries the holder last for ttl from now. It
 // returns false if there is no such row or it has expired: an expired lease is
 // lost, even while nobody has taken it. (Spring revives it.)
-func (r *Repository) Renew(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
-	return r.prolong(ctx, key, token, ttl, ttl)
+func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
+	return r.prolong(ctx, key, holder, ttl, ttl)
 }
 
 // prolong makes a row last for left from now. ttl is the time-to-live of those
 // who will judge the row, which matters in the four-column layout.
-func (r *Repository) prolong(ctx context.Context, key, token string, ttl, left time.Duration) (bool, error) {
-	p, err := r.params(key, token, ttl)
+func (r *Repository) prolong(ctx context.Context, key, holder string, ttl, left time.Duration) (bool, error) {
+	p, err := r.params(key, holder, ttl)
 	if err != nil {
 		return false, err
 	}
@@ -223,10 +223,10 @@ func (r *Repository) prolong(ctx context.Context, key, token string, ttl, left t
 	return renewed, err
 }
 
-// Delete removes the row of key that carries the token, expired or not. It
+// Delete removes the row of key that carries the holder, expired or not. It
 // returns false if there is none.
-func (r *Repository) Delete(ctx context.Context, key, token string) (bool, error) {
-	p, err := r.params(key, token, time.Second)
+func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, error) {
+	p, err := r.params(key, holder, time.Second)
 	if err != nil {
 		return false, err
 	}
@@ -239,10 +239,10 @@ func (r *Repository) Delete(ctx context.Context, key, token string) (bool, error
 	return deleted, err
 }
 
-// IsAcquired tells whether the row of key carries the token and has not
+// IsAcquired tells whether the row of key carries the holder and has not
 // expired. In the four-column layout ttl decides the latter.
-func (r *Repository) IsAcquired(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
-	p, err := r.params(key, token, ttl)
+func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
+	p, err := r.params(key, holder, ttl)
 	if err != nil {
 		return false, err
 	}
@@ -284,18 +284,18 @@ func (r *Repository) Close(ctx context.Context) error {
 }
 
 // params maps the key and checks what a caller passed.
-func (r *Repository) params(key, token string, ttl time.Duration) (params, error) {
+func (r *Repository) params(key, holder string, ttl time.Duration) (params, error) {
 	lockKey, err := r.LockKey(key)
 	if err != nil {
 		return params{}, err
 	}
-	if err := checkText("token", token, maxLockKey); err != nil {
+	if err := checkText("holder", holder, maxLockKey); err != nil {
 		return params{}, err
 	}
 	if err := checkTTL(ttl); err != nil {
 		return params{}, err
 	}
-	return params{region: r.region, key: lockKey, token: token, ttl: ttl, left: ttl}, nil
+	return params{region: r.region, key: lockKey, holder: holder, ttl: ttl, left: ttl}, nil
 }
 
 func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {

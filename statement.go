@@ -20,7 +20,7 @@ type statement struct {
 // running it costs no parsing.
 func compile(text string, numbered bool) (statement, error) {
 	names := make(map[string]any)
-	for _, name := range []string{"region", "key", "token", "client", "ttl", "left", "shift"} {
+	for _, name := range []string{"region", "key", "holder", "client", "ttl", "left", "shift"} {
 		names[name] = name
 	}
 	positional, order, err := sqlx.Named(text, names)
@@ -39,8 +39,8 @@ func compile(text string, numbered bool) (statement, error) {
 
 // params are the values that statements may ask for.
 type params struct {
-	region, key, token, client string
-	ttl, left                  time.Duration
+	region, key, holder, client string
+	ttl, left                   time.Duration
 }
 
 // args returns the values of s's parameters in order.
@@ -52,8 +52,8 @@ func (s statement) args(p params) []any {
 			args[i] = p.region
 		case "key":
 			args[i] = p.key
-		case "token":
-			args[i] = p.token
+		case "holder":
+			args[i] = p.holder
 		case "client":
 			args[i] = p.client
 		case "ttl":

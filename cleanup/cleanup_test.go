@@ -32,7 +32,7 @@ func world(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 	must(t, err)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	for _, key := range []string{"a", "b"} {
-		_, err := repository.Acquire(t.Context(), key, repository.NewToken(), sqllock.MinTTL)
+		_, err := repository.Acquire(t.Context(), key, repository.NewHolder(), sqllock.MinTTL)
 		must(t, err)
 	}
 	for row := (sqllock.Row{}); !row.Expired(); {

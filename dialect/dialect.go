@@ -10,7 +10,7 @@
 // Statements carry named parameters:
 //
 //	:region  the region                 :key     the LOCK_KEY
-//	:token   the CLIENT_ID of one       :client  the part of CLIENT_ID that all
+//	:holder  the CLIENT_ID of one       :client  the part of CLIENT_ID that all
 //	         acquisition                         acquisitions of a client share
 //	:ttl     time-to-live, µs           :left    time the row is to last from now, µs
 //	                                    :shift   left - ttl, µs
@@ -89,17 +89,17 @@ type Dialect struct {
 // the name of the table filled in.
 type Statements struct {
 	// Acquire inserts the row of (region, key), or takes it over if it carries
-	// the same token already or has expired. It reads no other row.
+	// the same holder already or has expired. It reads no other row.
 	Acquire string
 	// Peek answers CLIENT_ID, age and time left (µs) of one row.
 	Peek string
 	// List answers REGION, LOCK_KEY, CLIENT_ID, age and time left (µs) of all rows.
 	List string
-	// Held counts the rows of (region, key) that carry the token and have not expired.
+	// Held counts the rows of (region, key) that carry the holder and have not expired.
 	Held string
-	// Renew makes an unexpired row that carries the token last :left from now.
+	// Renew makes an unexpired row that carries the holder last :left from now.
 	Renew string
-	// Delete removes the row that carries the token.
+	// Delete removes the row that carries the holder.
 	Delete string
 	// DeleteClient removes all rows of one client in a region.
 	DeleteClient string
@@ -142,9 +142,9 @@ func (d Dialect) Statements(layout Layout, table string) Statements {
 		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
 		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
-		Held:   fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :token AND {valid}"),
-		Renew:  fill("UPDATE {table} SET {prolong} WHERE {row} AND CLIENT_ID = :token AND {valid}"),
-		Delete: fill("DELETE FROM {table} WHERE {row} AND CLIENT_ID = :token"),
+		Held:   fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Renew:  fill("UPDATE {table} SET {prolong} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Delete: fill("DELETE FROM {table} WHERE {row} AND CLIENT_ID = :holder"),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11"),

@@ -34,16 +34,16 @@ func MySQL() Dialect {
 // its successor.
 var onDuplicateKey = map[Layout]string{
 	Spring7: `INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-VALUES (:region, :key, :token, {now}, {end})
+VALUES (:region, :key, :holder, {now}, {end})
 ON DUPLICATE KEY UPDATE
-CLIENT_ID = IF(CLIENT_ID = :token OR {expired}, :token, CLIENT_ID),
-CREATED_DATE = IF(CLIENT_ID = :token OR {expired}, {now}, CREATED_DATE),
-EXPIRED_AFTER = IF(CLIENT_ID = :token OR {expired}, {end}, EXPIRED_AFTER)`,
+CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE),
+EXPIRED_AFTER = IF(CLIENT_ID = :holder OR {expired}, {end}, EXPIRED_AFTER)`,
 	Spring6: `INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES (:region, :key, :token, {now})
+VALUES (:region, :key, :holder, {now})
 ON DUPLICATE KEY UPDATE
-CLIENT_ID = IF(CLIENT_ID = :token OR {expired}, :token, CLIENT_ID),
-CREATED_DATE = IF(CLIENT_ID = :token OR {expired}, {now}, CREATED_DATE)`,
+CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE)`,
 }
 
 func classifyMySQL(err error) Class {

@@ -9,13 +9,13 @@ package dialect
 // somebody else is changing, so a lease is never born short.
 var upsertReturning = map[Layout]string{
 	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-VALUES (:region, :key, :token, {now}, {end})
+VALUES (:region, :key, :holder, {now}, {end})
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING CLIENT_ID`,
 	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES (:region, :key, :token, {now})
+VALUES (:region, :key, :holder, {now})
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}

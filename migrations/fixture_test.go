@@ -142,7 +142,7 @@ func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout
 	t.Helper()
 	hour := time.Hour.Microseconds()
 	_, err := db.NamedExecContext(t.Context(), d.Statements(layout, "INT_LOCK").Acquire, map[string]any{
-		"region": "DEFAULT", "key": "a-key", "token": "a-token", "ttl": hour, "left": hour, "shift": 0,
+		"region": "DEFAULT", "key": "a-key", "holder": "a-token", "ttl": hour, "left": hour, "shift": 0,
 	})
 	must(t, err)
 }

@@ -73,25 +73,25 @@ func lifeOfALock(t *testing.T, db *dbtest.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := r.NewToken()
-	if got, err := r.Acquire(t.Context(), "orders/42", token, time.Minute); err != nil || !got.Acquired {
+	holder := r.NewHolder()
+	if got, err := r.Acquire(t.Context(), "orders/42", holder, time.Minute); err != nil || !got.Acquired {
 		t.Fatal(got, err)
 	}
-	contains(t, want(t, 0, "show", "orders/42", "--ttl", ttl), "held", token)
-	contains(t, want(t, 0, "list", "--ttl", ttl), "orders/42\t", "\theld\t"+token)
+	contains(t, want(t, 0, "show", "orders/42", "--ttl", ttl), "held", holder)
+	contains(t, want(t, 0, "list", "--ttl", ttl), "orders/42\t", "\theld\t"+holder)
 
 	var rows []rowView
 	if err := json.Unmarshal([]byte(want(t, 0, "list", "--json", "--ttl", ttl)), &rows); err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 1 || *rows[0].Key != "orders/42" || *rows[0].Holder != token || *rows[0].Left < 1 || *rows[0].Left > 60 || *rows[0].Age < 0 {
+	if len(rows) != 1 || *rows[0].Key != "orders/42" || *rows[0].Holder != holder || *rows[0].Left < 1 || *rows[0].Left > 60 || *rows[0].Age < 0 {
 		t.Errorf("rows %+v", rows)
 	}
 	contains(t, want(t, 0, "cleanup", "--ttl", ttl), "removed 0 expired rows")
 	contains(t, want(t, exitUsage, "unlock", "orders/42"), "--force")
-	contains(t, want(t, 0, "unlock", "--force", "orders/42", "--ttl", ttl), "removed", token)
+	contains(t, want(t, 0, "unlock", "--force", "orders/42", "--ttl", ttl), "removed", holder)
 	contains(t, want(t, 0, "show", "orders/42"), "free")
-	if deleted, err := r.Delete(t.Context(), "orders/42", token); err != nil || deleted {
+	if deleted, err := r.Delete(t.Context(), "orders/42", holder); err != nil || deleted {
 		t.Errorf("the row was still there: %v, %v", deleted, err)
 	}
 }

@@ -155,17 +155,17 @@ func (p *patient) checkRoundTrip(ctx context.Context) []finding {
 const roundTripTTL = 10 * time.Second
 
 func roundTrip(ctx context.Context, r *sqllock.Repository) error {
-	key := r.NewToken() // nobody else has it
-	token := r.NewToken()
-	got, err := r.Acquire(ctx, key, token, roundTripTTL)
+	key := r.NewHolder() // nobody else has it
+	holder := r.NewHolder()
+	got, err := r.Acquire(ctx, key, holder, roundTripTTL)
 	switch {
 	case err != nil:
 		return err
 	case !got.Acquired:
 		return fmt.Errorf("the scratch key %q is not free: it is held by %s", key, got.Row.Holder)
 	}
-	renewed, err := r.Renew(ctx, key, token, roundTripTTL)
-	deleted, deleteErr := r.Delete(context.WithoutCancel(ctx), key, token)
+	renewed, err := r.Renew(ctx, key, holder, roundTripTTL)
+	deleted, deleteErr := r.Delete(context.WithoutCancel(ctx), key, holder)
 	switch {
 	case err != nil:
 		return err

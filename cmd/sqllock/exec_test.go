@@ -110,13 +110,13 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	r := migrated(t, db)
-	token := r.NewToken()
-	if got, err := r.Acquire(t.Context(), "nightly", token, time.Hour); err != nil || !got.Acquired {
+	holder := r.NewHolder()
+	if got, err := r.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
 		t.Fatal(got, err)
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
 		p := start(t, db.DSN, "exec", "-v", "nightly", "--", "echo", "never")
-		p.stderr.await(`waiting for "nightly": held by ` + token)
+		p.stderr.await(`waiting for "nightly": held by ` + holder)
 		p.signal(signal)
 		p.wantCode(128 + int(signal))
 		if out := p.stdout.rest(); out != "" {
@@ -124,7 +124,7 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 		}
 	}
 	row, _, err := r.Peek(t.Context(), "nightly", time.Hour)
-	if err != nil || row.Holder != token {
+	if err != nil || row.Holder != holder {
 		t.Errorf("row %+v, %v", row, err)
 	}
 }
@@ -163,8 +163,8 @@ func TestExecBlackHole(t *testing.T) {
 func TestExecWaitInBlackHole(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t)
-	token := proxy.repository.NewToken()
-	if got, err := proxy.repository.Acquire(t.Context(), "nightly", token, time.Hour); err != nil || !got.Acquired {
+	holder := proxy.repository.NewHolder()
+	if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
 		t.Fatal(got, err)
 	}
 	p := start(t, proxy.dsn, "exec", "-v", "nightly", "--", "true")

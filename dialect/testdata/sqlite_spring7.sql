@@ -1,6 +1,6 @@
 -- Acquire
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-VALUES (:region, :key, :token, datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)))
+VALUES (:region, :key, :holder, datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)))
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
@@ -13,13 +13,13 @@ SELECT COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec'))
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK ORDER BY REGION, LOCK_KEY;
 
 -- Held
-SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND EXPIRED_AFTER >= datetime('now', 'subsec');
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Renew
-UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token AND EXPIRED_AFTER >= datetime('now', 'subsec');
+UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Delete
-DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :token;
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;

@@ -13,16 +13,16 @@ import (
 var repositoryTests = []test{
 	{"AcquireThenIsAcquired", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "k", ttl)
-		w.held(r, "k", token, ttl, true)
+		holder := w.taken(r, "k", ttl)
+		w.held(r, "k", holder, ttl, true)
 	}},
 	{"AcquireOfAHeldRowTellsTheHolder", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", ttl)
-		got, err := second.Acquire(w.Context(), "k", second.NewToken(), ttl)
+		holder := w.taken(first, "k", ttl)
+		got, err := second.Acquire(w.Context(), "k", second.NewHolder(), ttl)
 		w.must(err)
 		same(w, "acquired", got.Acquired, false)
-		same(w, "holder", got.Row.Holder, token)
+		same(w, "holder", got.Row.Holder, holder)
 		if got.Row.Left <= ttl/2 || got.Row.Left > ttl {
 			w.Fatalf("left %v of %v", got.Row.Left, ttl)
 		}
@@ -30,14 +30,14 @@ var repositoryTests = []test{
 	{"TheSameProcessExcludesItselfToo", func(w *world) {
 		r := w.process()
 		w.taken(r, "k", ttl)
-		got, err := r.Acquire(w.Context(), "k", r.NewToken(), ttl)
+		got, err := r.Acquire(w.Context(), "k", r.NewHolder(), ttl)
 		w.must(err)
 		same(w, "acquired", got.Acquired, false)
 	}},
 	{"ARepeatedAcquireRecognisesItsToken", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "k", ttl/2)
-		got, err := r.Acquire(w.Context(), "k", token, ttl)
+		holder := w.taken(r, "k", ttl/2)
+		got, err := r.Acquire(w.Context(), "k", holder, ttl)
 		w.must(err)
 		same(w, "acquired", got.Acquired, true)
 		row, _, err := r.Peek(w.Context(), "k", ttl)
@@ -50,16 +50,16 @@ var repositoryTests = []test{
 		first, second := w.process(), w.process()
 		old := w.taken(first, "k", moderate)
 		w.untilExpired(second, "k", moderate)
-		token := w.taken(second, "k", moderate)
+		holder := w.taken(second, "k", moderate)
 		w.held(first, "k", old, moderate, false)
-		w.held(second, "k", token, moderate, true)
+		w.held(second, "k", holder, moderate, true)
 	}},
 	{"ARowIsNotTakenOverBeforeItExpires", func(w *world) {
 		first, second := w.process(), w.process()
 		sent := time.Now()
 		w.taken(first, "k", short)
 		for {
-			got, err := second.Acquire(w.Context(), "k", second.NewToken(), short)
+			got, err := second.Acquire(w.Context(), "k", second.NewHolder(), short)
 			w.must(err)
 			if got.Acquired {
 				break
@@ -72,52 +72,52 @@ var repositoryTests = []test{
 	}},
 	{"AFailedAcquireDoesNotTouchTheRow", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", ttl)
+		holder := w.taken(first, "k", ttl)
 		before, _, err := first.Peek(w.Context(), "k", ttl)
 		w.must(err)
 		for range 3 {
-			_, err := second.Acquire(w.Context(), "k", second.NewToken(), 10*ttl)
+			_, err := second.Acquire(w.Context(), "k", second.NewHolder(), 10*ttl)
 			w.must(err)
 		}
 		after, _, err := first.Peek(w.Context(), "k", ttl)
 		w.must(err)
-		same(w, "holder", after.Holder, token)
+		same(w, "holder", after.Holder, holder)
 		if after.Left > before.Left || after.Age < before.Age {
 			w.Fatalf("row %+v became %+v", before, after)
 		}
 	}},
 	{"DeleteFreesTheRow", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "k", ttl)
-		w.deleted(r, "k", token, true)
-		w.held(r, "k", token, ttl, false)
-		w.deleted(r, "k", token, false)
+		holder := w.taken(r, "k", ttl)
+		w.deleted(r, "k", holder, true)
+		w.held(r, "k", holder, ttl, false)
+		w.deleted(r, "k", holder, false)
 		w.taken(r, "k", ttl)
 	}},
 	{"DeleteOfAnothersRowDoesNothing", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", ttl)
-		w.deleted(second, "k", second.NewToken(), false)
-		w.held(first, "k", token, ttl, true)
+		holder := w.taken(first, "k", ttl)
+		w.deleted(second, "k", second.NewHolder(), false)
+		w.held(first, "k", holder, ttl, true)
 	}},
 	{"ALateDeleteNeverHitsTheNextAcquisitionOfTheSameProcess", func(w *world) {
 		r := w.process()
 		old := w.taken(r, "k", ttl)
 		w.deleted(r, "k", old, true)
-		token := w.taken(r, "k", ttl)
+		holder := w.taken(r, "k", ttl)
 		w.deleted(r, "k", old, false)
-		w.held(r, "k", token, ttl, true)
+		w.held(r, "k", holder, ttl, true)
 	}},
 	{"RenewExtends", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", ttl)
+		holder := w.taken(first, "k", ttl)
 		var before sqllock.Row
 		for before.Left = ttl; before.Left > ttl-2*short; {
 			var err error
 			before, _, err = second.Peek(w.Context(), "k", ttl)
 			w.must(err)
 		}
-		w.renewed(first, token, ttl, true)
+		w.renewed(first, holder, ttl, true)
 		after, _, err := second.Peek(w.Context(), "k", ttl)
 		w.must(err)
 		if after.Left <= before.Left {
@@ -129,8 +129,8 @@ var repositoryTests = []test{
 			return // whoever judges has one time-to-live for all
 		}
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", moderate)
-		w.renewed(first, token, ttl, true)
+		holder := w.taken(first, "k", moderate)
+		w.renewed(first, holder, ttl, true)
 		row, _, err := second.Peek(w.Context(), "k", ttl)
 		w.must(err)
 		if row.Left < ttl/2 {
@@ -139,13 +139,13 @@ var repositoryTests = []test{
 	}},
 	{"OneClientIDInTwoProcesses", func(w *world) {
 		first, second := w.named("same"), w.named("same")
-		token := w.taken(first, "k", ttl)
-		got, err := second.Acquire(w.Context(), "k", second.NewToken(), ttl)
+		holder := w.taken(first, "k", ttl)
+		got, err := second.Acquire(w.Context(), "k", second.NewHolder(), ttl)
 		w.must(err)
 		same(w, "acquired", got.Acquired, false)
-		w.deleted(second, "k", second.NewToken(), false)
-		w.renewed(second, second.NewToken(), ttl, false)
-		w.held(first, "k", token, ttl, true)
+		w.deleted(second, "k", second.NewHolder(), false)
+		w.renewed(second, second.NewHolder(), ttl, false)
+		w.held(first, "k", holder, ttl, true)
 	}},
 	{"RowsOfOthersAreJudgedAlike", func(w *world) {
 		r := w.process()
@@ -163,43 +163,43 @@ var repositoryTests = []test{
 	}},
 	{"RenewOfAnExpiredRowFailsThoughNobodyTookIt", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "k", short)
+		holder := w.taken(r, "k", short)
 		w.untilExpired(r, "k", short)
-		w.renewed(r, token, short, false)
+		w.renewed(r, holder, short, false)
 	}},
 	{"RenewOfAnothersRowFails", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", ttl)
-		w.renewed(second, second.NewToken(), ttl, false)
-		w.held(first, "k", token, ttl, true)
+		holder := w.taken(first, "k", ttl)
+		w.renewed(second, second.NewHolder(), ttl, false)
+		w.held(first, "k", holder, ttl, true)
 	}},
 	{"IsAcquiredIsFalseForOthersAndForAnExpiredRow", func(w *world) {
 		first, second := w.process(), w.process()
-		token := w.taken(first, "k", short)
-		w.held(second, "k", second.NewToken(), ttl, false)
+		holder := w.taken(first, "k", short)
+		w.held(second, "k", second.NewHolder(), ttl, false)
 		w.untilExpired(first, "k", short)
-		w.held(first, "k", token, short, false)
+		w.held(first, "k", holder, short, false)
 	}},
 	{"DeleteExpiredRemovesExpiredRowsOfItsRegionOnly", func(w *world) {
 		r := w.process()
 		elsewhere := newWorld(w.T, w.cell).process()
 		w.taken(r, "old", short)
 		w.taken(r, "older", short)
-		token := w.taken(elsewhere, "old", short)
+		holder := w.taken(elsewhere, "old", short)
 		w.untilExpired(r, "older", short)
 		w.untilExpired(elsewhere, "old", short)
 		n, err := r.DeleteExpired(w.Context(), short)
 		w.must(err)
 		same(w, "deleted", n, 2)
-		w.deleted(elsewhere, "old", token, true)
+		w.deleted(elsewhere, "old", holder, true)
 	}},
 	{"DeleteExpiredLeavesLiveRows", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "live", ttl)
+		holder := w.taken(r, "live", ttl)
 		n, err := r.DeleteExpired(w.Context(), ttl)
 		w.must(err)
 		same(w, "deleted", n, 0)
-		w.held(r, "live", token, ttl, true)
+		w.held(r, "live", holder, ttl, true)
 	}},
 	{"CloseReleasesAllRowsOfThisClientOnly", func(w *world) {
 		first, second := w.process(), w.process()
@@ -246,13 +246,13 @@ var repositoryTests = []test{
 	}},
 	{"ListShowsRows", func(w *world) {
 		r := w.process()
-		token := w.taken(r, "k", ttl)
+		holder := w.taken(r, "k", ttl)
 		lockKey, err := r.LockKey("k")
 		w.must(err)
 		rows := w.rows(r)
 		same(w, "rows", len(rows), 1)
 		same(w, "key", rows[0].LockKey, lockKey)
-		same(w, "holder", rows[0].Holder, token)
+		same(w, "holder", rows[0].Holder, holder)
 		if row := rows[0]; row.Age < 0 || row.Age > ttl/2 || row.Left < ttl/2 || row.Expired() {
 			w.Fatalf("row %+v", row)
 		}
@@ -277,36 +277,36 @@ func (w *world) rows(r *sqllock.Repository) []sqllock.Row {
 	return slices.DeleteFunc(all, func(row sqllock.Row) bool { return row.Region != w.region })
 }
 
-// taken acquires key for a new token, which it returns.
+// taken acquires key for a new holder, which it returns.
 func (w *world) taken(r *sqllock.Repository, key string, ttl time.Duration) string {
 	w.Helper()
-	token := r.NewToken()
-	got, err := r.Acquire(w.Context(), key, token, ttl)
+	holder := r.NewHolder()
+	got, err := r.Acquire(w.Context(), key, holder, ttl)
 	w.must(err)
 	if !got.Acquired {
 		w.Fatalf("%q is held: %+v", key, got.Row)
 	}
-	return token
+	return holder
 }
 
 // held checks IsAcquired as somebody sees it whose locks last for ttl.
-func (w *world) held(r *sqllock.Repository, key, token string, ttl time.Duration, want bool) {
+func (w *world) held(r *sqllock.Repository, key, holder string, ttl time.Duration, want bool) {
 	w.Helper()
-	got, err := r.IsAcquired(w.Context(), key, token, ttl)
+	got, err := r.IsAcquired(w.Context(), key, holder, ttl)
 	w.must(err)
 	same(w, "held", got, want)
 }
 
-func (w *world) deleted(r *sqllock.Repository, key, token string, want bool) {
+func (w *world) deleted(r *sqllock.Repository, key, holder string, want bool) {
 	w.Helper()
-	got, err := r.Delete(w.Context(), key, token)
+	got, err := r.Delete(w.Context(), key, holder)
 	w.must(err)
 	same(w, "deleted", got, want)
 }
 
-func (w *world) renewed(r *sqllock.Repository, token string, ttl time.Duration, want bool) {
+func (w *world) renewed(r *sqllock.Repository, holder string, ttl time.Duration, want bool) {
 	w.Helper()
-	got, err := r.Renew(w.Context(), "k", token, ttl)
+	got, err := r.Renew(w.Context(), "k", holder, ttl)
 	w.must(err)
 	same(w, "renewed", got, want)
 }

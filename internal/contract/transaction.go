@@ -17,12 +17,12 @@ var transactionTests = []test{
 		tx, err := w.cell.DB.BeginTxx(w.Context(), nil)
 		w.must(err)
 		r := w.process()
-		token := w.taken(r, "k", ttl)
-		w.held(r, "k", token, ttl, true)
-		w.renewed(r, token, ttl, true)
+		holder := w.taken(r, "k", ttl)
+		w.held(r, "k", holder, ttl, true)
+		w.renewed(r, holder, ttl, true)
 		w.must(tx.Rollback())
-		w.held(r, "k", token, ttl, true) // the rollback undid nothing of ours
-		w.deleted(r, "k", token, true)
+		w.held(r, "k", holder, ttl, true) // the rollback undid nothing of ours
+		w.deleted(r, "k", holder, true)
 	}},
 	{"ASnapshotOfTheCallerHidesNothing", func(w *world) {
 		tx, err := w.cell.DB.BeginTxx(w.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
@@ -31,10 +31,10 @@ var transactionTests = []test{
 		var n int
 		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
 		r := w.process()
-		token := w.taken(r, "k", ttl)
-		w.held(r, "k", token, ttl, true)
-		w.deleted(r, "k", token, true)
-		w.held(r, "k", token, ttl, false)
+		holder := w.taken(r, "k", ttl)
+		w.held(r, "k", holder, ttl, true)
+		w.deleted(r, "k", holder, true)
+		w.held(r, "k", holder, ttl, false)
 	}},
 	{"ALockAroundATransactionLosesNoUpdate", func(w *world) {
 		const processes, rounds = 3, 4
