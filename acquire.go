@@ -13,6 +13,8 @@ import (
 type Acquisition struct {
 	// Acquired says that the row carries the caller's holder now.
 	Acquired bool
+	// Token is the fencing token of the acquisition: see [Lease.Token].
+	Token int64
 	// Row is what stands in the way where Acquired is false. It is zero if the
 	// row went away in the meantime.
 	Row Row
@@ -22,7 +24,8 @@ type Acquisition struct {
 // has expired or carries this very holder: a statement that is sent again after a
 // lost race thus recognises its own row. It does not wait for a holder.
 //
-// An attempt that keeps losing races against others counts as not acquired. If
+// An attempt that keeps losing races against others, or meets a row that a
+// transaction has pinned, counts as not acquired. If
 // the outcome is unknown (the connection broke, or ctx ended, while the
 // transaction was being committed), Acquire returns the error and sees to it
 // that no row is left behind: it deletes the row at once or, if the database
@@ -36,38 +39,43 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 	if err := ctx.Err(); err != nil {
 		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
 	}
-	if err := r.clearAbandoned(ctx, key); err != nil {
+	switch err := r.clearAbandoned(ctx, key); {
+	case errors.Is(err, ErrPinned): // the row is there and cannot be taken
+		row, _, err := r.Peek(ctx, key, ttl)
+		return Acquisition{Row: row}, err
+	case err != nil:
 		return Acquisition{}, err
 	}
 	var got Acquisition
-	var unknown bool // whether the attempt may have been applied
+	var unknown bool // whether an attempt may have been applied
 	err = r.retryRaces(ctx, func() (err error) {
 		got, unknown, err = r.attempt(ctx, p)
 		return err
 	})
+	if unknown {
+		r.abandon(ctx, key, holder, ttl)
+	}
 	switch {
 	case err == nil:
-	case r.isRace(err) && ctx.Err() == nil:
-		got = Acquisition{}
+	case (r.isRace(err) || r.isBlocked(err)) && ctx.Err() == nil:
+		got = Acquisition{} // too late this time
 	default:
-		if unknown {
-			r.abandon(ctx, key, holder, ttl)
-		}
 		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
 	}
-	if got.Acquired || got.Row != (Row{}) {
-		return got, nil
+	if got.Acquired {
+		r.trim(ctx, got.Token)
+	} else if got.Row == (Row{}) {
+		got.Row, _, err = r.Peek(ctx, key, ttl)
 	}
-	got.Row, _, err = r.Peek(ctx, key, ttl)
 	return got, err
 }
 
 // attempt sends the acquire statement once. unknown says that an error left it
 // open whether the attempt was applied: a failed race never does.
 func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
-	if r.isolation == Statement {
-		got, err = r.upsert(ctx, r.db, p)
-		return got, err != nil && !r.isRace(err), err
+	if !r.inOwnTransaction() {
+		got, written, err := r.upsert(ctx, r.db, p)
+		return got, err != nil && (written || !r.isRefusal(err)), err
 	}
 	level := sql.LevelSerializable
 	if r.isolation == ReadCommitted {
@@ -75,29 +83,42 @@ func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, un
 	}
 	var committing bool
 	err = r.inTransaction(ctx, level, func(tx *sqlx.Tx) (err error) {
-		got, err = r.upsert(ctx, tx, p)
+		got, _, err = r.upsert(ctx, tx, p)
 		committing = err == nil
 		return err
 	})
-	return got, err != nil && committing && !r.isRace(err), err
+	return got, err != nil && committing && !r.isRefusal(err), err
 }
 
-// upsert runs the acquire statement and finds out who owns the row then.
-func (r *Repository) upsert(ctx context.Context, db sqlx.ExtContext, p params) (Acquisition, error) {
+// inOwnTransaction tells whether to acquire in an explicit transaction. Without
+// round trips, one for two statements is cheaper than one for each.
+func (r *Repository) inOwnTransaction() bool {
+	return r.isolation != Statement || r.dialect.Embedded && r.statements.draw.text != ""
+}
+
+// upsert runs the acquire statement, and finds out who owns the row then. written
+// says that the statement succeeded, whatever came after.
+func (r *Repository) upsert(ctx context.Context, db sqlx.ExtContext, p params) (got Acquisition, written bool, err error) {
 	s := r.statements.acquire
-	if r.dialect.ReturnsOwner {
-		var owner string
-		err := db.QueryRowxContext(ctx, s.text, s.args(p)...).Scan(&owner)
+	if r.dialect.Returning {
+		err = db.QueryRowxContext(ctx, s.text, s.args(p)...).Scan(&got.Token)
 		if errors.Is(err, sql.ErrNoRows) {
-			return Acquisition{}, nil
+			return Acquisition{}, false, nil
 		}
-		return Acquisition{Acquired: err == nil}, err
+		got.Acquired = err == nil
+	} else {
+		_, err = db.ExecContext(ctx, s.text, s.args(p)...)
 	}
-	if _, err := db.ExecContext(ctx, s.text, s.args(p)...); err != nil {
-		return Acquisition{}, err
+	switch {
+	case err != nil:
+		return Acquisition{}, false, err
+	case r.statements.draw.text != "":
+		got.Token, got.Acquired, err = r.draw(ctx, db, p)
+	case !r.dialect.Returning:
+		got.Row, _, err = r.peek(ctx, db, p)
+		got.Acquired = got.Row.Holder == p.holder
 	}
-	row, _, err := r.peek(ctx, db, p)
-	return Acquisition{Acquired: row.Holder == p.holder, Row: row}, err
+	return got, true, err
 }
 
 // inTransaction runs fn in a transaction of its own and commits it, unless fn

@@ -40,6 +40,11 @@ var (
 	// replica does.
 	ErrReadOnly error = &kind{"sqllock: database is read-only", ErrDatabase}
 
+	// ErrPinned is returned when a row can be neither renewed nor removed because
+	// a transaction has it pinned: one that [Lease.Guard] was called in and that is
+	// still open. Commit it or roll it back before Unlock.
+	ErrPinned = errors.New("sqllock: pinned by an open transaction")
+
 	// ErrInvalid is returned for bad input: an empty or over-long key, region,
 	// prefix or client id, a duration that is not positive. Nothing was done, but
 	// for [Lease.UnlockAfter], which unlocks all the same.
@@ -145,6 +150,8 @@ func (r *Repository) trouble(ctx context.Context, op, key string, err error) err
 	switch r.dialect.Classify(err) {
 	case dialect.Schema:
 		return fmt.Errorf("%w: %s: %w (run `sqllock migrate up`, or see docs/schema.md)", ErrSchema, subject, err)
+	case dialect.Blocked:
+		return fmt.Errorf("%w: %s: %w", ErrPinned, subject, err)
 	case dialect.ReadOnly:
 		return fmt.Errorf("%w: %s: %w", ErrReadOnly, subject, err)
 	default:

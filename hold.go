@@ -21,6 +21,9 @@ type hold struct {
 	holder   string
 	ttl      time.Duration
 	sent     time.Time // before the acquire statement was sent
+	token    int64     // the fencing token
+	// renewable is until when heartbeats may renew it; zero means always
+	renewable time.Time
 
 	mu       sync.Mutex
 	end      time.Time // when it ends for its holders; zero while contending
@@ -56,9 +59,6 @@ func (h *hold) row() Row {
 	return Row{Holder: h.holder, Left: time.Until(end)}
 }
 
-// errTooLate is why a row that was acquired gives no lease.
-var errTooLate = errors.New("the database took longer to answer than the lease lasts")
-
 // begin starts the lease of an acquired row, unless it is over already.
 func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	lease := h.newLease(ctx)
@@ -77,7 +77,7 @@ func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	}
 	h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
 	if errors.Is(err, ErrLockLost) {
-		err = &HeldError{Key: h.key(), cause: errTooLate}
+		err = fmt.Errorf("%w: %q: %w", ErrDatabase, h.key(), errTooLate)
 	}
 	return nil, err
 }
@@ -89,7 +89,7 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
 	}
-	if err := h.renew(ctx); err != nil {
+	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrPinned) { // a pinned row is nobody else's
 		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
 		return nil, err
 	}
@@ -119,10 +119,12 @@ func (h *hold) renew(ctx context.Context) error {
 	sent := time.Now()
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.registry.repository.Renew(bounded, h.key(), h.holder, h.ttl)
+	renewed, err := answered(bounded, "renew", h.key(), func() (bool, error) {
+		return h.registry.repository.Renew(bounded, h.key(), h.holder, h.ttl)
+	})
 	switch {
 	case err == nil && renewed:
-		h.extend(sent)
+		h.extend(leaseEnd(sent, h.ttl))
 	case err == nil && h.isUnlocked():
 		return h.notHeld() // its own Unlock was faster
 	case err == nil:
@@ -141,10 +143,10 @@ func (h *hold) renew(ctx context.Context) error {
 
 // extend moves the end of the lease. Renewals may overlap: each of them makes the
 // row last at least until its own end, so the latest counts.
-func (h *hold) extend(sent time.Time) {
+func (h *hold) extend(end time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if end := leaseEnd(sent, h.ttl); !h.over && end.After(h.end) && time.Now().Before(h.end) {
+	if !h.over && end.After(h.end) && time.Now().Before(h.end) {
 		h.end = end
 		h.timer.Reset(time.Until(end))
 	}
@@ -176,17 +178,20 @@ func (h *hold) release(ctx context.Context) error {
 	repository := h.registry.repository
 	bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.deadline())
 	defer cancel()
-	var released bool
-	var err error
-	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
-		released, err = repository.prolong(bounded, h.key(), h.holder, h.ttl, max(left, time.Millisecond))
-	} else if released, err = repository.Delete(bounded, h.key(), h.holder); err != nil {
-		repository.abandonLater(h.key(), h.holder, h.ttl)
-	}
+	left := time.Until(h.sent.Add(h.atLeast)) // what is missing of the minimum hold
+	released, err := answered(bounded, "release", h.key(), func() (bool, error) {
+		if left > 0 {
+			return repository.leave(bounded, h.key(), h.holder, h.ttl, max(left, time.Millisecond))
+		}
+		return repository.Delete(bounded, h.key(), h.holder)
+	})
 	switch {
 	case err != nil:
+		if left <= 0 { // else the row is to stay
+			repository.abandonLater(h.key(), h.holder, h.ttl)
+		}
 		h.finish(nil)
-		if !errors.Is(err, ErrDatabase) { // the lease's end, not the caller's, cut it short
+		if !errors.Is(err, ErrDatabase) && !errors.Is(err, ErrPinned) { // the lease's end, not the caller's, cut it short
 			err = fmt.Errorf("%w: %w", ErrDatabase, err)
 		}
 		return err
@@ -204,7 +209,9 @@ func (h *hold) shut(ctx context.Context) error {
 	if !h.finish(ErrClosed) {
 		return nil
 	}
-	_, err := h.registry.repository.Delete(ctx, h.key(), h.holder)
+	_, err := answered(ctx, "release", h.key(), func() (bool, error) {
+		return h.registry.repository.Delete(ctx, h.key(), h.holder)
+	})
 	if err != nil {
 		h.registry.repository.abandonLater(h.key(), h.holder, h.ttl)
 	}

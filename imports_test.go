@@ -12,12 +12,16 @@ import (
 func TestImports(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/sqllock/sqllock"
-	sqlx := []string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx"}
+	root := []string{
+		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
+		module + "/dialect", module + "/internal/bounded", module + "/internal/reentrant",
+	}
 	for pkg, allowed := range map[string][]string{
-		".":                    append(sqlx, module+"/dialect", module+"/internal/reentrant"),
+		".":                    root,
 		"./dialect":            nil,
+		"./internal/bounded":   nil,
 		"./internal/reentrant": nil,
-		"./cleanup":            append(sqlx, module, module+"/dialect", module+"/internal/reentrant"),
+		"./cleanup":            append(root, module),
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
 		must(t, err)

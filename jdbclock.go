@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // A JdbcLock is the lock of one key in a registry. It has the name of Spring's
@@ -136,12 +137,12 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 // made.
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
 	for {
-		h.sent = time.Now()
-		got, err := l.registry.repository.Acquire(ctx, l.key, h.holder, l.ttl)
+		got, err := l.attempt(ctx, h)
 		switch {
 		case err != nil:
 			return seen, err
 		case got.Acquired:
+			h.token = got.Token
 			return Row{}, nil
 		}
 		seen = got.Row
@@ -154,6 +155,21 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 	}
 }
 
+// attempt asks for the row once, for as long as a lease would last.
+func (l *JdbcLock) attempt(ctx context.Context, h *hold) (Acquisition, error) {
+	h.sent = time.Now()
+	repository := l.registry.repository
+	return within(ctx, l.ttl, l.key, func(limited context.Context) (Acquisition, error) {
+		return bounded.Do(limited, longestClearing+grace, func() (Acquisition, error) {
+			return repository.Acquire(limited, l.key, h.holder, l.ttl)
+		}, func(got Acquisition, _ error) {
+			if got.Acquired {
+				repository.abandon(limited, l.key, h.holder, l.ttl)
+			}
+		})
+	})
+}
+
 // watch looks at the row, which was last seen as given, until it is free or
 // expired.
 func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
@@ -164,7 +180,7 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
 		if seen.free() {
 			return seen, nil
 		}
-		row, _, err := l.registry.repository.Peek(ctx, l.key, l.ttl)
+		row, err := l.look(ctx)
 		if err != nil {
 			return seen, err
 		}
@@ -172,6 +188,16 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
 			return seen, nil
 		}
 	}
+}
+
+// look looks at the row once.
+func (l *JdbcLock) look(ctx context.Context) (Row, error) {
+	return within(ctx, l.ttl, l.key, func(limited context.Context) (Row, error) {
+		return answered(limited, "look up", l.key, func() (Row, error) {
+			row, _, err := l.registry.repository.Peek(limited, l.key, l.ttl)
+			return row, err
+		})
+	})
 }
 
 // pause is the time until the next look at a row: IdleBetweenTries, less a random

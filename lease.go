@@ -27,6 +27,15 @@ func (l *Lease) Key() string { return l.hold.key() }
 // the repository, a dash and the number of this acquisition.
 func (l *Lease) Holder() string { return l.hold.holder }
 
+// Token returns the fencing token of the lease: a number that is higher than that of
+// every earlier lease of the same key, in whichever process, also after crashes and
+// restarts of the database. A storage outside of the database that remembers the
+// highest token it has seen, and refuses lower ones, is safe from a holder that has
+// lost its lease and does not know it yet; inside of the database [Lease.Guard] is
+// simpler. Entering the lock again gives the same token. It is 0 if the repository
+// draws none: see [RepositoryOptions].
+func (l *Lease) Token() int64 { return l.hold.token * handOffs }
+
 // Context returns the context to work under. It is made from the one that was
 // given to Lock and ends with that; with cause [ErrLockLost] (see context.Cause)
 // when the lease is lost, which is before anyone else can acquire the lock; and
@@ -57,7 +66,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 // server is silent). It returns [ErrLockLost] if the lease was lost before:
 // work done under it may have met another holder's. After an [ErrDatabase] the row
 // stays until the next acquisition of the key in this process, or until its
-// time-to-live ends. In every case the lock is free for other callers in this
+// time-to-live ends; so it does after an [ErrPinned], which tells of a transaction that
+// Guard was called in and that is still open. In every case the lock is free for other callers in this
 // process.
 func (l *Lease) Unlock(ctx context.Context) error {
 	return l.release(ctx, 0)

@@ -23,6 +23,9 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 	t.Helper()
 	// The first word tells the statements apart; their text has golden files.
 	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
+			actual = behind // MySQL's patience
+		}
 		if !strings.HasPrefix(actual, expected) {
 			return errors.New(actual)
 		}
@@ -44,7 +47,7 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 
 var (
 	errSerialization = &pq.Error{Code: "40001", Message: "could not serialize access"}
-	owner            = []string{"client_id"}
+	drawn            = []string{"nextval"}
 	peeked           = []string{"client_id", "age", "left"}
 )
 
@@ -55,7 +58,7 @@ func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
 	holder := r.NewHolder()
 	for _, commit := range []error{errSerialization, errSerialization, nil} {
 		mock.ExpectBegin()
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 		mock.ExpectCommit().WillReturnError(commit)
 	}
 	got, err := r.Acquire(t.Context(), "k", holder, ttl)
@@ -73,13 +76,13 @@ func TestAFailedCertificationIsTriedAgain(t *testing.T) {
 	for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
 		mock.ExpectBegin()
 		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow(holder, 0, ttl.Microseconds()))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
 		mock.ExpectCommit().WillReturnError(commit)
 	}
 	got, err := r.Acquire(t.Context(), "k", holder, ttl)
 	must(t, err)
-	if !got.Acquired {
-		t.Fatal("not acquired")
+	if !got.Acquired || got.Token != 7 {
+		t.Fatalf("%+v", got)
 	}
 }
 
@@ -105,7 +108,7 @@ func TestALostCommitIsUndone(t *testing.T) {
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 	holder := r.NewHolder()
 	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectCommit().WillReturnError(errGone)
 	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), holder).WillReturnResult(driver.RowsAffected(1))
 	if _, err := r.Acquire(t.Context(), "k", holder, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
@@ -120,7 +123,7 @@ func TestALostCommitIsUndoneLater(t *testing.T) {
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 	old, holder := r.NewHolder(), r.NewHolder()
 	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(old))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectCommit().WillReturnError(errGone)
 	mock.ExpectExec("DELETE").WillReturnError(errGone)
 	_, err := r.Acquire(t.Context(), "k", old, ttl)
@@ -129,7 +132,7 @@ func TestALostCommitIsUndoneLater(t *testing.T) {
 	}
 	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), old).WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow(holder))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectCommit()
 	_, err = r.Acquire(t.Context(), "k", holder, ttl)
 	must(t, err)
@@ -197,7 +200,7 @@ func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
 func TestUnlockTriesAgainAfterARace(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
 	must(t, err)
 	mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
@@ -205,15 +208,16 @@ func TestUnlockTriesAgainAfterARace(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
-// An answer that comes when the lease would be over gives none.
+// An answer that comes when the lease would be over gives none, and is not waited
+// for much longer.
 func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
-	mock.ExpectQuery("INSERT").WillDelayFor(2 * sqllock.MinTTL).WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+	mock.ExpectQuery("INSERT").WillDelayFor(2 * sqllock.MinTTL).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: sqllock.MinTTL})
 	lease, err := obtain(t, registry, "k").TryLock(t.Context())
-	if lease != nil || !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrLockLost) {
+	if lease != nil || !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(lease, err)
 	}
 }
@@ -228,7 +232,7 @@ func TestABlackHole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
-			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(owner).AddRow("any"))
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
 			lease, err := obtain(t, registry, "k").TryLock(t.Context())
 			must(t, err)

@@ -27,6 +27,25 @@ type RegistryOptions struct {
 	// somebody else holds. Default 100 ms.
 	IdleBetweenTries time.Duration
 
+	// AutoRenew says that leases are renewed by themselves, each third of their
+	// time-to-live, until they are unlocked: a holder that works longer than TTL
+	// keeps its lock, and one that crashed, or is cut off from the database, loses
+	// it after TTL as before. All leases of one time-to-live are renewed by one
+	// statement. A goroutine does that for as long as there are any.
+	AutoRenew bool
+
+	// MaxHold is how long after its acquisition a lease ends although it could be
+	// renewed by AutoRenew, so that a holder that is stuck does not keep the lock
+	// for ever. [Lease.Renew] is not bound by it. At least TTL; 0, the default,
+	// means no limit.
+	MaxHold time.Duration
+
+	// OnRenewal, if set, is told how each renewal by AutoRenew went: of how many
+	// leases, and what the trouble was, or nil. One failure loses nothing: it is
+	// tried again, and [Lease.Context] tells when a lease is lost. It is called by
+	// the goroutine that renews, which waits for it.
+	OnRenewal func(leases int, err error)
+
 	// CacheCapacity is how many lock objects are kept at most, not counting a
 	// surplus of held ones after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
@@ -39,12 +58,16 @@ type RegistryOptions struct {
 // the first of them talks to the database. Two registries of one process exclude
 // each other as two processes do.
 //
-// A registry starts no goroutine; timers end with the leases they belong to. All
-// methods are safe for concurrent use.
+// With AutoRenew there is a goroutine while there are leases; Close ends it. Without
+// it there is none, but for calls to the database that do not answer in time. Timers
+// end with the leases they belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
 	ttl        time.Duration
 	idle       time.Duration
+	autoRenew  bool
+	maxHold    time.Duration
+	onRenewal  func(int, error)
 
 	closing context.Context // done, with cause ErrClosed, once Close is called
 	close   context.CancelCauseFunc
@@ -52,6 +75,9 @@ type Registry struct {
 	mu    sync.Mutex
 	cache cache
 	holds map[*hold]struct{}
+
+	heartbeats map[time.Duration]*heartbeat // by time-to-live, guarded by mu
+	beating    sync.WaitGroup
 }
 
 // NewRegistry returns a registry over repository. opts may be nil. Bad options
@@ -71,8 +97,12 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		repository: repository,
 		ttl:        o.TTL,
 		idle:       o.IdleBetweenTries,
+		autoRenew:  o.AutoRenew,
+		maxHold:    o.MaxHold,
+		onRenewal:  o.OnRenewal,
 		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
 		holds:      make(map[*hold]struct{}),
+		heartbeats: make(map[time.Duration]*heartbeat),
 	}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	return r, nil
@@ -94,6 +124,10 @@ func (o *RegistryOptions) complete() error {
 		return invalid("IdleBetweenTries %v is negative", o.IdleBetweenTries)
 	case o.CacheCapacity < 0:
 		return invalid("CacheCapacity %d is negative", o.CacheCapacity)
+	case o.MaxHold != 0 && !o.AutoRenew:
+		return invalid("MaxHold %v without AutoRenew: leases last for TTL then", o.MaxHold)
+	case o.MaxHold != 0 && o.MaxHold < o.TTL:
+		return invalid("MaxHold %v is shorter than TTL, %v", o.MaxHold, o.TTL)
 	}
 	return checkTTL(o.TTL)
 }
@@ -206,6 +240,8 @@ type Held struct {
 	Key string
 	// Holder is the CLIENT_ID in the row.
 	Holder string
+	// Token is the fencing token of the lease.
+	Token int64
 	// Deadline is when the lease ends unless it is renewed.
 	Deadline time.Time
 }
@@ -215,7 +251,7 @@ func (r *Registry) Held() []Held {
 	holds := r.snapshot()
 	held := make([]Held, len(holds))
 	for i, h := range holds {
-		held[i] = Held{Key: h.key(), Holder: h.holder, Deadline: h.deadline()}
+		held[i] = Held{Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline()}
 	}
 	return held
 }
@@ -229,7 +265,10 @@ func (r *Registry) Held() []Held {
 // ctx bounds the releases. Close may be called again, and then tries to release
 // what is left.
 func (r *Registry) Close(ctx context.Context) error {
+	r.mu.Lock() // whoever enlists a hold has seen that r is open
 	r.close(ErrClosed)
+	r.mu.Unlock()
+	r.beating.Wait()
 	var errs []error
 	for _, h := range r.snapshot() {
 		errs = append(errs, h.shut(ctx))
@@ -288,6 +327,7 @@ func (r *Registry) enlist(h *hold) bool {
 		return false
 	}
 	r.holds[h] = struct{}{}
+	r.watchOverLocked(h)
 	return true
 }
 

@@ -2,10 +2,7 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -81,6 +78,11 @@ type RepositoryOptions struct {
 
 	// StartTimeout bounds that query. Default 10 s.
 	StartTimeout time.Duration
+
+	// WithoutFence says that no fencing tokens are drawn: [Lease.Token] is 0.
+	// It is for a table that Spring created and that must be left as it is, for
+	// tokens come from an object beside it, which `sqllock migrate up` creates.
+	WithoutFence bool
 }
 
 // A Repository is the lock table: it acquires, renews, deletes and lists rows.
@@ -91,8 +93,9 @@ type RepositoryOptions struct {
 // acquisition: each call of NewHolder gives another CLIENT_ID, so that a late
 // statement of one acquisition can never touch the row of the next.
 //
-// Statements that lost a race (a serialization failure, a deadlock, a lock wait
-// that ran out) are sent again, with pauses, while ctx lasts. Durations are kept
+// Statements that lost a race (a serialization failure, a deadlock) are sent
+// again, with pauses, while ctx lasts. One that waits for a row that a transaction
+// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned]. Durations are kept
 // to the microsecond, on SQLite to the millisecond. All methods are safe for
 // concurrent use.
 type Repository struct {
@@ -100,7 +103,7 @@ type Repository struct {
 	dialect    dialect.Dialect
 	statements statements
 	layout     dialect.Layout
-	table      string
+	names      dialect.Names
 	region     string
 	client     *client
 	isolation  Isolation
@@ -111,8 +114,8 @@ type Repository struct {
 // NewRepository returns a repository over db, which stays the caller's: it is
 // never closed or reconfigured. opts may be nil.
 //
-// Unless opts.Layout is given, it reads the columns of the table and returns an
-// [ErrSchema] that says what is missing and how to create it, or an
+// Unless opts.Layout is given, it reads the columns of the table, and of what
+// fencing tokens are drawn from, and returns an [ErrSchema] that says what is missing and how to create it, or an
 // [ErrDatabase] if the database cannot be reached within opts.StartTimeout. Bad
 // options give an [ErrInvalid] before anything is sent.
 func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
@@ -134,8 +137,11 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 	if err != nil {
 		return nil, err
 	}
+	if o.WithoutFence {
+		names.Fence = ""
+	}
 	r := &Repository{
-		db: db, dialect: d, layout: o.Layout, table: names.Lock, region: o.Region,
+		db: db, dialect: d, layout: o.Layout, names: names, region: o.Region,
 		client: client, isolation: o.Isolation, keys: o.Keys,
 	}
 	if r.layout == 0 {
@@ -144,8 +150,11 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 		if r.layout, err = r.findLayout(ctx); err != nil {
 			return nil, err
 		}
+		if err := r.findFence(ctx); err != nil {
+			return nil, err
+		}
 	}
-	r.statements, err = compileAll(d, r.layout, r.table)
+	r.statements, err = compileAll(d, r.layout, names)
 	return r, err
 }
 
@@ -193,36 +202,6 @@ func (r *Repository) LockKey(key string) (string, error) {
 // number that no other acquisition of this repository has.
 func (r *Repository) NewHolder() string { return r.client.nextHolder() }
 
-// Renew makes the row of key that carries the holder last for ttl from now. It
-// returns false if there is no such row or it has expired: an expired lease is
-// lost, even while nobody has taken it. (Spring revives it.)
-func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
-	return r.prolong(ctx, key, holder, ttl, ttl)
-}
-
-// prolong makes a row last for left from now. ttl is the time-to-live of those
-// who will judge the row, which matters in the four-column layout.
-func (r *Repository) prolong(ctx context.Context, key, holder string, ttl, left time.Duration) (bool, error) {
-	p, err := r.params(key, holder, ttl)
-	if err != nil {
-		return false, err
-	}
-	p.left = left
-	var renewed bool
-	err = r.retry(ctx, "renew", key, func() error {
-		n, err := r.exec(ctx, r.statements.renew, p)
-		if err != nil || n > 0 {
-			renewed = n > 0
-			return err
-		}
-		// MySQL counts changed rows, not matched ones, unless the driver's
-		// clientFoundRows is set: a row renewed to the same instant counts 0.
-		renewed, err = r.isHeld(ctx, p)
-		return err
-	})
-	return renewed, err
-}
-
 // Delete removes the row of key that carries the holder, expired or not. It
 // returns false if there is none.
 func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, error) {
@@ -232,7 +211,7 @@ func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, erro
 	}
 	var deleted bool
 	err = r.retry(ctx, "delete", key, func() error {
-		n, err := r.exec(ctx, r.statements.remove, p)
+		n, err := execIn(ctx, r.db, r.statements.remove, p)
 		deleted = n > 0
 		return err
 	})
@@ -254,31 +233,12 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl tim
 	return held, err
 }
 
-// DeleteExpired removes the expired rows of the region and returns how many
-// there were. In the four-column layout ttl decides which have expired.
-func (r *Repository) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, error) {
-	if err := checkTTL(ttl); err != nil {
-		return 0, err
-	}
-	p := params{region: r.region, ttl: ttl}
-	var deleted int64
-	err := r.retry(ctx, "delete expired locks", "", func() error {
-		// READ COMMITTED, because InnoDB would otherwise lock every row and gap
-		// of the table that the statement passes, other clients' included.
-		return r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) (err error) {
-			deleted, err = affected(tx.ExecContext(ctx, r.statements.removeExpired.text, r.statements.removeExpired.args(p)...))
-			return err
-		})
-	})
-	return deleted, err
-}
-
 // Close releases all rows of this client in the region. The repository can be
 // used again; db stays open.
 func (r *Repository) Close(ctx context.Context) error {
 	p := params{region: r.region, client: r.client.prefix()}
 	return r.retry(ctx, "close", "", func() error {
-		_, err := r.exec(ctx, r.statements.removeClient, p)
+		_, err := execIn(ctx, r.db, r.statements.removeClient, p)
 		return err
 	})
 }
@@ -302,55 +262,4 @@ func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {
 	var n int
 	err := r.db.QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
 	return n > 0, err
-}
-
-func (r *Repository) exec(ctx context.Context, s statement, p params) (int64, error) {
-	return affected(r.db.ExecContext(ctx, s.text, s.args(p)...))
-}
-
-func affected(result sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-// findLayout reads the columns of the table.
-func (r *Repository) findLayout(ctx context.Context) (dialect.Layout, error) {
-	probe := r.dialect.Statements(dialect.Spring6, r.table).Columns
-	rows, err := r.db.QueryxContext(ctx, probe)
-	if err != nil {
-		return 0, r.trouble(ctx, "look at the columns of", r.table, err)
-	}
-	defer func() { _ = rows.Close() }() // it has no rows to fail on
-	columns, err := rows.ColumnTypes()
-	if err = errors.Join(err, rows.Err()); err != nil {
-		return 0, r.trouble(ctx, "look at the columns of", r.table, err)
-	}
-	return layoutOf(r.table, columns)
-}
-
-func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {
-	found := make(map[string]bool)
-	for _, c := range columns {
-		name := strings.ToUpper(c.Name())
-		found[name] = true
-		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one
-		// ends before its holder knows.
-		_, digits, known := c.DecimalSize()
-		if known && digits < 3 && (name == "CREATED_DATE" || name == "EXPIRED_AFTER") {
-			return 0, fmt.Errorf("%w: column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)",
-				ErrSchema, name, table, digits)
-		}
-	}
-	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
-		if !found[name] {
-			return 0, fmt.Errorf("%w: %s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`",
-				ErrSchema, table, name)
-		}
-	}
-	if found["EXPIRED_AFTER"] {
-		return dialect.Spring7, nil
-	}
-	return dialect.Spring6, nil
 }

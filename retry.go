@@ -18,18 +18,32 @@ const (
 	longestPause  = 64 * time.Millisecond
 )
 
+// longestPin is how long a statement waits altogether for a row that a
+// transaction has pinned.
+const longestPin = time.Second
+
+// isBlocked tells whether err means that a transaction has the row pinned.
+func (r *Repository) isBlocked(err error) bool {
+	return err != nil && r.dialect.Classify(err) == dialect.Blocked
+}
+
+// isRefusal tells whether err means that the statement was not applied.
+func (r *Repository) isRefusal(err error) bool { return r.isRace(err) || r.isBlocked(err) }
+
 // isRace tells whether err means that the statement lost a race and may be sent
 // again.
 func (r *Repository) isRace(err error) bool {
 	return err != nil && r.dialect.Classify(err) == dialect.Transient
 }
 
-// retry runs fn until it succeeds, fails for good, or ctx ends, and makes an
-// ErrDatabase of its error.
+// retry runs fn until it succeeds, fails for good, has waited too long for a
+// pinned row, or ctx ends, and makes an ErrDatabase or ErrPinned of its error.
 func (r *Repository) retry(ctx context.Context, op, key string, fn func() error) error {
+	began := time.Now()
 	for n := 0; ; n++ {
 		err := fn()
-		if !r.isRace(err) || !pauseAfterRace(ctx, n) {
+		again := r.isRace(err) || r.isBlocked(err) && time.Since(began) < longestPin
+		if !again || !pauseAfterRace(ctx, n) {
 			return r.trouble(ctx, op, key, err)
 		}
 	}

@@ -103,3 +103,31 @@ func micros(n int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Microsecond)
 	return time.Duration(min(max(n, -most), most)) * time.Microsecond
 }
+
+// selectTexts returns the one column of text that a statement answers.
+func selectTexts(ctx context.Context, db sqlx.QueryerContext, s statement, p params) (texts []string, err error) {
+	text, args, err := s.bind(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := sqlx.SelectContext(ctx, db, &texts, text, args...); err != nil {
+		return nil, err
+	}
+	for i := range texts {
+		texts[i] = strings.TrimRight(texts[i], " ") // CHAR(36) is padded
+	}
+	return texts, nil
+}
+
+// execIn returns how many rows a statement affected.
+func execIn(ctx context.Context, db sqlx.ExecerContext, s statement, p params) (int64, error) {
+	text, args, err := s.bind(p)
+	if err != nil {
+		return 0, err
+	}
+	result, err := db.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}

@@ -38,7 +38,7 @@ func TestClassify(t *testing.T) {
 	}{
 		{pg, &pq.Error{Code: "40001"}, dialect.Transient},
 		{pg, &pgconn.PgError{Code: "40P01"}, dialect.Transient},
-		{pg, &pgconn.PgError{Code: "55P03"}, dialect.Transient},
+		{pg, &pgconn.PgError{Code: "55P03"}, dialect.Blocked},
 		{pg, &pq.Error{Code: "25006"}, dialect.ReadOnly},
 		{pg, &pq.Error{Code: "0A000", Message: "cannot use serializable mode in a hot standby"}, dialect.ReadOnly},
 		{pg, &pq.Error{Code: "0A000", Message: "cached plan must not change result type"}, dialect.Unknown},
@@ -47,7 +47,7 @@ func TestClassify(t *testing.T) {
 		{pg, &pq.Error{Code: "23502"}, dialect.Schema},
 		{pg, &pq.Error{Code: "57P01"}, dialect.Unknown},
 		{my, &mysql.MySQLError{Number: 1213}, dialect.Transient},
-		{my, &mysql.MySQLError{Number: 1205}, dialect.Transient},
+		{my, &mysql.MySQLError{Number: 1205}, dialect.Blocked},
 		{my, &mysql.MySQLError{Number: 1180}, dialect.Transient},
 		{my, &mysql.MySQLError{Number: 1020}, dialect.Transient},
 		{my, &mysql.MySQLError{Number: 1290}, dialect.ReadOnly},

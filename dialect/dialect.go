@@ -13,7 +13,9 @@
 //	:holder  the CLIENT_ID of one       :client  the part of CLIENT_ID that all
 //	         acquisition                         acquisitions of a client share
 //	:ttl     time-to-live, µs           :left    time the row is to last from now, µs
-//	                                    :shift   left - ttl, µs
+//	:keys    many LOCK_KEYs             :shift   left - ttl, µs
+//	:holders the CLIENT_ID of each      :token   a fencing token
+//	         of them                    :next    the CLIENT_ID that a row is left to
 //
 // Every instant is the database's own clock in UTC, without a time zone, and is
 // read while the statement runs. No instant travels between the database and
@@ -55,12 +57,15 @@ const (
 	// Unknown is any error without a meaning of its own: trouble.
 	Unknown Class = iota
 	// Transient means that the statement lost a race (a serialization failure,
-	// a deadlock, a lock wait that ran out) and may be sent again.
+	// a deadlock) and may be sent again.
 	Transient
 	// ReadOnly means that the server or the session does not accept writes.
 	ReadOnly
 	// Schema means that the table is missing or has other columns.
 	Schema
+	// Blocked means that the statement gave up waiting for a row that another
+	// transaction has pinned or is changing.
+	Blocked
 )
 
 // A Dialect describes one kind of database. The zero value is of no use; call
@@ -72,11 +77,19 @@ type Dialect struct {
 	// Numbered says that placeholders are $1, $2 … instead of question marks.
 	Numbered bool
 
-	// ReturnsOwner says that Acquire answers with a row exactly when the lock
-	// was acquired. Where it does not, the caller reads the owner with Peek
-	// next, in the same transaction if there is one: affected-row counts cannot
-	// be trusted on MySQL.
-	ReturnsOwner bool
+	// Returning says that Acquire answers a row exactly when the lock was
+	// acquired, and RenewAll the CLIENT_ID of each row that it renewed. Where it
+	// does not, counts of affected rows cannot be trusted either (MySQL), and
+	// the caller asks who owns the row, in the same transaction if there is one.
+	Returning bool
+
+	// JSONLists says that :keys and :holders are JSON arrays, one text each.
+	// Otherwise there is a placeholder for each item.
+	JSONLists bool
+
+	// Embedded says that the database runs in this process, so that a
+	// transaction costs no round trips.
+	Embedded bool
 
 	// Classify tells the class of an error of this database, whichever driver
 	// it came through. It accepts wrapped errors and nil.
@@ -86,11 +99,18 @@ type Dialect struct {
 }
 
 // Statements are the texts that a repository runs, with named parameters and
-// the name of the table filled in.
+// the names of the tables filled in.
 type Statements struct {
 	// Acquire inserts the row of (region, key), or takes it over if it carries
-	// the same holder already or has expired. It reads no other row.
+	// the same holder already or has expired. It reads no other row. If the
+	// database is Returning and Draw is "", the row that it answers has the
+	// fencing token.
 	Acquire string
+	// Draw gives the next fencing token as the last inserted id, if the row
+	// carries the holder; else it affects no row.
+	Draw string
+	// Trim removes what Draw left behind below :token.
+	Trim string
 	// Peek answers CLIENT_ID, age and time left (µs) of one row.
 	Peek string
 	// List answers REGION, LOCK_KEY, CLIENT_ID, age and time left (µs) of all rows.
@@ -99,14 +119,37 @@ type Statements struct {
 	Held string
 	// Renew makes an unexpired row that carries the holder last :left from now.
 	Renew string
+	// Guard answers a row if that of (region, key) carries the holder and has
+	// not expired, and pins it until the transaction ends: it can be neither
+	// changed nor removed by others.
+	Guard string
+	// Pick answers the CLIENT_ID of each row out of (keys, holders) that has not
+	// expired, and locks these rows. Pinned ones are left out. It is "" where
+	// RenewAll does that by itself.
+	Pick string
+	// RenewAll is Renew for many rows; pinned ones are left as they are.
+	RenewAll string
+	// HeldAll answers the CLIENT_ID of each row out of (keys, holders) that has
+	// not expired.
+	HeldAll string
+	// Leave makes the row that carries the holder last :left from now, under
+	// another name: nothing that the holder has sent will find it any more.
+	Leave string
 	// Delete removes the row that carries the holder.
 	Delete string
 	// DeleteClient removes all rows of one client in a region.
 	DeleteClient string
-	// DeleteExpired removes all expired rows of a region.
+	// PickExpired answers the LOCK_KEYs of some expired rows of a region, and
+	// locks them. Pinned ones are left out. It is "" where DeleteExpired does
+	// that by itself.
+	PickExpired string
+	// DeleteExpired removes the expired rows of a region, or if there is a
+	// PickExpired those of them in (keys).
 	DeleteExpired string
 	// Columns answers no row; its columns tell the layout.
 	Columns string
+	// Fence answers no row, if there is what tokens are drawn from.
+	Fence string
 	// Clock answers the database's clock: µs since 1970-01-01 UTC.
 	Clock string
 	// ReadOnly answers 1 if the server refuses writes, else 0.
@@ -115,17 +158,25 @@ type Statements struct {
 	Version string
 }
 
-// Statements returns the texts for a layout and the name of the lock table,
-// which must come from [NamesFor].
-func (d Dialect) Statements(layout Layout, table string) Statements {
+// Statements returns the texts for a layout and the names that belong to a
+// prefix. With an empty name of the fence, no fencing token is drawn.
+func (d Dialect) Statements(layout Layout, names Names) Statements {
 	f := d.fragments
+	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, "SELECT * FROM {fence} WHERE 1 = 0"
+	token := f.token
+	if names.Fence == "" {
+		draw, trim, fence, token = "", "", "", "0"
+	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
 		prolong = "CREATED_DATE = " + f.add(f.now, ":shift")
 	}
 	fill := strings.NewReplacer(
-		"{table}", table,
+		"{table}", names.Lock,
+		"{fence}", names.Fence,
+		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key",
+		"{mine}", "REGION = :region AND LOCK_KEY IN "+f.list(":keys")+" AND CLIENT_ID IN "+f.list(":holders"),
 		"{now}", f.now,
 		"{end}", f.add(f.now, ":left"),
 		"{prolong}", prolong,
@@ -136,20 +187,34 @@ func (d Dialect) Statements(layout Layout, table string) Statements {
 		"{left}", f.elapsed(f.now, expiry),
 		"{client}", f.bytes("CLIENT_ID"),
 		"{:client}", f.bytes(":client"),
+		"{patient}", f.patience.before,
+		"{patient.select}", f.patience.inSelect,
+		"{patient.update}", f.patience.inUpdate,
+		"{patient.delete}", f.patience.inDelete,
 	).Replace
 	return Statements{
-		Acquire: fill(f.acquire[layout]),
+		Acquire: fill(acquire),
+		Draw:    fill(draw),
+		Trim:    fill(trim),
 		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
 		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
-		Held:   fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Renew:  fill("UPDATE {table} SET {prolong} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete: fill("DELETE FROM {table} WHERE {row} AND CLIENT_ID = :holder"),
+		Held:     fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Renew:    fill("{patient}UPDATE {table} SET {prolong}{patient.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Guard:    fill(f.guard),
+		Pick:     fill(f.pick),
+		RenewAll: fill(f.renewAll),
+		HeldAll:  fill("SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid}"),
+		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
+			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Delete: fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder"),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11"),
-		DeleteExpired: fill("DELETE FROM {table} WHERE REGION = :region AND {expired}"),
+		PickExpired:   fill(f.pickExpired),
+		DeleteExpired: fill(f.deleteExpired),
 		Columns:       fill("SELECT * FROM {table} WHERE 1 = 0"),
+		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
 		ReadOnly:      f.readOnly,
 		Version:       f.version,
@@ -166,10 +231,24 @@ type fragments struct {
 	exact   string // {text}, so that it compares byte for byte
 
 	acquire map[Layout]string
+	token   string // the next fencing token from {fence}, where an expression can be one
+	draw    string // the next fencing token, where it takes a statement
+	trim    string
+	guard   string
+	items   string // the items of {list}, a parameter, in parentheses
+
+	pick, renewAll             string
+	pickExpired, deleteExpired string
+
+	patience patience
 
 	readOnly string
 	version  string
 }
+
+// patience is what limits how long a statement waits for a row that somebody
+// has pinned, put in four places of a statement.
+type patience struct{ before, inSelect, inUpdate, inDelete string }
 
 // expiry is the instant at which the lease of a row ends. qualifier, if any,
 // tells the row of the table from a proposed one.
@@ -186,6 +265,10 @@ func (f fragments) add(base, micros string) string {
 
 func (f fragments) elapsed(from, to string) string {
 	return strings.NewReplacer("{from}", from, "{to}", to).Replace(f.between)
+}
+
+func (f fragments) list(parameter string) string {
+	return strings.ReplaceAll(f.items, "{list}", parameter)
 }
 
 func (f fragments) bytes(text string) string {

@@ -17,8 +17,20 @@ func MySQL() Dialect {
 			between: "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
 			epoch:   "'1970-01-01'",
 			// The server's default collations take 'a' and 'A' for equal.
-			exact:    "CAST({text} AS BINARY)",
-			acquire:  onDuplicateKey,
+			exact:   "CAST({text} AS BINARY)",
+			acquire: onDuplicateKey,
+			draw:    drawFromTable,
+			trim:    trimTable,
+			items:   "({list})",
+			// MariaDB does not know FOR SHARE.
+			guard:         "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
+			pick:          "SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine}",
+			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",
+			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (:keys)",
+			// For MariaDB alone, in seconds. Oracle's MySQL has no setting for one
+			// statement: there the session's innodb_lock_wait_timeout counts.
+			patience: patience{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
 			readOnly: "SELECT @@global.read_only",
 			version:  "SELECT VERSION()",
 		},
@@ -33,13 +45,13 @@ func MySQL() Dialect {
 // last. VALUES() would be shorter, but MySQL 8 deprecates it and MariaDB lacks
 // its successor.
 var onDuplicateKey = map[Layout]string{
-	Spring7: `INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+	Spring7: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 VALUES (:region, :key, :holder, {now}, {end})
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE),
 EXPIRED_AFTER = IF(CLIENT_ID = :holder OR {expired}, {end}, EXPIRED_AFTER)`,
-	Spring6: `INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+	Spring6: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
 VALUES (:region, :key, :holder, {now})
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
@@ -53,11 +65,12 @@ func classifyMySQL(err error) Class {
 	}
 	switch number {
 	case 1213, // ER_LOCK_DEADLOCK
-		1205, // ER_LOCK_WAIT_TIMEOUT
 		1020, // ER_CHECKREAD: MariaDB's innodb_snapshot_isolation
-		1180, // ER_ERROR_DURING_COMMIT: certification failed in Group Replication
-		3572: // ER_LOCK_NOWAIT
+		1180: // ER_ERROR_DURING_COMMIT: certification failed in Group Replication
 		return Transient
+	case 1205, // ER_LOCK_WAIT_TIMEOUT
+		3572: // ER_LOCK_NOWAIT
+		return Blocked
 	case 1290, // ER_OPTION_PREVENTS_STATEMENT: --read-only, --super-read-only
 		1792, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 		1836: // ER_READ_ONLY_MODE

@@ -10,9 +10,11 @@ import "strings"
 // for each other's commits instead of failing.
 func SQLite() Dialect {
 	return Dialect{
-		Name:         "sqlite",
-		ReturnsOwner: true,
-		Classify:     classifySQLite,
+		Name:      "sqlite",
+		Returning: true,
+		JSONLists: true,
+		Embedded:  true,
+		Classify:  classifySQLite,
 		fragments: fragments{
 			now:     "datetime('now', 'subsec')",
 			plus:    "datetime({base}, 'subsec', printf('%.6f seconds', {micros} / 1000000.0))",
@@ -20,7 +22,16 @@ func SQLite() Dialect {
 			epoch:   "'1970-01-01'",
 			exact:   "{text}",
 			acquire: upsertReturning,
-
+			token:   "0",
+			draw:    drawFromTable,
+			trim:    trimTable,
+			items:   "(SELECT value FROM json_each({list}))",
+			// A transaction that has written keeps all other writers out.
+			guard:         "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
+			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING CLIENT_ID",
+			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
+			// Without a WHERE, SQLite takes ON for the beginning of a join.
+			patience: patience{inSelect: "WHERE true"},
 			readOnly: "PRAGMA query_only",
 			version:  "SELECT 'SQLite ' || sqlite_version()",
 		},

@@ -1,7 +1,9 @@
 package dialect
 
 // upsertReturning is the acquire statement of databases that know ON CONFLICT
-// and RETURNING. It answers a row exactly when the lock was acquired.
+// and RETURNING. It answers a row exactly when the lock was acquired. Tokens are
+// drawn there, while the row is held, so those of one key are in its holders'
+// order.
 //
 // Nothing but the row itself is read, and only through the primary key:
 // SERIALIZABLE punishes reads (docs/design.md has the measurements). The
@@ -9,15 +11,15 @@ package dialect
 // somebody else is changing, so a lease is never born short.
 var upsertReturning = map[Layout]string{
 	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-VALUES (:region, :key, :holder, {now}, {end})
+SELECT :region, :key, :holder, {now}, {end} {patient.select}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
-RETURNING CLIENT_ID`,
+RETURNING {token}`,
 	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES (:region, :key, :holder, {now})
+SELECT :region, :key, :holder, {now} {patient.select}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
-RETURNING CLIENT_ID`,
+RETURNING {token}`,
 }

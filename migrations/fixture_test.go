@@ -111,7 +111,7 @@ func rows(t *testing.T, db *dbtest.DB, layout dialect.Layout) []row {
 // left returns how long each row has still to live, by the database's clock.
 func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
 	t.Helper()
-	list, err := db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, table).List)
+	list, err := db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, dialect.Names{Lock: table}).List)
 	must(t, err)
 	defer list.Close()
 	var all []time.Duration
@@ -141,7 +141,7 @@ func columns(t *testing.T, db *dbtest.DB, table string) string {
 func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout) {
 	t.Helper()
 	hour := time.Hour.Microseconds()
-	_, err := db.NamedExecContext(t.Context(), d.Statements(layout, "INT_LOCK").Acquire, map[string]any{
+	_, err := db.NamedExecContext(t.Context(), d.Statements(layout, dialect.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
 		"region": "DEFAULT", "key": "a-key", "holder": "a-token", "ttl": hour, "left": hour, "shift": 0,
 	})
 	must(t, err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // refuseHeld returns ErrHeld if locks are held in the table. Where the flavour
@@ -36,7 +38,7 @@ func (s *session) refuseHeld(ctx context.Context, st State) error {
 // held describes each lock that has not expired, with the settings' time-to-live
 // where the rows tell none.
 func (s *session) held(ctx context.Context, st State) (_ []string, err error) {
-	list := s.dialect.Statements(st.Layout, s.lock.String()).List
+	list := s.dialect.Statements(st.Layout, dialect.Names{Lock: s.lock.String()}).List
 	list = strings.ReplaceAll(list, ":ttl", strconv.FormatInt(s.ttl.Microseconds(), 10))
 	rows, err := s.conn.QueryContext(ctx, list)
 	if err != nil {

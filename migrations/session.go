@@ -106,7 +106,8 @@ func (s *session) explained(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
-	if s.dialect.Classify(err) == dialect.Transient && !errors.Is(err, ErrBusy) {
+	class := s.dialect.Classify(err)
+	if (class == dialect.Transient || class == dialect.Blocked) && !errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%w: another migration, or a transaction that uses the table: %w", ErrBusy, err)
 	}
 	return err

@@ -171,7 +171,8 @@ func (g *globals) withRepository(ctx context.Context, fn func(*connection, *sqll
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r, err := g.repository(c, sqllock.RepositoryOptions{}) //nolint:contextcheck // NewRepository takes none
+	// Nothing is acquired: Spring's own table will do.
+	r, err := g.repository(c, sqllock.RepositoryOptions{WithoutFence: true}) //nolint:contextcheck // NewRepository takes none
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (g *globals) examine(ctx context.Context) ([]finding, error) {
 		return nil, err // connect has looked at it before
 	}
 	findings := []finding{{fine, "connection", fmt.Sprintf("%s, answered after %s", c.Name, brief(time.Since(began))), ""}}
-	p := &patient{connection: c, g: g, names: names, texts: c.Dialect.Statements(dialect.Spring7, names.Lock)}
+	p := &patient{connection: c, g: g, names: names, texts: c.Dialect.Statements(dialect.Spring7, names)}
 	for _, check := range []func(*patient, context.Context) []finding{
 		(*patient).checkServer, (*patient).checkWrites, (*patient).checkTable, (*patient).checkSchema,
 		(*patient).checkClock, (*patient).checkRoundTrip, (*patient).checkPeculiar,

@@ -103,7 +103,7 @@ func (p *patient) tableAdvice(err error) string {
 }
 
 func (p *patient) rightsAdvice() string {
-	return "see that the user may SELECT, INSERT, UPDATE and DELETE in " + p.names.Lock
+	return "see that the user may SELECT, INSERT, UPDATE and DELETE in " + p.names.Lock + ", and use " + p.names.Fence
 }
 
 // longestClockDifference is what nobody would notice in a listing.

@@ -1,10 +1,16 @@
 -- Acquire
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES (:region, :key, :holder, datetime('now', 'subsec'))
+SELECT :region, :key, :holder, datetime('now', 'subsec') WHERE true
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec')
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR datetime(held.CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec')
-RETURNING CLIENT_ID;
+RETURNING 0;
+
+-- Draw
+INSERT INTO INT_LOCK_FENCE (ID) SELECT NULL FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+
+-- Trim
+DELETE FROM INT_LOCK_FENCE WHERE ID < :token;
 
 -- Peek
 SELECT COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0))) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key;
@@ -18,17 +24,38 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLI
 -- Renew
 UPDATE INT_LOCK SET CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
 
+-- Guard
+UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING 1;
+
+-- Pick
+;
+
+-- RenewAll
+UPDATE INT_LOCK SET CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING CLIENT_ID;
+
+-- HeldAll
+SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
+
+-- Leave
+UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
+
 -- Delete
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
+-- PickExpired
+;
+
 -- DeleteExpired
 DELETE FROM INT_LOCK WHERE REGION = :region AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec');
 
 -- Columns
 SELECT * FROM INT_LOCK WHERE 1 = 0;
+
+-- Fence
+SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
 
 -- Clock
 SELECT CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday('1970-01-01')) * 86400000) * 1000 AS INTEGER);

@@ -1,10 +1,16 @@
 -- Acquire
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-VALUES (:region, :key, :holder, datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)))
+SELECT :region, :key, :holder, datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE true
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
-RETURNING CLIENT_ID;
+RETURNING 0;
+
+-- Draw
+INSERT INTO INT_LOCK_FENCE (ID) SELECT NULL FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+
+-- Trim
+DELETE FROM INT_LOCK_FENCE WHERE ID < :token;
 
 -- Peek
 SELECT COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key;
@@ -18,17 +24,38 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLI
 -- Renew
 UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
+-- Guard
+UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING 1;
+
+-- Pick
+;
+
+-- RenewAll
+UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING CLIENT_ID;
+
+-- HeldAll
+SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND EXPIRED_AFTER >= datetime('now', 'subsec');
+
+-- Leave
+UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
+
 -- Delete
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
+-- PickExpired
+;
+
 -- DeleteExpired
 DELETE FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < datetime('now', 'subsec');
 
 -- Columns
 SELECT * FROM INT_LOCK WHERE 1 = 0;
+
+-- Fence
+SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
 
 -- Clock
 SELECT CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday('1970-01-01')) * 86400000) * 1000 AS INTEGER);

@@ -1,0 +1,49 @@
+package sqllock
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// handOffs is how many fencing tokens lie between two that the database gave: one
+// for each holder to whom the row could be passed on without it.
+const handOffs = 1 << 16
+
+const (
+	// trimEvery is how many numbers are drawn from a table until somebody removes
+	// the rows that they left there.
+	trimEvery = 1024
+	// longestTrim bounds that. It is the next one's work if it fails.
+	longestTrim = time.Second
+)
+
+// draw draws a fencing token by a statement of its own, after the acquire
+// statement, for the owner of the row alone. Whoever draws has the row, so the
+// tokens of one key are drawn in the order of its holders: also outside of a
+// transaction, because a lease that is over before the answer comes is none.
+func (r *Repository) draw(ctx context.Context, db sqlx.ExecerContext, p params) (token int64, acquired bool, err error) {
+	s := r.statements.draw
+	result, err := db.ExecContext(ctx, s.text, s.args(p)...)
+	if err != nil {
+		return 0, false, err
+	}
+	// This count can be trusted on MySQL too: rows were inserted, not changed.
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return 0, false, err
+	}
+	token, err = result.LastInsertId()
+	return token, err == nil, err
+}
+
+// trim keeps the table that tokens are drawn from small.
+func (r *Repository) trim(ctx context.Context, token int64) {
+	if r.statements.trim.text == "" || token%trimEvery != 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestTrim)
+	defer cancel()
+	// The lock is acquired: what is left in that table does not concern its holder.
+	_, _ = execIn(ctx, r.db, r.statements.trim, params{token: token - trimEvery})
+}

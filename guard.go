@@ -1,0 +1,147 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
+type Tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	Commit() error
+	Rollback() error
+}
+
+// Guard makes a transaction of the caller's commit only under this lease: it looks,
+// inside tx, whether the lock's row still carries the lease, and pins the row until
+// tx ends. Until then nobody can take the lock over, however long tx lasts and even
+// if the lease ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So
+// what tx writes is on disk before the next holder begins. No other store of locks
+// can promise that; it takes a lock that lives beside the data. tx must be one of the
+// database, schema and prefix that the lock is in, but may be of another pool.
+//
+// Call Guard once in a transaction, first if that can be; [Registry.ExecuteLockedTx]
+// does all of it. Any number of transactions may be guarded by one lease at a time.
+// What is promised, at which isolation of tx:
+//
+//   - READ COMMITTED (PostgreSQL's default): tx commits only if the lease was held
+//     when Guard returned, and then before anyone else holds the lock. This covers
+//     what tx wrote before Guard, too.
+//   - REPEATABLE READ and SERIALIZABLE: the same. tx must have begun after Lock: an
+//     older snapshot does not know the lease. On PostgreSQL that gives an [ErrInvalid],
+//     or a serialization failure (40001) if the row was renewed after the snapshot was
+//     taken: then try tx again. On MySQL (REPEATABLE READ is its default) Guard cannot
+//     see how old the snapshot is, and what tx read before Lock may be out of date.
+//   - SQLite, always serializable: Guard writes, so that it begins the one write
+//     transaction that the database can have. Others wait until tx ends, the
+//     renewal of leases in the same file too: keep tx shorter than TTL / 2.
+//
+// While the row is pinned the lease cannot be renewed. If it ends before tx, its
+// context does, with [ErrLockLost], and tx may still be committed. What was done
+// outside of the database has no such protection: that is what Token is for.
+//
+// Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
+// [ErrDatabase] if the statement failed. After any error roll tx back. ctx, or the
+// Deadline if that is earlier, bounds the call.
+func (l *Lease) Guard(ctx context.Context, tx Tx) error {
+	return l.hold.guard(ctx, tx)
+}
+
+func (h *hold) guard(ctx context.Context, tx Tx) error {
+	if err := h.alive(); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithDeadline(ctx, h.deadline())
+	defer cancel()
+	repository := h.registry.repository
+	pinned, err := repository.guard(bounded, tx, h.key(), h.holder, h.ttl)
+	// The row was there then, and the lease has not ended since: so it had not
+	// expired either, whatever the statement had to wait for.
+	if lost := h.alive(); lost != nil {
+		return lost
+	}
+	if err != nil || pinned {
+		return err
+	}
+	// The transaction does not see the row. Is it gone, or newer than tx?
+	held, err := repository.IsAcquired(bounded, h.key(), h.holder, h.ttl)
+	switch {
+	case err != nil:
+		return err
+	case held:
+		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key())
+	default:
+		h.finish(ErrLockLost)
+		return h.lost()
+	}
+}
+
+// guard pins the row of key, if it carries the holder, in a transaction of the
+// user's.
+func (r *Repository) guard(ctx context.Context, tx Tx, key, holder string, ttl time.Duration) (pinned bool, err error) {
+	p, err := r.params(key, holder, ttl)
+	if err != nil {
+		return false, err
+	}
+	var one int
+	s := r.statements.guard
+	err = tx.QueryRowContext(ctx, s.text, s.args(p)...).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if r.isBlocked(err) { // somebody is changing it, for longer than the session waits
+		return false, fmt.Errorf("%w: guard %q: %w", ErrDatabase, key, err)
+	}
+	return err == nil, r.trouble(ctx, "guard", key, err)
+}
+
+// ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock
+// of key: it waits for the lock, begins a transaction, guards it (see [Lease.Guard]),
+// runs fn, commits, and releases the lock. fn's context is that of the lease, and is
+// the transaction's too: if the lease is lost meanwhile, the transaction is rolled
+// back. fn must not end tx.
+//
+// It returns nil exactly if the transaction was committed. A release that fails then is
+// no error: the row ends by itself. Otherwise nothing was committed, unless the
+// error is an [ErrDatabase] of the commit itself, whose answer may have been lost; the
+// error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or [ErrDatabase] what came
+// between. If fn panics the transaction is rolled back and the lock is released.
+//
+// db is a pool of the database that the lock is in. That should be the
+// application's, while the registry has a small one of its own.
+func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
+	if db == nil {
+		return invalid("a transaction needs a database")
+	}
+	committed := false
+	err := r.ExecuteLocked(ctx, key, func(ctx context.Context) error {
+		err := r.transact(ctx, key, db, fn)
+		committed = err == nil
+		return err
+	})
+	if committed {
+		return nil
+	}
+	return err
+}
+
+// transact runs fn in a guarded transaction, under a context that carries the lease.
+func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return r.repository.trouble(ctx, "begin a transaction under", key, err)
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if err := r.carried(ctx, key).guard(ctx, tx); err != nil {
+		return err
+	}
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	return r.repository.trouble(ctx, "commit under", key, tx.Commit())
+}

@@ -1,0 +1,168 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// maxRenewal is how many rows one statement renews at most: MySQL takes 65 535
+// placeholders, of which a row needs two.
+const maxRenewal = 10_000
+
+// An Ownership says that a row belongs to somebody: the row of Key, and the
+// CLIENT_ID that is to stand in it.
+type Ownership struct{ Key, Holder string }
+
+// A Renewal says what became of a row that was to be renewed.
+type Renewal int
+
+const (
+	// Lost means that there is no such row, or that it has expired.
+	Lost Renewal = iota
+	// Renewed means that the row lasts for its time-to-live again.
+	Renewed
+	// Pinned means that the row is there, but that a transaction has pinned it
+	// (see [Lease.Guard]) or is just changing it, so that it could not be renewed.
+	Pinned
+)
+
+// Renew makes the row of key that carries the holder last for ttl from now. It
+// returns false if there is no such row or it has expired: an expired lease is
+// lost, even while nobody has taken it. (Spring revives it.)
+func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
+	p, err := r.params(key, holder, ttl)
+	if err != nil {
+		return false, err
+	}
+	var renewed bool
+	err = r.retry(ctx, "renew", key, func() error {
+		n, err := execIn(ctx, r.db, r.statements.renew, p)
+		if err != nil || n > 0 {
+			renewed = n > 0
+			return err
+		}
+		// MySQL counts changed rows, not matched ones, unless the driver's
+		// clientFoundRows is set: a row renewed to the same instant counts 0.
+		renewed, err = r.isHeld(ctx, p)
+		return err
+	})
+	return renewed, err
+}
+
+// RenewAll renews many rows by one statement, and says in the order of rows what
+// became of each. It waits for none of them: a row that is pinned is left as it
+// is. (MySQL takes two statements, in a transaction. If some rows were not
+// renewed, one more finds out why. More than 10 000 rows are taken in parts.) On
+// an error it is not known which of the rows were renewed.
+func (r *Repository) RenewAll(ctx context.Context, rows []Ownership, ttl time.Duration) ([]Renewal, error) {
+	if err := checkTTL(ttl); err != nil {
+		return nil, err
+	}
+	outcome := make([]Renewal, 0, len(rows))
+	for part := range slices.Chunk(rows, maxRenewal) {
+		p := params{region: r.region, ttl: ttl, left: ttl}
+		for _, row := range part {
+			one, err := r.params(row.Key, row.Holder, ttl)
+			if err != nil {
+				return nil, err
+			}
+			p.keys, p.holders = append(p.keys, one.key), append(p.holders, one.holder)
+		}
+		some, err := r.renewPart(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		outcome = append(outcome, some...)
+	}
+	return outcome, nil
+}
+
+func (r *Repository) renewPart(ctx context.Context, p params) ([]Renewal, error) {
+	outcome := make([]Renewal, len(p.holders))
+	index := make(map[string]int, len(p.holders))
+	for i, holder := range p.holders {
+		index[holder] = i
+	}
+	err := r.retry(ctx, "renew all", "", func() error {
+		renewed, err := r.renewMany(ctx, p)
+		if err != nil {
+			return err
+		}
+		var pinned []string
+		if len(renewed) < len(p.holders) {
+			if pinned, err = selectTexts(ctx, r.db, r.statements.heldAll, p); err != nil {
+				return err
+			}
+		}
+		clear(outcome)
+		mark(outcome, index, pinned, Pinned)
+		mark(outcome, index, renewed, Renewed)
+		return nil
+	})
+	return outcome, err
+}
+
+func mark(outcome []Renewal, index map[string]int, holders []string, as Renewal) {
+	for _, holder := range holders {
+		if i, ok := index[holder]; ok {
+			outcome[i] = as
+		}
+	}
+}
+
+// renewMany returns the holders whose rows it has renewed.
+func (r *Repository) renewMany(ctx context.Context, p params) (renewed []string, err error) {
+	if r.statements.pick.text == "" {
+		return selectTexts(ctx, r.db, r.statements.renewAll, p)
+	}
+	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) error {
+		if renewed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(renewed) == 0 {
+			return err
+		}
+		if len(renewed) < len(p.holders) {
+			p = p.only(renewed)
+		}
+		_, err = execIn(ctx, tx, r.statements.renewAll, p)
+		return err
+	})
+	return renewed, err
+}
+
+// only returns p for those rows that have these holders.
+func (p params) only(holders []string) params {
+	wanted := make(map[string]bool, len(holders))
+	for _, holder := range holders {
+		wanted[holder] = true
+	}
+	some := p
+	some.keys, some.holders = nil, nil
+	for i, holder := range p.holders {
+		if wanted[holder] {
+			some.keys, some.holders = append(some.keys, p.keys[i]), append(some.holders, holder)
+		}
+	}
+	return some
+}
+
+// leave makes the row of key last for left from now under another name, so that
+// nothing its holder has sent before can shorten or lengthen it. ttl is the
+// time-to-live of those who will judge it, which matters in the four-column
+// layout.
+func (r *Repository) leave(ctx context.Context, key, holder string, ttl, left time.Duration) (bool, error) {
+	p, err := r.params(key, holder, ttl)
+	if err != nil {
+		return false, err
+	}
+	p.left, p.next = left, r.NewHolder()
+	var ok bool
+	err = r.retry(ctx, "leave", key, func() error {
+		n, err := execIn(ctx, r.db, r.statements.leave, p)
+		ok = n > 0
+		return err
+	})
+	return ok, err
+}
