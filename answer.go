@@ -23,18 +23,24 @@ func answered[T any](ctx context.Context, op, key string, fn func() (T, error)) 
 	return value, err
 }
 
-// errTooLate is why a row that was acquired gives no lease, and a call that takes so
-// long is given up.
+// errTooLate is why a row that was acquired gives no lease, and a call that takes
+// very long is given up.
 var errTooLate = errors.New("the database took longer to answer than the lease lasts")
 
+func tooLate(key string) error { return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate) }
+
+// longestAnswer is how long an answer is waited for at least. A lease that is
+// shorter would be over by then, but what holds the database up may pass.
+const longestAnswer = 10 * time.Second
+
 // within runs a call that is of no use any more when a lease that was asked for now
-// would be over.
+// would be long over.
 func within[T any](ctx context.Context, ttl time.Duration, key string, call func(context.Context) (T, error)) (T, error) {
-	limited, cancel := context.WithTimeout(ctx, ttl)
+	limited, cancel := context.WithTimeout(ctx, max(ttl, longestAnswer))
 	defer cancel()
 	value, err := call(limited)
 	if err != nil && limited.Err() != nil && ended(ctx) == nil {
-		err = fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate)
+		err = tooLate(key)
 	}
 	return value, err
 }

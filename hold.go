@@ -75,11 +75,19 @@ func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	if err == nil {
 		return lease, nil
 	}
-	h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
+	h.abandon(ctx)
 	if errors.Is(err, ErrLockLost) {
-		err = fmt.Errorf("%w: %q: %w", ErrDatabase, h.key(), errTooLate)
+		err = tooLate(h.key())
 	}
 	return nil, err
+}
+
+// late tells whether the lease of a row that was just acquired would be over.
+func (h *hold) late() bool { return !time.Now().Before(leaseEnd(h.sent, h.ttl)) }
+
+// abandon sees to it that the row goes, whatever has become of ctx.
+func (h *hold) abandon(ctx context.Context) {
+	h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
 }
 
 // reenter enters the lock once more, for a context that carries h. It returns
@@ -134,7 +142,7 @@ func (h *hold) renew(ctx context.Context) error {
 		if renewed && !errors.Is(lost, ErrNotHeld) {
 			// The answer came too late: nobody holds the row any more, nor is
 			// anybody about to delete it, as Unlock is.
-			h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
+			h.abandon(ctx)
 		}
 		return lost
 	}

@@ -136,11 +136,18 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 // writes nothing, until the row is free or expired; only then is another attempt
 // made.
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
-	for {
+	for late := 0; ; {
 		got, err := l.attempt(ctx, h)
 		switch {
 		case err != nil:
 			return seen, err
+		case got.Acquired && h.late():
+			h.abandon(ctx)
+			if late++; once || late == maxLate {
+				return seen, tooLate(l.key)
+			}
+			h.holder = l.registry.repository.NewHolder() // an abandoned one is never used again
+			continue
 		case got.Acquired:
 			h.token = got.Token
 			return Row{}, nil
@@ -155,7 +162,10 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 	}
 }
 
-// attempt asks for the row once, for as long as a lease would last.
+// maxLate is how often in a row the database may answer too late.
+const maxLate = 3
+
+// attempt asks for the row once.
 func (l *JdbcLock) attempt(ctx context.Context, h *hold) (Acquisition, error) {
 	h.sent = time.Now()
 	repository := l.registry.repository

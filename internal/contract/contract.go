@@ -38,20 +38,13 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 	t.Helper()
 	var ran, failed atomic.Int64
 	t.Cleanup(func() { done(Result{int(ran.Load()), int(failed.Load())}) })
-	for _, part := range []struct {
-		name  string
-		tests []test
-	}{
-		{"Repository", repositoryTests},
-		{"Lease", leaseTests},
-		{"Waiting", waitingTests},
-		{"Transaction", transactionTests},
-		{"Contention", contentionTests},
-	} {
+	for _, part := range parts(cell) {
 		t.Run(part.name, func(t *testing.T) {
 			for _, test := range part.tests {
 				t.Run(test.name, func(t *testing.T) {
-					t.Parallel()
+					if !part.alone {
+						t.Parallel()
+					}
 					t.Cleanup(func() { // the first to be registered is the last to run
 						ran.Add(1)
 						if t.Failed() {
@@ -63,6 +56,33 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 			}
 		})
 	}
+}
+
+// A part is a group of tests; a part is begun when the one before has ended.
+type part struct {
+	name  string
+	tests []test
+	alone bool // one after the other
+}
+
+// parts are what a cell is tested for. How a lock was acquired makes no difference to
+// its renewal, nor to a guarded transaction: these take long, and are tested for one
+// isolation alone.
+func parts(cell Cell) []part {
+	all := []part{
+		{name: "Repository", tests: repositoryTests},
+		{name: "Lease", tests: leaseTests},
+		{name: "Waiting", tests: waitingTests},
+		{name: "Transaction", tests: transactionTests},
+		{name: "Contention", tests: contentionTests},
+		{name: "Fencing", tests: fencingTests},
+	}
+	if cell.Isolation == sqllock.Serializable {
+		all = append(all,
+			part{name: "Renewal", tests: renewalTests},
+			part{name: "Guard", tests: guardTests, alone: cell.Dialect.Embedded})
+	}
+	return all
 }
 
 // A test is one promise.
