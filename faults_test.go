@@ -23,6 +23,7 @@ type scene struct {
 	*testing.T
 	db         *dbtest.DB // the same database, always well
 	connector  *flaky.Connector
+	pool       *sqlx.DB // of the database that fails
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
 	lock       *sqllock.JdbcLock
@@ -36,7 +37,7 @@ func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
 	t.Cleanup(func() { must(t, pool.Close()) })
 	r := newRepository(t, pool, &sqllock.RepositoryOptions{Isolation: isolation})
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
-	return &scene{t, db, connector, r, registry, obtain(t, registry, "k")}
+	return &scene{t, db, connector, pool, r, registry, obtain(t, registry, "k")}
 }
 
 // An action is one thing that a caller does. It returns the lease that is held
@@ -66,7 +67,32 @@ func taken(s *scene) *sqllock.Lease {
 	return nil
 }
 
+// users is what an error of the user's own statement counts as.
+func users(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, sqllock.ErrDatabase, ctx.Err())
+}
+
 var actions = []action{
+	{"ExecuteLockedTx", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool, func(ctx context.Context, tx *sqlx.Tx) error {
+			_, err := tx.ExecContext(ctx, "DELETE FROM INT_LOCK WHERE REGION = 'elsewhere'")
+			return users(ctx, err)
+		})
+	}},
+	{"Guard", held, func(ctx context.Context, s *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		tx, err := s.pool.BeginTxx(ctx, nil)
+		if err != nil {
+			return lease, users(ctx, err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := lease.Guard(ctx, tx); err != nil {
+			return lease, err
+		}
+		return lease, users(ctx, tx.Commit())
+	}},
 	{"TryLock", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return s.lock.TryLock(ctx)
 	}},

@@ -87,7 +87,7 @@ func (g *globals) examine(ctx context.Context) ([]finding, error) {
 	findings := []finding{{fine, "connection", fmt.Sprintf("%s, answered after %s", c.Name, brief(time.Since(began))), ""}}
 	p := &patient{connection: c, g: g, names: names, texts: c.Dialect.Statements(dialect.Spring7, names)}
 	for _, check := range []func(*patient, context.Context) []finding{
-		(*patient).checkServer, (*patient).checkWrites, (*patient).checkTable, (*patient).checkSchema,
+		(*patient).checkServer, (*patient).checkWrites, (*patient).checkTable, (*patient).checkFence, (*patient).checkSchema,
 		(*patient).checkClock, (*patient).checkRoundTrip, (*patient).checkPeculiar,
 	} {
 		findings = append(findings, check(p, ctx)...)

@@ -74,7 +74,8 @@ func (p *patient) checkWrites(ctx context.Context) []finding {
 }
 
 func (p *patient) checkTable(context.Context) []finding {
-	r, err := p.g.repository(p.connection, sqllock.RepositoryOptions{ClientID: "doctor"}) //nolint:contextcheck // NewRepository takes none
+	// What tokens are drawn from is looked at below.
+	r, err := p.g.repository(p.connection, sqllock.RepositoryOptions{ClientID: "doctor", WithoutFence: true}) //nolint:contextcheck // NewRepository takes none
 	if err != nil {
 		return []finding{{broken, "table", findingText(err), p.tableAdvice(err)}}
 	}
@@ -87,6 +88,21 @@ func (p *patient) checkTable(context.Context) []finding {
 		}}
 	}
 	return []finding{{fine, "table", text, ""}}
+}
+
+// checkFence looks for what fencing tokens are drawn from, which Spring's own table
+// has not beside it.
+func (p *patient) checkFence(context.Context) []finding {
+	if p.repository == nil {
+		return nil
+	}
+	r, err := p.g.repository(p.connection, sqllock.RepositoryOptions{ClientID: "doctor"}) //nolint:contextcheck // NewRepository takes none
+	if err != nil {
+		return []finding{{broken, "fence", findingText(err), fmt.Sprintf(
+			"sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with WithoutFence", p.repository.Layout())}}
+	}
+	p.repository = r
+	return []finding{{fine, "fence", "fencing tokens come from " + p.names.Fence, ""}}
 }
 
 func (p *patient) tableAdvice(err error) string {

@@ -57,8 +57,9 @@ lease is renewed for as long as the command runs. The exit code is the command's
   126  the command was found but cannot be run
   127  the command was not found
 
-The command finds KEY in SQLLOCK_KEY, and in SQLLOCK_DEADLINE the time until which
-the lease lasts unless it is renewed (RFC 3339, UTC). Signals are passed on to
+The command finds KEY in SQLLOCK_KEY, in SQLLOCK_TOKEN the fencing token (a number
+that is higher for each later holder of KEY), and in SQLLOCK_DEADLINE the time until
+which the lease lasts unless it is renewed (RFC 3339, UTC). Signals are passed on to
 it. If the lock is lost it gets SIGTERM and, after the grace period, SIGKILL.
 
 exec prints nothing of its own but trouble; --verbose tells more.`,

@@ -39,7 +39,7 @@ func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt contex
 		case <-acquired:
 		}
 	}()
-	h, err := bounded(ctx, patience, func() (*holding, error) { return x.acquire(ctx) })
+	h, err := answered(ctx, patience, func() (*holding, error) { return x.acquire(ctx) })
 	close(acquired)
 	<-watched
 	if ctx.Err() == nil {
@@ -61,7 +61,7 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 	if err := x.lock(ctx, h); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	x.mention("acquired %q as %s", x.key, h.lease.Holder())
+	x.mention("acquired %q as %s, fencing token %d", x.key, h.lease.Holder(), h.lease.Token())
 	return h, nil
 }
 
@@ -71,7 +71,9 @@ func (x *execution) lock(ctx context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
-	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: x.ttl})
+	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
+		TTL: x.ttl, AutoRenew: !x.noRenew, OnRenewal: x.renewals(h),
+	})
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (x *execution) waitFor(ctx context.Context, lock *sqllock.JdbcLock) (*sqllo
 	}
 	limit, cancel := context.WithTimeout(ctx, max(x.wait, connectTimeout))
 	defer cancel()
-	return bounded(limit, patience, func() (*sqllock.Lease, error) { return lock.TryLockFor(ctx, x.wait) })
+	return answered(limit, patience, func() (*sqllock.Lease, error) { return lock.TryLockFor(ctx, x.wait) })
 }
 
 // explain turns what ended the wait into an exit code. Silence about a lock that
@@ -131,7 +133,7 @@ func (h *holding) close(ctx context.Context) {
 	// The row of a failed Unlock gets a second chance; it expires anyway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_, _ = bounded(ctx, 0, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
+	_, _ = answered(ctx, 0, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
 	_ = h.connection.Close()
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -42,9 +43,7 @@ func (x *execution) supervise(h *holding, signals <-chan os.Signal) error {
 		x.release(h.lease, 0)
 		return notRun(err)
 	}
-	stop := x.keepRenewed(h.lease)
 	x.attend(h.lease.Context(), child, signals)
-	stop()
 	code := child.exitCode()
 	if x.release(h.lease, x.minHold) {
 		return &exitError{exitLockLost, fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.key, child.state)}
@@ -63,6 +62,7 @@ func (x *execution) commandUnder(lease *sqllock.Lease) *exec.Cmd {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = x.stdin, x.stdout, x.stderr
 	cmd.Env = append(os.Environ(),
 		"SQLLOCK_KEY="+x.key,
+		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
 		// Fractions of a second, which many a script cannot read, are cut off:
 		// that is on the safe side.
 		"SQLLOCK_DEADLINE="+lease.Deadline().UTC().Format(time.RFC3339))
@@ -94,7 +94,7 @@ func (x *execution) attend(lease context.Context, child *child, signals <-chan o
 // that expires by itself, and does not undo what was done under the lock.
 func (x *execution) release(lease *sqllock.Lease, atLeast time.Duration) (lost bool) {
 	ctx := lease.Context() // Unlock does its work also when it has ended
-	_, err := bounded(ctx, patience, func() (struct{}, error) {
+	_, err := answered(ctx, patience, func() (struct{}, error) {
 		if atLeast > 0 {
 			return struct{}{}, lease.UnlockAfter(ctx, atLeast)
 		}

@@ -15,13 +15,17 @@ import (
 // the password sqllock, from any host. The caller stops the server before
 // removing dir.
 func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
-	// The client's package has my_print_defaults, which mariadb-install-db
-	// does not work without.
-	daemon, err := ensure(ctx, mariadbDaemon, "mariadb-server-core", "mariadb-client-core")
+	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find MariaDB: %w", err)
 	}
 	return start(ctx, mariadb(daemon), dir)
+}
+
+func ensureMariaDB(ctx context.Context) (daemon string, err error) {
+	// The client's package has my_print_defaults, which mariadb-install-db
+	// does not work without.
+	return ensure(ctx, mariadbDaemon, "mariadb-server-core", "mariadb-client-core")
 }
 
 // mariadbDaemon returns the path of MariaDB's server, when it can be used.

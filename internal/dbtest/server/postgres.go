@@ -16,15 +16,24 @@ import (
 // dir: a [Scratch] is such a place.
 // The caller stops the server before removing dir.
 func StartPostgres(ctx context.Context, dir string) (*Server, error) {
+	recipe, err := postgresHere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, recipe, dir)
+}
+
+// postgresHere is the recipe for the PostgreSQL of this machine.
+func postgresHere(ctx context.Context) (recipe, error) {
 	bin, err := ensure(ctx, newestPostgres, "postgresql")
 	if err != nil {
-		return nil, fmt.Errorf("find PostgreSQL: %w", err)
+		return recipe{}, fmt.Errorf("find PostgreSQL: %w", err)
 	}
 	as, err := unprivileged()
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
+		return recipe{}, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
 	}
-	return start(ctx, postgres(bin, as), dir)
+	return postgres(bin, as), nil
 }
 
 // newestPostgres returns the directory of the programs of the highest major

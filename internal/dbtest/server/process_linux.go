@@ -36,6 +36,29 @@ func killFamily(parent *os.Process) error {
 	return errors.Join(err, awaitGone(children))
 }
 
+// stopFamily stops a process, which then makes no more children, and those that it
+// has.
+func stopFamily(parent int) error {
+	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return signalChildren(parent, syscall.SIGSTOP)
+}
+
+// continueFamily is the opposite of stopFamily.
+func continueFamily(parent int) error {
+	return errors.Join(signalChildren(parent, syscall.SIGCONT), syscall.Kill(parent, syscall.SIGCONT))
+}
+
+func signalChildren(parent int, signal syscall.Signal) (err error) {
+	for _, child := range childrenOf(parent) {
+		if sent := syscall.Kill(child, signal); sent != nil && sent != syscall.ESRCH {
+			err = errors.Join(err, fmt.Errorf("signal child %d: %w", child, sent))
+		}
+	}
+	return err
+}
+
 func ignoreDone(err error) error {
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil

@@ -17,3 +17,7 @@ func attributes(*account, syscall.Signal) (*syscall.SysProcAttr, error) {
 }
 
 func killFamily(parent *os.Process) error { return parent.Kill() }
+
+func stopFamily(int) error { return errors.ErrUnsupported }
+
+func continueFamily(int) error { return errors.ErrUnsupported }

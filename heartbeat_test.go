@@ -1,0 +1,258 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// beatTTL is a time-to-live of which a third is a round number. The tests run in
+// bubbles whose clock costs nothing, while the database's stands almost still: rows
+// do not expire, only leases do.
+const beatTTL = 30 * time.Second
+
+// A pulse is what a registry tells of its renewals.
+type pulse struct{ good, bad, leases atomic.Int64 }
+
+func (p *pulse) feel(leases int, err error) {
+	p.leases.Store(int64(leases))
+	if err != nil {
+		p.bad.Add(1)
+	} else {
+		p.good.Add(1)
+	}
+}
+
+// beating returns a scene whose registry renews by itself.
+func beating(t *testing.T, opts sqllock.RegistryOptions) (*scene, *pulse) {
+	t.Helper()
+	s, p := newScene(t, sqllock.Statement), new(pulse)
+	opts.TTL, opts.AutoRenew, opts.OnRenewal = beatTTL, true, p.feel
+	s.registry = newRegistry(t, s.repository, &opts)
+	s.lock = obtain(t, s.registry, "k")
+	return s, p
+}
+
+// inBubble runs a test on a clock of its own.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func TestALeaseIsRenewedEachThirdOfItsTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		time.Sleep(10*beatTTL + time.Second)
+		must(t, lease.Context().Err())
+		if good := p.good.Load(); good != 30 || p.bad.Load() != 0 {
+			t.Errorf("%d renewals in ten times-to-live", good)
+		}
+		must(t, lease.Unlock(t.Context()))
+		time.Sleep(beatTTL)
+		if good := p.good.Load(); good != 30 {
+			t.Error("renewed after Unlock")
+		}
+	})
+}
+
+// One statement renews all, so that a thousand leases cost what one does.
+func TestOneStatementRenewsAll(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		var leases []*sqllock.Lease
+		for i := range 200 {
+			lease, err := obtain(t, s.registry, fmt.Sprint(i)).TryLock(t.Context())
+			must(t, err)
+			leases = append(leases, lease)
+		}
+		s.connector.Follow(nil) // count from here
+		time.Sleep(beatTTL/3 + time.Second)
+		if n := s.connector.Count(); n != 1 || p.good.Load() != 1 || p.leases.Load() != 200 {
+			t.Errorf("%d statements for %d leases in %d renewals", n, p.leases.Load(), p.good.Load())
+		}
+		for _, lease := range leases {
+			must(t, lease.Context().Err())
+			must(t, lease.Unlock(t.Context()))
+		}
+	})
+}
+
+func TestMaxHoldEndsALeaseThatCouldBeRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const most = 100 * time.Second
+		s, _ := beating(t, sqllock.RegistryOptions{MaxHold: most})
+		began := time.Now()
+		lease := held(s)
+		<-lease.Context().Done()
+		if after := time.Since(began); after != most {
+			t.Errorf("ended after %v", after)
+		}
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+		lease = held2(s, t)
+		time.Sleep(most - beatTTL)
+		must(t, lease.Renew(t.Context())) // who asks is not stuck
+		time.Sleep(beatTTL - 2*time.Second)
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// held2 acquires the lock again whose row is still there.
+func held2(s *scene, t *testing.T) *sqllock.Lease {
+	t.Helper()
+	_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK")
+	must(t, err)
+	return held(s)
+}
+
+// The heartbeat belongs to the lease, not to the caller who acquired it.
+func TestTheHeartbeatOutlivesTheContextOfLock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		lease, err := s.lock.Lock(ctx)
+		must(t, err)
+		cancel()
+		time.Sleep(2*beatTTL + time.Second)
+		if p.good.Load() != 6 || time.Until(lease.Deadline()) <= 0 {
+			t.Errorf("%d renewals, %v left", p.good.Load(), time.Until(lease.Deadline()))
+		}
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// One failed renewal loses nothing; an outage that outlasts the lease ends its
+// context in time, and is told.
+func TestRenewalsThatFail(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		time.Sleep(beatTTL/3 + 5*time.Second) // the first fails, and some more
+		s.connector.Follow(nil)
+		failed := p.bad.Load()
+		time.Sleep(beatTTL)
+		if p.good.Load() < 2 || failed < 2 {
+			t.Errorf("%d good, %d bad", p.good.Load(), failed)
+		}
+		must(t, lease.Context().Err())
+
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		end := lease.Deadline()
+		<-lease.Context().Done()
+		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) > beatTTL/3 {
+			t.Error(context.Cause(lease.Context()), time.Since(end))
+		}
+		s.connector.Follow(nil)
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+	})
+}
+
+// A driver that waits for a dead connection for ever, whatever its context says,
+// holds up one try.
+func TestADeadConnectionDoesNotHoldUpTheHeartbeat(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		dead, once := make(chan struct{}), atomic.Bool{}
+		s.connector.Follow(func(context.Context, flaky.Moment) error {
+			if once.CompareAndSwap(false, true) {
+				<-dead
+				return errGone
+			}
+			return nil
+		})
+		time.Sleep(3 * beatTTL)
+		if p.bad.Load() != 1 || p.good.Load() < 6 {
+			t.Errorf("%d good, %d bad", p.good.Load(), p.bad.Load())
+		}
+		must(t, lease.Context().Err())
+		close(dead)
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// An answer that is no longer waited for is still good if the lease lasts.
+func TestALateRenewalCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		began := lease.Deadline()
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(beatTTL / 2) // longer than a try may take
+			}
+			return nil
+		})
+		time.Sleep(beatTTL - time.Second)
+		s.connector.Follow(nil)
+		if p.bad.Load() == 0 || !lease.Deadline().After(began) {
+			t.Errorf("%d tries failed, %v left", p.bad.Load(), time.Until(lease.Deadline()))
+		}
+		time.Sleep(beatTTL)
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Close does not wait for the next beat, and ends one that is under way.
+func TestCloseEndsTheHeartbeat(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		held(s)
+		began := time.Now()
+		must(t, s.registry.Close(t.Context()))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(beatTTL)
+		if p.good.Load()+p.bad.Load() != 0 {
+			t.Error("renewed after Close")
+		}
+	})
+	t.Run("UnderWay", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			s, p := beating(t, sqllock.RegistryOptions{})
+			held(s)
+			late := holdBack(s, flaky.Query)
+			<-late.reached
+			time.AfterFunc(time.Second, func() { close(late.let) })
+			must(t, s.registry.Close(t.Context()))
+			if p.good.Load()+p.bad.Load() != 0 {
+				t.Error("told of a renewal that Close has ended")
+			}
+			time.Sleep(2 * time.Second) // for the driver, which does not look at its context
+		})
+	})
+}
+
+// A renewal that finds the row gone tells the holder; one that crosses the holder's
+// own Unlock does not.
+func TestARenewalThatMeetsUnlock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		late := holdBack(s, flaky.Query)
+		<-late.reached
+		must(t, lease.Unlock(t.Context()))
+		close(late.let)
+		time.Sleep(beatTTL)
+		if !errors.Is(context.Cause(lease.Context()), context.Canceled) || p.good.Load() != 1 {
+			t.Error(context.Cause(lease.Context()), p.good.Load())
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

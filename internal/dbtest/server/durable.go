@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"fmt"
+)
+
+// The settings that the other servers go without. Of an option that is given
+// twice, the later one counts.
+var (
+	durablePostgres = settings("fsync=on", "synchronous_commit=on", "full_page_writes=on")
+	durableMariaDB  = []string{"--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=ON"}
+)
+
+// StartDurablePostgres is [StartPostgres] with a server that loses nothing that
+// it has said to be committed. After [Server.Kill] an ordinary one may lack the last
+// transactions.
+func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
+	recipe, err := postgresHere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, recipe.with(durablePostgres...), dir)
+}
+
+// StartDurableMariaDB is [StartMariaDB], as StartDurablePostgres is
+// [StartPostgres].
+func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
+	daemon, err := ensureMariaDB(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find MariaDB: %w", err)
+	}
+	return start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
+}
+
+// with returns the recipe with more arguments for the server.
+func (r recipe) with(arguments ...string) recipe {
+	serve := r.serve
+	r.serve = func(dir string, port int) []string { return append(serve(dir, port), arguments...) }
+	return r
+}
