@@ -178,6 +178,77 @@ func ExampleLease_UnlockAfter() {
 	// not yet: true
 }
 
+// A register is a storage outside of the database that refuses the writes of a holder
+// who has lost the lock and does not know it yet.
+type register struct {
+	highest int64
+	value   string
+}
+
+func (r *register) write(token int64, value string) error {
+	if token < r.highest {
+		return fmt.Errorf("%q comes too late", value)
+	}
+	r.highest, r.value = token, value
+	return nil
+}
+
+// Each holder's token is higher than those of all before it, so a storage can tell who
+// is late.
+func ExampleLease_Token() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("report")
+	var storage register
+
+	first, _ := lock.WithTTL(100 * time.Millisecond).Lock(ctx)
+	<-first.Context().Done() // it was stopped for longer than its time-to-live
+
+	second, _ := lock.Lock(ctx)
+	fmt.Println("second:", storage.write(second.Token(), "new"))
+	fmt.Println("first:", storage.write(first.Token(), "old"))
+	fmt.Println(storage.value)
+	_ = second.Unlock(ctx)
+	// Output:
+	// second: <nil>
+	// first: "old" comes too late
+	// new
+}
+
+// A transaction that commits only if the lock is held when it does.
+func ExampleRegistry_ExecuteLockedTx() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "sqllock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	defer db.Close()
+	if err := migrations.Up(ctx, db.DB, dialect.SQLite(), nil); err != nil {
+		log.Fatal(err)
+	}
+	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{AutoRenew: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer registry.Close(ctx)
+	db.MustExec("CREATE TABLE account (id INTEGER, balance INTEGER); INSERT INTO account VALUES (42, 100)")
+
+	err = registry.ExecuteLockedTx(ctx, "account/42", db, func(ctx context.Context, tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 10 WHERE id = 42")
+		return err
+	})
+	var balance int
+	fmt.Println(err, db.Get(&balance, "SELECT balance FROM account"), balance)
+	// Output: <nil> <nil> 90
+}
+
 // A housekeeping goroutine, and the same as a cron job.
 func ExampleRegistry_ExpireUnusedOlderThan() {
 	registry, closeAll := exampleRegistry()

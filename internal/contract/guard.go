@@ -77,7 +77,7 @@ var guardTests = []test{
 		lease := w.acquire(w.lock(ttl))
 		thief, tx := w.begin(nil), w.begin(nil)
 		w.execTx(thief, w.fill("UPDATE INT_LOCK SET CLIENT_ID = 'thief' WHERE {row}"))
-		answer := make(chan error)
+		answer := make(chan error, 1)
 		go func() { answer <- lease.Guard(w.Context(), tx) }()
 		select {
 		case err := <-answer:
@@ -221,7 +221,7 @@ func (w *world) guarded(rival func(*sqllock.Lease) error) {
 	<-lease.Context().Done()
 	w.must(w.count(w.Context(), tx, table))
 	var committing atomic.Bool
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		err := rival(lease)
 		if err == nil && !committing.Load() {
@@ -286,6 +286,7 @@ func (w *world) begin(opts *sql.TxOptions) *sqlx.Tx {
 	w.Helper()
 	tx, err := w.cell.DB.BeginTxx(context.WithoutCancel(w.Context()), opts)
 	w.must(err)
+	w.Cleanup(func() { _ = tx.Rollback() }) // a test that has failed must not leave it open
 	return tx
 }
 
