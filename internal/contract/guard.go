@@ -25,7 +25,7 @@ var guardTests = []test{
 		})
 	}},
 	{"SpringsTakeOverWaitsForTheGuardedTransaction", func(w *world) {
-		w.guarded(func(lease *sqllock.Lease) error { return w.springsTakeOver(lease) })
+		w.guarded(func(*sqllock.Lease) error { return w.springsTakeOver() })
 	}},
 	{"DeleteExpiredLeavesTheRowOfAGuardedTransaction", func(w *world) {
 		r := w.process()
@@ -244,7 +244,7 @@ func (w *world) guarded(rival func(*sqllock.Lease) error) {
 
 // springsTakeOver is the UPDATE of Spring's DefaultLockRepository, tried until it
 // succeeds.
-func (w *world) springsTakeOver(lease *sqllock.Lease) error {
+func (w *world) springsTakeOver() error {
 	text := "UPDATE INT_LOCK SET CLIENT_ID = 'spring' WHERE {row} AND (CLIENT_ID = 'spring' OR EXPIRED_AFTER < {now})"
 	if w.cell.Layout == dialect.Spring6 {
 		text = "UPDATE INT_LOCK SET CLIENT_ID = 'spring' WHERE {row} AND (CLIENT_ID = 'spring' OR CREATED_DATE < {now})"
