@@ -18,6 +18,20 @@ help: ## show this help
 test: cc ## run all tests, with the race detector, on every database that can be had
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
 
+.PHONY: test-interop
+test-interop: ## run Spring's own locks and ours on one table (needs a JDK and Maven)
+	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=15m $(TESTFLAGS) ./interop/...
+
+.PHONY: bench
+bench: ## compare with other lock libraries (25 minutes; see bench/README.md)
+	mkdir -p testdata/bench
+	$(GO) -C bench run . run -out ../testdata/bench/latest.json
+	$(GO) -C bench run . report -in ../testdata/bench/latest.json -doc ../docs/performance.md -pictures ../docs/pictures
+
+.PHONY: bench-smoke
+bench-smoke: ## see whether every contender and load of the benchmark works (1 minute)
+	$(GO) -C bench run . smoke
+
 .PHONY: build
 build: ## compile everything; the command goes to bin/sqllock
 	$(GO) build ./...
@@ -36,6 +50,7 @@ vet: ## run go vet
 .PHONY: lint
 lint: ## run golangci-lint
 	$(LINT) run
+	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: fmt
 fmt: ## format all Go files

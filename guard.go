@@ -46,7 +46,8 @@ type Tx interface {
 // outside of the database has no such protection: that is what Token is for.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
-// [ErrDatabase] if the statement failed. After any error roll tx back. ctx, or the
+// [ErrDatabase] if the statement failed. After any error roll tx back: on MySQL a Guard
+// that was refused may have the next holder's row locked until then. ctx, or the
 // Deadline if that is earlier, bounds the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	return l.hold.guard(ctx, tx)

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/bench/internal/fakedb"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
+
+func newRegistry(tb testing.TB, isolation sqllock.Isolation) *sqllock.Registry {
+	tb.Helper()
+	db := sqlx.NewDb(fakedb.Open(), "fake")
+	tb.Cleanup(func() { db.Close() })
+	repository, err := sqllock.NewRepository(db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	registry, err := sqllock.NewRegistry(repository, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return registry
+}
+
+func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
+	tb.Helper()
+	lock, err := registry.Obtain("orders/42")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	lease, err := lock.Lock(ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// BenchmarkPair is an uncontended pair over a driver that answers at once and
+// allocates nothing: what is counted is sqllock's, sqlx's and database/sql's.
+func BenchmarkPair(b *testing.B) {
+	for _, isolation := range isolations {
+		b.Run(isolation.String(), func(b *testing.B) {
+			registry := newRegistry(b, isolation)
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			pair(ctx, b, registry)
+			b.ReportAllocs()
+			for b.Loop() {
+				pair(ctx, b, registry)
+			}
+		})
+	}
+}
+
+// BenchmarkBare is what database/sql alone needs for the calls of a pair.
+func BenchmarkBare(b *testing.B) {
+	for _, isolation := range isolations {
+		b.Run(isolation.String(), func(b *testing.B) {
+			db := fakedb.Open()
+			b.Cleanup(func() { db.Close() })
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := bare(ctx, db, isolation); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func bare(ctx context.Context, db *sql.DB, isolation sqllock.Isolation) error {
+	if err := bareAcquire(ctx, db, isolation); err != nil {
+		return err
+	}
+	result, err := db.ExecContext(ctx, "DELETE", "region", "key", "holder")
+	if err != nil {
+		return err
+	}
+	_, err = result.RowsAffected()
+	return err
+}
+
+func bareAcquire(ctx context.Context, db *sql.DB, isolation sqllock.Isolation) error {
+	var answer int64
+	acquire := func(q querier) error {
+		return q.QueryRowContext(ctx, "INSERT", "region", "key", "holder", int64(10_000_000), int64(10_000_000)).Scan(&answer)
+	}
+	if isolation == sqllock.Statement {
+		return acquire(db)
+	}
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})
+	if err != nil {
+		return err
+	}
+	if err := acquire(tx); err != nil {
+		return fmt.Errorf("acquire: %w, %w", err, tx.Rollback())
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,55 @@
+package contender
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+
+	"github.com/allisson/go-pglock/v3"
+
+	"github.com/sqllock/sqllock/bench/internal/durable"
+)
+
+// advisory are PostgreSQL's session locks, by github.com/allisson/go-pglock.
+// They have no time-to-live: a lock lasts as long as its connection.
+func advisory() []Contender {
+	var all []Contender
+	for _, d := range []database{postgresPQ, postgresPGX} {
+		all = append(all, Contender{
+			Name:     "go-pglock/" + d.short,
+			Library:  "github.com/allisson/go-pglock/v3",
+			Database: durable.Postgres,
+			Settings: "advisory locks: one connection for each lock that is held or waited for, no lease",
+			Quick:    d.short == "pgx",
+			Cannot:   map[string]string{"waiters": "a thousand waiters would need a thousand connections"},
+			Open: func(_ context.Context, at Place) (Session, error) {
+				db, err := d.open(at)
+				if err != nil {
+					return nil, err
+				}
+				return advisorySession{pool{db}}, nil
+			},
+		})
+	}
+	return all
+}
+
+type advisorySession struct{ pool }
+
+func (s advisorySession) Lock(ctx context.Context, key string) (Unlock, error) {
+	lock, err := pglock.NewLock(ctx, number(key), s.db)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.WaitAndLock(ctx); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return func(ctx context.Context) error { return errors.Join(lock.Unlock(ctx), lock.Close()) }, nil
+}
+
+// number makes the number out of a key that an advisory lock has.
+func number(key string) int64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(key)) // it never fails
+	return int64(hash.Sum64())     //nolint:gosec // any number will do
+}

@@ -1,0 +1,56 @@
+package contender
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/sqllock/sqllock/bench/internal/durable"
+)
+
+// getLock is MariaDB's session lock without a library: the two statements that
+// github.com/sanketplus/go-mysql-lock sends, on a connection that is kept for
+// the lock. It is the best that such a library can do, in place of that one,
+// which the module proxy refuses.
+func getLock() []Contender {
+	return []Contender{{
+		Name:     "GET_LOCK/mysql",
+		Library:  "the bare statements",
+		Version:  "-",
+		Database: durable.MariaDB,
+		Settings: "one connection for each lock that is held or waited for, no lease",
+		Quick:    true,
+		Cannot:   map[string]string{"waiters": "a thousand waiters would need a thousand connections"},
+		Open: func(_ context.Context, at Place) (Session, error) {
+			db, err := mariaDB.open(at)
+			if err != nil {
+				return nil, err
+			}
+			return getLockSession{pool{db}}, nil
+		},
+	}}
+}
+
+type getLockSession struct{ pool }
+
+var errNotGranted = errors.New("GET_LOCK did not give the lock")
+
+func (s getLockSession) Lock(ctx context.Context, key string) (Unlock, error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var granted sql.NullInt64
+	const forever = 1_000_000
+	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, forever).Scan(&granted)
+	if err == nil && granted.Int64 != 1 {
+		err = errNotGranted
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func(ctx context.Context) error {
+		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", key)
+		return errors.Join(err, conn.Close())
+	}, nil
+}

@@ -1,0 +1,64 @@
+package contender
+
+import (
+	"context"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sqllock/sqllock/bench/internal/durable"
+)
+
+// redislocks are github.com/bsm/redislock on a Redis by its defaults, which may
+// forget the last seconds in a crash, and on one that waits for its disk. They
+// wait as redislock's documentation suggests, twice as long each time, but never
+// longer than sqllock.
+func redislocks() []Contender {
+	var all []Contender
+	for _, server := range []struct{ kind, name string }{
+		{durable.Redis, "redislock"}, {durable.RedisAlways, "redislock, appendfsync always"},
+	} {
+		all = append(all, Contender{
+			Name:     server.name,
+			Library:  "github.com/bsm/redislock",
+			Database: server.kind,
+			Settings: "waits 2, 4, 8 … up to 100 ms between tries",
+			Quick:    server.kind == durable.Redis,
+			Open: func(_ context.Context, at Place) (Session, error) {
+				options, err := redis.ParseURL(at.DSN)
+				if err != nil {
+					return nil, err
+				}
+				options.PoolSize = at.Connections
+				client := redis.NewClient(options)
+				return &redislockSession{client, redislock.New(client), at.TTL}, nil
+			},
+		})
+	}
+	return all
+}
+
+type redislockSession struct {
+	client *redis.Client
+	locker *redislock.Client
+	ttl    time.Duration
+}
+
+func (s *redislockSession) Lock(ctx context.Context, key string) (Unlock, error) {
+	ttl := s.ttl
+	if ttl == 0 {
+		ttl = 10 * time.Second // there is no default; this is sqllock's
+	}
+	lock, err := s.locker.Obtain(ctx, key, ttl, &redislock.Options{
+		RetryStrategy: redislock.ExponentialBackoff(2*time.Millisecond, 100*time.Millisecond),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lock.Release, nil
+}
+
+func (s *redislockSession) Connections() int { return int(s.client.PoolStats().TotalConns) }
+
+func (s *redislockSession) Close() error { return s.client.Close() }

@@ -1,0 +1,79 @@
+package durable
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver that asks MariaDB
+	_ "github.com/lib/pq"              // the driver that asks PostgreSQL
+)
+
+var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
+
+// probe asks the server for its attention.
+func (s *Server) probe(ctx context.Context) error {
+	_, err := s.Version(ctx)
+	return err
+}
+
+// Version returns what the server says of itself.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	driver, ok := drivers[s.Kind]
+	if !ok {
+		return s.redisVersion(ctx)
+	}
+	db, err := sql.Open(driver, s.DSN(s.Address))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close() //nolint:errcheck // it was opened for one question
+	var version string
+	err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+	return version, err
+}
+
+var durability = map[string]string{
+	Postgres: `SELECT string_agg(name || ' = ' || setting, ', ' ORDER BY name) FROM pg_settings
+		WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_sync_method')`,
+	MariaDB: `SELECT CONCAT('innodb_flush_log_at_trx_commit = ', @@innodb_flush_log_at_trx_commit,
+		', innodb_doublewrite = ', @@innodb_doublewrite, ', log_bin = ', @@log_bin)`,
+}
+
+// Durability returns what the server says of how it keeps its promises, or "".
+func (s *Server) Durability(ctx context.Context) (string, error) {
+	question, ok := durability[s.Kind]
+	if !ok {
+		return "", nil
+	}
+	db, err := sql.Open(drivers[s.Kind], s.DSN(s.Address))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close() //nolint:errcheck // it was opened for one question
+	var answer string
+	err = db.QueryRowContext(ctx, question).Scan(&answer)
+	return answer, err
+}
+
+// redisVersion speaks Redis's protocol by itself.
+func (s *Server) redisVersion(ctx context.Context) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is written any more
+	if _, err := conn.Write([]byte("INFO server\r\n")); err != nil {
+		return "", err
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	answer := make([]byte, 4096)
+	n, err := conn.Read(answer)
+	_, version, _ := strings.Cut(string(answer[:n]), "redis_version:")
+	version, _, _ = strings.Cut(version, "\r")
+	return "Redis " + version, err
+}

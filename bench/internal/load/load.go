@@ -1,0 +1,53 @@
+// Package load has what contenders are put under, a load a file.
+package load
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqllock/sqllock/bench/internal/contender"
+	"github.com/sqllock/sqllock/bench/internal/record"
+)
+
+// A Load is one kind of work.
+type Load struct {
+	// Name is what it is called in the data, and in a contender's Cannot.
+	Name string
+	// Field are those who take part, if not all that can.
+	Field []contender.Contender
+	// Remote says that it needs a server.
+	Remote bool
+	// Run measures one round.
+	Run func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error)
+}
+
+// All returns all loads, in the order in which they are run.
+func All() []Load {
+	return []Load{
+		memory(), wire(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
+		hotKey(), handOff(), waiters(), renewal(),
+	}
+}
+
+// Enter returns those of the contenders who take part.
+func (l Load) Enter(all []contender.Contender) []contender.Contender {
+	if l.Field != nil {
+		return l.Field
+	}
+	var field []contender.Contender
+	for _, c := range all {
+		if c.Enters(l.Name) {
+			field = append(field, c)
+		}
+	}
+	return field
+}
+
+// during opens a session, at the contender's place or another, for one task.
+func during(ctx context.Context, c contender.Contender, at contender.Place, task func(contender.Session) error) error {
+	session, err := c.Open(ctx, at)
+	if err != nil {
+		return err
+	}
+	return errors.Join(task(session), session.Close())
+}

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/bench/internal/record"
+)
+
+func TestFill(t *testing.T) {
+	t.Parallel()
+	const document = "prose\n<!-- bench:a -->\nold\n<!-- /bench -->\nmore\n<!-- bench:b -->\n<!-- /bench -->\n"
+	got, err := fill(document, "a", "new\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(document, "old", "new", 1); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, err := fill(document, "c", "new"); got != document || err != nil {
+		t.Errorf("a section that is not there: %q, %v", got, err)
+	}
+	if _, err := fill("<!-- bench:a -->", "a", "new"); !errors.Is(err, ErrMarker) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for want, value := range map[string]float64{"0.5": 0.5, "999.0": 999, "1 000.0": 1000, "1 234 567.9": 1234567.89, "-1 000.0": -1000} {
+		if got := number(value, 1); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func sample() *record.File {
+	pairs := func(load, contender, database string, rates ...float64) record.Series {
+		s := record.Series{Load: load, Contender: contender, Database: database}
+		for _, rate := range rates {
+			s.Rounds = append(s.Rounds, record.Round{
+				Values:  map[string]float64{"pairs_per_s": rate, "p50_us": 1e6 / rate, "p99_us": 2e6 / rate, "connections": 2},
+				Samples: []float64{rate, 2 * rate},
+			})
+		}
+		return s
+	}
+	return &record.File{Series: []record.Series{
+		pairs("pairs 1", "sqllock statement/pgx", "postgres", 900, 1000, 1100),
+		pairs("pairs 1", "raw statements/pgx", "postgres", 1000, 1050, 1100),
+		pairs("pairs 64", "sqllock serializable/pgx", "postgres", 5000, 5001),
+		pairs("pairs 64", "pglock/pgx", "postgres", 1000, 1001),
+		pairs("pairs 64", "redislock", "redis", 9000),
+		pairs("hand-off", "sqllock statement/pgx", "postgres", 50),
+	}}
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	document := filepath.Join(t.TempDir(), "performance.md")
+	pictures := filepath.Join(filepath.Dir(document), "pictures")
+	for range 2 { // the second finds what the first has made
+		if err := Write(sample(), document, pictures); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "pictures/bench-pairs-postgres.svg"} {
+		if strings.Count(string(text), want) != 1 {
+			t.Errorf("not once %q in:\n%s", want, text)
+		}
+	}
+	if picture, err := os.ReadFile(filepath.Join(pictures, "bench-pairs-postgres.svg")); err != nil || !strings.Contains(string(picture), "<svg") {
+		t.Errorf("no picture: %v", err)
+	}
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/sqllock/sqllock/bench/internal/durable"
+	"github.com/sqllock/sqllock/bench/internal/record"
+	"github.com/sqllock/sqllock/bench/internal/stats"
+)
+
+// A goal is a row of the design's table of numbers to reach.
+type goal struct {
+	what, want string
+	// measure returns what was measured, and whether that is enough. known is
+	// false if it was not measured.
+	measure func(f *record.File) (got string, met, known bool)
+}
+
+// Our contenders that the goals are about.
+const (
+	ourDefault   = "sqllock serializable/pgx"
+	ourStatement = "sqllock statement/pgx"
+)
+
+var goals = []goal{
+	{"64 workers, distinct keys, default isolation", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 64")},
+	{"256 workers", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 256")},
+	{"64 workers", "ahead of redislock", timesRival("pairs 64", "redislock", 1)},
+	{"256 workers", "ahead of redislock", timesRival("pairs 256", "redislock", 1)},
+	{"64 workers", "over ≤ 2 connections", connections},
+	{"uncontended pair, Statement, pgx", "≤ 1.15 × the raw statements", latency(ourStatement, "raw statements/pgx")},
+	{"uncontended pair, Statement, lib/pq", "≤ 1.15 × the raw statements", latency("sqllock statement/pq", "raw statements/pq")},
+	{"one key, 30 workers, 1 ms hold", "total ≤ 1.2 × the holds", holds},
+	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5)},
+	{"hand-off between processes, p99, without", "≤ 120 ms, 1.2 × IdleBetweenTries", handOffWithin("", 120)},
+	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
+	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
+	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
+	{"memory of an idle lock object", "≤ 300 bytes", objectSize},
+	{"1 million keys through the cache", "flat", flat},
+}
+
+func goalsTable(f *record.File) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"what", "goal", "measured", ""})
+	for _, g := range goals {
+		got, met, known := g.measure(f)
+		verdict := "**missed**"
+		switch {
+		case !known:
+			got, verdict = "–", "not measured"
+		case met:
+			verdict = "met"
+		}
+		t.AppendRow(table.Row{g.what, g.want, got, verdict})
+	}
+	return t.RenderMarkdown()
+}
+
+// of returns the median of a value; ok is false if there is none.
+func of(f *record.File, load, contender, value string) (median float64, ok bool) {
+	s, _ := f.Find(load, contender)
+	values := s.Values(value)
+	return stats.Summarize(values).Median, len(values) > 0
+}
+
+// rivals are the libraries on SQL databases whose locks have leases.
+func rivals(f *record.File, load string) (best string, rate float64) {
+	for _, s := range f.Under(load, durable.Postgres) {
+		if !strings.HasPrefix(s.Contender, "pglock") && !strings.HasPrefix(s.Contender, "spring") {
+			continue
+		}
+		if r, ok := of(f, load, s.Contender, "pairs_per_s"); ok && r > rate {
+			best, rate = s.Contender, r
+		}
+	}
+	return best, rate
+}
+
+func timesBestRival(load string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		best, _ := rivals(f, load)
+		return timesRival(load, best, 5)(f)
+	}
+}
+
+func timesRival(load, rival string, times float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		ours, ok := of(f, load, ourDefault, "pairs_per_s")
+		theirs, known := of(f, load, rival, "pairs_per_s")
+		if !ok || !known || theirs == 0 {
+			return "", false, false
+		}
+		return fmt.Sprintf("%.2f × %s (%s/s, %s/s)", ours/theirs, rival, number(ours, 0), number(theirs, 0)), ours >= times*theirs, true
+	}
+}
+
+func connections(f *record.File) (string, bool, bool) {
+	n, ok := of(f, "pairs 64", ourDefault, "connections")
+	return fmt.Sprintf("%.0f", n), n <= 2, ok
+}
+
+func latency(ours, limit string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		a, okA := of(f, "pairs 1", ours, "p50_us")
+		b, okB := of(f, "pairs 1", limit, "p50_us")
+		if !okA || !okB {
+			return "", false, false
+		}
+		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= 1.15*b, true
+	}
+}
+
+func holds(f *record.File) (string, bool, bool) {
+	ratio, ok := of(f, "hot key", ourDefault, "total_per_holds")
+	total, _ := of(f, "hot key", ourDefault, "total_ms")
+	return fmt.Sprintf("%.2f × (%.0f ms)", ratio, total), ratio <= 1.2, ok
+}
+
+// handOffWithin is about our slowest contender with the word in its name, or
+// with none of those words if it is "".
+func handOffWithin(word string, limit float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		slowest, name := 0.0, ""
+		for _, s := range f.Under("hand-off", "") {
+			ours := strings.HasPrefix(s.Contender, "sqllock") && strings.Contains(s.Contender, "notify") == (word != "")
+			sorted := slices.Sorted(slices.Values(s.Samples()))
+			if !ours || len(sorted) == 0 {
+				continue
+			}
+			if p99 := stats.Quantile(sorted, 0.99) / 1e3; p99 > slowest {
+				slowest, name = p99, s.Contender
+			}
+		}
+		return fmt.Sprintf("%.1f ms (%s)", slowest, name), slowest <= limit, name != ""
+	}
+}
+
+func nothingWritten(f *record.File) (string, bool, bool) {
+	wal, ok := of(f, "waiters", ourDefault, "wal_bytes_per_s")
+	rows, _ := of(f, "waiters", ourDefault, "rows_written_per_s")
+	lines, _ := of(f, "waiters", ourDefault, "log_lines_per_s")
+	return fmt.Sprintf("%.0f bytes/s, %.0f/s, %.0f/s", wal, rows, lines), wal+rows+lines == 0, ok
+}
+
+func renewedWithin(contender string, limit float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		took, ok := of(f, "renewal", contender, "together_ms")
+		each, _ := of(f, "renewal", contender, "each_ms")
+		return fmt.Sprintf("%.0f ms (one each: %s ms)", took, number(each, 0)), took <= limit, ok
+	}
+}
+
+func objectSize(f *record.File) (string, bool, bool) {
+	bytes, ok := of(f, "memory", "sqllock registry", "bytes_per_object")
+	return fmt.Sprintf("%.0f bytes", bytes), bytes <= 300, ok
+}
+
+func flat(f *record.File) (string, bool, bool) {
+	full, ok := of(f, "memory", "sqllock registry", "full_mb")
+	half, _ := of(f, "memory", "sqllock registry", "half_mb")
+	after, _ := of(f, "memory", "sqllock registry", "end_mb")
+	// The map of the keys grows once more after it is full, as Go's maps do when
+	// keys come and go.
+	return fmt.Sprintf("%.1f MB when full, %.1f MB half-way, %.1f MB at the end", full, half, after), after <= 1.05*half && after <= 1.5*full, ok
+}

@@ -1,0 +1,142 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+const (
+	// key is the one that all contend for.
+	key = "orders/42"
+	// long is a time-to-live that does not end within a test.
+	long = 2 * time.Minute
+	// short is one that a test waits for, and in which it also does something. A
+	// machine that stands still for so long makes tests fail.
+	short = 4 * time.Second
+	// patience is how long a test waits for what must come.
+	patience = time.Minute
+	// idle is the pause between tries where nobody looks at fairness.
+	idle = 10 * time.Millisecond
+)
+
+// A cell is a database whose lock table a generation of Spring shares with us.
+type cell struct {
+	db         *dbtest.DB
+	generation javaclient.Generation
+	layout     dialect.Layout
+}
+
+// eachCell runs a test for both generations on both databases, each with an empty
+// database of its own.
+func eachCell(t *testing.T, test func(t *testing.T, c *cell)) {
+	t.Helper()
+	for _, database := range []struct {
+		name string
+		make func(testing.TB) *dbtest.DB
+	}{{"postgres", dbtest.Postgres}, {"mysql", dbtest.MySQL}} {
+		for generation, layout := range map[javaclient.Generation]dialect.Layout{
+			javaclient.Spring6: dialect.Spring6,
+			javaclient.Spring7: dialect.Spring7,
+		} {
+			t.Run(database.name+"/"+string(generation), func(t *testing.T) {
+				t.Parallel()
+				program(t, generation)
+				test(t, &cell{db: database.make(t), generation: generation, layout: layout})
+			})
+		}
+	}
+}
+
+// eachMigrated is eachCell with our own table.
+func eachMigrated(t *testing.T, test func(t *testing.T, c *cell)) {
+	t.Helper()
+	eachCell(t, func(t *testing.T, c *cell) {
+		c.migrate(t)
+		test(t, c)
+	})
+}
+
+func (c *cell) migrate(t *testing.T) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), c.db.DB.DB, c.db.Dialect, &migrations.Options{Layout: c.layout}))
+}
+
+// java returns a Java application of the test's own, in the JVM of all tests.
+func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Client {
+	t.Helper()
+	settings.Idle = idle
+	return c.javaIn(t, shared(t, c.generation), settings)
+}
+
+func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Settings) *javaclient.Client {
+	t.Helper()
+	settings.DSN = c.db.DSN
+	client, err := j.Open(t.Context(), settings)
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		_ = client.Close(ctx) // or else the database cannot be dropped; a test may have killed it
+	})
+	return client
+}
+
+// repository returns what another Go process would have.
+func (c *cell) repository(t *testing.T) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(c.db.Open(t), c.db.Dialect, nil)
+	must(t, err)
+	return r
+}
+
+// registry returns one of another Go process, which is closed with the test.
+func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
+	t.Helper()
+	r, err := sqllock.NewRegistry(c.repository(t), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
+	return r
+}
+
+// lock returns the lock of key in a registry of its own.
+func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := c.registry(t, ttl).Obtain(key)
+	must(t, err)
+	return l
+}
+
+// row returns the row of key, judged by a time-to-live.
+func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
+	t.Helper()
+	row, ok, err := c.repository(t).Peek(t.Context(), key, ttl)
+	must(t, err)
+	if !ok {
+		t.Fatal("there is no row")
+	}
+	return row
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patiently gives the test's context an end.
+func patiently(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}

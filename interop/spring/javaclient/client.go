@@ -1,0 +1,123 @@
+package javaclient
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Settings are those of a [Client]. A zero field means Spring's default, or
+// Hikari's.
+type Settings struct {
+	// DSN leads to the database: a URL of PostgreSQL, a go-sql-driver DSN of MySQL.
+	DSN string
+	// Parameters are added to the JDBC URL.
+	Parameters map[string]string
+
+	TTL          time.Duration
+	Idle         time.Duration // between tries
+	Region       string
+	Prefix       string
+	ClientID     string
+	InsertSuffix string // added to the INSERT: " ON CONFLICT DO NOTHING"
+	Pool         int    // connections at most
+}
+
+// A Client is an application with a pool, a Spring context and a registry.
+type Client struct {
+	jvm  *JVM
+	name string
+}
+
+// Open makes a client. A [JavaError] tells why its context does not start.
+func (j *JVM) Open(ctx context.Context, s Settings) (*Client, error) {
+	arguments, err := s.arguments()
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	j.next++
+	name := "client" + strconv.Itoa(j.next)
+	j.mu.Unlock()
+	if _, err := j.call(ctx, name, "", "open", arguments...); err != nil {
+		return nil, err
+	}
+	return &Client{jvm: j, name: name}, nil
+}
+
+func (s Settings) arguments() (arguments []string, err error) {
+	url, user, password, err := jdbcOf(s.DSN, s.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	for _, setting := range [...]struct{ name, value string }{
+		{"url", url},
+		{"user", user},
+		{"password", password},
+		{"ttl", optional(s.TTL.Milliseconds())},
+		{"idle", optional(s.Idle.Milliseconds())},
+		{"region", s.Region},
+		{"prefix", s.Prefix},
+		{"client", s.ClientID},
+		{"insert-suffix", s.InsertSuffix},
+		{"pool", optional(int64(s.Pool))},
+	} {
+		if setting.value != "" {
+			arguments = append(arguments, setting.name+"="+setting.value)
+		}
+	}
+	return arguments, nil
+}
+
+func optional(number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(number, 10)
+}
+
+// Thread returns the client's thread of that name. It is made when it is first
+// used, and does one thing after the other.
+func (c *Client) Thread(name string) *Thread { return &Thread{client: c, name: name} }
+
+// Close closes the Spring context and the pool: the repository deletes its rows.
+func (c *Client) Close(ctx context.Context) error {
+	_, err := c.jvm.call(ctx, c.name, "close", "close")
+	return err
+}
+
+// Expire forgets unused locks that are older than age, and deletes expired rows.
+func (c *Client) Expire(ctx context.Context, age time.Duration) error {
+	_, err := c.jvm.call(ctx, c.name, "expire", "expire", millis(age))
+	return err
+}
+
+// Status tells whether the client's repository takes the key for acquired.
+func (c *Client) Status(ctx context.Context, key string) (acquired bool, err error) {
+	values, err := c.jvm.call(ctx, c.name, "status", "status", key)
+	return boolean(values, err)
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func boolean(values []string, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	return strconv.ParseBool(values[0])
+}
+
+func integers(values []string, want int) ([]int, error) {
+	if len(values) != want {
+		return nil, fmt.Errorf("%w: %d values, want %d", errProtocol, len(values), want)
+	}
+	numbers := make([]int, want)
+	for i, value := range values {
+		var err error
+		if numbers[i], err = strconv.Atoi(value); err != nil {
+			return nil, err
+		}
+	}
+	return numbers, nil
+}

@@ -1,0 +1,183 @@
+package javaclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options are the settings of a [JVM]. A zero field means nothing special.
+type Options struct {
+	// JVM has arguments for java itself: -Duser.timezone=Asia/Kathmandu, -Xmx1g.
+	// Without any, it is set up to start fast, not to run fast.
+	JVM []string
+	// Gap, if given, is the instant, a whole second, at which the clocks of the
+	// default time zone go from UTC to an hour later, as in spring.
+	Gap time.Time
+}
+
+// A JVM is a running Java program. All methods are safe for concurrent use.
+type JVM struct {
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // to be read once the process has ended
+	ended  chan struct{}
+	end    error // why, once it has ended
+
+	mu      sync.Mutex
+	stdin   io.WriteCloser
+	next    int
+	pending map[string]chan answer
+}
+
+// Start starts a JVM, which ends with ctx, with [JVM.Close], or when this process
+// does. opts may be nil.
+func (p *Program) Start(ctx context.Context, opts *Options) (*JVM, error) {
+	j := &JVM{ended: make(chan struct{}), pending: make(map[string]chan answer)}
+	//nolint:gosec // the arguments are the caller's own
+	j.cmd = exec.CommandContext(ctx, "java", p.arguments(opts)...)
+	j.cmd.Stderr = &j.stderr
+	j.cmd.WaitDelay = 5 * time.Second
+	var err error
+	if j.stdin, err = j.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := j.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start Java: %w", err)
+	}
+	go j.read(stdout)
+	return j, nil
+}
+
+func (p *Program) arguments(opts *Options) (arguments []string) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	arguments = opts.JVM
+	if len(arguments) == 0 {
+		arguments = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"}
+	}
+	arguments = slices.Clip(arguments) // the caller's own
+	if !opts.Gap.IsZero() {
+		// What the Java class GapZone needs.
+		arguments = append(arguments, "--add-opens", "java.base/java.time.zone=ALL-UNNAMED",
+			"--add-opens", "java.base/sun.util.calendar=ALL-UNNAMED")
+	}
+	path := filepath.Join(p.Dir, "classes") + string(os.PathListSeparator) + filepath.Join(p.Dir, "lib", "*")
+	arguments = append(arguments, "-cp", path, "sqllock.Main")
+	if !opts.Gap.IsZero() {
+		arguments = append(arguments, "gap="+opts.Gap.UTC().Format(time.RFC3339))
+	}
+	return arguments
+}
+
+// read hands out answers until there are no more.
+func (j *JVM) read(stdout io.Reader) {
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 16<<20) // a thousand keys are one answer
+	var trouble error
+	for trouble == nil && lines.Scan() {
+		var number string
+		var a answer
+		if number, a, trouble = parseAnswer(lines.Text()); trouble == nil {
+			j.deliver(number, a)
+		}
+	}
+	trouble = errors.Join(trouble, lines.Err())
+	if trouble != nil {
+		_ = j.cmd.Process.Kill() // nobody can talk to it any more
+	}
+	j.end = errors.Join(trouble, j.cmd.Wait())
+	close(j.ended)
+}
+
+func (j *JVM) deliver(number string, a answer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if waiting, ok := j.pending[number]; ok {
+		delete(j.pending, number)
+		waiting <- a // has room for one
+	}
+}
+
+// call sends a request and waits for its answer. When ctx ends first, the request
+// goes on: Java's lock() cannot be interrupted.
+func (j *JVM) call(ctx context.Context, client, thread, command string, arguments ...string) ([]string, error) {
+	waiting, err := j.send(client, thread, command, arguments)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", command, err)
+	}
+	select {
+	case a := <-waiting:
+		return a.values, a.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w", command, context.Cause(ctx))
+	case <-j.ended:
+		return nil, fmt.Errorf("%s: %w", command, j.died())
+	}
+}
+
+func (j *JVM) send(client, thread, command string, arguments []string) (<-chan answer, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.next++
+	number := strconv.Itoa(j.next)
+	waiting := make(chan answer, 1)
+	j.pending[number] = waiting
+	line := encodeLine(append([]string{number, client, thread, command}, arguments...)...)
+	_, err := io.WriteString(j.stdin, line+"\n")
+	return waiting, err
+}
+
+var errEnded = errors.New("the Java process has ended")
+
+func (j *JVM) died() error {
+	return fmt.Errorf("%w: %w; stderr: %s", errEnded, j.end, j.stderr.String())
+}
+
+// Version returns the version of Spring Integration.
+func (j *JVM) Version(ctx context.Context) (string, error) {
+	values, err := j.call(ctx, "", "", "version")
+	if err != nil {
+		return "", err
+	}
+	return values[0], nil
+}
+
+// LockKeys returns what Spring makes of keys: the LOCK_KEY of each.
+func (j *JVM) LockKeys(ctx context.Context, keys ...string) ([]string, error) {
+	lockKeys, err := j.call(ctx, "", "", "key", keys...)
+	if err == nil && len(lockKeys) != len(keys) {
+		err = fmt.Errorf("%w: %d for %d keys", errProtocol, len(lockKeys), len(keys))
+	}
+	return lockKeys, err
+}
+
+// Kill ends the process as kill -9 does, and returns when it has ended.
+func (j *JVM) Kill() {
+	_ = j.cmd.Process.Kill() // an error means that it has ended
+	<-j.ended
+}
+
+// Close asks the process to end, without releasing anything, and returns when it
+// has.
+func (j *JVM) Close() error {
+	j.mu.Lock()
+	err := j.stdin.Close()
+	j.mu.Unlock()
+	<-j.ended
+	return errors.Join(err, j.end)
+}

@@ -1,0 +1,88 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/interop/spring/javaclient"
+)
+
+const (
+	// beyond is well after the end of a short lease that nobody renews.
+	beyond = 2 * short
+	// pause is between two renewals.
+	pause = short / 20
+)
+
+// TestJavaRenews keeps us out for longer than the time-to-live.
+func TestJavaRenews(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		ours := c.lock(t, short)
+		must(t, java.Lock(ctx, key))
+		held := make(chan error, 1)
+		go func() {
+			// As long again, so that it has not ended when our wait does.
+			renewals, err := java.Hold(ctx, key, beyond+short/2, pause)
+			if err == nil && renewals < 2 {
+				err = errors.New("hardly a renewal")
+			}
+			held <- err
+		}()
+		if lease, err := ours.TryLockFor(ctx, beyond); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Errorf("we got a lock that Java renews: %v, %v", lease, err)
+		}
+		must(t, <-held)
+		must(t, java.Unlock(ctx, key))
+		lease, err := ours.TryLock(ctx)
+		must(t, err)
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// TestWeRenew is the other way round.
+func TestWeRenew(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		lease, err := c.lock(t, short).Lock(ctx)
+		must(t, err)
+		renewing, stop := context.WithCancel(ctx)
+		renewed := make(chan error, 1)
+		go func() { renewed <- renewUntil(renewing, lease) }()
+		locked, err := java.TryLock(ctx, key, beyond)
+		stop()
+		must(t, err)
+		if locked {
+			t.Error("Java got a lock that we renew")
+		}
+		must(t, <-renewed)
+		must(t, lease.Unlock(ctx))
+		wantLock(t, java)
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// renewUntil renews again and again while ctx lasts.
+func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := lease.Renew(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+	}
+}

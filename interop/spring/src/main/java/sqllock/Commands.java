@@ -1,0 +1,93 @@
+package sqllock;
+
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** What a client can be asked for. Keys come first; durations are milliseconds. */
+final class Commands {
+    private Commands() {}
+
+    @FunctionalInterface
+    interface Command {
+        Object[] run(Client client, Request request) throws Exception;
+    }
+
+    private static final Map<String, Command> ALL = Map.of(
+            "lock", Commands::lock,
+            "trylock", Commands::tryLock,
+            "unlock", Commands::unlock,
+            "renew", Commands::renew,
+            "hold", Commands::hold,
+            "status", Commands::status,
+            "expire", Commands::expire,
+            "count", Counter::run,
+            "bench", Bench::run,
+            "close", Commands::close);
+
+    static Command find(String name) {
+        Command command = ALL.get(name);
+        if (command == null) {
+            throw new IllegalArgumentException("no command " + name);
+        }
+        return command;
+    }
+
+    private static Object[] nothing() {
+        return new Object[0];
+    }
+
+    /** lock KEY: waits for ever. */
+    private static Object[] lock(Client client, Request request) {
+        client.registry().obtain(request.argument(0)).lock();
+        return nothing();
+    }
+
+    /** trylock KEY WAIT: true or false. */
+    private static Object[] tryLock(Client client, Request request) throws InterruptedException {
+        return new Object[] {
+            client.registry().obtain(request.argument(0)).tryLock(request.millis(1), TimeUnit.MILLISECONDS)
+        };
+    }
+
+    /** unlock KEY. */
+    private static Object[] unlock(Client client, Request request) {
+        client.registry().obtain(request.argument(0)).unlock();
+        return nothing();
+    }
+
+    /** renew KEY. */
+    private static Object[] renew(Client client, Request request) {
+        client.registry().renewLock(request.argument(0));
+        return nothing();
+    }
+
+    /** hold KEY DURATION EVERY: renews a lock that this thread has, again and again; how often. */
+    private static Object[] hold(Client client, Request request) throws InterruptedException {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.millis(1));
+        int renewals = 0;
+        for (; System.nanoTime() < end; renewals++) {
+            Thread.sleep(request.millis(2));
+            client.registry().renewLock(request.argument(0));
+        }
+        return new Object[] {renewals};
+    }
+
+    /** status KEY: whether the repository still finds its row. */
+    private static Object[] status(Client client, Request request) throws Exception {
+        String path = KeyProbe.mapped(request.arguments().subList(0, 1))[0].toString();
+        return new Object[] {client.repository().isAcquired(path)};
+    }
+
+    /** expire AGE: forgets unused locks, and deletes expired rows. */
+    private static Object[] expire(Client client, Request request) {
+        client.registry().expireUnusedOlderThan(request.millis(0));
+        client.repository().deleteExpired();
+        return nothing();
+    }
+
+    /** close: as an orderly end of the application. */
+    private static Object[] close(Client client, Request request) {
+        client.close();
+        return nothing();
+    }
+}

@@ -1,0 +1,29 @@
+package sqllock;
+
+import org.springframework.integration.jdbc.lock.DefaultLockRepository;
+import org.springframework.integration.jdbc.lock.JdbcLockRegistry;
+
+/** The settings that both generations have. */
+final class Tuning {
+    private Tuning() {}
+
+    static void apply(DefaultLockRepository repository, Settings settings) {
+        if (settings.text("region") != null) {
+            repository.setRegion(settings.text("region"));
+        }
+        if (settings.text("prefix") != null) {
+            repository.setPrefix(settings.text("prefix"));
+        }
+        if (settings.text("insert-suffix") != null) {
+            // What Spring's documentation advises for PostgreSQL: ON CONFLICT DO NOTHING.
+            repository.setInsertQuery(repository.getInsertQuery() + settings.text("insert-suffix"));
+        }
+    }
+
+    static JdbcLockRegistry apply(JdbcLockRegistry registry, Settings settings) {
+        if (settings.millis("idle") != null) {
+            registry.setIdleBetweenTries(settings.millis("idle"));
+        }
+        return registry;
+    }
+}

@@ -1,0 +1,29 @@
+package sqllock;
+
+import javax.sql.DataSource;
+import org.springframework.integration.jdbc.lock.DefaultLockRepository;
+import org.springframework.integration.jdbc.lock.JdbcLockRegistry;
+
+/** How Spring Integration 6 is set up: the repository has the time-to-live. */
+final class Spring {
+    private Spring() {}
+
+    /** The version of the jar. */
+    static String version() {
+        return DefaultLockRepository.class.getPackage().getImplementationVersion();
+    }
+
+    static DefaultLockRepository repository(DataSource pool, Settings settings) {
+        DefaultLockRepository repository =
+                settings.text("client") == null ? new DefaultLockRepository(pool) : new DefaultLockRepository(pool, settings.text("client"));
+        Tuning.apply(repository, settings);
+        if (settings.millis("ttl") != null) {
+            repository.setTimeToLive((int) settings.millis("ttl").toMillis());
+        }
+        return repository;
+    }
+
+    static JdbcLockRegistry registry(DefaultLockRepository repository, Settings settings) {
+        return Tuning.apply(new JdbcLockRegistry(repository), settings);
+    }
+}
