@@ -49,7 +49,7 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 	var got Acquisition
 	var unknown bool // whether an attempt may have been applied
 	err = r.retryRaces(ctx, func() (err error) {
-		got, unknown, err = r.attempt(ctx, p)
+		got, unknown, err = r.attemptTogether(ctx, p)
 		return err
 	})
 	if unknown {
@@ -77,17 +77,20 @@ func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, un
 		got, written, err := r.upsert(ctx, r.db, p)
 		return got, err != nil && (written || !r.isRefusal(err)), err
 	}
-	level := sql.LevelSerializable
-	if r.isolation == ReadCommitted {
-		level = sql.LevelReadCommitted
-	}
 	var committing bool
-	err = r.inTransaction(ctx, level, func(tx *sqlx.Tx) (err error) {
+	err = r.inTransaction(ctx, r.level(), func(tx *sqlx.Tx) (err error) {
 		got, _, err = r.upsert(ctx, tx, p)
 		committing = err == nil
 		return err
 	})
 	return got, err != nil && committing && !r.isRefusal(err), err
+}
+
+func (r *Repository) level() sql.IsolationLevel {
+	if r.isolation == ReadCommitted {
+		return sql.LevelReadCommitted
+	}
+	return sql.LevelSerializable
 }
 
 // inOwnTransaction tells whether to acquire in an explicit transaction. Without

@@ -14,7 +14,7 @@ func TestImports(t *testing.T) {
 	const module = "github.com/sqllock/sqllock"
 	root := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
-		module + "/dialect", module + "/internal/bounded", module + "/internal/reentrant",
+		module + "/dialect", module + "/internal/bounded", module + "/internal/group", module + "/internal/reentrant",
 	}
 	for pkg, allowed := range map[string][]string{
 		".":                    root,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -26,7 +27,7 @@ type statement struct {
 func compile(text string, d dialect.Dialect) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
-		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next",
+		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows",
 	} {
 		names[name] = name
 	}
@@ -59,6 +60,7 @@ type params struct {
 	ttl, left                         time.Duration
 	token                             int64
 	keys, holders                     []string
+	rows                              []params
 }
 
 // args returns the values of s's parameters in order.
@@ -84,6 +86,8 @@ func (s statement) args(p params) []any {
 			args[i] = p.next
 		case "token":
 			args[i] = p.token
+		case "rows":
+			args[i] = proposed(p.rows)
 		case "keys":
 			args[i] = s.list(p.keys)
 		case "holders":
@@ -91,6 +95,32 @@ func (s statement) args(p params) []any {
 		}
 	}
 	return args
+}
+
+// proposed returns the JSON that says which rows are to be acquired.
+func proposed(rows []params) string {
+	type row struct {
+		Key    string `json:"k"`
+		Holder string `json:"h"`
+		Left   int64  `json:"l"`
+	}
+	all := make([]row, len(rows))
+	for i, p := range rows {
+		all[i] = row{p.key, p.holder, p.left.Microseconds()}
+	}
+	text, _ := json.Marshal(all) // strings and numbers always can be
+	return string(text)
+}
+
+// bindRows returns the text and arguments of s with a row of its own for each of
+// p.rows, where the database takes no JSON.
+func (s statement) bindRows(row statement, p params) (string, []any) {
+	rows := strings.Repeat(", "+row.text, len(p.rows))
+	var args []any
+	for _, one := range p.rows {
+		args = append(args, row.args(one)...)
+	}
+	return strings.Replace(s.text, "{rows}", rows[len(", "):], 1), append(args, s.args(p)...)
 }
 
 func (s statement) list(items []string) any {
@@ -103,18 +133,27 @@ func (s statement) list(items []string) any {
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, draw, trim, peek, list, held, renew, guard, pick, renewAll, heldAll, leave statement
-	remove, removeClient, pickExpired, removeExpired                                    statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, pick, renewAll, heldAll, leave statement
+	remove, removeAll, removeClient, pickExpired, removeExpired                                                                   statement
 }
 
 func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names) (statements, error) {
 	texts := d.Statements(layout, names)
+	acquireAll := texts.AcquireAll
+	if texts.AcquireRow != "" { // bindRows fills it in
+		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
+	}
 	var all statements
 	for _, each := range []struct {
 		text string
 		into *statement
 	}{
 		{texts.Acquire, &all.acquire},
+		{acquireAll, &all.acquireAll},
+		{texts.AcquireRow, &all.acquireRow},
+		{texts.PeekAll, &all.peekAll},
+		{texts.DrawOne, &all.drawOne},
+		{texts.DeleteAll, &all.removeAll},
 		{texts.Draw, &all.draw},
 		{texts.Trim, &all.trim},
 		{texts.Peek, &all.peek},

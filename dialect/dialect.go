@@ -14,6 +14,7 @@
 //	         acquisition                         acquisitions of a client share
 //	:ttl     time-to-live, µs           :left    time the row is to last from now, µs
 //	:keys    many LOCK_KEYs             :shift   left - ttl, µs
+//	:rows    many rows
 //	:holders the CLIENT_ID of each      :token   a fencing token
 //	         of them                    :next    the CLIENT_ID that a row is left to
 //
@@ -106,6 +107,16 @@ type Statements struct {
 	// database is Returning and Draw is "", the row that it answers has the
 	// fencing token.
 	Acquire string
+	// AcquireAll is Acquire for many rows: it answers CLIENT_ID and fencing token of
+	// each that was acquired, if the database is Returning. The rows are a JSON array
+	// of {k, h, l}: LOCK_KEY, CLIENT_ID and :left; or, where there is an AcquireRow,
+	// as many of these instead of :rows.
+	AcquireAll, AcquireRow string
+	// PeekAll answers LOCK_KEY, CLIENT_ID, age and time left (µs) of rows out of
+	// (keys).
+	PeekAll string
+	// DrawOne gives the next fencing token as the last inserted id.
+	DrawOne string
 	// Draw gives the next fencing token as the last inserted id, if the row
 	// carries the holder; else it affects no row.
 	Draw string
@@ -137,6 +148,10 @@ type Statements struct {
 	Leave string
 	// Delete removes the row that carries the holder.
 	Delete string
+	// DeleteAll removes rows out of (keys, holders), and answers the CLIENT_ID of
+	// each if the database is Returning. Pinned ones are left out, or with Pick
+	// must be.
+	DeleteAll string
 	// DeleteClient removes all rows of one client in a region.
 	DeleteClient string
 	// PickExpired answers the LOCK_KEYs of some expired rows of a region, and
@@ -163,9 +178,10 @@ type Statements struct {
 func (d Dialect) Statements(layout Layout, names Names) Statements {
 	f := d.fragments
 	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, "SELECT * FROM {fence} WHERE 1 = 0"
+	drawOne := f.drawOne
 	token := f.token
 	if names.Fence == "" {
-		draw, trim, fence, token = "", "", "", "0"
+		draw, drawOne, trim, fence, token = "", "", "", "", "0"
 	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
@@ -193,7 +209,12 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{patient.delete}", f.patience.inDelete,
 	).Replace
 	return Statements{
-		Acquire: fill(acquire),
+		Acquire:    fill(acquire),
+		AcquireAll: fill(f.acquireAll[layout]),
+		AcquireRow: fill(f.acquireRow[layout]),
+		PeekAll: fill("SELECT LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+			" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")),
+		DrawOne: fill(drawOne),
 		Draw:    fill(draw),
 		Trim:    fill(trim),
 		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
@@ -207,7 +228,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete: fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder"),
+		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder"),
+		DeleteAll: fill(f.deleteAll),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11"),
@@ -233,11 +255,14 @@ type fragments struct {
 	acquire map[Layout]string
 	token   string // the next fencing token from {fence}, where an expression can be one
 	draw    string // the next fencing token, where it takes a statement
+	drawOne string // the same, whoever asks
 	trim    string
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
 
-	pick, renewAll             string
+	acquireAll, acquireRow map[Layout]string
+
+	pick, renewAll, deleteAll  string
 	pickExpired, deleteExpired string
 
 	patience patience

@@ -5,6 +5,7 @@ package dialect
 // The statement reads the lock's row, which the transaction has written before, so
 // that it draws for its holder alone.
 const (
-	drawFromTable = "INSERT INTO {fence} (ID) SELECT NULL FROM {table} WHERE {row} AND CLIENT_ID = :holder"
-	trimTable     = "DELETE FROM {fence} WHERE ID < :token"
+	drawFromTable    = "INSERT INTO {fence} (ID) SELECT NULL FROM {table} WHERE {row} AND CLIENT_ID = :holder"
+	drawOneFromTable = "INSERT INTO {fence} (ID) VALUES (NULL)"
+	trimTable        = "DELETE FROM {fence} WHERE ID < :token"
 )

@@ -17,15 +17,19 @@ func MySQL() Dialect {
 			between: "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
 			epoch:   "'1970-01-01'",
 			// The server's default collations take 'a' and 'A' for equal.
-			exact:   "CAST({text} AS BINARY)",
-			acquire: onDuplicateKey,
-			draw:    drawFromTable,
-			trim:    trimTable,
-			items:   "({list})",
+			exact:      "CAST({text} AS BINARY)",
+			acquire:    onDuplicateKey,
+			acquireAll: onDuplicateKeys,
+			acquireRow: proposedRow,
+			drawOne:    drawOneFromTable,
+			draw:       drawFromTable,
+			trim:       trimTable,
+			items:      "({list})",
 			// MariaDB does not know FOR SHARE.
 			guard:         "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
 			pick:          "SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine}",
+			deleteAll:     "DELETE FROM {table} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (:keys)",
 			// For MariaDB alone, in seconds. Oracle's MySQL has no setting for one
@@ -56,6 +60,28 @@ VALUES (:region, :key, :holder, {now})
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE)`,
+}
+
+// onDuplicateKeys is onDuplicateKey for many rows. There is no other way to name the
+// values of each than VALUES(); where that has gone at last, rows are acquired one by
+// one.
+var onDuplicateKeys = map[Layout]string{
+	Spring7: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+VALUES :rows
+ON DUPLICATE KEY UPDATE
+CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE),
+EXPIRED_AFTER = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(EXPIRED_AFTER), EXPIRED_AFTER)`,
+	Spring6: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+VALUES :rows
+ON DUPLICATE KEY UPDATE
+CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE)`,
+}
+
+var proposedRow = map[Layout]string{
+	Spring7: "(:region, :key, :holder, {now}, {end})",
+	Spring6: "(:region, :key, :holder, {now})",
 }
 
 func classifyMySQL(err error) Class {

@@ -24,13 +24,21 @@ func Postgres() Dialect {
 			epoch:   "TIMESTAMP '1970-01-01'",
 			exact:   "{text}",
 			acquire: upsertReturning,
-			token:   "nextval('{fence}')",
+			acquireAll: filled(upsertAll,
+				"{row.key}", "mine.k",
+				"{row.holder}", "mine.h",
+				"{row.end}", "{now} + mine.l * INTERVAL '1 microsecond'",
+				"{row.again}", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)",
+				"{rows}", "{patient.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
+			token: "nextval('{fence}')",
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE {table} SET {prolong} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID`,
+			deleteAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} FOR UPDATE SKIP LOCKED)
+DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} FOR UPDATE SKIP LOCKED)`,
 			patience: patience{

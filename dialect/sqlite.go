@@ -22,6 +22,13 @@ func SQLite() Dialect {
 			epoch:   "'1970-01-01'",
 			exact:   "{text}",
 			acquire: upsertReturning,
+			acquireAll: filled(upsertAll,
+				"{row.key}", "value ->> 'k'",
+				"{row.holder}", "value ->> 'h'",
+				"{row.end}", "datetime({now}, 'subsec', printf('%.6f seconds', (value ->> 'l') / 1000000.0))",
+				"{row.again}", "EXCLUDED.EXPIRED_AFTER",
+				"{rows}", "FROM json_each(:rows) {patient.select}"),
+			drawOne: drawOneFromTable,
 			token:   "0",
 			draw:    drawFromTable,
 			trim:    trimTable,
@@ -29,6 +36,7 @@ func SQLite() Dialect {
 			// A transaction that has written keeps all other writers out.
 			guard:         "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING CLIENT_ID",
+			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING CLIENT_ID",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
 			// Without a WHERE, SQLite takes ON for the beginning of a join.
 			patience: patience{inSelect: "WHERE true"},

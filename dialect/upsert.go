@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // upsertReturning is the acquire statement of databases that know ON CONFLICT
 // and RETURNING. It answers a row exactly when the lock was acquired. Tokens are
 // drawn there, while the row is held, so those of one key are in its holders'
@@ -22,4 +24,30 @@ ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING {token}`,
+}
+
+// upsertAll is upsertReturning for many rows, {rows}. How long each is to last is the
+// difference of the two times that were proposed.
+var upsertAll = map[Layout]string{
+	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+SELECT :region, {row.key}, {row.holder}, {now}, {row.end} {rows}
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {row.again}
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
+RETURNING CLIENT_ID, {token}`,
+	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+SELECT :region, {row.key}, {row.holder}, {now} {rows}
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
+RETURNING CLIENT_ID, {token}`,
+}
+
+// filled puts what a database has for them into the names that begin with row.
+func filled(texts map[Layout]string, names ...string) map[Layout]string {
+	all := make(map[Layout]string, len(texts))
+	for layout, text := range texts {
+		all[layout] = strings.NewReplacer(names...).Replace(text)
+	}
+	return all
 }

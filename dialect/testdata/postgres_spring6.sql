@@ -6,6 +6,23 @@ SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZO
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR (held.CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC')
 RETURNING nextval('INT_LOCK_FENCE');
 
+-- AcquireAll
+INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+SELECT :region, mine.k, mine.h, (clock_timestamp() AT TIME ZONE 'UTC') FROM set_config('lock_timeout', '250', true) AS patience, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC')
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR (held.CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC')
+RETURNING CLIENT_ID, nextval('INT_LOCK_FENCE');
+
+-- AcquireRow
+;
+
+-- PeekAll
+SELECT LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM ((CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item);
+
+-- DrawOne
+;
+
 -- Draw
 ;
 
@@ -42,6 +59,10 @@ UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = ((clock_timestamp() AT TIM
 
 -- Delete
 DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+
+-- DeleteAll
+WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item) AND CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item) FOR UPDATE SKIP LOCKED)
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;

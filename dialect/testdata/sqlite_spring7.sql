@@ -6,6 +6,23 @@ SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EX
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
 RETURNING 0;
 
+-- AcquireAll
+INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+SELECT :region, value ->> 'k', value ->> 'h', datetime('now', 'subsec'), datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', (value ->> 'l') / 1000000.0)) FROM json_each(:rows) WHERE true
+ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
+SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EXPIRED_AFTER = EXCLUDED.EXPIRED_AFTER
+WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
+RETURNING CLIENT_ID, 0;
+
+-- AcquireRow
+;
+
+-- PeekAll
+SELECT LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys));
+
+-- DrawOne
+INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL);
+
 -- Draw
 INSERT INTO INT_LOCK_FENCE (ID) SELECT NULL FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
@@ -41,6 +58,9 @@ UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = datetime(datetime('now', 
 
 -- Delete
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+
+-- DeleteAll
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) RETURNING CLIENT_ID;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;

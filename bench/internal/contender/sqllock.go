@@ -29,6 +29,7 @@ var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
 	{name: "read committed", loads: speed, tune: isolated(sqllock.ReadCommitted)},
 	{name: "statement", quick: true, tune: isolated(sqllock.Statement)},
+	{name: "serializable, each alone", loads: slices.Concat(speed, crowded), settings: "without group commit", tune: alone},
 	{name: "serializable, 2 connections", loads: crowded, connections: 2, settings: "the default isolation, over a pool of two"},
 	{name: "statement, 2 connections", loads: crowded, connections: 2, settings: "a pool of two", tune: isolated(sqllock.Statement)},
 	{
@@ -50,6 +51,8 @@ var (
 func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
 	return func(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.Isolation = i }
 }
+
+func alone(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.WithoutGroupCommit = true }
 
 func sqllocks() []Contender {
 	var all []Contender

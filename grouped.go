@@ -1,0 +1,386 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/group"
+)
+
+const (
+	// mostTogether is how many rows travel in one statement.
+	mostTogether = 256
+	// slowBatch is how long others wait behind a batch before they take another
+	// connection, of mostBatches at most.
+	slowBatch   = 100 * time.Millisecond
+	mostBatches = 4
+	// longestBatch is when a batch is given up. A connection that has gone dead does
+	// not say so.
+	longestBatch = 5 * time.Second
+	// longestAlone is how long a key travels alone after its row was found pinned.
+	longestAlone = 5 * time.Second
+)
+
+// errAlone tells a caller to send its statement by itself: what happened to the batch
+// need not be about its row.
+var errAlone = errors.New("send it alone")
+
+// groups are what a repository's statements travel in together. Acquisitions and
+// deletions have one each: a deletion reads, and two transactions that do both give
+// each other serialization failures.
+type groups struct {
+	acquire *group.Group[params, attempted]
+	remove  *group.Group[params, bool]
+	alone   loners
+}
+
+// attempted is what became of an attempt to acquire.
+type attempted struct {
+	Acquisition
+	unknown bool // whether it was applied
+}
+
+func (r *Repository) newGroups() *groups {
+	key := func(p params) string { return p.key }
+	return &groups{
+		acquire: group.New(group.Settings[params, attempted]{
+			Run: r.acquireBatch, Key: key, Most: mostTogether, Slow: slowBatch, Lanes: mostBatches,
+			Late: func(p params, o group.Outcome[attempted]) {
+				if o.Err == nil && o.Value.Acquired {
+					go r.discard(p)
+				}
+			},
+		}),
+		remove: group.New(group.Settings[params, bool]{
+			Run: r.removeBatch, Key: key, Most: mostTogether, Slow: slowBatch, Lanes: mostBatches,
+			Late: func(params, group.Outcome[bool]) {},
+		}),
+	}
+}
+
+// discard deletes a row that was acquired for somebody who has gone.
+func (r *Repository) discard(p params) {
+	ctx, cancel := context.WithTimeout(context.Background(), longestClearing)
+	defer cancel()
+	// If it fails, the row expires, or goes before the key's next acquisition.
+	_, _ = execIn(ctx, r.db, r.statements.remove, p)
+}
+
+// attemptTogether is attempt, together with those of others if that can be.
+func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
+	if r.groups == nil {
+		return r.attempt(ctx, p)
+	}
+	if !r.groups.alone.has(p.key) {
+		outcome, sent := r.groups.acquire.Do(ctx, p)
+		if !errors.Is(outcome.Err, errAlone) {
+			return outcome.Value.Acquisition, outcome.Value.unknown || sent && ended(ctx) != nil, outcome.Err
+		}
+	}
+	got, unknown, err = r.attempt(ctx, p)
+	if r.isBlocked(err) {
+		r.groups.alone.add(p.key)
+	}
+	return got, unknown, err
+}
+
+// removeTogether deletes a row, together with others if that can be.
+func (r *Repository) removeTogether(ctx context.Context, p params) (bool, error) {
+	if r.groups != nil {
+		outcome, _ := r.groups.remove.Do(ctx, p)
+		if !errors.Is(outcome.Err, errAlone) {
+			return outcome.Value, outcome.Err
+		}
+	}
+	n, err := execIn(ctx, r.db, r.statements.remove, p)
+	return n > 0, err
+}
+
+// acquireBatch runs the attempts of a batch in one transaction.
+func (r *Repository) acquireBatch(batch []params) []group.Outcome[attempted] {
+	return runBatch(batch, func(ctx context.Context, outcomes []group.Outcome[attempted]) {
+		if len(batch) == 1 {
+			o := &outcomes[0]
+			o.Value.Acquisition, o.Value.unknown, o.Err = r.attempt(ctx, batch[0])
+			return
+		}
+		r.acquireMany(ctx, batch, outcomes)
+	}, group.Outcome[attempted]{Value: attempted{unknown: true}})
+}
+
+// removeBatch runs the deletions of a batch by one statement.
+func (r *Repository) removeBatch(batch []params) []group.Outcome[bool] {
+	return runBatch(batch, func(ctx context.Context, outcomes []group.Outcome[bool]) {
+		if len(batch) == 1 {
+			n, err := execIn(ctx, r.db, r.statements.remove, batch[0])
+			outcomes[0] = group.Outcome[bool]{Value: n > 0, Err: err}
+			return
+		}
+		r.removeMany(ctx, batch, outcomes)
+	}, group.Outcome[bool]{})
+}
+
+// runBatch gives a batch its own time limit, which also a driver must keep that does not
+// look at its context: others wait behind it. silence is the outcome then.
+func runBatch[O any](batch []params, run func(context.Context, []group.Outcome[O]), silence group.Outcome[O]) []group.Outcome[O] {
+	ctx, cancel := context.WithTimeout(context.Background(), longestBatch)
+	defer cancel()
+	outcomes, err := bounded.Do(ctx, grace, func() ([]group.Outcome[O], error) {
+		outcomes := make([]group.Outcome[O], len(batch))
+		run(ctx, outcomes)
+		return outcomes, nil
+	}, nil)
+	if err != nil {
+		silence.Err = err
+		outcomes = slices.Repeat([]group.Outcome[O]{silence}, len(batch))
+	}
+	return outcomes
+}
+
+// acquireMany acquires the rows of a batch, in the order of their keys, so that
+// processes do not wait for each other in circles.
+func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) {
+	free, err := r.withoutTaken(ctx, batch, outcomes)
+	var unknown bool
+	var tokens map[string]int64
+	if err == nil && len(free.rows) > 0 {
+		slices.SortFunc(free.rows, func(a, b params) int { return strings.Compare(a.key, b.key) })
+		tokens, unknown, err = r.attemptMany(ctx, free)
+	}
+	err = r.errOfMany(err, unknown)
+	for i, p := range batch {
+		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
+			o.Err, o.Value.unknown = err, unknown
+			o.Value.Token, o.Value.Acquired = tokens[p.holder], has(tokens, p.holder)
+		}
+	}
+}
+
+func has[K comparable, V any](m map[K]V, key K) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// errOfMany decides what an error of a statement for many is to each of them.
+func (r *Repository) errOfMany(err error, unknown bool) error {
+	if err == nil || unknown {
+		return err
+	}
+	switch r.dialect.Classify(err) {
+	case dialect.Transient, dialect.Schema, dialect.ReadOnly:
+		return err // it would be the same alone
+	default:
+		return errAlone
+	}
+}
+
+// withoutTaken returns a batch for the rows that may be acquired together. On MySQL a
+// statement waits for a row that is pinned or being changed as long as the session says,
+// and so would all others: there only rows that do not exist yet travel together.
+func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) (params, error) {
+	all := together(batch)
+	if r.dialect.Returning {
+		return all, nil
+	}
+	rows, err := r.peekAll(ctx, all)
+	if err != nil {
+		return params{}, err
+	}
+	var free []params
+	for i, p := range batch {
+		switch row, there := rows[p.key]; {
+		case !there:
+			free = append(free, p)
+		case row.Expired() || row.Holder == p.holder:
+			outcomes[i].Err = errAlone
+		default:
+			outcomes[i].Value.Row = row
+		}
+	}
+	return together(free), nil
+}
+
+// together makes the parameters of one statement for many. Those of a batch share the
+// region, and in the four-column layout the time-to-live.
+func together(batch []params) params {
+	if len(batch) == 0 {
+		return params{}
+	}
+	p := params{region: batch[0].region, ttl: batch[0].ttl, rows: slices.Clone(batch)}
+	for _, one := range batch {
+		p.keys, p.holders = append(p.keys, one.key), append(p.holders, one.holder)
+	}
+	return p
+}
+
+// attemptMany is attempt for many rows. It returns the holders of those that were
+// acquired, with their fencing tokens.
+func (r *Repository) attemptMany(ctx context.Context, p params) (tokens map[string]int64, unknown bool, err error) {
+	if !r.inOwnTransaction() {
+		tokens, written, err := r.upsertMany(ctx, r.db, p)
+		return tokens, err != nil && (written || !r.isRefusal(err)), err
+	}
+	var committing bool
+	err = r.inTransaction(ctx, r.level(), func(tx *sqlx.Tx) (err error) {
+		tokens, _, err = r.upsertMany(ctx, tx, p)
+		committing = err == nil
+		return err
+	})
+	return tokens, err != nil && committing && !r.isRefusal(err), err
+}
+
+// upsertMany is upsert for many rows.
+func (r *Repository) upsertMany(ctx context.Context, db sqlx.ExtContext, p params) (tokens map[string]int64, written bool, err error) {
+	if r.dialect.Returning {
+		tokens, err = r.upsertReturning(ctx, db, p)
+	} else {
+		tokens, written, err = r.upsertAndLook(ctx, db, p)
+	}
+	if err != nil || r.statements.drawOne.text == "" || len(tokens) == 0 {
+		return tokens, written || err == nil, err
+	}
+	// One for all: it is higher than any before, and their keys are different.
+	result, err := db.ExecContext(ctx, r.statements.drawOne.text)
+	if err != nil {
+		return nil, true, err
+	}
+	token, err := result.LastInsertId()
+	for holder := range tokens {
+		tokens[holder] = token
+	}
+	return tokens, true, err
+}
+
+func (r *Repository) upsertReturning(ctx context.Context, db sqlx.QueryerContext, p params) (map[string]int64, error) {
+	s := r.statements.acquireAll
+	rows, err := db.QueryxContext(ctx, s.text, s.args(p)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err tells
+	tokens := make(map[string]int64, len(p.rows))
+	for rows.Next() {
+		var holder string
+		var token int64
+		if err := rows.Scan(&holder, &token); err != nil {
+			return nil, err
+		}
+		tokens[strings.TrimRight(holder, " ")] = token
+	}
+	return tokens, rows.Err()
+}
+
+func (r *Repository) upsertAndLook(ctx context.Context, db sqlx.ExtContext, p params) (tokens map[string]int64, written bool, err error) {
+	text, args := r.statements.acquireAll.bindRows(r.statements.acquireRow, p)
+	if _, err := db.ExecContext(ctx, text, args...); err != nil {
+		return nil, false, err
+	}
+	owned, err := selectTexts(ctx, db, r.statements.heldAll, p)
+	tokens = make(map[string]int64, len(owned))
+	for _, holder := range owned {
+		tokens[holder] = 0
+	}
+	return tokens, true, err
+}
+
+// peekAll returns the rows of many keys, by LOCK_KEY.
+func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, error) {
+	text, args, err := r.statements.peekAll.bind(p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.db.QueryxContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err tells
+	found := make(map[string]Row)
+	for rows.Next() {
+		row := Row{Region: p.region}
+		var age, left int64
+		if err := rows.Scan(&row.LockKey, &row.Holder, &age, &left); err != nil {
+			return nil, err
+		}
+		row.LockKey, row.Holder = strings.TrimRight(row.LockKey, " "), strings.TrimRight(row.Holder, " ")
+		row.Age, row.Left = micros(age), micros(left)
+		found[row.LockKey] = row
+	}
+	return found, rows.Err()
+}
+
+// removeMany deletes the rows of a batch. Those that it did not find, or found pinned,
+// are looked for alone.
+func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []group.Outcome[bool]) {
+	p := together(batch)
+	var removed []string
+	var err error
+	if r.dialect.Returning {
+		removed, err = selectTexts(ctx, r.db, r.statements.removeAll, p)
+	} else {
+		removed, err = r.pickAndRemove(ctx, p)
+	}
+	for i, one := range batch {
+		switch {
+		case err == nil && slices.Contains(removed, one.holder):
+			outcomes[i].Value = true
+		case r.isRace(err):
+			outcomes[i].Err = err
+		default:
+			outcomes[i].Err = errAlone
+		}
+	}
+}
+
+func (r *Repository) pickAndRemove(ctx context.Context, p params) (removed []string, err error) {
+	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) error {
+		if removed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(removed) == 0 {
+			return err
+		}
+		_, err = execIn(ctx, tx, r.statements.removeAll, p.only(removed))
+		return err
+	})
+	return removed, err
+}
+
+// loners are the keys whose rows were found pinned lately: in a batch they would hold up
+// the others.
+type loners struct {
+	some atomic.Bool // a quick look: whether there are any
+	mu   sync.Mutex
+	till map[string]time.Time
+}
+
+func (l *loners) has(key string) bool {
+	if !l.some.Load() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	till, ok := l.till[key]
+	if ok && time.Now().After(till) {
+		delete(l.till, key)
+		l.some.Store(len(l.till) > 0)
+		return false
+	}
+	return ok
+}
+
+func (l *loners) add(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.till == nil {
+		l.till = make(map[string]time.Time)
+	}
+	l.till[key] = time.Now().Add(longestAlone)
+	l.some.Store(true)
+}
