@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"container/list"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/reentrant"
@@ -11,6 +12,8 @@ import (
 type entry struct {
 	lock  *JdbcLock // what Obtain returns
 	mutex reentrant.Mutex[*hold]
+	// stepBack is until when this process leaves the lock to others: Unix time, ns
+	stepBack atomic.Int64
 
 	// The rest is guarded by the registry's mutex.
 	users    int           // callers that hold the lock or wait for it

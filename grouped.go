@@ -84,7 +84,8 @@ func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisi
 	if !r.groups.alone.has(p.key) {
 		outcome, sent := r.groups.acquire.Do(ctx, p)
 		if !errors.Is(outcome.Err, errAlone) {
-			return outcome.Value.Acquisition, outcome.Value.unknown || sent && ended(ctx) != nil, outcome.Err
+			left := sent && outcome.Err != nil && ended(ctx) != nil
+			return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 		}
 	}
 	got, unknown, err = r.attempt(ctx, p)

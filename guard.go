@@ -54,6 +54,9 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 }
 
 func (h *hold) guard(ctx context.Context, tx Tx) error {
+	h.mu.Lock()
+	h.guarded = true // the row must not be handed on while the transaction may be open
+	h.mu.Unlock()
 	if err := h.alive(); err != nil {
 		return err
 	}

@@ -22,6 +22,10 @@ type hold struct {
 	ttl      time.Duration
 	sent     time.Time // before the acquire statement was sent
 	token    int64     // the fencing token
+	passed   int       // how often the row was handed on before
+	since    time.Time // when this process acquired the row
+	// inherited is when the lease ends of a row that was handed on to it
+	inherited time.Time
 	// renewable is until when heartbeats may renew it; zero means always
 	renewable time.Time
 
@@ -30,6 +34,7 @@ type hold struct {
 	timer    *time.Timer
 	leases   []*Lease
 	atLeast  time.Duration // the longest UnlockAfter
+	guarded  bool          // a transaction of the user's may have the row pinned
 	unlocked bool          // the last Unlock has begun
 	over     bool
 	cause    error // why it is over, or nil after Unlock
@@ -63,7 +68,10 @@ func (h *hold) row() Row {
 func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	lease := h.newLease(ctx)
 	h.mu.Lock()
-	h.end = leaseEnd(h.sent, h.ttl)
+	h.end = h.inherited
+	if h.end.IsZero() {
+		h.end = leaseEnd(h.sent, h.ttl)
+	}
 	h.timer = time.AfterFunc(time.Until(h.end), h.check)
 	h.leases = append(h.leases, lease)
 	open := h.registry.enlist(h)
@@ -183,6 +191,9 @@ func (h *hold) leave(ctx context.Context, atLeast time.Duration) error {
 // release releases the row, then the local mutex. It has the time that the lease
 // has left: then the row is about to expire anyway.
 func (h *hold) release(ctx context.Context) error {
+	if h.handOn(ctx) {
+		return nil
+	}
 	repository := h.registry.repository
 	bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.deadline())
 	defer cancel()
@@ -229,6 +240,16 @@ func (h *hold) shut(ctx context.Context) error {
 // finish makes h over: it tells the holders first, then lets the next caller of
 // this process in. It returns false if h was over already.
 func (h *hold) finish(cause error) bool {
+	if !h.conclude(cause) {
+		return false
+	}
+	h.entry.mutex.Release(h)
+	h.registry.dismiss(h)
+	return true
+}
+
+// conclude is the first half of finish.
+func (h *hold) conclude(cause error) bool {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
@@ -241,8 +262,6 @@ func (h *hold) finish(cause error) bool {
 	for _, lease := range leases {
 		lease.cancel(cause)
 	}
-	h.entry.mutex.Release(h)
-	h.registry.dismiss(h)
 	return true
 }
 

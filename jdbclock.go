@@ -102,7 +102,7 @@ func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error)
 	h := newHold(l, e)
 	seen, err := l.enter(waiting, h, once)
 	if err == nil {
-		return h.begin(ctx)
+		return l.begin(ctx, waiting, h)
 	}
 	e.mutex.Release(h)
 	l.registry.unpin(e)
@@ -114,6 +114,18 @@ func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error)
 	default:
 		return nil, err
 	}
+}
+
+// begin begins the lease, unless its row was handed on to a caller who has given up.
+func (l *JdbcLock) begin(ctx, waiting context.Context, h *hold) (*Lease, error) {
+	lease, err := h.begin(ctx)
+	if err != nil || h.inherited.IsZero() || ended(waiting) == nil {
+		return lease, err
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		return nil, err
+	}
+	return nil, notAcquired(ctx, l.key, Row{})
 }
 
 // errHeld ends a single try that found the lock held.
@@ -128,6 +140,12 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 		}
 	} else if _, err := h.entry.mutex.Lock(ctx, h); err != nil {
 		return h.entry.mutex.Owner().row(), err
+	}
+	if h.disinherit(); !h.inherited.IsZero() {
+		return Row{}, nil
+	}
+	if !once && !h.entry.waitForOthers(ctx) {
+		return Row{}, ctx.Err()
 	}
 	return l.contend(ctx, h, once)
 }
@@ -149,7 +167,7 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 			h.holder = l.registry.repository.NewHolder() // an abandoned one is never used again
 			continue
 		case got.Acquired:
-			h.token = got.Token
+			h.token, h.since = got.Token*handOffs, h.sent
 			return Row{}, nil
 		}
 		seen = got.Row

@@ -24,7 +24,8 @@ type Lease struct {
 func (l *Lease) Key() string { return l.hold.key() }
 
 // Holder returns what stands in CLIENT_ID while the lease lasts: the client id of
-// the repository, a dash and the number of this acquisition.
+// the repository, a dash and the number of this acquisition of the row, which callers
+// of one process may hand on to each other.
 func (l *Lease) Holder() string { return l.hold.holder }
 
 // Token returns the fencing token of the lease: a number that is higher than that of
@@ -34,7 +35,7 @@ func (l *Lease) Holder() string { return l.hold.holder }
 // lost its lease and does not know it yet; inside of the database [Lease.Guard] is
 // simpler. Entering the lock again gives the same token. It is 0 if the repository
 // draws none: see [RepositoryOptions].
-func (l *Lease) Token() int64 { return l.hold.token * handOffs }
+func (l *Lease) Token() int64 { return l.hold.token }
 
 // Context returns the context to work under. It is made from the one that was
 // given to Lock and ends with that; with cause [ErrLockLost] (see context.Cause)

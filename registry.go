@@ -46,6 +46,13 @@ type RegistryOptions struct {
 	// the goroutine that renews, which waits for it.
 	OnRenewal func(leases int, err error)
 
+	// WithoutHandOff says that every Unlock releases the row. By default it is handed on
+	// to the next caller in this process who waits for the same lock, without the
+	// database, in the order of arrival; after ten times IdleBetweenTries the row is
+	// released and this process steps back, so that others get their turn. Each has a
+	// lease and a fencing token of its own.
+	WithoutHandOff bool
+
 	// CacheCapacity is how many lock objects are kept at most, not counting a
 	// surplus of held ones after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
@@ -68,6 +75,7 @@ type Registry struct {
 	autoRenew  bool
 	maxHold    time.Duration
 	onRenewal  func(int, error)
+	handOff    bool
 
 	closing context.Context // done, with cause ErrClosed, once Close is called
 	close   context.CancelCauseFunc
@@ -100,6 +108,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		autoRenew:  o.AutoRenew,
 		maxHold:    o.MaxHold,
 		onRenewal:  o.OnRenewal,
+		handOff:    !o.WithoutHandOff,
 		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
 		holds:      make(map[*hold]struct{}),
 		heartbeats: make(map[time.Duration]*heartbeat),
@@ -244,6 +253,8 @@ type Held struct {
 	Token int64
 	// Deadline is when the lease ends unless it is renewed.
 	Deadline time.Time
+	// Waiting is how many callers of this registry wait for the lock.
+	Waiting int
 }
 
 // Held returns the leases that are held now, in no particular order.
@@ -251,7 +262,9 @@ func (r *Registry) Held() []Held {
 	holds := r.snapshot()
 	held := make([]Held, len(holds))
 	for i, h := range holds {
-		held[i] = Held{Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline()}
+		held[i] = Held{
+			Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline(), Waiting: h.entry.mutex.Waiters(),
+		}
 	}
 	return held
 }

@@ -76,6 +76,7 @@ func parts(cell Cell) []part {
 		{name: "Transaction", tests: transactionTests},
 		{name: "Contention", tests: contentionTests},
 		{name: "Fencing", tests: fencingTests},
+		{name: "HandOff", tests: handOffTests},
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,

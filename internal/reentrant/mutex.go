@@ -29,14 +29,16 @@ type Mutex[O comparable] struct {
 }
 
 type waiter[O comparable] struct {
-	owner O
-	ready chan struct{} // closed when owner owns the mutex
+	owner  O
+	ready  chan struct{} // closed when owner owns the mutex
+	passed bool          // by Pass
 }
 
 // Lock makes o the owner, waiting behind those who came before, and returns the
 // depth: 1, or more if o owned the mutex already. On failure it returns
 // ctx.Err() and leaves the mutex unchanged. If ctx is done already, Lock may
-// not succeed, even where it would not have to wait.
+// not succeed, even where it would not have to wait; but a caller to whom the mutex
+// was passed (see Pass) owns it, whatever has become of ctx.
 func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 	// Prefer to fail: a caller that was cancelled has no use for the mutex.
 	if err := ctx.Err(); err != nil {
@@ -54,7 +56,7 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 	select {
 	case <-w.ready:
 		// Both may be ready: a grant must not hide a cancellation.
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil && !w.passed {
 			m.Release(o)
 			return 0, err
 		}
@@ -66,6 +68,9 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 	defer m.mu.Unlock()
 	select {
 	case <-w.ready:
+		if w.passed {
+			return 1, nil
+		}
 		// Became the owner after the cancellation: pass it on.
 		m.handOnLocked()
 	default:
@@ -115,6 +120,26 @@ func (m *Mutex[O]) Release(o O) bool {
 	if m.owner != o {
 		return false
 	}
+	m.handOnLocked()
+	return true
+}
+
+// Pass is Release for an owner that has something to give to the next one along
+// with the mutex. accept is asked whether the first waiter may have it, and sees to it
+// that it does, before that one knows. If there is no waiter, or accept says no, or o is
+// not the owner, Pass does nothing and returns false. accept must not use the mutex.
+func (m *Mutex[O]) Pass(o O, accept func(next O) bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	front := m.waiters.Front()
+	if m.owner != o || front == nil {
+		return false
+	}
+	next := front.Value.(*waiter[O])
+	if !accept(next.owner) {
+		return false
+	}
+	next.passed = true
 	m.handOnLocked()
 	return true
 }
