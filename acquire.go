@@ -73,6 +73,12 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 // attempt sends the acquire statement once. unknown says that an error left it
 // open whether the attempt was applied: a failed race never does.
 func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
+	if r.looksFirst {
+		row, ok, err := r.peek(ctx, r.db, p)
+		if err != nil || ok && !row.Expired() && row.Holder != p.holder {
+			return Acquisition{Row: row}, false, err
+		}
+	}
 	if !r.inOwnTransaction() {
 		got, written, err := r.upsert(ctx, r.db, p)
 		return got, err != nil && (written || !r.isRefusal(err)), err

@@ -25,12 +25,17 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
+	// plain is without group commit and hand-off.
+	plain bool
 }
 
 var matrix = []column{
 	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite"},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres"},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx"},
+	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite", settings: "plain", plain: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "plain", plain: true},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "plain", plain: true},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -46,7 +51,7 @@ var matrix = []column{
 }
 
 func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string, parameters map[string]string) column {
-	return column{server, open, "mysql", settings, parameters}
+	return column{server: server, open: open, driver: "mysql", settings: settings, parameters: parameters}
 }
 
 // What users have in their DSNs, and what must make no difference.
@@ -92,7 +97,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	pool := c.pool(t, db)
 	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
 	version := db.Version(t)
-	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, DB: pool}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, DB: pool}
 	contract.Run(t, cell, func(r contract.Result) {
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: c.server, Version: version, Driver: c.driver,

@@ -290,6 +290,12 @@ func (h *hold) alive() error {
 	return nil
 }
 
+func (h *hold) isOver() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
 func (h *hold) isUnlocked() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

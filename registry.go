@@ -259,12 +259,14 @@ type Held struct {
 
 // Held returns the leases that are held now, in no particular order.
 func (r *Registry) Held() []Held {
-	holds := r.snapshot()
-	held := make([]Held, len(holds))
-	for i, h := range holds {
-		held[i] = Held{
-			Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline(), Waiting: h.entry.mutex.Waiters(),
+	var held []Held
+	for _, h := range r.snapshot() {
+		if h.isOver() {
+			continue // it has just been handed on
 		}
+		held = append(held, Held{
+			Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline(), Waiting: h.entry.mutex.Waiters(),
+		})
 	}
 	return held
 }

@@ -115,6 +115,7 @@ type Repository struct {
 	isolation  Isolation
 	keys       KeyMapper
 	abandoned  abandoned
+	looksFirst bool    // before each attempt, whether the row is held
 	groups     *groups // nil if every statement travels alone
 }
 
@@ -158,6 +159,9 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 			return nil, err
 		}
 		if err := r.findFence(ctx); err != nil {
+			return nil, err
+		}
+		if r.looksFirst, err = r.waitsForPinnedRows(ctx); err != nil {
 			return nil, err
 		}
 	}

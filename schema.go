@@ -28,6 +28,18 @@ func (r *Repository) findFence(ctx context.Context) error {
 	return err
 }
 
+// waitsForPinnedRows tells whether a statement waits for a row that is pinned for as long
+// as the session says: Oracle's MySQL, where that is 50 s by default. MariaDB's other
+// statements limit it.
+func (r *Repository) waitsForPinnedRows(ctx context.Context) (bool, error) {
+	if r.dialect.Returning {
+		return false, nil
+	}
+	var version string
+	err := r.db.GetContext(ctx, &version, r.dialect.Statements(r.layout, r.names).Version)
+	return !strings.Contains(version, "MariaDB"), r.trouble(ctx, "ask for the version of", r.names.Lock, err)
+}
+
 // columns returns the columns of what probe selects from table.
 func (r *Repository) columns(ctx context.Context, table, probe string) ([]*sql.ColumnType, error) {
 	rows, err := r.db.QueryxContext(ctx, probe)

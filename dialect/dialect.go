@@ -189,6 +189,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	}
 	fill := strings.NewReplacer(
 		"{table}", names.Lock,
+		"{table by key}", names.Lock+f.byKey,
 		"{fence}", names.Fence,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key",
@@ -225,7 +226,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Guard:    fill(f.guard),
 		Pick:     fill(f.pick),
 		RenewAll: fill(f.renewAll),
-		HeldAll:  fill("SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid}"),
+		HeldAll:  fill("SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder"),
@@ -259,6 +260,8 @@ type fragments struct {
 	trim    string
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
+
+	byKey string // behind the name of a table that is to be read by its primary key
 
 	acquireAll, acquireRow map[Layout]string
 

@@ -26,12 +26,14 @@ func MySQL() Dialect {
 			trim:       trimTable,
 			items:      "({list})",
 			// MariaDB does not know FOR SHARE.
-			guard:         "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
-			pick:          "SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
-			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine}",
-			deleteAll:     "DELETE FROM {table} WHERE {mine}",
+			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
+			// Small tables would be scanned, and each row that the scan passes locked.
+			byKey:         " FORCE INDEX (PRIMARY)",
+			pick:          "SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
+			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",
-			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (:keys)",
+			deleteExpired: "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)",
 			// For MariaDB alone, in seconds. Oracle's MySQL has no setting for one
 			// statement: there the session's innodb_lock_wait_timeout counts.
 			patience: patience{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},

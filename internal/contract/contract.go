@@ -25,6 +25,8 @@ type Cell struct {
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
+	// Plain says that group commit and hand-off are off.
+	Plain bool
 	// DB has a migrated lock table of that layout. Tests share it: each has a
 	// region of its own.
 	DB *sqlx.DB
@@ -76,7 +78,9 @@ func parts(cell Cell) []part {
 		{name: "Transaction", tests: transactionTests},
 		{name: "Contention", tests: contentionTests},
 		{name: "Fencing", tests: fencingTests},
-		{name: "HandOff", tests: handOffTests},
+	}
+	if !cell.Plain {
+		all = append(all, part{name: "Together", tests: togetherTests}, part{name: "HandOff", tests: handOffTests})
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
@@ -121,7 +125,7 @@ const (
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation,
+		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {
@@ -134,7 +138,9 @@ func (w *world) process() *sqllock.Repository {
 // tests are short.
 func (w *world) registry(ttl time.Duration) *sqllock.Registry {
 	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond})
+	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, WithoutHandOff: w.cell.Plain,
+	})
 	w.must(err)
 	w.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {

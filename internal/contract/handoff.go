@@ -11,7 +11,7 @@ import (
 // handOffTests are about a row that the callers of one process give to each other.
 var handOffTests = []test{
 	{"UnlockHandsTheRowToTheNextInLine", func(w *world) {
-		r := w.registry(ttl)
+		r := w.patient(ttl)
 		l := w.obtain(r)
 		first := w.acquire(l)
 		waiting := w.queue(r, 3)
@@ -35,7 +35,7 @@ var handOffTests = []test{
 		w.must(next.Unlock(w.Context()))
 	}},
 	{"AWaiterThatGaveUpIsPassedBy", func(w *world) {
-		r := w.registry(ttl)
+		r := w.patient(ttl)
 		l := w.obtain(r)
 		first := w.acquire(l)
 		ctx, cancel := context.WithCancel(w.Context())
@@ -53,8 +53,7 @@ var handOffTests = []test{
 		same(w, "rows", len(w.rows(w.process())), 0)
 	}},
 	{"AShortRestOfALeaseIsRenewedFirst", func(w *world) {
-		r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: moderate, IdleBetweenTries: moderate})
-		w.must(err)
+		r := w.patient(moderate)
 		l := w.obtain(r)
 		first := w.acquire(l)
 		waiting := w.queue(r, 1)
@@ -69,7 +68,6 @@ var handOffTests = []test{
 			w.Fatalf("%v left", left)
 		}
 		w.must(got.lease.Unlock(w.Context()))
-		w.must(r.Close(w.Context()))
 	}},
 	{"AGuardedRowIsNotHandedOn", func(w *world) {
 		r := w.registry(ttl)
@@ -140,6 +138,20 @@ var handOffTests = []test{
 			}
 		}
 	}},
+}
+
+// patient returns the registry of another process that looks so seldom that others
+// must wait long for their turn.
+func (w *world) patient(ttl time.Duration) *sqllock.Registry {
+	w.Helper()
+	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate})
+	w.must(err)
+	w.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			w.Errorf("close: %v", err)
+		}
+	})
+	return r
 }
 
 // queue lets n callers wait in a known order.

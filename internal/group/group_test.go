@@ -1,0 +1,206 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sqllock/sqllock/internal/group"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A scene is a group of strings, whose key is what stands before a dash, and whose
+// batches take a second each.
+type scene struct {
+	*group.Group[string, string]
+	mu      sync.Mutex
+	batches []string
+	late    []string
+	take    time.Duration
+}
+
+func newScene(most, lanes int) *scene {
+	s := &scene{take: time.Second}
+	s.Group = group.New(group.Settings[string, string]{
+		Run: s.run,
+		Key: func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
+		Late: func(item string, o group.Outcome[string]) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.late = append(s.late, item+" "+o.Value)
+		},
+		Most: most, Slow: 10 * time.Second, Lanes: lanes,
+	})
+	return s
+}
+
+func (s *scene) run(items []string) []group.Outcome[string] {
+	s.mu.Lock()
+	s.batches = append(s.batches, strings.Join(items, " "))
+	take := s.take
+	s.mu.Unlock()
+	time.Sleep(take)
+	outcomes := make([]group.Outcome[string], len(items))
+	for i, item := range items {
+		outcomes[i].Value = strings.ToUpper(item)
+		if strings.HasPrefix(item, "bad") {
+			outcomes[i] = group.Outcome[string]{Err: errBad}
+		}
+	}
+	return outcomes
+}
+
+var errBad = errors.New("bad")
+
+// start does items in the order given, each in a goroutine.
+func (s *scene) start(t *testing.T, ctx context.Context, items ...string) *sync.WaitGroup {
+	t.Helper()
+	var working sync.WaitGroup
+	for _, item := range items {
+		working.Go(func() {
+			outcome, _ := s.Do(ctx, item)
+			if want := strings.ToUpper(item); outcome.Err == nil && outcome.Value != want {
+				t.Errorf("%s got %s", item, outcome.Value)
+			}
+			if errors.Is(outcome.Err, errBad) != strings.HasPrefix(item, "bad") {
+				t.Errorf("%s: %v", item, outcome.Err)
+			}
+		})
+		synctest.Wait()
+	}
+	return &working
+}
+
+func (s *scene) want(t *testing.T, batches ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.batches, batches) {
+		t.Errorf("batches %q, want %q", s.batches, batches)
+	}
+}
+
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func TestWhoComesAloneDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		for _, item := range []string{"a", "b"} {
+			began := time.Now()
+			s.start(t, t.Context(), item).Wait()
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("took %v", took)
+			}
+		}
+		s.want(t, "a", "b")
+	})
+}
+
+func TestWhoHasToWaitTravelsTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		s.start(t, t.Context(), "a", "b", "c", "bad", "d").Wait()
+		s.want(t, "a", "b c bad d")
+	})
+}
+
+func TestABatchHasOneItemOfAKeyAndNotTooMany(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(3, 1)
+		s.start(t, t.Context(), "a-1", "b-1", "b-2", "c-1", "d-1", "e-1", "b-3").Wait()
+		s.want(t, "a-1", "b-1 c-1 d-1", "b-2 e-1", "b-3")
+	})
+}
+
+func TestWhoLeavesIsNotSent(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		working := s.start(t, t.Context(), "a", "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		began := time.Now()
+		outcome, sent := s.Do(ctx, "gone")
+		if sent || !errors.Is(outcome.Err, context.Canceled) || time.Since(began) != 500*time.Millisecond {
+			t.Error(outcome, sent, time.Since(began))
+		}
+		working.Wait()
+		s.want(t, "a", "b")
+	})
+}
+
+func TestWhoLeavesUnderWayDisturbsNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		working := s.start(t, t.Context(), "a")
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		leaving := s.start(t, ctx, "gone")
+		staying := s.start(t, t.Context(), "b")
+		leaving.Wait()
+		staying.Wait()
+		working.Wait()
+		s.want(t, "a", "gone b")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !slices.Equal(s.late, []string{"gone GONE"}) {
+			t.Error(s.late)
+		}
+	})
+}
+
+func TestASlowBatchDoesNotHoldUpTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 2)
+		s.take = time.Hour
+		slow := s.start(t, t.Context(), "a")
+		s.mu.Lock()
+		s.take = time.Second
+		s.mu.Unlock()
+		began := time.Now()
+		s.start(t, t.Context(), "b", "c").Wait()
+		if took := time.Since(began); took != 11*time.Second {
+			t.Errorf("took %v", took)
+		}
+		s.start(t, t.Context(), "d").Wait()
+		slow.Wait()
+		s.want(t, "a", "b c", "d")
+	})
+}
+
+// Everyone gets the outcome of what is theirs, whoever comes and goes.
+func TestHammer(t *testing.T) {
+	t.Parallel()
+	s := newScene(16, 3)
+	s.take = 0
+	var working sync.WaitGroup
+	for g := range 32 {
+		working.Go(func() {
+			for i := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%5)*100*time.Microsecond+time.Microsecond)
+				if i%5 != 0 {
+					cancel()
+					ctx, cancel = context.WithCancel(t.Context())
+				}
+				item := fmt.Sprintf("k%d-%d-%d", i%8, g, i)
+				if outcome, _ := s.Do(ctx, item); outcome.Err == nil && outcome.Value != strings.ToUpper(item) {
+					t.Errorf("%s got %s", item, outcome.Value)
+				}
+				cancel()
+			}
+		})
+	}
+	working.Wait()
+}
