@@ -154,6 +154,9 @@ func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn fun
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil { // the transaction may learn it later
+		return r.repository.trouble(ctx, "commit under", key, err)
+	}
 	_, err = answered(ctx, "commit under", key, func() (struct{}, error) {
 		return struct{}{}, r.repository.trouble(ctx, "commit under", key, tx.Commit())
 	})
