@@ -17,6 +17,11 @@ help: ## show this help
 .PHONY: test
 test: cc ## run all tests, with the race detector, on every database that can be had
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
+	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
+
+.PHONY: reliability
+reliability: ## break everything many times, and write docs/reliability.md (10 minutes)
+	$(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 .PHONY: test-interop
 test-interop: ## run Spring's own locks and ours on one table (needs a JDK and Maven)
@@ -50,6 +55,7 @@ vet: ## run go vet
 .PHONY: lint
 lint: ## run golangci-lint
 	$(LINT) run
+	cd reliability && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: fmt

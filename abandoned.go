@@ -38,7 +38,8 @@ func (r *Repository) abandon(ctx context.Context, key, holder string, ttl time.D
 	until := time.Now().Add(ttl)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(ttl, longestClearing))
 	defer cancel()
-	if deleted, err := r.Delete(ctx, key, holder); err != nil || !deleted {
+	deleted, err := answered(ctx, "delete", key, func() (bool, error) { return r.Delete(ctx, key, holder) })
+	if err != nil || !deleted {
 		r.abandoned.remember(key, abandonedHolder{holder, until})
 	}
 }

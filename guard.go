@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
@@ -60,10 +62,12 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithDeadline(ctx, h.deadline())
+	limited, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
 	repository := h.registry.repository
-	pinned, err := repository.guard(bounded, tx, h.key(), h.holder, h.ttl)
+	pinned, err := answered(limited, "guard", h.key(), func() (bool, error) {
+		return repository.guard(limited, tx, h.key(), h.holder, h.ttl)
+	})
 	// The row was there then, and the lease has not ended since: so it had not
 	// expired either, whatever the statement had to wait for.
 	if lost := h.alive(); lost != nil {
@@ -73,7 +77,9 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 		return err
 	}
 	// The transaction does not see the row. Is it gone, or newer than tx?
-	held, err := repository.IsAcquired(bounded, h.key(), h.holder, h.ttl)
+	held, err := answered(limited, "look up", h.key(), func() (bool, error) {
+		return repository.IsAcquired(limited, h.key(), h.holder, h.ttl)
+	})
 	switch {
 	case err != nil:
 		return err
@@ -136,16 +142,33 @@ func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB,
 
 // transact runs fn in a guarded transaction, under a context that carries the lease.
 func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
-	tx, err := db.BeginTxx(ctx, nil)
+	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(ctx, nil) }, rollBack)
 	if err != nil {
 		return r.repository.trouble(ctx, "begin a transaction under", key, err)
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// Not every driver looks at a context while it waits for an answer to the end of
+	// a transaction.
+	defer func() { // after Commit it does nothing
+		_, _ = answered(ctx, "roll back under", key, func() (struct{}, error) { return struct{}{}, tx.Rollback() })
+	}()
 	if err := r.carried(ctx, key).guard(ctx, tx); err != nil {
 		return err
 	}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
-	return r.repository.trouble(ctx, "commit under", key, tx.Commit())
+	if err := ctx.Err(); err != nil { // the transaction may learn it later
+		return r.repository.trouble(ctx, "commit under", key, err)
+	}
+	_, err = answered(ctx, "commit under", key, func() (struct{}, error) {
+		return struct{}{}, r.repository.trouble(ctx, "commit under", key, tx.Commit())
+	})
+	return err
+}
+
+// rollBack ends a transaction that was begun too late.
+func rollBack(tx *sqlx.Tx, err error) {
+	if err == nil {
+		_ = tx.Rollback()
+	}
 }

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -119,6 +120,10 @@ func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) {
 		switch outcome[i] {
 		case Renewed:
 			h.extend(h.upTo(leaseEnd(sent, b.ttl)))
+			if errors.Is(h.lost(), ErrLockLost) {
+				// The answer came too late: the row lasts, and nobody holds it.
+				h.abandon(b.registry.closing)
+			}
 		case Lost:
 			if !h.isUnlocked() { // else its own Unlock was faster
 				h.finish(ErrLockLost)

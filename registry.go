@@ -288,7 +288,10 @@ func (r *Registry) Close(ctx context.Context) error {
 	for _, h := range r.snapshot() {
 		errs = append(errs, h.shut(ctx))
 	}
-	return errors.Join(append(errs, r.repository.clearAllAbandoned(ctx))...)
+	_, err := answered(ctx, "release", "", func() (struct{}, error) {
+		return struct{}{}, r.repository.clearAllAbandoned(ctx)
+	})
+	return errors.Join(append(errs, err)...)
 }
 
 func (r *Registry) snapshot() []*hold {

@@ -52,10 +52,14 @@ func TestDurableServers(t *testing.T) {
 		start            func(context.Context, string) (*server.Server, error)
 		driver, question string
 	}{
-		"postgres": {server.StartDurablePostgres, "postgres",
-			"SELECT COUNT(*) FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'on'"},
-		"mysql": {server.StartDurableMariaDB, "mysql",
-			"SELECT @@innodb_flush_log_at_trx_commit + 2 * @@innodb_doublewrite"},
+		"postgres": {
+			server.StartDurablePostgres, "postgres",
+			"SELECT COUNT(*) FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'on'",
+		},
+		"mysql": {
+			server.StartDurableMariaDB, "mysql",
+			"SELECT @@innodb_flush_log_at_trx_commit + 2 * @@innodb_doublewrite",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := durable.start(t.Context(), filepath.Join(scratch(t), "durable"))

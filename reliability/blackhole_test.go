@@ -1,0 +1,170 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+const (
+	blackHoleTTL = 2 * time.Second
+	// promptly is how long what must not hang may take on a machine that is busy
+	// with everything else. What hangs does so for minutes.
+	promptly = 10 * time.Second
+	// patience is how long a rival may wait for a row that nobody holds.
+	patience = 15 * time.Second
+)
+
+// TestBlackHole measures how long nobody has the lock when the holder's network
+// falls silent: from the end of the holder's context until the rival asked for the
+// row. Were it negative, there would be two holders.
+func TestBlackHole(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "black hole", "database, driver", "trials", "shortest", "median", "longest", "two holders", "rival held up")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b := c.newBase(t)
+		rivals := b.registry(t, open(t, b.driver, b.dsn, 20), sqllock.RegistryOptions{TTL: blackHoleTTL})
+		var all outcome
+		n := size(4, 200)
+		t.Cleanup(func() {
+			least, median, greatest := spread(all.gaps)
+			figures.add(place, c.name, len(all.gaps), least, median, greatest, all.negative, all.heldUp)
+		})
+		for i := range n {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				b.fallsSilent(t, rivals, &all)
+			})
+		}
+	})
+}
+
+// An outcome collects what trials give.
+type outcome struct {
+	mu               sync.Mutex
+	gaps             []time.Duration
+	negative, heldUp int
+}
+
+func (o *outcome) add(gap time.Duration, heldUp bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gaps = append(o.gaps, gap)
+	if gap < 0 {
+		o.negative++
+	}
+	if heldUp {
+		o.heldUp++
+	}
+}
+
+// fallsSilent is one trial.
+func (b *base) fallsSilent(t *testing.T, rivals *sqllock.Registry, all *outcome) {
+	t.Helper()
+	n := newNetwork(t, b)
+	lease := acquire(t, b.renewing(t, open(t, b.driver, n.dsn, 2), blackHoleTTL), t.Name())
+	ended := awaitEnd(lease)
+	won := rival(t, rivals, blackHoleTTL, lease.Key())
+	pause(t.Context(), rand.N(blackHoleTTL))
+	n.fallSilent()
+	at := <-ended
+	b.afterLoss(t, lease)
+	heldUp := false
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	var w win
+	select {
+	case w = <-won:
+	case <-limit.C:
+		// The silence fell between a statement and its commit: the server waits
+		// for a client that it takes for alive.
+		heldUp = true
+		n.breakDown()
+		w = <-won
+	}
+	b.settle(t, lease, at, w)
+	all.add(w.sent.Sub(at), heldUp)
+}
+
+// awaitEnd tells when somebody who waits for the lease's end has heard of it.
+func awaitEnd(lease *sqllock.Lease) <-chan time.Time {
+	ended := make(chan time.Time, 1)
+	done := lease.Context().Done()
+	go func() {
+		<-done
+		ended <- time.Now()
+	}()
+	return ended
+}
+
+// A win is an acquisition, and when it was asked for.
+type win struct {
+	lease *sqllock.Lease
+	sent  time.Time
+}
+
+// rival waits for a lock, whatever becomes of the server.
+func rival(t *testing.T, r *sqllock.Registry, ttl time.Duration, key string) <-chan win {
+	t.Helper()
+	lock, won := obtain(t, r, key), make(chan win, 1)
+	ctx := t.Context()
+	go func() {
+		for ctx.Err() == nil {
+			lease, err := lock.Lock(ctx)
+			if err == nil {
+				won <- win{lease, sentAt(lease, ttl, time.Now())}
+				return
+			}
+			pause(ctx, 10*time.Millisecond)
+		}
+		close(won)
+	}()
+	return won
+}
+
+// afterLoss calls what a holder calls that does not know yet.
+func (b *base) afterLoss(t *testing.T, lease *sqllock.Lease) {
+	t.Helper()
+	lost(t, "cause", context.Cause(lease.Context()))
+	tx, err := b.db.Beginx()
+	must(t, err)
+	defer tx.Rollback()
+	began := time.Now()
+	lost(t, "Renew", lease.Renew(t.Context()))
+	lost(t, "Guard", lease.Guard(t.Context(), tx))
+	lost(t, "Unlock", lease.Unlock(t.Context()))
+	if took := time.Since(began); took > promptly {
+		t.Errorf("calls of a lost lease took %v", took)
+	}
+}
+
+// settle checks that the rival came after the holder, and that nothing the holder
+// did has touched the rival's lease.
+func (b *base) settle(t *testing.T, lease *sqllock.Lease, at time.Time, w win) {
+	t.Helper()
+	if w.lease == nil {
+		t.Fatal("the rival has not got the lock")
+	}
+	if gap := w.sent.Sub(lease.Deadline()); gap < 0 {
+		t.Errorf("the rival asked %v before the holder's deadline", -gap)
+	}
+	if gap := w.sent.Sub(at); gap < 0 {
+		t.Errorf("the rival asked %v before the holder's context had ended", -gap)
+	}
+	if w.lease.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", w.lease.Token(), lease.Token())
+	}
+	lost(t, "Unlock", lease.Unlock(t.Context()))
+	if w.lease.Context().Err() == nil { // else the machine was too busy
+		if err := w.lease.Unlock(t.Context()); err != nil && time.Now().Before(w.lease.Deadline()) {
+			t.Errorf("the rival's lease: %v", err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/dbtest/server"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// A cell is a database as reached by a driver.
+type cell struct {
+	name   string
+	driver string
+	kind   string
+	make   func(testing.TB) *dbtest.DB
+	// durable starts a server of one's own, which may be killed.
+	durable func(context.Context, string) (*server.Server, error)
+	dialect func() dialect.Dialect
+}
+
+var servers = []cell{
+	{"PostgreSQL, lib/pq", "postgres", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, dialect.Postgres},
+	{"PostgreSQL, pgx", "pgx", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, dialect.Postgres},
+	{"MariaDB", "mysql", server.MySQL, dbtest.MySQL, server.StartDurableMariaDB, dialect.MySQL},
+}
+
+var sqlite = cell{"SQLite", "sqlite", server.SQLite, dbtest.SQLite, nil, dialect.SQLite}
+
+// each runs the test on each cell, in parallel unless the figures are for the page.
+func each(t *testing.T, cells []cell, test func(t *testing.T, place int, c cell)) {
+	t.Helper()
+	for place, c := range cells {
+		t.Run(c.name, func(t *testing.T) {
+			inParallel(t)
+			test(t, place, c)
+		})
+	}
+}
+
+func inParallel(t *testing.T) {
+	t.Helper()
+	if !*full {
+		t.Parallel()
+	}
+}
+
+// A base is a migrated database.
+type base struct {
+	cell
+	dsn string
+	db  *sqlx.DB // past all obstacles, with the cell's driver
+}
+
+// newBase returns an empty database of the test's own.
+func (c cell) newBase(t *testing.T) *base {
+	t.Helper()
+	db := c.make(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, c.dialect(), nil))
+	return &base{c, db.DSN, open(t, c.driver, db.DSN, 0)}
+}
+
+// open returns a pool of at most so many connections, closed when the test ends.
+func open(t *testing.T, driver, dsn string, most int) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open(driver, dsn)
+	must(t, err)
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(max(most, 8))
+	t.Cleanup(func() { _ = db.Close() }) // its connections may have been broken
+	return db
+}
+
+func (b *base) repository(t *testing.T, db *sqlx.DB) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(db, b.dialect(), nil)
+	must(t, err)
+	return r
+}
+
+// registry returns a registry on db, which is closed when the test ends.
+func (b *base) registry(t *testing.T, db *sqlx.DB, opts sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	r, err := sqllock.NewRegistry(b.repository(t, db), &opts)
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = r.Close(ctx) // the rows of the lost are gone, or cannot be reached
+	})
+	return r
+}
+
+// renewing returns a registry whose leases renew themselves.
+func (b *base) renewing(t *testing.T, db *sqlx.DB, ttl time.Duration) *sqllock.Registry {
+	t.Helper()
+	return b.registry(t, db, sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+}
+
+func acquire(t *testing.T, r *sqllock.Registry, key string) *sqllock.Lease {
+	t.Helper()
+	lease, err := obtain(t, r, key).Lock(t.Context())
+	must(t, err)
+	return lease
+}
+
+func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	t.Helper()
+	lock, err := r.Obtain(key)
+	must(t, err)
+	return lock
+}
+
+// sentAt returns, for a lease that was never renewed, when its acquire statement
+// was sent at the earliest: what Deadline is counted from. Were that counted
+// wrongly, it would still be before the answer came.
+func sentAt(lease *sqllock.Lease, ttl time.Duration, answered time.Time) time.Time {
+	margin := min(max(ttl/10, 2*time.Millisecond), 500*time.Millisecond)
+	if sent := lease.Deadline().Add(margin - ttl); sent.Before(answered) {
+		return sent
+	}
+	return answered
+}
+
+// pause waits for a time that is part of the trial.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lost(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, sqllock.ErrLockLost) {
+		t.Errorf("%s: %v, want ErrLockLost", what, err)
+	}
+}

@@ -1,0 +1,176 @@
+//go:build linux
+
+package reliability
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// taskVariable holds, in a copy of the test program, what it is to do.
+const taskVariable = "SQLLOCK_RELIABILITY_TASK"
+
+// A task is what a child does.
+type task struct {
+	Role        string
+	Kind        string // of the database, a cell's name
+	DSN         string
+	TTL         time.Duration
+	Key         string
+	Dir         string
+	Guarded     bool
+	Transaction bool // be stopped inside of a transaction
+}
+
+var roles = map[string]func(context.Context, task) error{
+	"guarded writer": guardedWriter,
+	"fenced crowd":   fencedCrowd,
+}
+
+// beChild does a child's task, if this process is one.
+func beChild() bool {
+	text := os.Getenv(taskVariable)
+	if text == "" {
+		return false
+	}
+	var do task
+	err := json.Unmarshal([]byte(text), &do)
+	if err == nil {
+		err = roles[do.Role](context.Background(), do)
+	}
+	if err != nil {
+		fmt.Println("error", strconv.Quote(err.Error()))
+	}
+	return true
+}
+
+// cellOf returns the cell of a task.
+func (do task) cell() cell {
+	for _, c := range append(servers[:len(servers):len(servers)], sqlite) {
+		if c.name == do.Kind {
+			return c
+		}
+	}
+	panic(do.Kind)
+}
+
+// A child is a copy of the test program.
+type child struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Writer
+	lines <-chan string
+	// kill ends it, whatever it does. Several may call it.
+	kill func()
+}
+
+// startChild starts a copy of the test program, which dies with it.
+func startChild(t *testing.T, do task) *child {
+	t.Helper()
+	text, err := json.Marshal(do)
+	must(t, err)
+	c := &child{t: t, cmd: exec.Command(os.Args[0])} //nolint:noctx // kill ends it
+	c.cmd.Env = append(os.Environ(), taskVariable+"="+string(text))
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.stdin, err = c.cmd.StdinPipe()
+	must(t, err)
+	out, err := c.cmd.StdoutPipe()
+	must(t, err)
+	c.lines = c.run(out)
+	t.Cleanup(c.kill)
+	return c
+}
+
+// run starts the process on a thread that lasts as long: the kernel takes the
+// death of that thread for the death of the parent.
+func (c *child) run(out io.Reader) <-chan string {
+	lines, ended, started := make(chan string, 100), make(chan struct{}), make(chan error)
+	go func() {
+		defer close(ended)
+		defer close(lines)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			lines <- scan.Text()
+		}
+		_ = c.cmd.Wait()
+	}()
+	must(c.t, <-started)
+	c.kill = sync.OnceFunc(func() {
+		_ = c.cmd.Process.Kill()
+		for range lines { // what nobody wants to know any more
+		}
+		<-ended
+	})
+	return lines
+}
+
+// await returns what follows a word in the first line that begins with it.
+func (c *child) await(word string) string {
+	c.t.Helper()
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	for {
+		select {
+		case line, ok := <-c.lines:
+			if rest, found := strings.CutPrefix(line, word); found {
+				return strings.TrimSpace(rest)
+			}
+			if !ok || strings.HasPrefix(line, "error ") {
+				c.t.Fatalf("waiting for %q: %s", word, line)
+			}
+		case <-limit.C:
+			c.t.Fatalf("the child does not say %q", word)
+		}
+	}
+}
+
+// stop stops the process, and returns when it has stopped.
+func (c *child) stop() {
+	c.t.Helper()
+	must(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for limit := time.Now().Add(promptly); c.state() != "T"; <-look.C {
+		if time.Now().After(limit) {
+			c.t.Fatalf("the child does not stop: %q", c.state())
+		}
+	}
+}
+
+// state is the letter that the kernel has for what the process does.
+func (c *child) state() string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	must(c.t, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	return fields[0]
+}
+
+func (c *child) goOn() {
+	c.t.Helper()
+	must(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
+}
+
+func (c *child) tell(line string) {
+	c.t.Helper()
+	_, err := fmt.Fprintln(c.stdin, line)
+	must(c.t, err)
+}

@@ -1,0 +1,122 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+)
+
+const (
+	fencedKeys       = 32
+	fencedGoroutines = 4
+)
+
+// A fenced crowd takes locks at random until it is killed, and notes their tokens.
+func fencedCrowd(ctx context.Context, do task) error {
+	c := do.cell()
+	db, err := sqlx.Connect(c.driver, do.DSN)
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(fencedGoroutines)
+	db.SetMaxIdleConns(fencedGoroutines)
+	repository, err := sqllock.NewRepository(db, c.dialect(), nil) //nolint:contextcheck // it limits its time by itself
+	if err != nil {
+		return err
+	}
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL, IdleBetweenTries: 20 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	fmt.Println("working")
+	var all sync.WaitGroup
+	failures := make(chan error, fencedGoroutines)
+	for range fencedGoroutines {
+		all.Go(func() {
+			for {
+				if err := fenced(ctx, registry, do); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	err = <-failures
+	fmt.Printf("error %q\n", err)
+	os.Exit(1)
+	return nil
+}
+
+// fenced takes one lock, notes its token, and releases it: mostly.
+func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
+	n := rand.N(fencedKeys)
+	key := fmt.Sprint(n)
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return err
+	}
+	var lease *sqllock.Lease
+	if rand.N(8) == 0 {
+		lease, err = lock.TryLockFor(ctx, do.TTL/4)
+	} else {
+		lease, err = lock.TryLock(ctx)
+	}
+	switch {
+	case errors.Is(err, sqllock.ErrNotAcquired):
+		return nil
+	case errors.Is(err, sqllock.ErrDatabase): // it is too busy with the others
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := note(filepath.Join(do.Dir, key), lease); err != nil {
+		return err
+	}
+	switch rand.N(500) {
+	case 0: // leave it to expire
+	case 1:
+		_ = lease.UnlockAfter(ctx, do.TTL/2)
+	default:
+		_ = lease.Unlock(ctx) // it may be lost by now, on a busy machine
+	}
+	return nil
+}
+
+// note appends the token of a lease to a file. A second line says that the lease
+// lasted even after the first had been written: so it was written by the holder,
+// however long this process may have been stopped in between.
+func note(path string, lease *sqllock.Lease) error {
+	turn := flock.New(path)
+	if err := turn.Lock(); err != nil { // else a line could fall between ours
+		return err
+	}
+	defer turn.Close()
+	if lease.Context().Err() != nil {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, " %020d\n", lease.Token()); err != nil {
+		return err
+	}
+	if lease.Context().Err() != nil {
+		return nil
+	}
+	_, err = fmt.Fprintf(file, "+%020d\n", lease.Token())
+	return err
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+)
+
+// TestCallsIntoABlackHole calls what talks to the database just after the network
+// has fallen silent, while the lease lasts. Each call must end with its context or
+// with the lease, although lib/pq does not look at contexts while it waits for an
+// answer.
+func TestCallsIntoABlackHole(t *testing.T) {
+	inParallel(t)
+	each(t, servers, func(t *testing.T, _ int, c cell) {
+		b := c.newBase(t)
+		for name, call := range callsInto {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b.callsInto(t, call)
+			})
+		}
+	})
+}
+
+// callsInto return what is wrong with the answer. All of them may take until the
+// lease's deadline.
+var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error{
+	"Renew": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		return lease.Renew(ctx)
+	},
+	"Unlock": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		return lease.Unlock(ctx)
+	},
+	"UnlockAfter": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		return lease.UnlockAfter(ctx, time.Minute)
+	},
+	"Guard": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, tx *sqlx.Tx) error {
+		return lease.Guard(ctx, tx)
+	},
+	"TryLock": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		ctx, cancel := context.WithDeadline(ctx, lease.Deadline())
+		defer cancel()
+		lock, err := r.Obtain("another")
+		if err != nil {
+			return err
+		}
+		_, err = lock.TryLock(ctx)
+		return err
+	},
+	"Close": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		ctx, cancel := context.WithDeadline(ctx, lease.Deadline())
+		defer cancel()
+		return r.Close(ctx)
+	},
+	"CloseAfterUnlock": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		_ = lease.Unlock(ctx) // it leaves a row to Close
+		ctx, cancel := context.WithTimeout(ctx, blackHoleTTL)
+		defer cancel()
+		return r.Close(ctx)
+	},
+}
+
+func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error) {
+	t.Helper()
+	n := newNetwork(t, b)
+	db := open(t, b.driver, n.dsn, 3)
+	r := b.registry(t, db, sqllock.RegistryOptions{TTL: blackHoleTTL})
+	lease := acquire(t, r, t.Name())
+	tx, err := db.Beginx()
+	must(t, err)
+	n.fallSilent()
+	answer := make(chan error, 1)
+	go func() { answer <- call(t.Context(), r, lease, tx) }()
+	limit := time.NewTimer(promptly)
+	defer limit.Stop()
+	select {
+	case err := <-answer:
+		if err == nil {
+			t.Error("no error, from a server that cannot be reached")
+		}
+		t.Logf("%v after the deadline: %v", time.Since(lease.Deadline()).Round(time.Millisecond), err)
+	case <-limit.C:
+		t.Errorf("no answer %v after the deadline", time.Since(lease.Deadline()).Round(time.Millisecond))
+	}
+	n.breakDown() // else the application's own rollback would hang, too
+	_ = tx.Rollback()
+}

@@ -1,0 +1,174 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/dbtest/server"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// An outage is something that befalls a server for a while.
+type outage struct {
+	name       string
+	begin, end func(*server.Server) error
+}
+
+const paused = "paused (SIGSTOP)"
+
+var outages = []outage{
+	{"killed (-9)", (*server.Server).Kill, restart},
+	{"stopped", (*server.Server).Stop, restart},
+	{paused, (*server.Server).Pause, (*server.Server).Resume},
+}
+
+func restart(s *server.Server) error { return s.Restart(context.Background()) }
+
+// TestOutage has a server go away and come back. If that is within what the lease
+// has left, the heartbeat saves it; if it is not, the holder is told in time.
+func TestOutage(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "outage", "database, driver", "server", "leases, longer outage", "two holders",
+		"shortest", "median", "longest", "leases, short outage", "kept")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b, s := c.newServer(t)
+		for i, o := range outages {
+			n := size(2, 20)
+			all := b.longOutage(t, s, o, n)
+			kept := b.shortOutage(t, s, o, n)
+			least, median, greatest := spread(all.gaps)
+			figures.add(len(outages)*place+i, c.name, o.name, n, all.negative, least, median, greatest, n, kept)
+		}
+	})
+}
+
+// newServer starts a durable server of the test's own. One that forgets its last
+// commits in a crash gives leases back too early.
+func (c cell) newServer(t *testing.T) (*base, *server.Server) {
+	t.Helper()
+	s, err := c.durable(t.Context(), filepath.Join(scratch(t), "server"))
+	started(t, err, s)
+	return c.migrated(t, s.DSN()), s
+}
+
+// migrated returns the base on a server of the test's own.
+func (c cell) migrated(t *testing.T, dsn string) *base {
+	t.Helper()
+	b := &base{c, dsn, open(t, c.driver, dsn, 20)}
+	must(t, migrations.Up(t.Context(), b.db.DB, c.dialect(), nil))
+	return b
+}
+
+func scratch(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewScratch()
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Remove()) })
+	return s.Dir
+}
+
+// started skips the test where there is no such server, and stops those that there
+// are when the test ends.
+func started(t *testing.T, err error, all ...*server.Server) {
+	t.Helper()
+	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	must(t, err)
+	for _, s := range all {
+		t.Cleanup(func() { _ = s.Kill() })
+	}
+}
+
+// fresh returns a pool without the connections that an outage has broken.
+func (b *base) fresh(t *testing.T) *sqlx.DB {
+	t.Helper()
+	return open(t, b.driver, b.dsn, 4)
+}
+
+// longOutage begins at a random moment of each holder's heartbeat and lasts until
+// all of them have been told.
+func (b *base) longOutage(t *testing.T, s *server.Server, o outage, n int) *outcome {
+	t.Helper()
+	const ttl = blackHoleTTL
+	leases, ended, won := make([]*sqllock.Lease, n), make([]<-chan time.Time, n), make([]<-chan win, n)
+	for i := range n {
+		key := fmt.Sprint(o.name, i)
+		leases[i] = acquire(t, b.renewing(t, b.fresh(t), ttl), key)
+		ended[i] = awaitEnd(leases[i])
+		won[i] = rival(t, b.registry(t, b.fresh(t), sqllock.RegistryOptions{TTL: ttl}), ttl, key)
+		pause(t.Context(), rand.N(ttl/time.Duration(n)))
+	}
+	must(t, o.begin(s))
+	at, all := make([]time.Time, n), new(outcome)
+	for i, lease := range leases {
+		at[i] = <-ended[i]
+		lost(t, "cause", context.Cause(lease.Context()))
+		lost(t, "Renew", lease.Renew(t.Context()))
+		lost(t, "Unlock", lease.Unlock(t.Context()))
+	}
+	must(t, o.end(s))
+	for i, lease := range leases {
+		w := <-won[i]
+		b.settle(t, lease, at[i], w)
+		all.add(w.sent.Sub(at[i]), false)
+	}
+	return all
+}
+
+// shortOutage begins at once and is over as soon as the server can do it. It tells
+// how many leases were kept, which all must be unless that took most of the
+// time-to-live.
+func (b *base) shortOutage(t *testing.T, s *server.Server, o outage, n int) (kept int) {
+	t.Helper()
+	const ttl = 6 * time.Second
+	leases, renewed := make([]*sqllock.Lease, n), make([]chan struct{}, n)
+	var over atomic.Bool
+	for i := range n {
+		renewed[i] = make(chan struct{}, 1)
+		r := b.registry(t, b.fresh(t), sqllock.RegistryOptions{
+			TTL: ttl, AutoRenew: true, OnRenewal: func(_ int, err error) {
+				if err == nil && over.Load() {
+					select {
+					case renewed[i] <- struct{}{}:
+					default:
+					}
+				}
+			},
+		})
+		leases[i] = acquire(t, r, fmt.Sprint(o.name, i))
+	}
+	began := time.Now()
+	must(t, o.begin(s))
+	if o.name == paused {
+		pause(t.Context(), ttl/3) // a server that died takes a while by itself
+	}
+	over.Store(true)
+	must(t, o.end(s))
+	took := time.Since(began)
+	for i, lease := range leases {
+		select {
+		case <-renewed[i]:
+		case <-lease.Context().Done():
+		}
+		switch err := lease.Unlock(t.Context()); {
+		case err == nil:
+			kept++
+		case took < ttl/2:
+			t.Errorf("an outage of %v: %v", took, err)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,126 @@
+//go:build linux
+
+package reliability
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A guarded writer holds a lock and writes to the register under it, again and
+// again, until it is told that the lock is lost.
+func guardedWriter(ctx context.Context, do task) error {
+	c := do.cell()
+	locks, err := sqlx.Connect(c.driver, do.DSN)
+	if err != nil {
+		return err
+	}
+	repository, err := sqllock.NewRepository(locks, c.dialect(), nil) //nolint:contextcheck // it limits its time by itself
+	if err != nil {
+		return err
+	}
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL, AutoRenew: true})
+	if err != nil {
+		return err
+	}
+	lock, err := registry.Obtain(do.Key)
+	if err != nil {
+		return err
+	}
+	lease, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	w := &writer{do: do, lease: lease, db: locks, stdin: bufio.NewReader(os.Stdin)}
+	fmt.Println("token", lease.Token())
+	return w.work(ctx)
+}
+
+type writer struct {
+	do    task
+	lease *sqllock.Lease
+	db    *sqlx.DB
+	stdin *bufio.Reader
+
+	written int
+	// alive is when the last question began whose answer was that the lease lasts.
+	alive time.Time
+}
+
+func (w *writer) work(ctx context.Context) error {
+	for n := 0; ; n++ {
+		asked := time.Now()
+		if w.lease.Context().Err() != nil {
+			return w.ended(ctx, "asked")
+		}
+		w.alive = asked
+		pause(ctx, 5*time.Millisecond) // what the lock is held for
+		if !w.do.Guarded {
+			if err := w.bePaused(); err != nil {
+				return err
+			}
+		}
+		switch err := w.write(ctx); {
+		case errors.Is(err, sqllock.ErrLockLost):
+			return w.ended(ctx, "refused")
+		case err != nil && w.lease.Context().Err() != nil:
+			return w.ended(ctx, "failed")
+		case err != nil:
+			return err
+		}
+		if w.written++; w.written == 1 {
+			fmt.Println("working")
+		}
+	}
+}
+
+// ended reports. The writer has asked, or was told by Guard, and in any case the
+// context must know.
+func (w *writer) ended(ctx context.Context, how string) error {
+	cause := context.Cause(w.lease.Context()) //nolint:contextcheck // the question is about that one
+	unlock := w.lease.Unlock(ctx)
+	fmt.Println("ended", how, w.written, w.alive.UnixNano(),
+		errors.Is(cause, sqllock.ErrLockLost), errors.Is(unlock, sqllock.ErrLockLost))
+	return nil
+}
+
+// write writes the token to the register, in a transaction.
+func (w *writer) write(ctx context.Context) error {
+	tx, err := w.db.Beginx()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if w.do.Guarded {
+		if err := w.lease.Guard(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if err := register(ctx, tx, w.do.Key, w.lease.Token()); err != nil {
+		return err
+	}
+	if w.do.Transaction {
+		if err := w.bePaused(); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// bePaused lets the test stop this process here, once it has written something.
+func (w *writer) bePaused() error {
+	if w.written == 0 {
+		return nil
+	}
+	fmt.Println("here")
+	_, err := w.stdin.ReadString('\n')
+	return err
+}

@@ -1,0 +1,202 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+const pauseTTL = time.Second
+
+// TestPause stops the process of a holder for longer than the time-to-live, as a
+// laptop's lid or a hypervisor does. When it goes on it must find out before it
+// writes: at once if it asks the lease's context, and in any case when it guards its
+// transaction. Without Guard, as the control group shows, a holder that was stopped
+// after it had asked writes over what the next one has written.
+func TestPause(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "pause", "database, driver", "transaction", "stopped", "trials",
+		"the context knew first", "writes", "writes of stale holders")
+	kinds := []struct {
+		guarded, transaction bool
+		share                int // of the trials
+	}{{true, false, 2}, {true, true, 1}, {false, false, 1}}
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b := c.newBase(t)
+		b.createRegister(t)
+		rivals := b.registry(t, open(t, b.driver, b.dsn, 20), sqllock.RegistryOptions{TTL: 30 * time.Second})
+		for i, kind := range kinds {
+			p := &pauses{base: b, rivals: rivals, guarded: kind.guarded, transaction: kind.transaction}
+			name := fmt.Sprintf("guarded=%t, transaction=%t", kind.guarded, kind.transaction)
+			t.Run(name, func(t *testing.T) {
+				t.Cleanup(func() { p.report(t, figures, len(kinds)*place+i) })
+				for n := range size(2*kind.share, 40*kind.share) {
+					t.Run(fmt.Sprint(n), func(t *testing.T) {
+						t.Parallel()
+						p.trial(t)
+					})
+				}
+			})
+		}
+	})
+}
+
+// pauses are the trials of one kind on one database.
+type pauses struct {
+	*base
+	rivals               *sqllock.Registry
+	guarded, transaction bool
+
+	mu                          sync.Mutex
+	trials, knew, writes, stale int
+}
+
+// together bounds how many processes of this kind there are: each needs some
+// attention of the machine.
+var together = make(chan struct{}, 12)
+
+func (p *pauses) trial(t *testing.T) {
+	t.Helper()
+	together <- struct{}{}
+	defer func() { <-together }()
+	p.openAccount(t, t.Name())
+	c := startChild(t, task{
+		Role: "guarded writer", Kind: p.name, DSN: p.dsn, TTL: pauseTTL, Key: t.Name(),
+		Guarded: p.guarded, Transaction: p.transaction,
+	})
+	c.await("token")
+	c.await("working")
+	if p.atRandom() {
+		pause(t.Context(), rand.N(pauseTTL/4))
+	} else {
+		c.await("here")
+	}
+	c.stop()
+	wokeUp := p.takeOver(t, c)
+	var how string
+	var written int
+	var alive int64
+	var knew, told bool
+	_, err := fmt.Sscan(c.await("ended"), &how, &written, &alive, &knew, &told)
+	must(t, err)
+	c.kill()
+	p.judge(t, knew && alive < wokeUp.UnixNano(), told)
+}
+
+// atRandom tells whether the holder may be anywhere when it is stopped.
+func (p *pauses) atRandom() bool { return p.guarded && !p.transaction }
+
+// takeOver lets the rival write and the child go on, in the order that the lock
+// allows, and returns when the child woke up.
+func (p *pauses) takeOver(t *testing.T, c *child) (wokeUp time.Time) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- p.rivalWrites(t.Context(), t.Name()) }()
+	// The rival must wait for a stopped transaction. However long we look on, it
+	// could be later; this is long after it would have come. One that is stopped at
+	// random may be inside of a transaction, too.
+	look := 3 * pauseTTL
+	if !p.guarded {
+		look = time.Minute
+	}
+	limit := time.NewTimer(look)
+	defer limit.Stop()
+	select {
+	case err := <-done:
+		must(t, err)
+		if p.transaction {
+			t.Error("the rival did not wait for the guarded transaction")
+		}
+		done <- nil
+	case <-limit.C:
+		if !p.guarded {
+			t.Fatal("the rival has not got the lock")
+		}
+	}
+	wokeUp = time.Now()
+	c.goOn()
+	if !p.atRandom() {
+		c.tell("go on")
+	}
+	must(t, <-done)
+	return wokeUp
+}
+
+// rivalWrites writes as the next holder does, with a guard of its own.
+func (p *pauses) rivalWrites(ctx context.Context, name string) error {
+	for {
+		err := p.rivalWritesOnce(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		// Whoever waits for a pinned row for long is told so.
+	}
+}
+
+func (p *pauses) rivalWritesOnce(ctx context.Context, name string) error {
+	lock, err := p.rivals.Obtain(name)
+	if err != nil {
+		return err
+	}
+	lease, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Unlock(ctx) //nolint:errcheck // the write is what counts
+	tx, err := p.db.Beginx()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := lease.Guard(ctx, tx); err != nil {
+		return err
+	}
+	if err := register(ctx, tx, name, lease.Token()); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// judge counts, and checks what must hold in every trial.
+func (p *pauses) judge(t *testing.T, knew, told bool) {
+	t.Helper()
+	all, stale := p.base.stale(t, t.Name())
+	if !knew {
+		t.Error("a holder that woke up was told by its context that all is well")
+	}
+	if !told {
+		t.Error("Unlock did not tell the loss")
+	}
+	if p.guarded && stale > 0 {
+		t.Errorf("%d guarded writes of a stale holder", stale)
+	}
+	if !p.guarded && stale == 0 {
+		t.Error("the control group wrote nothing that is stale: the trials show nothing")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trials, p.writes, p.stale = p.trials+1, p.writes+all, p.stale+stale
+	if knew {
+		p.knew++
+	}
+}
+
+func (p *pauses) report(t *testing.T, figures *table, place int) {
+	t.Helper()
+	transaction, stopped := "guarded", "at a random moment"
+	if !p.guarded {
+		transaction, stopped = "not guarded (control group)", "before it"
+	}
+	if p.transaction {
+		stopped = "inside the transaction"
+	}
+	figures.add(place, p.name, transaction, stopped, p.trials,
+		fmt.Sprintf("%d of %d", p.knew, p.trials), p.writes, p.stale)
+}

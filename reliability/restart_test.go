@@ -1,0 +1,170 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/dbtest/server"
+)
+
+// TestTokensRiseOverCrashes kills the server again and again while locks are taken,
+// and starts it again.
+func TestTokensRiseOverCrashes(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "crashes", "database, driver", "crashes of the server", "acquisitions", "tokens that did not rise")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b, s := c.newServer(t)
+		f, n := newFence(), size(2, 20)
+		for range n {
+			f.during(t, b, b.dsn, func() {
+				must(t, s.Kill())
+				must(t, s.Restart(t.Context()))
+			})
+		}
+		figures.add(place, c.name, n, f.all, f.check(t))
+	})
+}
+
+// TestTokensRiseOverFailover kills a primary while locks are taken, and goes on at
+// its synchronous replica.
+func TestTokensRiseOverFailover(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "failover", "database, driver", "failovers", "acquisitions", "tokens that did not rise")
+	each(t, servers[:2], func(t *testing.T, place int, c cell) {
+		n, all, wrong := size(1, 5), 0, 0
+		for range n {
+			f := newFence()
+			primary, replica, err := server.StartPostgresPair(t.Context(), scratch(t))
+			started(t, err, primary, replica)
+			b := c.migrated(t, primary.DSN())
+			f.during(t, b, primary.DSN(), func() { must(t, primary.Kill()) })
+			must(t, replica.Promote(t.Context()))
+			f.during(t, b, replica.DSN(), func() {})
+			all, wrong = all+f.all, wrong+f.check(t)
+		}
+		figures.add(place, c.name, n, all, wrong)
+	})
+}
+
+// A fence is a storage that remembers the tokens that it has seen.
+type fence struct {
+	mu         sync.Mutex
+	last       map[string]int64
+	all, wrong int
+	enough     func() // if set, called for each acquisition
+}
+
+func newFence() *fence { return &fence{last: make(map[string]int64)} }
+
+// pass notes the token of a lease, if that lasts. Others wait meanwhile, so nobody
+// who comes later passes first.
+func (f *fence) pass(lease *sqllock.Lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if lease.Context().Err() != nil {
+		return
+	}
+	if lease.Token() <= f.last[lease.Key()] {
+		f.wrong++
+	}
+	f.last[lease.Key()] = lease.Token()
+	f.all++
+	f.enough()
+}
+
+func (f *fence) check(t *testing.T) int {
+	t.Helper()
+	if f.wrong > 0 {
+		t.Errorf("%d of %d tokens did not rise", f.wrong, f.all)
+	}
+	return f.wrong
+}
+
+// during lets a crowd take locks while something happens to the server. Some are
+// taken before; and after, if the server is still the same.
+func (f *fence) during(t *testing.T, b *base, dsn string, event func()) {
+	t.Helper()
+	const some = 100
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := f.await(some)
+	var all sync.WaitGroup
+	for range 2 { // processes, so to speak
+		r := b.registry(t, open(t, b.driver, dsn, 4), sqllock.RegistryOptions{TTL: time.Second, IdleBetweenTries: 10 * time.Millisecond})
+		for range 4 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					f.visit(ctx, r)
+				}
+			})
+		}
+	}
+	reached(t, before)
+	pause(ctx, rand.N(50*time.Millisecond))
+	after := f.await(some)
+	event()
+	if answers(t.Context(), b.driver, dsn) {
+		reached(t, after)
+	}
+	cancel()
+	all.Wait()
+}
+
+// visit takes a lock and passes the fence.
+func (f *fence) visit(ctx context.Context, r *sqllock.Registry) {
+	lock, err := r.Obtain(fmt.Sprint(rand.N(8)))
+	if err != nil {
+		return
+	}
+	lease, err := lock.TryLockFor(ctx, 3*time.Second)
+	if err != nil {
+		pause(ctx, 5*time.Millisecond) // the server may be away
+		return
+	}
+	f.pass(lease)
+	_ = lease.Unlock(ctx) // as far as there is a server
+}
+
+// await returns a channel that is closed after so many more acquisitions.
+func (f *fence) await(n int) <-chan struct{} {
+	done := make(chan struct{})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enough = func() {
+		if n--; n == 0 {
+			close(done)
+		}
+	}
+	return done
+}
+
+func reached(t *testing.T, done <-chan struct{}) {
+	t.Helper()
+	limit := time.NewTimer(time.Minute)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		t.Fatal("nobody gets a lock")
+	}
+}
+
+func answers(ctx context.Context, driver, dsn string) bool {
+	ctx, cancel := context.WithTimeout(ctx, promptly)
+	defer cancel()
+	db, err := sqlx.Open(driver, dsn)
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	return db.PingContext(ctx) == nil
+}

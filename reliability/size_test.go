@@ -1,0 +1,23 @@
+//go:build linux
+
+package reliability
+
+import "flag"
+
+var (
+	full   = flag.Bool("full", false, "as many trials as docs/reliability.md tells of")
+	trials = flag.Int("trials", 0, "trials of each kind, instead of each test's own number")
+	page   = flag.String("page", "", "write the figures to this page")
+)
+
+// size is how many trials a test makes: few in CI, many for the page.
+func size(small, large int) int {
+	switch {
+	case *trials > 0:
+		return *trials
+	case *full:
+		return large
+	default:
+		return small
+	}
+}
