@@ -14,6 +14,7 @@ func Postgres() Dialect {
 		Numbered:  true,
 		Returning: true,
 		JSONLists: true,
+		Notifies:  true,
 		Classify:  classifyPostgres,
 		fragments: fragments{
 			// Not now(): that is the start of the transaction, so a lease
@@ -25,6 +26,7 @@ func Postgres() Dialect {
 			exact:   "{text}",
 			acquire: upsertReturning,
 			token:   "nextval('{fence}')",
+			tell:    notifyGone,
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.

@@ -1,0 +1,6 @@
+DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder RETURNING pg_notify('sqllock', 'int_lock' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY));
+
+DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 RETURNING pg_notify('sqllock', 'int_lock' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY));
+
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN
+(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') FOR UPDATE SKIP LOCKED) RETURNING pg_notify('sqllock', 'int_lock' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY));
