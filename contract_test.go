@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/dbtest"
 	"github.com/sqllock/sqllock/internal/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/notify"
 )
 
 // A column of the matrix is a server, reached through a driver with settings. Both
@@ -25,12 +26,17 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
+	// notify has releases wake waiters, with the default isolation alone: how a lock was
+	// acquired makes no difference to its release.
+	notify bool
 }
 
 var matrix = []column{
 	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite"},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres"},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx"},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -46,7 +52,7 @@ var matrix = []column{
 }
 
 func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string, parameters map[string]string) column {
-	return column{server, open, "mysql", settings, parameters}
+	return column{server: server, open: open, driver: "mysql", settings: settings, parameters: parameters}
 }
 
 // What users have in their DSNs, and what must make no difference.
@@ -72,7 +78,7 @@ func TestContract(t *testing.T) {
 				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
 			}
 			for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-				for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement} {
+				for _, isolation := range c.isolations() {
 					t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
 						t.Parallel()
 						c.run(t, layout, isolation)
@@ -81,6 +87,13 @@ func TestContract(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (c column) isolations() []sqllock.Isolation {
+	if c.notify {
+		return []sqllock.Isolation{sqllock.Serializable}
+	}
+	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
 }
 
 // run runs one cell, on a database of its own: SQLite's writers are not served in the
@@ -93,6 +106,12 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
 	version := db.Version(t)
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, DB: pool}
+	if c.notify {
+		listener, err := notify.Listen(t.Context(), db.DSN, nil)
+		must(t, err)
+		t.Cleanup(func() { must(t, listener.Close()) })
+		cell.Waker = listener
+	}
 	contract.Run(t, cell, func(r contract.Result) {
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: c.server, Version: version, Driver: c.driver,

@@ -28,6 +28,8 @@ type Cell struct {
 	// DB has a migrated lock table of that layout. Tests share it: each has a
 	// region of its own.
 	DB *sqlx.DB
+	// Waker, if any, wakes waiters; then releases notify.
+	Waker sqllock.Waker
 }
 
 // A Result says how many tests of a cell ran, and of those how many failed.
@@ -120,7 +122,7 @@ const (
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation,
+		Region: w.region, Isolation: w.cell.Isolation, Notify: w.cell.Waker != nil,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {
@@ -133,7 +135,9 @@ func (w *world) process() *sqllock.Repository {
 // tests are short.
 func (w *world) registry(ttl time.Duration) *sqllock.Registry {
 	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond})
+	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, Waker: w.cell.Waker,
+	})
 	w.must(err)
 	w.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
