@@ -172,9 +172,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if names.Fence == "" {
 		draw, trim, fence, token = "", "", "", "0"
 	}
-	tell := ""
+	tell, haste := "", ""
 	if names.Channel != "" && f.tell != "" {
 		tell = " RETURNING " + strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.tell)
+		haste = f.haste
 	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
@@ -197,6 +198,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{client}", f.bytes("CLIENT_ID"),
 		"{:client}", f.bytes(":client"),
 		"{tell}", tell,
+		"{haste}", haste,
 		"{patient}", f.patience.before,
 		"{patient.select}", f.patience.inSelect,
 		"{patient.update}", f.patience.inUpdate,
@@ -217,7 +219,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT CLIENT_ID FROM {table} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete: fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
+		Delete: fill("{patient}DELETE FROM {table}{patient.delete}{haste} WHERE {row} AND CLIENT_ID = :holder{tell}"),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11{tell}"),
@@ -245,6 +247,7 @@ type fragments struct {
 	draw    string // the next fencing token, where it takes a statement
 	trim    string
 	tell    string // tells {channel} that a row of {topic} was removed
+	haste   string // what a release that tells has behind patience.inDelete
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
 

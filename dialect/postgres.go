@@ -27,6 +27,7 @@ func Postgres() Dialect {
 			acquire: upsertReturning,
 			token:   "nextval('{fence}')",
 			tell:    notifyGone,
+			haste:   ", " + notDurable,
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.

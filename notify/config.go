@@ -17,7 +17,7 @@ const applicationName = "sqllock notify"
 func parse(dsn string) (*pgconn.Config, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("%w: notify: %w", sqllock.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrInvalid, err)
 	}
 	for name := range config.RuntimeParams {
 		if isForDriver(name) {

@@ -86,7 +86,7 @@ func listen(ctx context.Context, config *pgconn.Config, opts *Options, p patienc
 	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { l.bells.ring(n.Payload) }
 	conn, err := l.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: notify: %w", sqllock.ErrDatabase, err)
+		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrDatabase, err)
 	}
 	var running context.Context
 	running, l.cancel = context.WithCancel(context.WithoutCancel(ctx))

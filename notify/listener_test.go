@@ -130,7 +130,9 @@ func TestWithoutTheListenerWaitersPoll(t *testing.T) {
 	got := w.waiter(t.Context(), w.waiters(20*time.Millisecond), "k")
 	gate.close()
 	w.kill()
-	wait(t, told)
+	if err := wait(t, told); err == nil {
+		t.Fatal("told that it is there")
+	}
 	release()
 	w.woken(got)
 }
