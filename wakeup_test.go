@@ -68,7 +68,7 @@ func TestAReleaseBeforeTheSubscriptionIsFound(t *testing.T) {
 	must(t, err)
 	waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
 	waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
-	got, err := obtain(t, waiting, "k").Lock(t.Context())
+	got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
 	must(t, err)
 	must(t, got.Unlock(t.Context()))
 	if _, bells := waker.seen(); bells != 0 {

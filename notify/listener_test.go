@@ -204,6 +204,28 @@ func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 	}
 }
 
+// TestReleasesAtOnceWakeAll has releases that may travel together.
+func TestReleasesAtOnceWakeAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pool.SetMaxOpenConns(5)
+	holder, r := w.holder(), w.waiters(never)
+	var releases []func()
+	var waiting []<-chan error
+	for n := range 30 {
+		key := fmt.Sprint(n)
+		releases = append(releases, w.taken(holder, key))
+		waiting = append(waiting, w.waiter(t.Context(), r, key))
+	}
+	w.db.DB.SetMaxOpenConns(2)
+	for _, release := range releases {
+		go release()
+	}
+	for _, got := range waiting {
+		w.woken(got)
+	}
+}
+
 func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
