@@ -86,9 +86,11 @@ type RepositoryOptions struct {
 
 	// Notify says that releases tell the processes that wait for the lock, which
 	// then need not wait for their next look: see [Waker]. It is for PostgreSQL
-	// alone, where the DELETE of a row notifies, at no further round trip; but
-	// the server commits such transactions one after the other. Set it on all
-	// that release, or give the table the trigger of docs/notify.md instead.
+	// alone, where the DELETE of a row notifies, at no further round trip. The
+	// server commits such transactions one after the other, so a release does not
+	// wait for the disk then: if the server crashes at that moment, the lock may
+	// stay until its time-to-live ends. Set it on all that release, or give the
+	// table the trigger of docs/notify.md instead.
 	Notify bool
 }
 
