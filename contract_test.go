@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/dbtest"
 	"github.com/sqllock/sqllock/internal/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/notify"
 )
 
 // A column of the matrix is a server, reached through a driver with settings. Both
@@ -25,8 +26,9 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
-	// plain is without group commit and hand-off.
-	plain bool
+	// plain is without group commit and hand-off, and notify has releases wake waiters;
+	// both with the default isolation alone.
+	plain, notify bool
 }
 
 var matrix = []column{
@@ -36,6 +38,8 @@ var matrix = []column{
 	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite", settings: "plain", plain: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "plain", plain: true},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "plain", plain: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -77,7 +81,7 @@ func TestContract(t *testing.T) {
 				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
 			}
 			for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-				for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement} {
+				for _, isolation := range c.isolations() {
 					t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
 						t.Parallel()
 						c.run(t, layout, isolation)
@@ -86,6 +90,13 @@ func TestContract(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (c column) isolations() []sqllock.Isolation {
+	if c.notify || c.plain {
+		return []sqllock.Isolation{sqllock.Serializable}
+	}
+	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
 }
 
 // run runs one cell, on a database of its own: SQLite's writers are not served in the
@@ -98,6 +109,12 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
 	version := db.Version(t)
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, DB: pool}
+	if c.notify {
+		listener, err := notify.Listen(t.Context(), db.DSN, nil)
+		must(t, err)
+		t.Cleanup(func() { must(t, listener.Close()) })
+		cell.Waker = listener
+	}
 	contract.Run(t, cell, func(r contract.Result) {
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: c.server, Version: version, Driver: c.driver,

@@ -62,8 +62,8 @@
 // Callers of one key in one registry queue in the order of arrival. The first of
 // them tries; if the lock is taken it looks at the row every
 // [RegistryOptions.IdleBetweenTries] or when the lease must end, and tries again
-// when the row is free. Looking writes nothing. Between processes there is no
-// order.
+// when the row is free. Looking writes nothing. On PostgreSQL a [Waker] can wake it
+// at the release. Between processes there is no order.
 //
 // # Errors
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -142,8 +143,13 @@ func runBatch[O any](batch []params, run func(context.Context, []group.Outcome[O
 		return outcomes, nil
 	}, nil)
 	if err != nil {
-		silence.Err = err
 		outcomes = slices.Repeat([]group.Outcome[O]{silence}, len(batch))
+	}
+	for i, o := range outcomes {
+		// It was the batch's time that ended, not the caller's.
+		if err != nil || errors.Is(o.Err, context.DeadlineExceeded) {
+			outcomes[i].Err = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
+		}
 	}
 	return outcomes
 }

@@ -23,18 +23,30 @@ func TestImports(t *testing.T) {
 		"./internal/reentrant": nil,
 		"./cleanup":            append(root, module),
 	} {
-		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
-		must(t, err)
 		self := module + strings.TrimPrefix(pkg, ".")
-		for _, dep := range strings.Fields(string(out)) {
+		for _, dep := range deps(t, pkg) {
 			if dep != self && !slices.Contains(allowed, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./migrations").Output()
-	must(t, err)
-	if slices.Contains(strings.Fields(string(out)), module) {
-		t.Error("migrations links the root package")
+	for pkg, forbidden := range map[string][]string{
+		"./migrations": {module},
+		// It speaks to the server through pgconn, whichever driver the application has.
+		"./notify": {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+	} {
+		for _, dep := range deps(t, pkg) {
+			if slices.Contains(forbidden, dep) {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+		}
 	}
+}
+
+// deps returns what a package links beside the standard library, itself included.
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
+	must(t, err)
+	return strings.Fields(string(out))
 }

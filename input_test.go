@@ -27,6 +27,7 @@ func TestNewRepositoryRefusesBadOptions(t *testing.T) {
 		"blank client id":   {ClientID: "a b"},
 		"isolation":         {Isolation: 3},
 		"layout":            {Layout: 3},
+		"notify":            {Notify: true}, // SQLite cannot
 		"negative duration": {StartTimeout: -time.Second},
 	} {
 		if _, err := sqllock.NewRepository(db.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {

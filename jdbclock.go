@@ -154,6 +154,8 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 // writes nothing, until the row is free or expired; only then is another attempt
 // made.
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
+	bell := bell{lock: l}
+	defer bell.hangUp()
 	for late := 0; ; {
 		got, err := l.attempt(ctx, h)
 		switch {
@@ -174,7 +176,7 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 		if once {
 			return seen, errHeld
 		}
-		if seen, err = l.watch(ctx, seen); err != nil {
+		if seen, err = l.watch(ctx, seen, &bell); err != nil {
 			return seen, err
 		}
 	}
@@ -199,13 +201,18 @@ func (l *JdbcLock) attempt(ctx context.Context, h *hold) (Acquisition, error) {
 }
 
 // watch looks at the row, which was last seen as given, until it is free or
-// expired.
-func (l *JdbcLock) watch(ctx context.Context, seen Row) (Row, error) {
-	for {
-		if !sleep(ctx, l.registry.pause(seen)) {
+// expired, or the bell rings.
+func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error) {
+	pause := l.registry.pause(seen)
+	if bell.hang() {
+		pause = 0 // what was released before that rang for nobody
+	}
+	for ; ; pause = l.registry.pause(seen) {
+		rang, ok := bell.wait(ctx, pause)
+		switch {
+		case !ok:
 			return seen, ctx.Err()
-		}
-		if seen.free() {
+		case rang, seen.free():
 			return seen, nil
 		}
 		row, err := l.look(ctx)

@@ -35,6 +35,7 @@ func TestATimedTryEndsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	if after := time.Since(start); after < 200*time.Millisecond || after > 5*time.Second {
 		t.Fatalf("after %v", after)
 	}
+	s.connector.Follow(nil) // Close clears up
 }
 
 func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
@@ -46,6 +47,7 @@ func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
 	if _, err := s.lock.Lock(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, sqllock.ErrNotAcquired) {
 		t.Fatal(err)
 	}
+	s.connector.Follow(nil) // Close clears up
 }
 
 // An outage that is shorter than the lease costs nobody anything, and afterwards

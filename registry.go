@@ -27,6 +27,11 @@ type RegistryOptions struct {
 	// somebody else holds. Default 100 ms.
 	IdleBetweenTries time.Duration
 
+	// Waker, if set, wakes those who wait for a lock when it is released: package
+	// notify has one for PostgreSQL. They look every IdleBetweenTries all the
+	// same, for not everything that ends a lock can be told.
+	Waker Waker
+
 	// AutoRenew says that leases are renewed by themselves, each third of their
 	// time-to-live, until they are unlocked: a holder that works longer than TTL
 	// keeps its lock, and one that crashed, or is cut off from the database, loses
@@ -72,6 +77,7 @@ type Registry struct {
 	repository *Repository
 	ttl        time.Duration
 	idle       time.Duration
+	waker      Waker
 	autoRenew  bool
 	maxHold    time.Duration
 	onRenewal  func(int, error)
@@ -105,6 +111,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		repository: repository,
 		ttl:        o.TTL,
 		idle:       o.IdleBetweenTries,
+		waker:      o.Waker,
 		autoRenew:  o.AutoRenew,
 		maxHold:    o.MaxHold,
 		onRenewal:  o.OnRenewal,

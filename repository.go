@@ -89,6 +89,15 @@ type RepositoryOptions struct {
 	// It is for a table that Spring created and that must be left as it is, for
 	// tokens come from an object beside it, which `sqllock migrate up` creates.
 	WithoutFence bool
+
+	// Notify says that releases tell the processes that wait for the lock, which
+	// then need not wait for their next look: see [Waker]. It is for PostgreSQL
+	// alone, where the DELETE of a row notifies, at no further round trip. The
+	// server commits such transactions one after the other, so a release does not
+	// wait for the disk then: if the server crashes at that moment, the lock may
+	// stay until its time-to-live ends. Set it on all that release, or give the
+	// table the trigger of docs/notify.md instead.
+	Notify bool
 }
 
 // A Repository is the lock table: it acquires, renews, deletes and lists rows.
@@ -137,6 +146,9 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 	if db == nil || d.Classify == nil {
 		return nil, invalid("a repository needs a database and a dialect")
 	}
+	if o.Notify && !d.Notifies {
+		return nil, invalid("Notify: %s cannot tell who waits", d.Name)
+	}
 	names, err := dialect.NamesFor(o.Prefix)
 	if err != nil {
 		return nil, invalid("%w", err)
@@ -147,6 +159,9 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 	}
 	if o.WithoutFence {
 		names.Fence = ""
+	}
+	if o.Notify {
+		names.Channel = dialect.Channel
 	}
 	r := &Repository{
 		db: db, dialect: d, layout: o.Layout, names: names, region: o.Region,

@@ -92,6 +92,10 @@ type Dialect struct {
 	// transaction costs no round trips.
 	Embedded bool
 
+	// Notifies says that whoever listens can be told that rows were removed: see
+	// [Names.Channel].
+	Notifies bool
+
 	// Classify tells the class of an error of this database, whichever driver
 	// it came through. It accepts wrapped errors and nil.
 	Classify func(error) Class
@@ -100,7 +104,8 @@ type Dialect struct {
 }
 
 // Statements are the texts that a repository runs, with named parameters and
-// the names of the tables filled in.
+// the names of the tables filled in. Those that remove rows tell so on
+// [Names.Channel].
 type Statements struct {
 	// Acquire inserts the row of (region, key), or takes it over if it carries
 	// the same holder already or has expired. It reads no other row. If the
@@ -183,6 +188,12 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if names.Fence == "" {
 		draw, drawOne, trim, fence, token = "", "", "", "", "0"
 	}
+	tell, tellToo, haste := "", "", ""
+	if names.Channel != "" && f.tell != "" {
+		tell = strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.tell)
+		tell, tellToo = " RETURNING "+tell, ", "+tell
+		haste = f.haste
+	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
 		prolong = "CREATED_DATE = " + f.add(f.now, ":shift")
@@ -204,6 +215,9 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{left}", f.elapsed(f.now, expiry),
 		"{client}", f.bytes("CLIENT_ID"),
 		"{:client}", f.bytes(":client"),
+		"{tell}", tell,
+		"{tell too}", tellToo,
+		"{haste}", haste,
 		"{patient}", f.patience.before,
 		"{patient.select}", f.patience.inSelect,
 		"{patient.update}", f.patience.inUpdate,
@@ -229,13 +243,13 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder"),
+		Delete:    fill("{patient}DELETE FROM {table}{patient.delete}{haste} WHERE {row} AND CLIENT_ID = :holder{tell}"),
 		DeleteAll: fill(f.deleteAll),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
-			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11"),
+			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11{tell}"),
 		PickExpired:   fill(f.pickExpired),
-		DeleteExpired: fill(f.deleteExpired),
+		DeleteExpired: fill(f.deleteExpired + "{tell}"),
 		Columns:       fill("SELECT * FROM {table} WHERE 1 = 0"),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
@@ -258,6 +272,8 @@ type fragments struct {
 	draw    string // the next fencing token, where it takes a statement
 	drawOne string // the same, whoever asks
 	trim    string
+	tell    string // tells {channel} that a row of {topic} was removed
+	haste   string // what a release that tells has behind patience.inDelete
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
 

@@ -27,6 +27,21 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// TestNotifyingStatements is the same for those that remove rows and tell.
+func TestNotifyingStatements(t *testing.T) {
+	t.Parallel()
+	telling := names(t)
+	telling.Channel = dialect.Channel
+	s := dialect.Postgres().Statements(dialect.Spring7, telling)
+	golden.Check(t, filepath.Join("testdata", "postgres_notify.sql"),
+		s.Delete+";\n\n"+s.DeleteAll+";\n\n"+s.DeleteClient+";\n\n"+s.DeleteExpired+";\n")
+	for _, d := range []dialect.Dialect{dialect.MySQL(), dialect.SQLite()} {
+		if d.Notifies || d.Statements(dialect.Spring7, telling) != d.Statements(dialect.Spring7, names(t)) {
+			t.Errorf("%s tells", d.Name)
+		}
+	}
+}
+
 func render(s dialect.Statements) string {
 	var text strings.Builder
 	v := reflect.ValueOf(s)
@@ -41,7 +56,7 @@ func TestStatementsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-			for _, n := range []dialect.Names{names(t), {Lock: "INT_LOCK"}} {
+			for _, n := range []dialect.Names{names(t), {Lock: "INT_LOCK"}, {Lock: "INT_LOCK", Channel: dialect.Channel}} {
 				v := reflect.ValueOf(d.Statements(layout, n))
 				for i := range v.NumField() {
 					name, text := v.Type().Field(i).Name, v.Field(i).String()
@@ -55,7 +70,7 @@ func TestStatementsAreWhole(t *testing.T) {
 }
 
 // optional are the statements that not every database has.
-var optional = []string{"Draw", "Trim", "Fence", "Pick", "PickExpired"}
+var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickExpired"}
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()

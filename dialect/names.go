@@ -28,6 +28,9 @@ type Names struct {
 	Lock string
 	// Fence is where fencing tokens are drawn from.
 	Fence string
+	// Channel is where removed rows are told, if the database can: [Channel], or ""
+	// for nowhere, which NamesFor leaves it at.
+	Channel string
 }
 
 // NamesFor returns the names for a prefix such as "INT_" or "billing.INT_".

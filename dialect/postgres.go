@@ -14,6 +14,7 @@ func Postgres() Dialect {
 		Numbered:  true,
 		Returning: true,
 		JSONLists: true,
+		Notifies:  true,
 		Classify:  classifyPostgres,
 		fragments: fragments{
 			// Not now(): that is the start of the transaction, so a lease
@@ -31,14 +32,18 @@ func Postgres() Dialect {
 				"{row.again}", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)",
 				"{rows}", "{patient.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
 			token: "nextval('{fence}')",
+			tell:  notifyGone,
+			haste: ", " + notDurable,
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE {table} SET {prolong} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID`,
-			deleteAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} FOR UPDATE SKIP LOCKED)
-DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID`,
+			deleteAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} FOR UPDATE SKIP LOCKED),
+gone AS (DELETE FROM {table}{patient.delete}{haste} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free)
+RETURNING CLIENT_ID{tell too})
+SELECT CLIENT_ID FROM gone`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} FOR UPDATE SKIP LOCKED)`,
 			patience: patience{

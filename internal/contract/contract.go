@@ -30,6 +30,8 @@ type Cell struct {
 	// DB has a migrated lock table of that layout. Tests share it: each has a
 	// region of its own.
 	DB *sqlx.DB
+	// Waker, if any, wakes waiters; then releases notify.
+	Waker sqllock.Waker
 }
 
 // A Result says how many tests of a cell ran, and of those how many failed.
@@ -125,7 +127,7 @@ const (
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain,
+		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain, Notify: w.cell.Waker != nil,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {
@@ -139,7 +141,7 @@ func (w *world) process() *sqllock.Repository {
 func (w *world) registry(ttl time.Duration) *sqllock.Registry {
 	w.Helper()
 	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, WithoutHandOff: w.cell.Plain,
+		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, WithoutHandOff: w.cell.Plain, Waker: w.cell.Waker,
 	})
 	w.must(err)
 	w.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/bench/internal/durable"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/notify"
 )
 
 // A variant is a way to set sqllock up.
@@ -21,6 +22,7 @@ type variant struct {
 	only           []database // nil is all
 	connections    int        // 0 is as many as the others have
 	parameters     string     // of the DSN
+	notify         bool       // releases wake waiters
 	tune           func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions)
 }
 
@@ -39,6 +41,10 @@ var variants = []variant{
 	{
 		name: "statement, interpolateParams", loads: speed, only: []database{mariaDB},
 		parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
+	},
+	{
+		name: "notify", settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", quick: true,
+		loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX}, notify: true,
 	},
 }
 
@@ -76,8 +82,8 @@ func (v variant) contender(d database) Contender {
 		Quick:    v.quick,
 		Only:     v.loads,
 		Prepare:  func(ctx context.Context, at Place) error { return d.with(ctx, at, d.migrate) },
-		Open: func(_ context.Context, at Place) (Session, error) {
-			return v.open(d, at) //nolint:contextcheck // NewRepository has no such parameter
+		Open: func(ctx context.Context, at Place) (Session, error) {
+			return v.open(ctx, d, at)
 		},
 	}
 }
@@ -86,7 +92,7 @@ func (d database) migrate(ctx context.Context, db *sql.DB) error {
 	return migrations.Up(ctx, db, d.dialect(), nil)
 }
 
-func (v variant) open(d database, at Place) (Session, error) {
+func (v variant) open(ctx context.Context, d database, at Place) (Session, error) {
 	if v.connections > 0 {
 		at.Connections = v.connections
 	}
@@ -97,26 +103,47 @@ func (v variant) open(d database, at Place) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var repositoryOptions sqllock.RepositoryOptions
+	session := &sqllockSession{pool: pool{db}}
+	if err := v.complete(ctx, session, d, at); err != nil {
+		return nil, errors.Join(err, session.Close()) //nolint:contextcheck // Close has no such parameter
+	}
+	return session, nil
+}
+
+// complete makes what stands on the pool of a session.
+func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at Place) (err error) {
+	repositoryOptions := sqllock.RepositoryOptions{Notify: v.notify}
 	registryOptions := sqllock.RegistryOptions{TTL: at.TTL}
 	if v.tune != nil {
 		v.tune(&repositoryOptions, &registryOptions)
 	}
-	repository, err := sqllock.NewRepository(sqlx.NewDb(db, d.driver), d.dialect(), &repositoryOptions)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
+	if v.notify {
+		if s.listener, err = notify.Listen(ctx, at.DSN, nil); err != nil {
+			return err
+		}
+		registryOptions.Waker = s.listener
 	}
-	registry, err := sqllock.NewRegistry(repository, &registryOptions)
+	//nolint:contextcheck // NewRepository has no such parameter
+	s.repository, err = sqllock.NewRepository(sqlx.NewDb(s.db, d.driver), d.dialect(), &repositoryOptions)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return err
 	}
-	return &sqllockSession{pool{db}, repository, registry}, nil
+	s.registry, err = sqllock.NewRegistry(s.repository, &registryOptions)
+	return err
 }
 
 type sqllockSession struct {
 	pool
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
+	listener   *notify.Listener // of the variant that has one
+}
+
+func (s *sqllockSession) Connections() int {
+	if s.listener == nil {
+		return s.pool.Connections()
+	}
+	return s.pool.Connections() + 1
 }
 
 func (s *sqllockSession) Lock(ctx context.Context, key string) (Unlock, error) {
@@ -132,5 +159,12 @@ func (s *sqllockSession) Lock(ctx context.Context, key string) (Unlock, error) {
 }
 
 func (s *sqllockSession) Close() error {
-	return errors.Join(s.registry.Close(context.Background()), s.pool.Close())
+	var errs []error
+	if s.registry != nil {
+		errs = append(errs, s.registry.Close(context.Background()))
+	}
+	if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	return errors.Join(append(errs, s.pool.Close())...)
 }
