@@ -62,7 +62,7 @@ func (s *scene) run(items []string) []group.Outcome[string] {
 var errBad = errors.New("bad")
 
 // start does items in the order given, each in a goroutine.
-func (s *scene) start(t *testing.T, ctx context.Context, items ...string) *sync.WaitGroup {
+func (s *scene) start(ctx context.Context, t *testing.T, items ...string) *sync.WaitGroup {
 	t.Helper()
 	var working sync.WaitGroup
 	for _, item := range items {
@@ -100,7 +100,7 @@ func TestWhoComesAloneDoesNotWait(t *testing.T) {
 		s := newScene(10, 1)
 		for _, item := range []string{"a", "b"} {
 			began := time.Now()
-			s.start(t, t.Context(), item).Wait()
+			s.start(t.Context(), t, item).Wait()
 			if took := time.Since(began); took != time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -112,7 +112,7 @@ func TestWhoComesAloneDoesNotWait(t *testing.T) {
 func TestWhoHasToWaitTravelsTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(10, 1)
-		s.start(t, t.Context(), "a", "b", "c", "bad", "d").Wait()
+		s.start(t.Context(), t, "a", "b", "c", "bad", "d").Wait()
 		s.want(t, "a", "b c bad d")
 	})
 }
@@ -120,7 +120,7 @@ func TestWhoHasToWaitTravelsTogether(t *testing.T) {
 func TestABatchHasOneItemOfAKeyAndNotTooMany(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(3, 1)
-		s.start(t, t.Context(), "a-1", "b-1", "b-2", "c-1", "d-1", "e-1", "b-3").Wait()
+		s.start(t.Context(), t, "a-1", "b-1", "b-2", "c-1", "d-1", "e-1", "b-3").Wait()
 		s.want(t, "a-1", "b-1 c-1 d-1", "b-2 e-1", "b-3")
 	})
 }
@@ -128,7 +128,7 @@ func TestABatchHasOneItemOfAKeyAndNotTooMany(t *testing.T) {
 func TestWhoLeavesIsNotSent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(10, 1)
-		working := s.start(t, t.Context(), "a", "b")
+		working := s.start(t.Context(), t, "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		began := time.Now()
@@ -144,11 +144,11 @@ func TestWhoLeavesIsNotSent(t *testing.T) {
 func TestWhoLeavesUnderWayDisturbsNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(10, 1)
-		working := s.start(t, t.Context(), "a")
+		working := s.start(t.Context(), t, "a")
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		leaving := s.start(t, ctx, "gone")
-		staying := s.start(t, t.Context(), "b")
+		leaving := s.start(ctx, t, "gone")
+		staying := s.start(t.Context(), t, "b")
 		leaving.Wait()
 		staying.Wait()
 		working.Wait()
@@ -165,16 +165,16 @@ func TestASlowBatchDoesNotHoldUpTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(10, 2)
 		s.take = time.Hour
-		slow := s.start(t, t.Context(), "a")
+		slow := s.start(t.Context(), t, "a")
 		s.mu.Lock()
 		s.take = time.Second
 		s.mu.Unlock()
 		began := time.Now()
-		s.start(t, t.Context(), "b", "c").Wait()
+		s.start(t.Context(), t, "b", "c").Wait()
 		if took := time.Since(began); took != 11*time.Second {
 			t.Errorf("took %v", took)
 		}
-		s.start(t, t.Context(), "d").Wait()
+		s.start(t.Context(), t, "d").Wait()
 		slow.Wait()
 		s.want(t, "a", "b c", "d")
 	})
