@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,12 +39,52 @@ func killFamily(parent *os.Process) error {
 }
 
 // stopFamily stops a process, which then makes no more children, and those that it
-// has.
+// has, and returns when they stand still.
 func stopFamily(parent int) error {
 	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	return signalChildren(parent, syscall.SIGSTOP)
+	if err := signalChildren(parent, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStopped(append(childrenOf(parent), parent))
+}
+
+// awaitStopped waits until no thread of the processes runs any more: each takes the
+// signal in its own time, and until then a server may still answer.
+func awaitStopped(pids []int) error {
+	const limit = 5 * time.Second
+	deadline := time.Now().Add(limit)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for _, pid := range pids {
+		for moves(pid) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("process %d still runs %v after SIGSTOP", pid, limit)
+			}
+			<-look.C
+		}
+	}
+	return nil
+}
+
+// moves tells whether a thread of a process is neither stopped nor gone.
+func moves(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is good
+	return slices.ContainsFunc(threads, func(stat string) bool {
+		return !strings.ContainsRune("TtZX", stateIn(stat))
+	})
+}
+
+// stateIn returns the state that a stat file of /proc tells, X if it has gone.
+func stateIn(file string) rune {
+	stat, err := os.ReadFile(file)
+	// The command's name stands in parentheses and may contain anything.
+	_, state, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	if err != nil || !ok || len(state) == 0 {
+		return 'X'
+	}
+	return rune(state[0])
 }
 
 // continueFamily is the opposite of stopFamily.
@@ -102,11 +144,6 @@ func awaitGone(pids []int) error {
 // isAlive takes a zombie for dead: it holds nothing any more, and whether the
 // machine's init ever reaps it is not our concern.
 func isAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	// The command's name stands in parentheses and may contain anything.
-	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
+	state := stateIn(fmt.Sprintf("/proc/%d/stat", pid))
+	return state != 'Z' && state != 'X'
 }
