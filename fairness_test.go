@@ -67,5 +67,5 @@ func crowded(t *testing.T, db *dbtest.DB) *sqllock.Registry {
 	pool.SetMaxOpenConns(2)
 	repository, err := sqllock.NewRepository(pool, db.Dialect, nil)
 	must(t, err)
-	return newRegistry(t, repository, nil)
+	return newRegistry(t, repository, &sqllock.RegistryOptions{HandOff: true})
 }

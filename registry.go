@@ -51,12 +51,13 @@ type RegistryOptions struct {
 	// the goroutine that renews, which waits for it.
 	OnRenewal func(leases int, err error)
 
-	// WithoutHandOff says that every Unlock releases the row. By default it is handed on
-	// to the next caller in this process who waits for the same lock, without the
-	// database, in the order of arrival; after ten times IdleBetweenTries the row is
-	// released and this process steps back, so that others get their turn. Each has a
-	// lease and a fencing token of its own.
-	WithoutHandOff bool
+	// HandOff says that Unlock hands the row on to the next caller in this process who
+	// waits for the same lock, without the database, in the order of arrival. Each has a
+	// lease and a fencing token of its own. After ten times IdleBetweenTries the row is
+	// released and this process steps back, so that others get their turn: a crowd in
+	// one process is served much faster then, while others, such as Java services, have
+	// one turn for each of its long ones.
+	HandOff bool
 
 	// CacheCapacity is how many lock objects are kept at most, not counting a
 	// surplus of held ones after SetCacheCapacity. Default 100 000.
@@ -115,7 +116,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		autoRenew:  o.AutoRenew,
 		maxHold:    o.MaxHold,
 		onRenewal:  o.OnRenewal,
-		handOff:    !o.WithoutHandOff,
+		handOff:    o.HandOff,
 		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
 		holds:      make(map[*hold]struct{}),
 		heartbeats: make(map[time.Duration]*heartbeat),

@@ -141,7 +141,7 @@ func (w *world) process() *sqllock.Repository {
 func (w *world) registry(ttl time.Duration) *sqllock.Registry {
 	w.Helper()
 	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, WithoutHandOff: w.cell.Plain, Waker: w.cell.Waker,
+		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, HandOff: !w.cell.Plain, Waker: w.cell.Waker,
 	})
 	w.must(err)
 	w.Cleanup(func() {

@@ -94,7 +94,7 @@ var handOffTests = []test{
 	}},
 	{"WithoutHandOffEachAcquires", func(w *world) {
 		r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
-			TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, WithoutHandOff: true,
+			TTL: ttl, IdleBetweenTries: 20 * time.Millisecond,
 		})
 		w.must(err)
 		l := w.obtain(r)
@@ -144,7 +144,7 @@ var handOffTests = []test{
 // must wait long for their turn.
 func (w *world) patient(ttl time.Duration) *sqllock.Registry {
 	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate})
+	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
 	w.must(err)
 	w.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
