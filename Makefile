@@ -17,7 +17,7 @@ help: ## show this help
 .PHONY: test
 test: cc ## run all tests, with the race detector, on every database that can be had
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
-	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
+	$(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
 
 .PHONY: reliability
 reliability: ## break everything many times, and write docs/reliability.md (10 minutes)
