@@ -57,7 +57,7 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 	}
 	switch {
 	case err == nil:
-	case (r.isRace(err) || r.isBlocked(err)) && ctx.Err() == nil:
+	case r.isRefusal(err) && ctx.Err() == nil:
 		got = Acquisition{} // too late this time
 	default:
 		return Acquisition{}, r.trouble(ctx, "acquire", key, err)

@@ -74,7 +74,7 @@ func (r *Repository) discard(p params) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestClearing)
 	defer cancel()
 	// If it fails, the row expires, or goes before the key's next acquisition.
-	_, _ = execIn(ctx, r.db, r.statements.remove, p)
+	_, _ = r.removeAlone(ctx, p)
 }
 
 // attemptTogether is attempt, together with those of others if that can be.
@@ -104,6 +104,10 @@ func (r *Repository) removeTogether(ctx context.Context, p params) (bool, error)
 			return outcome.Value, outcome.Err
 		}
 	}
+	return r.removeAlone(ctx, p)
+}
+
+func (r *Repository) removeAlone(ctx context.Context, p params) (bool, error) {
 	n, err := execIn(ctx, r.db, r.statements.remove, p)
 	return n > 0, err
 }
@@ -124,8 +128,7 @@ func (r *Repository) acquireBatch(batch []params) []group.Outcome[attempted] {
 func (r *Repository) removeBatch(batch []params) []group.Outcome[bool] {
 	return runBatch(batch, func(ctx context.Context, outcomes []group.Outcome[bool]) {
 		if len(batch) == 1 {
-			n, err := execIn(ctx, r.db, r.statements.remove, batch[0])
-			outcomes[0] = group.Outcome[bool]{Value: n > 0, Err: err}
+			outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, batch[0])
 			return
 		}
 		r.removeMany(ctx, batch, outcomes)
@@ -168,14 +171,9 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 	for i, p := range batch {
 		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
 			o.Err, o.Value.unknown = err, unknown
-			o.Value.Token, o.Value.Acquired = tokens[p.holder], has(tokens, p.holder)
+			o.Value.Token, o.Value.Acquired = tokens[p.holder]
 		}
 	}
-}
-
-func has[K comparable, V any](m map[K]V, key K) bool {
-	_, ok := m[key]
-	return ok
 }
 
 // errOfMany decides what an error of a statement for many is to each of them.
@@ -302,27 +300,12 @@ func (r *Repository) upsertAndLook(ctx context.Context, db sqlx.ExtContext, p pa
 
 // peekAll returns the rows of many keys, by LOCK_KEY.
 func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, error) {
-	text, args, err := r.statements.peekAll.bind(p)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := r.db.QueryxContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err tells
-	found := make(map[string]Row)
-	for rows.Next() {
-		row := Row{Region: p.region}
-		var age, left int64
-		if err := rows.Scan(&row.LockKey, &row.Holder, &age, &left); err != nil {
-			return nil, err
-		}
-		row.LockKey, row.Holder = strings.TrimRight(row.LockKey, " "), strings.TrimRight(row.Holder, " ")
-		row.Age, row.Left = micros(age), micros(left)
+	rows, err := selectRows(ctx, r.db, r.statements.peekAll, p)
+	found := make(map[string]Row, len(rows))
+	for _, row := range rows {
 		found[row.LockKey] = row
 	}
-	return found, rows.Err()
+	return found, err
 }
 
 // removeMany deletes the rows of a batch. Those that it did not find, or found pinned,

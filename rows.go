@@ -68,14 +68,19 @@ func (r *Repository) List(ctx context.Context, ttl time.Duration) (list []Row, e
 		return nil, err
 	}
 	err = r.retry(ctx, "list", "", func() error {
-		list, err = r.list(ctx, params{ttl: ttl})
+		list, err = selectRows(ctx, r.db, r.statements.list, params{ttl: ttl})
 		return err
 	})
 	return list, err
 }
 
-func (r *Repository) list(ctx context.Context, p params) ([]Row, error) {
-	rows, err := r.db.QueryxContext(ctx, r.statements.list.text, r.statements.list.args(p)...)
+// selectRows returns the rows that a statement answers.
+func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, p params) ([]Row, error) {
+	text, args, err := s.bind(p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryxContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}

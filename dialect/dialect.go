@@ -117,8 +117,7 @@ type Statements struct {
 	// of {k, h, l}: LOCK_KEY, CLIENT_ID and :left; or, where there is an AcquireRow,
 	// as many of these instead of :rows.
 	AcquireAll, AcquireRow string
-	// PeekAll answers LOCK_KEY, CLIENT_ID, age and time left (µs) of rows out of
-	// (keys).
+	// PeekAll answers what List does, of the rows out of (keys).
 	PeekAll string
 	// DrawOne gives the next fencing token as the last inserted id.
 	DrawOne string
@@ -227,7 +226,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Acquire:    fill(acquire),
 		AcquireAll: fill(f.acquireAll[layout]),
 		AcquireRow: fill(f.acquireRow[layout]),
-		PeekAll: fill("SELECT LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+		PeekAll: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")),
 		DrawOne: fill(drawOne),
 		Draw:    fill(draw),
