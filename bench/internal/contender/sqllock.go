@@ -46,12 +46,18 @@ var variants = []variant{
 		name: "notify", settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", quick: true,
 		loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX}, notify: true,
 	},
+	{name: "hand-off", settings: "the default isolation; HandOff", quick: true, loads: contended, tune: handOff},
+	{
+		name: "notify, hand-off", settings: "the default isolation; HandOff; releases wake waiters",
+		loads: contended, only: []database{postgresPQ, postgresPGX}, notify: true, tune: handOff,
+	},
 }
 
 // Loads that are enough for variants which differ in little.
 var (
-	speed   = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
-	crowded = []string{"pairs 64", "pairs 256", "delay 64"}
+	speed     = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
+	crowded   = []string{"pairs 64", "pairs 256", "delay 64"}
+	contended = []string{"hot key", "hand-off"}
 )
 
 func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
@@ -59,6 +65,8 @@ func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.Reg
 }
 
 func alone(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.WithoutGroupCommit = true }
+
+func handOff(_ *sqllock.RepositoryOptions, o *sqllock.RegistryOptions) { o.HandOff = true }
 
 func sqllocks() []Contender {
 	var all []Contender

