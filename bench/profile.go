@@ -21,7 +21,7 @@ func runProfile(ctx context.Context, arguments []string) (err error) {
 	out := set.String("out", ".", "the directory for cpu.pprof and allocs.pprof")
 	name := set.String("contender", "sqllock statement/pgx", "whom to profile")
 	workers := set.Int("workers", 1, "how many acquire at a time, each a key of its own")
-	lasting := set.Duration("for", 5*time.Second, "how long")
+	lasting := set.Duration("for", 5*time.Second, "how long, for each of the two profiles")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
@@ -34,28 +34,40 @@ func runProfile(ctx context.Context, arguments []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, contender.End(), arena.Close()) }()
-	return profiled(*out, func() error {
+	task := func() error {
 		pairs, err := arena.Repeat(ctx, chosen[0], *workers, *lasting)
 		fmt.Printf("%s: %d pairs in %v; see them with go tool pprof\n", chosen[0].Name, pairs, *lasting)
 		return err
-	})
+	}
+	// One after the other: to sample allocations takes more time than they do.
+	if err := profileCPU(filepath.Join(*out, "cpu.pprof"), task); err != nil {
+		return err
+	}
+	return profileAllocs(filepath.Join(*out, "allocs.pprof"), task)
 }
 
-// profiled writes what task needs of processor and memory.
-func profiled(dir string, task func() error) error {
-	runtime.MemProfileRate = 512 // bytes between samples: nearly all of them
-	cpu, err := os.Create(filepath.Join(dir, "cpu.pprof"))
+func profileCPU(path string, task func() error) error {
+	runtime.MemProfileRate = 0 // nothing of this is to be among the allocations
+	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	allocs, err := os.Create(filepath.Join(dir, "allocs.pprof"))
-	if err != nil {
-		return errors.Join(err, cpu.Close())
-	}
-	if err := pprof.StartCPUProfile(cpu); err != nil {
-		return err
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return errors.Join(err, f.Close())
 	}
 	err = task()
 	pprof.StopCPUProfile()
-	return errors.Join(err, pprof.Lookup("allocs").WriteTo(allocs, 0), cpu.Close(), allocs.Close())
+	return errors.Join(err, f.Close())
+}
+
+func profileAllocs(path string, task func() error) error {
+	runtime.MemProfileRate = 512 // bytes between samples: nearly all of them
+	if err := task(); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 }
