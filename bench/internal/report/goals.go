@@ -27,6 +27,9 @@ const (
 	ourHandOff   = "sqllock hand-off/pgx"
 )
 
+// serverLimit is what no group commit can beat.
+const serverLimit = "raw statements, batches/pgx"
+
 var goals = []goal{
 	{"64 workers, distinct keys, default isolation", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 64")},
 	{"256 workers", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 256")},
@@ -96,7 +99,12 @@ func timesRival(load, rival string, times float64) func(*record.File) (string, b
 		if !ok || !known || theirs == 0 {
 			return "", false, false
 		}
-		return fmt.Sprintf("%.2f × %s (%s/s, %s/s)", ours/theirs, rival, number(ours, 0), number(theirs, 0)), ours >= times*theirs, true
+		got := fmt.Sprintf("%.2f × %s (%s/s, %s/s)", ours/theirs, rival, number(ours, 0), number(theirs, 0))
+		met := ours >= times*theirs
+		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met {
+			got += fmt.Sprintf("; limit of the server: %s/s", number(limit, 0))
+		}
+		return got, met, true
 	}
 }
 

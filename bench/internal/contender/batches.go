@@ -1,0 +1,166 @@
+package contender
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/bench/internal/durable"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// batches are the two statements that group commit sends for many rows, back to
+// back over two connections: while one acquires a batch, the other deletes the one
+// before. It is the limit for whoever puts the steps of so many workers together.
+func batches() []Contender {
+	return []Contender{{
+		Name:     "raw statements, batches/pgx",
+		Library:  "the bare statements",
+		Version:  "-",
+		Database: durable.Postgres,
+		Settings: "prepared, each a transaction of its own; half of the workers' rows in each; no waiting, no lease, no retries",
+		Quick:    true,
+		Only:     []string{"pairs 64", "pairs 256"},
+		Prepare:  func(ctx context.Context, at Place) error { return postgresPGX.with(ctx, at, postgresPGX.migrate) },
+		Open:     func(ctx context.Context, at Place) (Session, error) { return openBatches(ctx, at) },
+	}}
+}
+
+// mostInBatch is as many rows as sqllock puts into one statement.
+const mostInBatch = 256
+
+type batchSession struct {
+	texts           dialect.Statements
+	acquire, remove *pgx.Conn
+}
+
+func openBatches(ctx context.Context, at Place) (Session, error) {
+	names, err := dialect.NamesFor("")
+	if err != nil {
+		return nil, err
+	}
+	s := &batchSession{texts: dialect.Postgres().Statements(dialect.Spring7, names)}
+	if s.acquire, err = pgx.Connect(ctx, at.DSN); err != nil {
+		return nil, err
+	}
+	if s.remove, err = pgx.Connect(ctx, at.DSN); err != nil {
+		return nil, errors.Join(err, s.acquire.Close(ctx))
+	}
+	return s, nil
+}
+
+func (*batchSession) Lock(context.Context, string) (Unlock, error) { return nil, ErrCannot }
+
+func (*batchSession) Connections() int { return 2 }
+
+func (s *batchSession) Close() error {
+	ctx := context.Background()
+	return errors.Join(s.acquire.Close(ctx), s.remove.Close(ctx))
+}
+
+// Run has as many rows on their way as there are workers.
+func (s *batchSession) Run(ctx context.Context, workers int, warm, measure time.Duration) (Outcome, error) {
+	size := min(max(workers/2, 1), mostInBatch)
+	var both [2]rowBatch
+	for i := range both {
+		var err error
+		if both[i], err = s.batch(i, size); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if _, err := s.repeat(ctx, both, warm); err != nil {
+		return Outcome{}, err
+	}
+	began := time.Now()
+	pairs, err := s.repeat(ctx, both, measure)
+	return Outcome{PairsPerSecond: float64(pairs) / time.Since(began).Seconds()}, err
+}
+
+// A rowBatch is some rows, and the statements that acquire and delete them.
+type rowBatch struct {
+	size            int
+	acquire, remove bound
+}
+
+// A bound statement has its arguments.
+type bound struct {
+	text string
+	args []any
+}
+
+// batch makes the statements for rows of its own.
+func (s *batchSession) batch(number, size int) (b rowBatch, err error) {
+	type row struct {
+		Key    string `json:"k"`
+		Holder string `json:"h"`
+		Left   int64  `json:"l"`
+	}
+	rows, keys, holders := make([]row, size), make([]string, size), make([]string, size)
+	for i := range rows {
+		// Keys as long as sqllock's, in their order.
+		keys[i], holders[i] = fmt.Sprintf("%08x-0000-3000-8000-%012x", i, number), fmt.Sprintf("batches-%d-%d", number, i)
+		rows[i] = row{keys[i], holders[i], sqllock.DefaultTTL.Microseconds()}
+	}
+	values := map[string]any{
+		"region": sqllock.DefaultRegion, "ttl": sqllock.DefaultTTL.Microseconds(),
+		"rows": asJSON(rows), "keys": asJSON(keys), "holders": asJSON(holders),
+	}
+	b.size = size
+	if b.acquire, err = bind(s.texts.AcquireAll, values); err == nil {
+		b.remove, err = bind(s.texts.DeleteAll, values)
+	}
+	return b, err
+}
+
+func bind(text string, values map[string]any) (bound, error) {
+	text, args, err := sqlx.Named(text, values)
+	return bound{sqlx.Rebind(sqlx.DOLLAR, text), args}, err
+}
+
+func asJSON(items any) string {
+	text, _ := json.Marshal(items) // strings and numbers always can be
+	return string(text)
+}
+
+// repeat sends the batches for a while, and returns how many pairs that were.
+func (s *batchSession) repeat(ctx context.Context, both [2]rowBatch, lasting time.Duration) (pairs int, err error) {
+	free, held := make(chan rowBatch, len(both)), make(chan rowBatch, len(both))
+	for _, b := range both {
+		free <- b
+	}
+	var acquireErr, removeErr error
+	var acquiring sync.WaitGroup
+	acquiring.Go(func() {
+		defer close(held)
+		for end := time.Now().Add(lasting); time.Now().Before(end) && acquireErr == nil; {
+			b := <-free
+			acquireErr = b.send(ctx, s.acquire, b.acquire)
+			held <- b
+		}
+	})
+	for b := range held {
+		removeErr = errors.Join(removeErr, b.send(ctx, s.remove, b.remove))
+		pairs += b.size
+		free <- b
+	}
+	acquiring.Wait()
+	return pairs, errors.Join(acquireErr, removeErr)
+}
+
+var errBatch = errors.New("not all rows of a batch")
+
+// send runs one of the batch's statements, which pgx prepares once.
+func (b rowBatch) send(ctx context.Context, conn *pgx.Conn, statement bound) error {
+	tag, err := conn.Exec(ctx, statement.text, statement.args...)
+	if err == nil && tag.RowsAffected() != int64(b.size) {
+		err = fmt.Errorf("%w: %s of %d", errBatch, tag, b.size)
+	}
+	return err
+}
