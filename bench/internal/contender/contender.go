@@ -25,7 +25,7 @@ type Contender struct {
 	Settings string
 	// Cannot says under which loads it makes no sense, and why.
 	Cannot map[string]string
-	// Only are beginnings of the names of loads, if the others would tell
+	// Only are names of loads, or their first words, if the others would tell
 	// nothing new; nil is all.
 	Only []string
 	// Quick ones are enough for a smoke test.
@@ -95,7 +95,7 @@ func (c Contender) Enters(load string) bool {
 	if c.Cannot[load] != "" {
 		return false
 	}
-	return c.Only == nil || slices.ContainsFunc(c.Only, func(beginning string) bool { return strings.HasPrefix(load, beginning) })
+	return c.Only == nil || slices.ContainsFunc(c.Only, func(one string) bool { return load == one || strings.HasPrefix(load, one+" ") })
 }
 
 // VersionOf returns the version of the contender's library.

@@ -23,7 +23,7 @@ func TestNamesAreUnique(t *testing.T) {
 func TestEnters(t *testing.T) {
 	t.Parallel()
 	c := contender.Contender{Only: []string{"pairs", "delay 1"}, Cannot: map[string]string{"pairs 64": "why"}}
-	for load, want := range map[string]bool{"pairs 1": true, "pairs 64": false, "delay 1": true, "delay 64": false, "waiters": false} {
+	for load, want := range map[string]bool{"pairs 1": true, "pairs 64": false, "delay 1": true, "delay 16": false, "delay 64": false, "waiters": false} {
 		if got := c.Enters(load); got != want {
 			t.Errorf("%s: %t", load, got)
 		}

@@ -18,7 +18,7 @@ import (
 type variant struct {
 	name, settings string
 	quick          bool
-	loads          []string   // beginnings; nil is all
+	loads          []string   // as Contender.Only; nil is all
 	only           []database // nil is all
 	connections    int        // 0 is as many as the others have
 	parameters     string     // of the DSN
@@ -29,32 +29,47 @@ type variant struct {
 // variants are what is compared of sqllock; another one is another line.
 var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
-	{name: "read committed", loads: speed, tune: isolated(sqllock.ReadCommitted)},
-	{name: "statement", quick: true, tune: isolated(sqllock.Statement)},
-	{name: "serializable, each alone", loads: slices.Concat(speed, crowded), settings: "without group commit", tune: alone},
-	{name: "serializable, 2 connections", loads: crowded, connections: 2, settings: "the default isolation, over a pool of two"},
-	{name: "statement, 2 connections", loads: crowded, connections: 2, settings: "a pool of two", tune: isolated(sqllock.Statement)},
+	{name: "read committed", loads: speed, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
+	{name: "statement", quick: true, loads: sending, settings: "Isolation: Statement", tune: isolated(sqllock.Statement)},
+	{
+		name: "serializable, each alone", loads: slices.Concat(speed, crowded, []string{"pairs 16"}),
+		settings: "the default isolation, WithoutGroupCommit", tune: alone,
+	},
+	{
+		name: "serializable, 2 connections", loads: crowded, connections: 2,
+		settings: "the default isolation, over a pool of two",
+	},
+	{
+		name: "statement, 2 connections", loads: crowded, only: servers, connections: 2,
+		settings: "Isolation: Statement, over a pool of two", tune: isolated(sqllock.Statement),
+	},
 	{
 		name: "statement, binary_parameters", loads: speed, only: []database{postgresPQ},
-		parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
+		settings: "Isolation: Statement, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
 	},
 	{
 		name: "statement, interpolateParams", loads: speed, only: []database{mariaDB},
-		parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
+		settings: "Isolation: Statement, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
 	},
 	{
-		name: "notify", settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", quick: true,
-		loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX}, notify: true,
+		name: "notify", quick: true, loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX},
+		settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", notify: true,
 	},
-	{name: "hand-off", settings: "the default isolation; HandOff", quick: true, loads: contended, tune: handOff},
+	{name: "hand-off", quick: true, loads: contended, settings: "the default isolation, HandOff", tune: handOff},
 	{
-		name: "notify, hand-off", settings: "the default isolation; HandOff; releases wake waiters",
-		loads: contended, only: []database{postgresPQ, postgresPGX}, notify: true, tune: handOff,
+		name: "notify, hand-off", loads: contended, only: []database{postgresPQ, postgresPGX},
+		settings: "the default isolation, HandOff; releases wake waiters", notify: true, tune: handOff,
 	},
 }
 
-// Loads that are enough for variants which differ in little.
+// servers are those where isolations differ in something: all transactions of
+// SQLite are serializable.
+var servers = []database{postgresPQ, postgresPGX, mariaDB}
+
+// Loads that are enough for variants which differ in little. Waiting sends the same
+// statements at all isolations.
 var (
+	sending   = []string{"wire", "pairs", "delay", "hot key"}
 	speed     = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
 	crowded   = []string{"pairs 64", "pairs 256", "delay 64"}
 	contended = []string{"hot key", "hand-off"}

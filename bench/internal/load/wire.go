@@ -24,6 +24,9 @@ func wire() Load {
 		at.DSN = server.DSN(counter.Address)
 		err = during(ctx, c, at, func(session contender.Session) error {
 			count, err := countPairs(ctx, session, counter)
+			if protocols[c.Database] == proxy.Opaque {
+				delete(count, "statements_per_pair")
+			}
 			round.Values = count
 			return err
 		})

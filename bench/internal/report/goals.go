@@ -56,7 +56,7 @@ func goalsTable(f *record.File) string {
 		verdict := "**missed**"
 		switch {
 		case !known:
-			got, verdict = "–", "not measured"
+			got, verdict = missing, "not measured"
 		case met:
 			verdict = "met"
 		}

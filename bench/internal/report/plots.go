@@ -3,9 +3,12 @@ package report
 import (
 	"errors"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -21,7 +24,7 @@ import (
 // The size of a picture, and how much of it the legend has.
 const (
 	width, height = 10 * vg.Inch, 4.5 * vg.Inch
-	beside        = 2.4 * vg.Inch
+	beside        = 2.9 * vg.Inch
 )
 
 // workers are those of the loads "pairs".
@@ -30,22 +33,26 @@ var workers = []struct {
 	count float64
 }{{"pairs 1", 1}, {"pairs 16", 16}, {"pairs 64", 64}, {"pairs 256", 256}}
 
-// plotPairs draws the rates of one database's contenders over the workers.
-func plotPairs(f *record.File, database, path string) error {
-	p := newPlot("acquire and release, distinct keys: " + database)
+// plotPairs draws the rates of a family's contenders over the workers.
+func plotPairs(f *record.File, some family, path string) error {
+	p := newPlot("acquire and release, distinct keys: " + some.title)
 	p.X.Label.Text, p.Y.Label.Text = "workers", "pairs per second"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "1"}, {Value: 16, Label: "16"}, {Value: 64, Label: "64"}, {Value: 256, Label: "256"}}
-	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
-	lines, most := 0, mostLoads(f, database)
-	for _, contender := range contendersUnder(f, database) {
+	p.Y.Tick.Marker = roundTicks{}
+	contenders := contendersUnder(f, some.kinds)
+	lines, most := 0, mostLoads(f, contenders)
+	for _, contender := range contenders {
+		if hasTwin(f, "pairs 1", contender) {
+			continue
+		}
 		var points plotter.XYs
 		for _, w := range workers {
 			if s, ok := f.Find(w.load, contender); ok && len(s.Values("pairs_per_s")) > 0 {
 				points = append(points, plotter.XY{X: w.count, Y: stats.Summarize(s.Values("pairs_per_s")).Median})
 			}
 		}
-		if len(points) < len(workers) && len(points) < most {
+		if len(points) < len(workers) && len(points) < most && contender != serverLimit {
 			continue // a variant that differs in little
 		}
 		if err := add(p, contender, points, lines); err != nil {
@@ -61,10 +68,14 @@ func plotHandOff(f *record.File, path string) error {
 	p := newPlot("hand-off between two processes")
 	p.X.Label.Text, p.Y.Label.Text = "milliseconds at most", "part of the hand-offs"
 	p.X.Scale = plot.LogScale{}
-	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
+	p.X.Tick.Marker = roundTicks{}
 	p.Y.Min, p.Y.Max = 0, 1
 	lines := 0
 	for _, s := range f.Under("hand-off", "") {
+		// Hand-off is for callers of one process.
+		if hasTwin(f, s.Load, s.Contender) || strings.Contains(s.Contender, "hand-off") {
+			continue
+		}
 		sorted := slices.Sorted(slices.Values(s.Samples()))
 		var points plotter.XYs
 		for i, sample := range sorted {
@@ -79,6 +90,30 @@ func plotHandOff(f *record.File, path string) error {
 		lines++
 	}
 	return save(p, lines, path)
+}
+
+// hasTwin tells whether a contender with lib/pq was measured with pgx as well: one
+// line is enough for both.
+func hasTwin(f *record.File, load, contender string) bool {
+	name, isPQ := strings.CutSuffix(contender, "/pq")
+	_, ok := f.Find(load, name+"/pgx")
+	return isPQ && ok
+}
+
+// roundTicks are 1, 2 and 5 times the powers of ten.
+type roundTicks struct{}
+
+// Ticks implements [plot.Ticker].
+func (roundTicks) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for power := math.Pow10(int(math.Floor(math.Log10(low)))); power <= high; power *= 10 {
+		for _, times := range []float64{1, 2, 5} {
+			if value := times * power; low <= value && value <= high {
+				ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(value, 'g', 6, 64)})
+			}
+		}
+	}
+	return ticks
 }
 
 // save draws the plot with its legend beside it. A plot without lines has no
@@ -108,7 +143,7 @@ func newPlot(title string) *plot.Plot {
 	p.Title.Text = title
 	p.BackgroundColor = color.White // it is read on dark pages too
 	p.Legend.TextStyle.Font.Size = vg.Points(8)
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(4)
 	p.Add(plotter.NewGrid())
 	return p
 }
@@ -125,8 +160,8 @@ func add(p *plot.Plot, name string, points plotter.XYs, n int) error {
 }
 
 // mostLoads is under how many of the loads any contender was.
-func mostLoads(f *record.File, database string) (most int) {
-	for _, contender := range contendersUnder(f, database) {
+func mostLoads(f *record.File, contenders []string) (most int) {
+	for _, contender := range contenders {
 		n := 0
 		for _, w := range workers {
 			if _, ok := f.Find(w.load, contender); ok {
@@ -138,17 +173,13 @@ func mostLoads(f *record.File, database string) (most int) {
 	return most
 }
 
-// contendersUnder returns those of a database, in the order of the data.
-func contendersUnder(f *record.File, database string) []string {
-	var names []string
-	for _, w := range workers {
-		for _, s := range f.Under(w.load, database) {
-			if !slices.Contains(names, s.Contender) {
-				names = append(names, s.Contender)
-			}
-		}
+// contendersUnder returns those of some databases under the loads "pairs".
+func contendersUnder(f *record.File, kinds []string) []string {
+	loads := make([]string, len(workers))
+	for i, w := range workers {
+		loads[i] = w.load
 	}
-	return names
+	return under(f, loads, func(s record.Series) bool { return slices.Contains(kinds, s.Database) })
 }
 
 func picture(pictures, name string) string { return filepath.Join(pictures, "bench-"+name+".svg") }

@@ -38,13 +38,19 @@ func plain(text func(*record.File) string) func(*record.File, string, string) (s
 	return func(f *record.File, _, _ string) (string, error) { return text(f), nil }
 }
 
-var kinds = []string{durable.Postgres, durable.MariaDB, durable.SQLite, durable.File, durable.Redis, durable.RedisAlways}
+var titles = map[string]string{
+	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite", durable.File: "files",
+	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always",
+}
+
+// missing is in the cell of what was not measured.
+const missing = "–"
 
 func machine(f *record.File) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"", ""})
 	t.AppendRows([]table.Row{
-		{"machine", fmt.Sprintf("%s, %d cores, %s", f.Machine.CPU, f.Machine.Cores, f.Machine.Memory)},
+		{"machine", fmt.Sprintf("%s, %d cores, %s of memory", f.Machine.CPU, f.Machine.Cores, gigabytes(f.Machine.Memory))},
 		{"system", fmt.Sprintf("%s, %s, %s", f.Machine.System, f.Machine.Kernel, f.Machine.Disk)},
 		{"command", "`" + f.Command + "`"},
 		{"when", fmt.Sprintf("%s, for %s", f.Started.Format("2006-01-02 15:04 MST"), f.Took)},
@@ -59,46 +65,74 @@ func machine(f *record.File) string {
 	return t.RenderMarkdown()
 }
 
-func contenders(f *record.File) string {
-	t := table.NewWriter()
-	t.AppendHeader(table.Row{"", "library", "version", "on", "settings"})
-	for _, c := range f.Contenders {
-		t.AppendRow(table.Row{c.Name, c.Library, c.Version, c.Database, c.Settings})
+// gigabytes makes what Linux tells of its memory readable.
+func gigabytes(text string) string {
+	var kilobytes float64
+	if _, err := fmt.Sscanf(text, "%g kB", &kilobytes); err != nil {
+		return text
 	}
-	return t.RenderMarkdown()
+	return fmt.Sprintf("%.0f GB", kilobytes*1024/1e9)
 }
 
-// pairs has a table and a plot for each database.
+// A family is databases that share tables and a plot.
+type family struct {
+	name, title string
+	kinds       []string
+}
+
+var families = []family{
+	{"postgres", titles[durable.Postgres], []string{durable.Postgres}},
+	{"mariadb", titles[durable.MariaDB], []string{durable.MariaDB}},
+	{"sqlite", titles[durable.SQLite], []string{durable.SQLite}},
+	{"others", "Redis and files", []string{durable.Redis, durable.RedisAlways, durable.File}},
+}
+
+// pairs has two tables and a plot for each family.
 func pairs(f *record.File, pictures, beside string) (string, error) {
 	var text strings.Builder
-	text.WriteString("Pairs per second: the median of the rounds, and the extremes; p50 and p99 of one pair's time with one worker and with 64.\n")
-	for _, kind := range kinds {
-		names := contendersUnder(f, kind)
+	for _, some := range families {
+		names := contendersUnder(f, some.kinds)
 		if len(names) == 0 {
 			continue
 		}
-		fmt.Fprintf(&text, "\n### %s\n\n%s\n", kind, pairsTable(f, names))
-		name := "pairs-" + kind
-		if err := plotPairs(f, kind, picture(pictures, name)); err != nil {
+		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n%s\n", some.title, ratesTable(f, names), timesTable(f, names))
+		name := "pairs-" + some.name
+		if err := plotPairs(f, some, picture(pictures, name)); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&text, "\n![pairs per second on %s](%s/bench-%s.svg)\n", kind, beside, name)
+		fmt.Fprintf(&text, "\n![pairs per second: %s](%s/bench-%s.svg)\n", some.title, beside, name)
 	}
 	return text.String(), nil
 }
 
-func pairsTable(f *record.File, names []string) string {
+func ratesTable(f *record.File, names []string) string {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"", "1 worker", "16", "64", "256", "1 worker: p50, p99 µs", "64: p50, p99 µs", "connections"})
+	t.AppendHeader(table.Row{"pairs per second", "1 worker", "16 workers", "64 workers", "256 workers", "connections for 64"})
 	for _, name := range names {
 		row := table.Row{name}
 		for _, w := range workers {
 			row = append(row, cellOf(f, w.load, name, column{value: "pairs_per_s"}))
 		}
-		for _, load := range []string{"pairs 1", "pairs 64"} {
-			row = append(row, median(f, load, name, "p50_us")+", "+median(f, load, name, "p99_us"))
-		}
 		t.AppendRow(append(row, median(f, "pairs 64", name, "connections")))
+	}
+	return t.RenderMarkdown()
+}
+
+// timesTable leaves out who does not know.
+func timesTable(f *record.File, names []string) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"time of a pair, µs", "1 worker: p50", "p99", "64 workers: p50", "p99"})
+	for _, name := range names {
+		row, known := table.Row{name}, false
+		for _, load := range []string{"pairs 1", "pairs 64"} {
+			for _, value := range []string{"p50_us", "p99_us"} {
+				cell := median(f, load, name, value)
+				row, known = append(row, cell), known || cell != missing
+			}
+		}
+		if known {
+			t.AppendRow(row)
+		}
 	}
 	return t.RenderMarkdown()
 }
@@ -106,7 +140,7 @@ func pairsTable(f *record.File, names []string) string {
 func cellOf(f *record.File, load, contender string, c column) string {
 	s, ok := f.Find(load, contender)
 	if !ok {
-		return "–"
+		return missing
 	}
 	return c.cell(s)
 }
@@ -115,26 +149,24 @@ func median(f *record.File, load, contender, value string) string {
 	s, _ := f.Find(load, contender)
 	values := s.Values(value)
 	if len(values) == 0 {
-		return "–"
+		return missing
 	}
 	return number(stats.Summarize(values).Median, 0)
 }
 
 func delayed(f *record.File) string {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"", "1 worker: pairs/s", "p50 µs", "64 workers: pairs/s", "p50 µs"})
-	names := make([]string, 0, len(f.Contenders))
-	for _, s := range append(f.Under("delay 1", ""), f.Under("delay 64", "")...) {
-		if !slices.Contains(names, s.Contender) {
-			names = append(names, s.Contender)
-		}
-	}
+	t.AppendHeader(table.Row{"", "1 worker: pairs/s", "p50, µs", "64 workers: pairs/s", "p50, µs"})
+	names := under(f, []string{"delay 1", "delay 64"}, func(record.Series) bool { return true })
 	for _, name := range names {
 		t.AppendRow(table.Row{
 			name,
 			cellOf(f, "delay 1", name, column{value: "pairs_per_s"}), median(f, "delay 1", name, "p50_us"),
 			cellOf(f, "delay 64", name, column{value: "pairs_per_s"}), median(f, "delay 64", name, "p50_us"),
 		})
+	}
+	if len(names) == 0 {
+		return notMeasured
 	}
 	return t.RenderMarkdown()
 }
@@ -160,17 +192,17 @@ func hotKey(f *record.File) string {
 // 99th percentile.
 func handOff(f *record.File, pictures, beside string) (string, error) {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"", "hand-offs", "p50, ms", "p90, ms", "p99, ms", "max, ms"})
+	t.AppendHeader(table.Row{"", "on", "hand-offs", "p50, ms", "p90, ms", "p99, ms", "max, ms"})
 	for _, s := range f.Under("hand-off", "") {
 		sorted := slices.Sorted(slices.Values(s.Samples()))
-		row := table.Row{s.Contender, len(sorted)}
+		row := table.Row{s.Contender, titles[s.Database], number(float64(len(sorted)), 0)}
 		for _, q := range []float64{0.5, 0.9, 0.99, 1} {
 			row = append(row, quantileCell(s, sorted, q))
 		}
 		t.AppendRow(row)
 	}
 	if t.Length() == 0 {
-		return "*not measured*", nil
+		return notMeasured, nil
 	}
 	if err := plotHandOff(f, picture(pictures, "hand-off")); err != nil {
 		return "", err
@@ -184,7 +216,7 @@ func quantileCell(s record.Series, sorted []float64, q float64) string {
 	case len(limits) > 0:
 		return "> " + number(limits[0], 0)
 	case len(sorted) == 0:
-		return "–"
+		return missing
 	default:
 		return number(stats.Quantile(sorted, q)/1e3, 2)
 	}

@@ -17,19 +17,28 @@ type column struct {
 	scale        float64 // 0 is 1
 }
 
+// notMeasured stands where a table would be.
+const notMeasured = "*not measured*"
+
 // markdown is a table of series under one load, a row each.
 func markdown(series []record.Series, columns []column) string {
 	if len(series) == 0 {
-		return "*not measured*"
+		return notMeasured
 	}
 	t := table.NewWriter()
-	head := table.Row{""}
+	head := table.Row{"", "on"}
+	if alone := series[0].Database == ""; alone {
+		head = table.Row{""}
+	}
 	for _, c := range columns {
 		head = append(head, c.title)
 	}
 	t.AppendHeader(head)
 	for _, s := range series {
-		row := table.Row{s.Contender}
+		row := table.Row{s.Contender, titles[s.Database]}
+		if s.Database == "" {
+			row = row[:1]
+		}
 		for _, c := range columns {
 			row = append(row, c.cell(s))
 		}
@@ -45,7 +54,7 @@ func (c column) cell(s record.Series) string {
 	case summary.N == 0 && s.Failure() != "":
 		return "failed"
 	case summary.N == 0:
-		return "–"
+		return missing
 	}
 	scale := c.scale
 	if scale == 0 {
