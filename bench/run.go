@@ -59,7 +59,7 @@ func runSmoke(ctx context.Context, arguments []string) error {
 
 func runList(ctx context.Context, _ []string) error {
 	for _, c := range contender.All() {
-		fmt.Printf("%-40s %-10s %s %s\n", c.Name, c.Database, c.Library, c.VersionOf(ctx))
+		fmt.Printf("%-44s %-10s %s %s\n", c.Name, c.Database, c.Library, c.VersionOf(ctx))
 	}
 	for _, l := range load.All() {
 		fmt.Println("load:", l.Name)
@@ -186,7 +186,7 @@ func (p plan) once(ctx context.Context, arena *load.Arena, l load.Load, c conten
 	if err != nil {
 		round.Error = err.Error()
 	}
-	fmt.Fprintf(os.Stderr, "%-10s %-40s %6.2f s  %s\n", l.Name, c.Name, time.Since(began).Seconds(), tell(round))
+	fmt.Fprintf(os.Stderr, "%-10s %-44s %6.2f s  %s\n", l.Name, c.Name, time.Since(began).Seconds(), tell(round))
 	return round
 }
 

@@ -229,7 +229,7 @@ func waiters(f *record.File) string {
 		{title: "row versions/s", value: "rows_written_per_s"},
 		{title: "log lines/s", value: "log_lines_per_s"},
 		{title: "holders alone: CPU", value: "holders_cpu_ms_per_s"},
-		{title: "WAL", value: "holders_wal_bytes_per_s"},
+		{title: "holders alone: WAL", value: "holders_wal_bytes_per_s"},
 	})
 }
 
