@@ -34,19 +34,18 @@ type abandonedHolder struct {
 // abandon deletes the row of a holder that nobody will use any more, whatever
 // has become of ctx, and remembers the holder if it cannot, or if there is no row
 // yet: the statement that creates it may come late.
-func (r *Repository) abandon(ctx context.Context, key, holder string, ttl time.Duration) {
-	until := time.Now().Add(ttl)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(ttl, longestClearing))
+func (r *Repository) abandon(ctx context.Context, p params) {
+	until := time.Now().Add(p.ttl)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(p.ttl, longestClearing))
 	defer cancel()
-	deleted, err := answered(ctx, "delete", key, func() (bool, error) { return r.Delete(ctx, key, holder) })
-	if err != nil || !deleted {
-		r.abandoned.remember(key, abandonedHolder{holder, until})
+	if deleted, err := r.remove(ctx, p); err != nil || !deleted {
+		r.abandoned.remember(p.name, abandonedHolder{p.holder, until})
 	}
 }
 
 // abandonLater remembers a holder whose row could not be deleted just now.
-func (r *Repository) abandonLater(key, holder string, ttl time.Duration) {
-	r.abandoned.remember(key, abandonedHolder{holder, time.Now().Add(ttl)})
+func (r *Repository) abandonLater(p params) {
+	r.abandoned.remember(p.name, abandonedHolder{p.holder, time.Now().Add(p.ttl)})
 }
 
 // clearAbandoned deletes what abandon could not.

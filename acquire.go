@@ -36,36 +36,38 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 	if err != nil {
 		return Acquisition{}, err
 	}
+	return r.acquire(ctx, p)
+}
+
+func (r *Repository) acquire(ctx context.Context, p params) (Acquisition, error) {
 	if err := ctx.Err(); err != nil {
-		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
+		return Acquisition{}, r.trouble(ctx, "acquire", p.name, err)
 	}
-	switch err := r.clearAbandoned(ctx, key); {
+	switch err := r.clearAbandoned(ctx, p.name); {
 	case errors.Is(err, ErrPinned): // the row is there and cannot be taken
-		row, _, err := r.Peek(ctx, key, ttl)
+		row, _, err := r.look(ctx, p)
 		return Acquisition{Row: row}, err
 	case err != nil:
 		return Acquisition{}, err
 	}
 	var got Acquisition
 	var unknown bool // whether an attempt may have been applied
-	err = r.retryRaces(ctx, func() (err error) {
+	err := r.retryRaces(ctx, func() (err error) {
 		got, unknown, err = r.attemptTogether(ctx, p)
 		return err
 	})
 	if unknown {
-		r.abandon(ctx, key, holder, ttl)
+		r.abandon(ctx, p)
 	}
 	switch {
 	case err == nil:
 	case r.isRefusal(err) && ctx.Err() == nil:
 		got = Acquisition{} // too late this time
 	default:
-		return Acquisition{}, r.trouble(ctx, "acquire", key, err)
+		return Acquisition{}, r.trouble(ctx, "acquire", p.name, err)
 	}
-	if got.Acquired {
-		r.trim(ctx, got.Token)
-	} else if got.Row == (Row{}) {
-		got.Row, _, err = r.Peek(ctx, key, ttl)
+	if !got.Acquired && got.Row == (Row{}) {
+		got.Row, _, err = r.look(ctx, p)
 	}
 	return got, err
 }
@@ -74,17 +76,17 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 // open whether the attempt was applied: a failed race never does.
 func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
 	if r.looksFirst {
-		row, ok, err := r.peek(ctx, r.db, p)
+		row, ok, err := r.peek(ctx, r.on(nil), p)
 		if err != nil || ok && !row.Expired() && row.Holder != p.holder {
 			return Acquisition{Row: row}, false, err
 		}
 	}
 	if !r.inOwnTransaction() {
-		got, written, err := r.upsert(ctx, r.db, p)
+		got, written, err := r.upsert(ctx, r.on(nil), p)
 		return got, err != nil && (written || !r.isRefusal(err)), err
 	}
 	var committing bool
-	err = r.inTransaction(ctx, r.level(), func(tx *sqlx.Tx) (err error) {
+	err = r.inTransaction(ctx, r.level(), func(tx sqlx.ExtContext) (err error) {
 		got, _, err = r.upsert(ctx, tx, p)
 		committing = err == nil
 		return err
@@ -132,12 +134,12 @@ func (r *Repository) upsert(ctx context.Context, db sqlx.ExtContext, p params) (
 
 // inTransaction runs fn in a transaction of its own and commits it, unless fn
 // fails.
-func (r *Repository) inTransaction(ctx context.Context, level sql.IsolationLevel, fn func(*sqlx.Tx) error) error {
-	tx, err := r.db.BeginTxx(ctx, &sql.TxOptions{Isolation: level})
+func (r *Repository) inTransaction(ctx context.Context, level sql.IsolationLevel, fn func(sqlx.ExtContext) error) error {
+	tx, err := r.begin(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
+	if err := fn(r.on(tx)); err != nil {
 		// fn's error says more than that of a rollback, which a broken
 		// connection does by itself.
 		_ = tx.Rollback()

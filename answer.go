@@ -25,7 +25,7 @@ func answered[T any](ctx context.Context, op, key string, fn func() (T, error)) 
 
 // errTooLate is why a row that was acquired gives no lease, and a call that takes
 // very long is given up.
-var errTooLate = errors.New("the database took longer to answer than the lease lasts")
+var errTooLate = errors.New("the database took longer to answer than a lease would last")
 
 func tooLate(key string) error { return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate) }
 
@@ -33,14 +33,19 @@ func tooLate(key string) error { return fmt.Errorf("%w: %q: %w", ErrDatabase, ke
 // shorter would be over by then, but what holds the database up may pass.
 const longestAnswer = 10 * time.Second
 
-// within runs a call that is of no use any more when a lease that was asked for now
-// would be long over.
-func within[T any](ctx context.Context, ttl time.Duration, key string, call func(context.Context) (T, error)) (T, error) {
+// within returns what call returns, which talks to the database about one row, or
+// errTooLate if a lease that was asked for now would be long over by then. The error is
+// bounded.ErrNoAnswer as well if the call was left behind: late, if there is one, is told
+// what comes of it.
+func within[T any](ctx context.Context, ttl time.Duration, call func(context.Context) (T, error), late func(T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, max(ttl, longestAnswer))
 	defer cancel()
-	value, err := call(limited)
-	if err != nil && limited.Err() != nil && ended(ctx) == nil {
-		err = tooLate(key)
+	value, err := bounded.Do(limited, grace, func() (T, error) { return call(limited) }, late)
+	if err == nil || ended(limited) == nil || ended(ctx) != nil {
+		return value, err
 	}
-	return value, err
+	if errors.Is(err, bounded.ErrNoAnswer) {
+		return value, fmt.Errorf("%w: %w", errTooLate, bounded.ErrNoAnswer)
+	}
+	return value, errTooLate // what the driver says would read like the end of ctx
 }

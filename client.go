@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"strconv"
 	"sync/atomic"
 )
 
@@ -51,6 +52,8 @@ func newClient(id string) (*client, error) {
 func (c *client) prefix() string { return c.id + "-" }
 
 func (c *client) nextHolder() string {
-	number := c.last.Add(1) & (1<<acquisitionBits - 1)
-	return fmt.Sprintf("%s-%0*x", c.id, acquisitionDigits, number)
+	const beyond = 1 << acquisitionBits // one digit more, so that leading zeros are written
+	var digits [acquisitionDigits + 1]byte
+	number := c.last.Add(1)&(beyond-1) | beyond
+	return c.id + "-" + string(strconv.AppendUint(digits[:0], number, 16)[1:])
 }

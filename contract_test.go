@@ -26,9 +26,9 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
-	// plain is without group commit and hand-off, and notify has releases wake waiters;
-	// both with the default isolation alone.
-	plain, notify bool
+	// plain is without group commit and hand-off, prepared keeps statements, and notify
+	// has releases wake waiters; all with the default isolation alone.
+	plain, prepared, notify bool
 }
 
 var matrix = []column{
@@ -38,6 +38,8 @@ var matrix = []column{
 	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite", settings: "plain", plain: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "plain", plain: true},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "plain", plain: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "prepared", prepared: true},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "prepared", prepared: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
@@ -93,7 +95,7 @@ func TestContract(t *testing.T) {
 }
 
 func (c column) isolations() []sqllock.Isolation {
-	if c.notify || c.plain {
+	if c.notify || c.plain || c.prepared {
 		return []sqllock.Isolation{sqllock.Serializable}
 	}
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
@@ -108,7 +110,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	pool := c.pool(t, db)
 	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
 	version := db.Version(t)
-	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, DB: pool}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
 	if c.notify {
 		listener, err := notify.Listen(t.Context(), db.DSN, nil)
 		must(t, err)

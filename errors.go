@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // The errors of this package, to be found with errors.Is. They fall into four
@@ -122,8 +123,12 @@ func ended(ctx context.Context) error {
 		// the context's own timer has run.
 		<-ctx.Done()
 	}
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil || errors.Is(cause, err) {
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, err) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
@@ -135,7 +140,8 @@ func invalid(format string, args ...any) error {
 }
 
 // trouble makes an ErrDatabase of an error that op, done to key, ended with. A
-// done context explains any error better than the driver does.
+// done context explains any error better than the driver does, but a driver that had to
+// be left behind is trouble of its own.
 func (r *Repository) trouble(ctx context.Context, op, key string, err error) error {
 	if err == nil {
 		return nil
@@ -143,6 +149,9 @@ func (r *Repository) trouble(ctx context.Context, op, key string, err error) err
 	subject := op
 	if key != "" {
 		subject = fmt.Sprintf("%s %q", op, key)
+	}
+	if errors.Is(err, bounded.ErrNoAnswer) {
+		return fmt.Errorf("%w: %s: %w", ErrDatabase, subject, err)
 	}
 	if cause := ended(ctx); cause != nil {
 		return fmt.Errorf("sqllock: %s: %w", subject, cause)

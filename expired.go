@@ -32,10 +32,10 @@ func (r *Repository) DeleteExpired(ctx context.Context, ttl time.Duration) (int6
 // deleteSomeExpired deletes all expired rows, or the first of them if they have
 // to be picked before.
 func (r *Repository) deleteSomeExpired(ctx context.Context, ttl time.Duration) (deleted int64, err error) {
-	p := params{region: r.region, ttl: ttl}
+	p := params{ttl: ttl}
 	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of
 	// the table that the statement passes, other clients' included.
-	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) error {
+	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
 		if pick := r.statements.pickExpired; pick.text != "" {
 			if p.keys, err = selectTexts(ctx, tx, pick, p); err != nil || len(p.keys) == 0 {
 				return err

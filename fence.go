@@ -37,12 +37,16 @@ func (r *Repository) draw(ctx context.Context, db sqlx.ExecerContext, p params) 
 	return token, err == nil, err
 }
 
-// trim keeps the table that tokens are drawn from small.
-func (r *Repository) trim(ctx context.Context, token int64) {
-	if r.statements.trim.text == "" || token%trimEvery != 0 {
-		return
+// trimAfter keeps the table that tokens are drawn from small. The statement for that is
+// nobody's to wait for.
+func (r *Repository) trimAfter(token int64) {
+	if r.statements.trim.text != "" && token%trimEvery == 0 {
+		go r.trim(token)
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestTrim)
+}
+
+func (r *Repository) trim(token int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), longestTrim)
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.
 	_, _ = execIn(ctx, r.db, r.statements.trim, params{token: token - trimEvery})

@@ -52,48 +52,80 @@ type attempted struct {
 }
 
 func (r *Repository) newGroups() *groups {
-	key := func(p params) string { return p.key }
 	return &groups{
-		acquire: group.New(group.Settings[params, attempted]{
-			Run: r.acquireBatch, Key: key, Most: mostTogether, Slow: slowBatch, Lanes: mostBatches,
-			Late: func(p params, o group.Outcome[attempted]) {
-				if o.Err == nil && o.Value.Acquired {
-					go r.discard(p)
-				}
-			},
+		acquire: newGroup(r, r.acquireBatch, attempted{unknown: true}, func(p params, o group.Outcome[attempted]) {
+			if o.Value.unknown || o.Value.Acquired {
+				go r.discard(p)
+			}
 		}),
-		remove: group.New(group.Settings[params, bool]{
-			Run: r.removeBatch, Key: key, Most: mostTogether, Slow: slowBatch, Lanes: mostBatches,
-			Late: func(params, group.Outcome[bool]) {},
-		}),
+		remove: newGroup(r, r.removeBatch, false, func(params, group.Outcome[bool]) {}),
 	}
+}
+
+// newGroup returns a group of statements for one row each. A batch that has no answer
+// leaves silence behind.
+func newGroup[O any](r *Repository, run func(context.Context, []params, []group.Outcome[O]), silence O, late func(params, group.Outcome[O])) *group.Group[params, O] {
+	noAnswer := fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
+	return group.New(group.Settings[params, O]{
+		Run: func(ctx context.Context, batch []params, outcomes []group.Outcome[O]) {
+			run(ctx, batch, outcomes)
+			for i, o := range outcomes {
+				// It was the batch's time that ended, not the caller's.
+				if o.Err != nil && ctx.Err() != nil && !errors.Is(o.Err, errAlone) && !r.isRefusal(o.Err) {
+					outcomes[i].Err = noAnswer
+				}
+			}
+		},
+		Late: late,
+		Key:  func(p params) string { return p.lockKey },
+		Most: mostTogether, Slow: slowBatch, Lanes: mostBatches, Longest: longestBatch, Grace: grace,
+		Silence: group.Outcome[O]{Value: silence, Err: noAnswer},
+	})
 }
 
 // discard deletes a row that was acquired for somebody who has gone.
 func (r *Repository) discard(p params) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestClearing)
 	defer cancel()
-	// If it fails, the row expires, or goes before the key's next acquisition.
-	_, _ = r.removeAlone(ctx, p)
+	// If it fails, the row expires, or goes before the key's next acquisition. Together,
+	// because after a silence there may be many.
+	_, _ = r.removeTogether(ctx, p)
 }
 
 // attemptTogether is attempt, together with those of others if that can be.
 func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
 	if r.groups == nil {
-		return r.attempt(ctx, p)
+		return r.attemptAlone(ctx, p)
 	}
-	if !r.groups.alone.has(p.key) {
+	if !r.groups.alone.has(p.lockKey) {
 		outcome, sent := r.groups.acquire.Do(ctx, p)
 		if !errors.Is(outcome.Err, errAlone) {
 			left := sent && outcome.Err != nil && ended(ctx) != nil
 			return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 		}
 	}
-	got, unknown, err = r.attempt(ctx, p)
+	got, unknown, err = r.attemptAlone(ctx, p)
 	if r.isBlocked(err) {
-		r.groups.alone.add(p.key)
+		r.groups.alone.add(p.lockKey)
 	}
 	return got, unknown, err
+}
+
+// attemptAlone is attempt, with a limit that also a driver keeps that does not look at
+// its context.
+func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, bool, error) {
+	a, err := within(ctx, p.ttl, func(ctx context.Context) (a attempted, err error) {
+		a.Acquisition, a.unknown, err = r.attempt(ctx, p)
+		if a.Acquired {
+			r.trimAfter(a.Token)
+		}
+		return a, err
+	}, func(a attempted, _ error) {
+		if a.Acquired || a.unknown {
+			r.discard(p) //nolint:contextcheck // the caller's is over
+		}
+	})
+	return a.Acquisition, a.unknown || errors.Is(err, bounded.ErrNoAnswer), err
 }
 
 // removeTogether deletes a row, together with others if that can be.
@@ -104,57 +136,43 @@ func (r *Repository) removeTogether(ctx context.Context, p params) (bool, error)
 			return outcome.Value, outcome.Err
 		}
 	}
-	return r.removeAlone(ctx, p)
+	return r.removeInTime(ctx, p)
+}
+
+// removeInTime is removeAlone with a limit that also a driver keeps that does not look at
+// its context.
+func (r *Repository) removeInTime(ctx context.Context, p params) (bool, error) {
+	return within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.removeAlone(ctx, p) }, nil)
 }
 
 func (r *Repository) removeAlone(ctx context.Context, p params) (bool, error) {
-	n, err := execIn(ctx, r.db, r.statements.remove, p)
+	n, err := execIn(ctx, r.on(nil), r.statements.remove, p)
 	return n > 0, err
 }
 
 // acquireBatch runs the attempts of a batch in one transaction.
-func (r *Repository) acquireBatch(batch []params) []group.Outcome[attempted] {
-	return runBatch(batch, func(ctx context.Context, outcomes []group.Outcome[attempted]) {
-		if len(batch) == 1 {
-			o := &outcomes[0]
-			o.Value.Acquisition, o.Value.unknown, o.Err = r.attempt(ctx, batch[0])
-			return
-		}
+func (r *Repository) acquireBatch(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) {
+	if len(batch) == 1 {
+		o := &outcomes[0]
+		o.Value.Acquisition, o.Value.unknown, o.Err = r.attempt(ctx, batch[0])
+	} else {
 		r.acquireMany(ctx, batch, outcomes)
-	}, group.Outcome[attempted]{Value: attempted{unknown: true}})
+	}
+	for _, o := range outcomes {
+		if o.Value.Acquired {
+			r.trimAfter(o.Value.Token) //nolint:contextcheck // it is not the batch's. All have the same token
+			break
+		}
+	}
 }
 
 // removeBatch runs the deletions of a batch by one statement.
-func (r *Repository) removeBatch(batch []params) []group.Outcome[bool] {
-	return runBatch(batch, func(ctx context.Context, outcomes []group.Outcome[bool]) {
-		if len(batch) == 1 {
-			outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, batch[0])
-			return
-		}
-		r.removeMany(ctx, batch, outcomes)
-	}, group.Outcome[bool]{})
-}
-
-// runBatch gives a batch its own time limit, which also a driver must keep that does not
-// look at its context: others wait behind it. silence is the outcome then.
-func runBatch[O any](batch []params, run func(context.Context, []group.Outcome[O]), silence group.Outcome[O]) []group.Outcome[O] {
-	ctx, cancel := context.WithTimeout(context.Background(), longestBatch)
-	defer cancel()
-	outcomes, err := bounded.Do(ctx, grace, func() ([]group.Outcome[O], error) {
-		outcomes := make([]group.Outcome[O], len(batch))
-		run(ctx, outcomes)
-		return outcomes, nil
-	}, nil)
-	if err != nil {
-		outcomes = slices.Repeat([]group.Outcome[O]{silence}, len(batch))
+func (r *Repository) removeBatch(ctx context.Context, batch []params, outcomes []group.Outcome[bool]) {
+	if len(batch) == 1 {
+		outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, batch[0])
+		return
 	}
-	for i, o := range outcomes {
-		// It was the batch's time that ended, not the caller's.
-		if err != nil || errors.Is(o.Err, context.DeadlineExceeded) {
-			outcomes[i].Err = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
-		}
-	}
-	return outcomes
+	r.removeMany(ctx, batch, outcomes)
 }
 
 // acquireMany acquires the rows of a batch, in the order of their keys, so that
@@ -164,7 +182,7 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 	var unknown bool
 	var tokens map[string]int64
 	if err == nil && len(free.rows) > 0 {
-		slices.SortFunc(free.rows, func(a, b params) int { return strings.Compare(a.key, b.key) })
+		slices.SortFunc(free.rows, func(a, b params) int { return strings.Compare(a.lockKey, b.lockKey) })
 		tokens, unknown, err = r.attemptMany(ctx, free)
 	}
 	err = r.errOfMany(err, unknown)
@@ -203,7 +221,7 @@ func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes 
 	}
 	var free []params
 	for i, p := range batch {
-		switch row, there := rows[p.key]; {
+		switch row, there := rows[p.lockKey]; {
 		case !there:
 			free = append(free, p)
 		case row.Expired() || row.Holder == p.holder:
@@ -215,15 +233,16 @@ func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes 
 	return together(free), nil
 }
 
-// together makes the parameters of one statement for many. Those of a batch share the
-// region, and in the four-column layout the time-to-live.
+// together makes the parameters of one statement for many. In the four-column layout
+// acquisitions share the time-to-live; deletions need not know it.
 func together(batch []params) params {
 	if len(batch) == 0 {
 		return params{}
 	}
-	p := params{region: batch[0].region, ttl: batch[0].ttl, rows: slices.Clone(batch)}
+	p := params{rows: slices.Clone(batch)}
 	for _, one := range batch {
-		p.keys, p.holders = append(p.keys, one.key), append(p.holders, one.holder)
+		p.ttl = max(p.ttl, one.ttl)
+		p.keys, p.holders = append(p.keys, one.lockKey), append(p.holders, one.holder)
 	}
 	return p
 }
@@ -232,11 +251,11 @@ func together(batch []params) params {
 // acquired, with their fencing tokens.
 func (r *Repository) attemptMany(ctx context.Context, p params) (tokens map[string]int64, unknown bool, err error) {
 	if !r.inOwnTransaction() {
-		tokens, written, err := r.upsertMany(ctx, r.db, p)
+		tokens, written, err := r.upsertMany(ctx, r.on(nil), p)
 		return tokens, err != nil && (written || !r.isRefusal(err)), err
 	}
 	var committing bool
-	err = r.inTransaction(ctx, r.level(), func(tx *sqlx.Tx) (err error) {
+	err = r.inTransaction(ctx, r.level(), func(tx sqlx.ExtContext) (err error) {
 		tokens, _, err = r.upsertMany(ctx, tx, p)
 		committing = err == nil
 		return err
@@ -300,7 +319,7 @@ func (r *Repository) upsertAndLook(ctx context.Context, db sqlx.ExtContext, p pa
 
 // peekAll returns the rows of many keys, by LOCK_KEY.
 func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, error) {
-	rows, err := selectRows(ctx, r.db, r.statements.peekAll, p)
+	rows, err := selectRows(ctx, r.on(nil), r.statements.peekAll, p)
 	found := make(map[string]Row, len(rows))
 	for _, row := range rows {
 		found[row.LockKey] = row
@@ -315,13 +334,17 @@ func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []
 	var removed []string
 	var err error
 	if r.dialect.Returning {
-		removed, err = selectTexts(ctx, r.db, r.statements.removeAll, p)
+		removed, err = selectTexts(ctx, r.on(nil), r.statements.removeAll, p)
 	} else {
 		removed, err = r.pickAndRemove(ctx, p)
 	}
+	gone := make(map[string]bool, len(removed))
+	for _, holder := range removed {
+		gone[holder] = true
+	}
 	for i, one := range batch {
 		switch {
-		case err == nil && slices.Contains(removed, one.holder):
+		case err == nil && gone[one.holder]:
 			outcomes[i].Value = true
 		case r.isRace(err):
 			outcomes[i].Err = err
@@ -332,7 +355,7 @@ func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []
 }
 
 func (r *Repository) pickAndRemove(ctx context.Context, p params) (removed []string, err error) {
-	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) error {
+	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
 		if removed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(removed) == 0 {
 			return err
 		}

@@ -77,9 +77,7 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 		return err
 	}
 	// The transaction does not see the row. Is it gone, or newer than tx?
-	held, err := answered(limited, "look up", h.key(), func() (bool, error) {
-		return repository.IsAcquired(limited, h.key(), h.holder, h.ttl)
-	})
+	held, err := repository.IsAcquired(limited, h.key(), h.holder, h.ttl)
 	switch {
 	case err != nil:
 		return err

@@ -30,9 +30,7 @@ func (h *hold) handOn(ctx context.Context) bool {
 		sent := time.Now()
 		bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), given.end)
 		defer cancel()
-		renewed, err := answered(bounded, "renew", h.key(), func() (bool, error) {
-			return h.registry.repository.Renew(bounded, h.key(), h.holder, h.ttl)
-		})
+		renewed, err := h.registry.repository.renew(bounded, h.params())
 		if err != nil || !renewed {
 			return false
 		}

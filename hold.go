@@ -18,6 +18,8 @@ import (
 type hold struct {
 	registry *Registry
 	entry    *entry
+	name     string // the key as the caller wrote it
+	lockKey  string // what stands in LOCK_KEY
 	holder   string
 	ttl      time.Duration
 	sent     time.Time // before the acquire statement was sent
@@ -33,6 +35,9 @@ type hold struct {
 	end      time.Time // when it ends for its holders; zero while contending
 	timer    *time.Timer
 	leases   []*Lease
+	first    [1]*Lease     // where leases mostly has room enough
+	done     chan struct{} // closed when it is over, if somebody asked
+	tenure   tenure        // of its release
 	atLeast  time.Duration // the longest UnlockAfter
 	guarded  bool          // a transaction of the user's may have the row pinned
 	unlocked bool          // the last Unlock has begun
@@ -40,11 +45,21 @@ type hold struct {
 	cause    error // why it is over, or nil after Unlock
 }
 
-func newHold(l *JdbcLock, e *entry) *hold {
-	return &hold{registry: l.registry, entry: e, holder: l.registry.repository.NewHolder(), ttl: l.ttl}
+func newHold(l *JdbcLock) (*hold, error) {
+	repository := l.registry.repository
+	lockKey, err := repository.LockKey(l.key)
+	if err != nil {
+		return nil, err
+	}
+	return &hold{registry: l.registry, name: l.key, lockKey: lockKey, holder: repository.NewHolder(), ttl: l.ttl}, nil
 }
 
-func (h *hold) key() string { return h.entry.lock.key }
+func (h *hold) key() string { return h.name }
+
+// params are what statements about the row need.
+func (h *hold) params() params {
+	return h.registry.repository.paramsOf(h.name, h.lockKey, h.holder, h.ttl)
+}
 
 func (h *hold) deadline() time.Time {
 	h.mu.Lock()
@@ -65,15 +80,14 @@ func (h *hold) row() Row {
 }
 
 // begin starts the lease of an acquired row, unless it is over already.
-func (h *hold) begin(ctx context.Context) (*Lease, error) {
-	lease := h.newLease(ctx)
+func (h *hold) begin(lease *Lease) error {
 	h.mu.Lock()
 	h.end = h.inherited
 	if h.end.IsZero() {
 		h.end = leaseEnd(h.sent, h.ttl)
 	}
 	h.timer = time.AfterFunc(time.Until(h.end), h.check)
-	h.leases = append(h.leases, lease)
+	h.leases = append(h.first[:0], lease)
 	open := h.registry.enlist(h)
 	h.mu.Unlock()
 	if !open {
@@ -81,13 +95,13 @@ func (h *hold) begin(ctx context.Context) (*Lease, error) {
 	}
 	err := h.alive()
 	if err == nil {
-		return lease, nil
+		return nil
 	}
-	h.abandon(ctx)
+	h.abandon(lease.ctx.Context)
 	if errors.Is(err, ErrLockLost) {
 		err = tooLate(h.key())
 	}
-	return nil, err
+	return err
 }
 
 // late tells whether the lease of a row that was just acquired would be over.
@@ -95,7 +109,7 @@ func (h *hold) late() bool { return !time.Now().Before(leaseEnd(h.sent, h.ttl)) 
 
 // abandon sees to it that the row goes, whatever has become of ctx.
 func (h *hold) abandon(ctx context.Context) {
-	h.registry.repository.abandon(ctx, h.key(), h.holder, h.ttl)
+	h.registry.repository.abandon(ctx, h.params())
 }
 
 // reenter enters the lock once more, for a context that carries h. It returns
@@ -109,22 +123,24 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
 		return nil, err
 	}
-	lease := h.newLease(ctx)
+	lease, _ := h.newLease(ctx)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.leases = append(h.leases, lease)
-	if h.over {
-		lease.cancel(h.cause)
+	over, cause := h.over, h.cause
+	h.mu.Unlock()
+	if over {
+		lease.cancel(cause)
 	}
 	return lease, nil
 }
 
-// newLease returns a lease whose context is made from ctx. It must not be called
-// with h.mu held: ctx may be a context of h that asks for the time.
-func (h *hold) newLease(ctx context.Context) *Lease {
-	carrying := context.WithValue(ctx, holdKey{h.registry, h.key()}, h)
-	inner, cancel := context.WithCancelCause(carrying)
-	return &Lease{hold: h, ctx: &leaseContext{inner, h}, cancel: cancel}
+// newLease returns a lease whose context is made from ctx, and the one that is under it,
+// which does not carry the lease. Neither it nor the lease's
+// cancel may be called with h.mu or Registry.mu held: ctx may be a lease's context,
+// which asks its hold for the time, and thereby may end it.
+func (h *hold) newLease(ctx context.Context) (*Lease, context.Context) {
+	inner, cancel := context.WithCancelCause(ctx)
+	return &Lease{hold: h, ctx: leaseContext{inner, h}, cancel: cancel}, inner
 }
 
 // renew moves the end of the row, then of the lease.
@@ -135,9 +151,7 @@ func (h *hold) renew(ctx context.Context) error {
 	sent := time.Now()
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := answered(bounded, "renew", h.key(), func() (bool, error) {
-		return h.registry.repository.Renew(bounded, h.key(), h.holder, h.ttl)
-	})
+	renewed, err := h.registry.repository.renew(bounded, h.params())
 	switch {
 	case err == nil && renewed:
 		h.extend(leaseEnd(sent, h.ttl))
@@ -194,22 +208,14 @@ func (h *hold) release(ctx context.Context) error {
 	if h.handOn(ctx) {
 		return nil
 	}
-	repository := h.registry.repository
-	bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.deadline())
-	defer cancel()
-	left := time.Until(h.sent.Add(h.atLeast)) // what is missing of the minimum hold
-	released, err := answered(bounded, "release", h.key(), func() (bool, error) {
-		if left > 0 {
-			return repository.leave(bounded, h.key(), h.holder, h.ttl, max(left, time.Millisecond))
-		}
-		return repository.Delete(bounded, h.key(), h.holder)
-	})
+	h.tenure = tenure{h, context.WithoutCancel(ctx)}
+	released, err := h.releaseRow(&h.tenure) //nolint:contextcheck // it is made from ctx
 	switch {
 	case err != nil:
-		if left <= 0 { // else the row is to stay
-			repository.abandonLater(h.key(), h.holder, h.ttl)
-		}
 		h.finish(nil)
+		if closed := h.lost(); errors.Is(closed, ErrClosed) {
+			return closed // by Close, meanwhile, which sees to the row
+		}
 		if !errors.Is(err, ErrDatabase) && !errors.Is(err, ErrPinned) { // the lease's end, not the caller's, cut it short
 			err = fmt.Errorf("%w: %w", ErrDatabase, err)
 		}
@@ -223,16 +229,27 @@ func (h *hold) release(ctx context.Context) error {
 	}
 }
 
+// releaseRow deletes the row, or leaves it for what is missing of the minimum hold. If
+// that fails, the row that should have been deleted is deleted later.
+func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
+	repository := h.registry.repository
+	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
+		return repository.leave(ctx, h.params(), max(left, time.Millisecond))
+	}
+	if released, err = repository.remove(ctx, h.params()); err != nil {
+		repository.abandonLater(h.params())
+	}
+	return released, err
+}
+
 // shut ends h for Close, and releases its row.
 func (h *hold) shut(ctx context.Context) error {
 	if !h.finish(ErrClosed) {
 		return nil
 	}
-	_, err := answered(ctx, "release", h.key(), func() (bool, error) {
-		return h.registry.repository.Delete(ctx, h.key(), h.holder)
-	})
+	_, err := h.registry.repository.remove(ctx, h.params())
 	if err != nil {
-		h.registry.repository.abandonLater(h.key(), h.holder, h.ttl)
+		h.registry.repository.abandonLater(h.params())
 	}
 	return err
 }
@@ -257,7 +274,11 @@ func (h *hold) conclude(cause error) bool {
 	}
 	h.over, h.cause = true, cause
 	h.timer.Stop()
+	if h.done != nil {
+		close(h.done)
+	}
 	leases := h.leases
+	h.leases = nil // forget must not change what is read below
 	h.mu.Unlock()
 	for _, lease := range leases {
 		lease.cancel(cause)
@@ -327,20 +348,15 @@ func (h *hold) forget(lease *Lease) {
 	h.leases = slices.DeleteFunc(h.leases, func(l *Lease) bool { return l == lease })
 }
 
-// A leaseContext is a context that looks at the clock when asked, so that a
-// holder that was stopped past its lease's end finds it done, whichever runs
-// first: the holder or the timer.
-type leaseContext struct {
-	context.Context
-	hold *hold
-}
-
-func (c *leaseContext) Done() <-chan struct{} {
-	c.hold.check()
-	return c.Context.Done()
-}
-
-func (c *leaseContext) Err() error {
-	c.hold.check()
-	return c.Context.Err()
+// ended returns a channel that is closed when h is over.
+func (h *hold) ended() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.done == nil {
+		h.done = make(chan struct{})
+		if h.over {
+			close(h.done)
+		}
+	}
+	return h.done
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // A JdbcLock is the lock of one key in a registry. It has the name of Spring's
@@ -59,14 +58,14 @@ func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
 // lease renewed; the row is released with the last of its leases. If that lease
 // is lost, so is the new one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
-	return l.lock(ctx, ctx, false)
+	return l.lock(ctx, forever)
 }
 
 // TryLock acquires the lock if it is free or expired, and returns
 // [ErrNotAcquired] if it is held: the [*HeldError] says by whom. It does not
 // wait, except for the database.
 func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
-	return l.lock(ctx, ctx, true)
+	return l.lock(ctx, notAtAll)
 }
 
 // TryLockFor is Lock with a limit to the wait, after which it returns
@@ -75,16 +74,17 @@ func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, 
 	if wait < 0 {
 		return nil, invalid("wait %v for %q is negative", wait, l.key)
 	}
-	if wait == 0 {
-		return l.TryLock(ctx)
-	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return l.lock(ctx, waiting, false)
+	return l.lock(ctx, wait)
 }
 
-// lock acquires for ctx, the caller's context, while waiting lasts.
-func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error) {
+// How long lock waits, if not for so long.
+const (
+	notAtAll time.Duration = 0
+	forever  time.Duration = -1
+)
+
+// lock acquires for ctx, the caller's context.
+func (l *JdbcLock) lock(ctx context.Context, wait time.Duration) (*Lease, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -93,19 +93,28 @@ func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error)
 			return lease, err
 		}
 	}
-	e, err := l.registry.pin(l.key)
+	h, err := newHold(l)
 	if err != nil {
 		return nil, err
 	}
-	waiting, stop := l.registry.whileOpen(waiting)
-	defer stop()
-	h := newHold(l, e)
-	seen, err := l.enter(waiting, h, once)
-	if err == nil {
-		return l.begin(ctx, waiting, h)
+	// What will be the lease's context ends the wait, too, if the registry is closed.
+	lease, waiting := h.newLease(ctx)
+	if err := l.registry.admit(h, lease.cancel); err != nil {
+		lease.cancel(nil)
+		return nil, err
 	}
-	e.mutex.Release(h)
-	l.registry.unpin(e)
+	if wait > 0 {
+		limited, cancel := context.WithTimeout(waiting, wait)
+		defer cancel()
+		waiting = limited
+	}
+	seen, err := l.enter(waiting, h, wait == notAtAll)
+	if err == nil {
+		return l.begin(ctx, waiting, lease)
+	}
+	defer lease.cancel(nil)
+	h.entry.mutex.Release(h)
+	l.registry.sendAway(h)
 	switch {
 	case l.registry.closing.Err() != nil:
 		return nil, fmt.Errorf("%w: %q", ErrClosed, l.key)
@@ -117,10 +126,15 @@ func (l *JdbcLock) lock(ctx, waiting context.Context, once bool) (*Lease, error)
 }
 
 // begin begins the lease, unless its row was handed on to a caller who has given up.
-func (l *JdbcLock) begin(ctx, waiting context.Context, h *hold) (*Lease, error) {
-	lease, err := h.begin(ctx)
-	if err != nil || h.inherited.IsZero() || ended(waiting) == nil {
-		return lease, err
+func (l *JdbcLock) begin(ctx, waiting context.Context, lease *Lease) (*Lease, error) {
+	h := lease.hold
+	gaveUp := !h.inherited.IsZero() && ended(waiting) != nil
+	if err := h.begin(lease); err != nil {
+		lease.cancel(nil)
+		return nil, err
+	}
+	if !gaveUp {
+		return lease, nil
 	}
 	if err := lease.Unlock(ctx); err != nil {
 		return nil, err
@@ -154,7 +168,7 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 // writes nothing, until the row is free or expired; only then is another attempt
 // made.
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
-	bell := bell{lock: l}
+	bell := bell{hold: h}
 	defer bell.hangUp()
 	for late := 0; ; {
 		got, err := l.attempt(ctx, h)
@@ -188,16 +202,7 @@ const maxLate = 3
 // attempt asks for the row once.
 func (l *JdbcLock) attempt(ctx context.Context, h *hold) (Acquisition, error) {
 	h.sent = time.Now()
-	repository := l.registry.repository
-	return within(ctx, l.ttl, l.key, func(limited context.Context) (Acquisition, error) {
-		return bounded.Do(limited, longestClearing+grace, func() (Acquisition, error) {
-			return repository.Acquire(limited, l.key, h.holder, l.ttl)
-		}, func(got Acquisition, _ error) {
-			if got.Acquired {
-				repository.abandon(limited, l.key, h.holder, l.ttl)
-			}
-		})
-	})
+	return l.registry.repository.acquire(ctx, h.params())
 }
 
 // watch looks at the row, which was last seen as given, until it is free or
@@ -215,7 +220,7 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error)
 		case rang, seen.free():
 			return seen, nil
 		}
-		row, err := l.look(ctx)
+		row, _, err := l.registry.repository.look(ctx, bell.hold.params())
 		if err != nil {
 			return seen, err
 		}
@@ -223,16 +228,6 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error)
 			return seen, nil
 		}
 	}
-}
-
-// look looks at the row once.
-func (l *JdbcLock) look(ctx context.Context) (Row, error) {
-	return within(ctx, l.ttl, l.key, func(limited context.Context) (Row, error) {
-		return answered(limited, "look up", l.key, func() (Row, error) {
-			row, _, err := l.registry.repository.Peek(limited, l.key, l.ttl)
-			return row, err
-		})
-	})
 }
 
 // pause is the time until the next look at a row: IdleBetweenTries, less a random
@@ -246,14 +241,4 @@ func (r *Registry) pause(seen Row) time.Duration {
 	}
 	// A row is expired only after its last microsecond, or millisecond.
 	return min(idle, seen.Left+time.Millisecond+rand.N(r.idle/20+1))
-}
-
-// whileOpen returns a context that ends when ctx does or the registry is closed.
-func (r *Registry) whileOpen(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }

@@ -39,8 +39,15 @@ func SpringKeys(key string) (string, error) {
 	sum := md5.Sum([]byte(key)) //nolint:gosec // see the import
 	sum[6] = sum[6]&0x0f | 0x30 // version 3
 	sum[8] = sum[8]&0x3f | 0x80 // the variant of RFC 9562
-	text := hex.EncodeToString(sum[:])
-	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"), nil
+	var text [maxLockKey]byte
+	to := text[:0]
+	for i, part := range [][]byte{sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:]} {
+		if i > 0 {
+			to = append(to, '-')
+		}
+		to = hex.AppendEncode(to, part)
+	}
+	return string(to), nil
 }
 
 // PlainKeys is the [KeyMapper] that keeps keys as they are, readable in the

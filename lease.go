@@ -13,7 +13,7 @@ import (
 // All methods are safe for concurrent use.
 type Lease struct {
 	hold   *hold
-	ctx    context.Context
+	ctx    leaseContext
 	cancel context.CancelCauseFunc
 
 	unlock sync.Once
@@ -42,7 +42,7 @@ func (l *Lease) Token() int64 { return l.hold.token }
 // when the lease is lost, which is before anyone else can acquire the lock; and
 // with Unlock. It carries the lease: locking the same key with it enters the lock
 // again.
-func (l *Lease) Context() context.Context { return l.ctx }
+func (l *Lease) Context() context.Context { return &l.ctx }
 
 // Deadline returns when the lease ends unless it is renewed. It is a time of this
 // process's monotonic clock, a margin (a tenth of the time-to-live, at most
@@ -62,14 +62,17 @@ func (l *Lease) Renew(ctx context.Context) error {
 // later ones return what that returned, so it may be deferred and also called
 // early.
 //
-// Unlock does its work also when ctx has ended, and returns at the latest when the
-// lease would have ended, if the driver obeys its context (lib/pq does not while the
-// server is silent). It returns [ErrLockLost] if the lease was lost before:
+// Unlock does its work also when ctx has ended, and returns at the latest just after the
+// lease would have ended. It returns [ErrLockLost] if the lease was lost before:
 // work done under it may have met another holder's. After an [ErrDatabase] the row
 // stays until the next acquisition of the key in this process, or until its
 // time-to-live ends; so it does after an [ErrPinned], which tells of a transaction that
-// Guard was called in and that is still open. In every case the lock is free for other callers in this
-// process.
+// Guard was called in and that is still open. In every case the lock is free for other
+// callers in this process.
+//
+// On PostgreSQL a release does not wait for the disk. If the server crashes within a
+// second or so it may forget the release: then, too, the row stays until its
+// time-to-live ends.
 func (l *Lease) Unlock(ctx context.Context) error {
 	return l.release(ctx, 0)
 }

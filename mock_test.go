@@ -213,9 +213,10 @@ func TestUnlockTriesAgainAfterARace(t *testing.T) {
 func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
-	mock.ExpectQuery("INSERT").WillDelayFor(2 * sqllock.MinTTL).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+	const ttl = 300 * time.Millisecond // also how long there is to delete the row
+	mock.ExpectQuery("INSERT").WillDelayFor(ttl).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: sqllock.MinTTL})
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
 	lease, err := obtain(t, registry, "k").TryLock(t.Context())
 	if lease != nil || !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(lease, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -71,9 +73,9 @@ type RegistryOptions struct {
 // the first of them talks to the database. Two registries of one process exclude
 // each other as two processes do.
 //
-// With AutoRenew there is a goroutine while there are leases; Close ends it. Without
-// it there is none, but for calls to the database that do not answer in time. Timers
-// end with the leases they belong to. All methods are safe for concurrent use.
+// With AutoRenew there is a goroutine while there are leases; Close ends it. Other
+// goroutines last as long as the statement that they send. Timers end with the leases
+// they belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
 	ttl        time.Duration
@@ -89,7 +91,9 @@ type Registry struct {
 
 	mu    sync.Mutex
 	cache cache
-	holds map[*hold]struct{}
+	// those who wait for a lock, with what ends their wait, and those who hold one
+	waiting map[*hold]context.CancelCauseFunc
+	holds   map[*hold]struct{}
 
 	heartbeats map[time.Duration]*heartbeat // by time-to-live, guarded by mu
 	beating    sync.WaitGroup
@@ -118,6 +122,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		onRenewal:  o.OnRenewal,
 		handOff:    o.HandOff,
 		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
+		waiting:    make(map[*hold]context.CancelCauseFunc),
 		holds:      make(map[*hold]struct{}),
 		heartbeats: make(map[time.Duration]*heartbeat),
 	}
@@ -157,6 +162,9 @@ func (o *RegistryOptions) complete() error {
 // error is an [ErrCapacity]. A lock in use is never evicted; the handle of one
 // that was goes on working.
 func (r *Registry) Obtain(key string) (*JdbcLock, error) {
+	if lock := r.cached(key); lock != nil {
+		return lock, nil
+	}
 	if _, err := r.repository.LockKey(key); err != nil {
 		return nil, err
 	}
@@ -167,6 +175,16 @@ func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 		return nil, err
 	}
 	return e.lock, nil
+}
+
+// cached returns the lock of key if it is cached and the registry is open, or nil.
+func (r *Registry) cached(key string) *JdbcLock {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.cache.get(key); e != nil && r.closing.Err() == nil {
+		return e.lock
+	}
+	return nil
 }
 
 // ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as
@@ -290,7 +308,11 @@ func (r *Registry) Held() []Held {
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock() // whoever enlists a hold has seen that r is open
 	r.close(ErrClosed)
+	giveUps := slices.Collect(maps.Values(r.waiting))
 	r.mu.Unlock()
+	for _, giveUp := range giveUps { // without r.mu: it asks the context that the waiter came with
+		giveUp(ErrClosed)
+	}
 	r.beating.Wait()
 	var errs []error
 	for _, h := range r.snapshot() {
@@ -312,24 +334,31 @@ func (r *Registry) snapshot() []*hold {
 	return holds
 }
 
-// pin returns the entry of key, which stays cached until it is unpinned.
-func (r *Registry) pin(key string) (*entry, error) {
+// admit gives h, which is about to wait for its lock, the entry of its key, which
+// stays cached meanwhile. giveUp is called if the registry is closed before h is
+// enlisted or sent away.
+func (r *Registry) admit(h *hold, giveUp context.CancelCauseFunc) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, err := r.entryLocked(key)
+	e, err := r.entryLocked(h.name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.cache.pin(e)
-	return e, nil
+	h.entry = e
+	r.waiting[h] = giveUp
+	return nil
 }
 
-func (r *Registry) unpin(e *entry) {
+// sendAway takes back what admit did, for a hold that did not get the lock.
+func (r *Registry) sendAway(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cache.unpin(e)
+	delete(r.waiting, h)
+	r.cache.unpin(h.entry)
 }
 
+// entryLocked returns the entry of a key that can be mapped.
 func (r *Registry) entryLocked(key string) (*entry, error) {
 	if r.closing.Err() != nil {
 		return nil, fmt.Errorf("%w: %q", ErrClosed, key)
@@ -349,6 +378,7 @@ func (r *Registry) entryLocked(key string) (*entry, error) {
 func (r *Registry) enlist(h *hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.waiting, h)
 	if r.closing.Err() != nil {
 		return false
 	}
@@ -363,16 +393,4 @@ func (r *Registry) dismiss(h *hold) {
 	defer r.mu.Unlock()
 	delete(r.holds, h)
 	r.cache.unpin(h.entry)
-}
-
-// carried returns the hold of key in this registry that ctx carries, or nil.
-func (r *Registry) carried(ctx context.Context, key string) *hold {
-	h, _ := ctx.Value(holdKey{r, key}).(*hold)
-	return h
-}
-
-// holdKey is the key under which a lease's context carries its hold.
-type holdKey struct {
-	registry *Registry
-	key      string
 }

@@ -284,3 +284,47 @@ func TestObtainAndLockAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A curious context asks the registry whenever it is asked itself.
+type curious struct {
+	context.Context
+	registry *sqllock.Registry
+}
+
+func (c curious) Done() <-chan struct{} {
+	c.registry.Held()
+	return c.Context.Done()
+}
+
+// The context that a waiter came with may be a lease's, which looks after its lease when
+// asked.
+func TestCloseHoldsNothingWhileItEndsTheWaiting(t *testing.T) {
+	t.Parallel()
+	db := migrated(t).DB
+	r := newRegistry(t, newRepository(t, db, nil), nil)
+	lease, err := obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k").Lock(t.Context())
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waiting := make(chan error)
+	go func() {
+		_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
+		waiting <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it is on its way; else the test tells less
+	closed := make(chan error)
+	go func() { closed <- r.Close(t.Context()) }()
+	for range 2 {
+		select {
+		case err := <-waiting:
+			if !errors.Is(err, sqllock.ErrClosed) {
+				t.Error(err)
+			}
+		case err := <-closed:
+			must(t, err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("hangs")
+		}
+	}
+	must(t, lease.Unlock(t.Context()))
+}

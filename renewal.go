@@ -38,19 +38,25 @@ func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Dur
 	if err != nil {
 		return false, err
 	}
-	var renewed bool
-	err = r.retry(ctx, "renew", key, func() error {
-		n, err := execIn(ctx, r.db, r.statements.renew, p)
-		if err != nil || n > 0 {
-			renewed = n > 0
-			return err
-		}
-		// MySQL counts changed rows, not matched ones, unless the driver's
-		// clientFoundRows is set: a row renewed to the same instant counts 0.
-		renewed, err = r.isHeld(ctx, p)
+	return r.renew(ctx, p)
+}
+
+func (r *Repository) renew(ctx context.Context, p params) (renewed bool, err error) {
+	err = r.retry(ctx, "renew", p.name, func() (err error) {
+		renewed, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.renewOnce(ctx, p) }, nil)
 		return err
 	})
 	return renewed, err
+}
+
+func (r *Repository) renewOnce(ctx context.Context, p params) (bool, error) {
+	n, err := execIn(ctx, r.on(nil), r.statements.renew, p)
+	if err != nil || n > 0 {
+		return n > 0, err
+	}
+	// MySQL counts changed rows, not matched ones, unless the driver's
+	// clientFoundRows is set: a row renewed to the same instant counts 0.
+	return r.isHeld(ctx, p)
 }
 
 // RenewAll renews many rows by one statement, and says in the order of rows what
@@ -64,13 +70,13 @@ func (r *Repository) RenewAll(ctx context.Context, rows []Ownership, ttl time.Du
 	}
 	outcome := make([]Renewal, 0, len(rows))
 	for part := range slices.Chunk(rows, maxRenewal) {
-		p := params{region: r.region, ttl: ttl, left: ttl}
+		p := params{ttl: ttl, left: ttl}
 		for _, row := range part {
 			one, err := r.params(row.Key, row.Holder, ttl)
 			if err != nil {
 				return nil, err
 			}
-			p.keys, p.holders = append(p.keys, one.key), append(p.holders, one.holder)
+			p.keys, p.holders = append(p.keys, one.lockKey), append(p.holders, one.holder)
 		}
 		some, err := r.renewPart(ctx, p)
 		if err != nil {
@@ -94,7 +100,7 @@ func (r *Repository) renewPart(ctx context.Context, p params) ([]Renewal, error)
 		}
 		var pinned []string
 		if len(renewed) < len(p.holders) {
-			if pinned, err = selectTexts(ctx, r.db, r.statements.heldAll, p); err != nil {
+			if pinned, err = selectTexts(ctx, r.on(nil), r.statements.heldAll, p); err != nil {
 				return err
 			}
 		}
@@ -117,9 +123,9 @@ func mark(outcome []Renewal, index map[string]int, holders []string, as Renewal)
 // renewMany returns the holders whose rows it has renewed.
 func (r *Repository) renewMany(ctx context.Context, p params) (renewed []string, err error) {
 	if r.statements.pick.text == "" {
-		return selectTexts(ctx, r.db, r.statements.renewAll, p)
+		return selectTexts(ctx, r.on(nil), r.statements.renewAll, p)
 	}
-	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx *sqlx.Tx) error {
+	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
 		if renewed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(renewed) == 0 {
 			return err
 		}
@@ -148,20 +154,16 @@ func (p params) only(holders []string) params {
 	return some
 }
 
-// leave makes the row of key last for left from now under another name, so that
-// nothing its holder has sent before can shorten or lengthen it. ttl is the
-// time-to-live of those who will judge it, which matters in the four-column
-// layout.
-func (r *Repository) leave(ctx context.Context, key, holder string, ttl, left time.Duration) (bool, error) {
-	p, err := r.params(key, holder, ttl)
-	if err != nil {
-		return false, err
-	}
+// leave makes the row last for left from now under another name, so that nothing its
+// holder has sent before can shorten or lengthen it. p.ttl is the time-to-live of
+// those who will judge it, which matters in the four-column layout.
+func (r *Repository) leave(ctx context.Context, p params, left time.Duration) (ok bool, err error) {
 	p.left, p.next = left, r.NewHolder()
-	var ok bool
-	err = r.retry(ctx, "leave", key, func() error {
-		n, err := execIn(ctx, r.db, r.statements.leave, p)
-		ok = n > 0
+	err = r.retry(ctx, "leave", p.name, func() (err error) {
+		ok, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) {
+			n, err := execIn(ctx, r.on(nil), r.statements.leave, p)
+			return n > 0, err
+		}, nil)
 		return err
 	})
 	return ok, err

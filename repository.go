@@ -85,6 +85,15 @@ type RepositoryOptions struct {
 	// Nobody waits for company, and nobody's error or cancellation is another's.
 	WithoutGroupCommit bool
 
+	// Prepare says that statements are prepared once for each connection, and kept. It
+	// is for lib/pq and go-sql-driver/mysql, which otherwise prepare a statement for
+	// each execution, with a round trip of its own; pgx keeps its statements by itself.
+	// Do not set it behind PgBouncer's transaction pooling, where the name of a
+	// statement may mean another one on the server connection that comes next. With
+	// PostgreSQL, closing the pool then asks the server about each statement, and waits
+	// if it does not answer. Close of the repository closes them.
+	Prepare bool
+
 	// WithoutFence says that no fencing tokens are drawn: [Lease.Token] is 0.
 	// It is for a table that Spring created and that must be left as it is, for
 	// tokens come from an object beside it, which `sqllock migrate up` creates.
@@ -92,11 +101,8 @@ type RepositoryOptions struct {
 
 	// Notify says that releases tell the processes that wait for the lock, which
 	// then need not wait for their next look: see [Waker]. It is for PostgreSQL
-	// alone, where the DELETE of a row notifies, at no further round trip. The
-	// server commits such transactions one after the other, so a release does not
-	// wait for the disk then: if the server crashes at that moment, the lock may
-	// stay until its time-to-live ends. Set it on all that release, or give the
-	// table the trigger of docs/notify.md instead.
+	// alone, where the DELETE of a row notifies, at no further round trip. Set it on
+	// all that release, or give the table the trigger of docs/notify.md instead.
 	Notify bool
 }
 
@@ -110,9 +116,12 @@ type RepositoryOptions struct {
 //
 // Statements that lost a race (a serialization failure, a deadlock) are sent
 // again, with pauses, while ctx lasts. One that waits for a row that a transaction
-// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned]. Durations are kept
-// to the microsecond, on SQLite to the millisecond. All methods are safe for
-// concurrent use.
+// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned]. One about
+// a single row whose answer does not come is given up with [ErrDatabase] a moment
+// after ctx has ended, or after 5 s if it travels with others, else after its
+// time-to-live or 10 s, whichever is more; also if the driver does not look at its
+// context. Durations are kept to the microsecond, on SQLite
+// to the millisecond. All methods are safe for concurrent use.
 type Repository struct {
 	db         *sqlx.DB
 	dialect    dialect.Dialect
@@ -124,8 +133,9 @@ type Repository struct {
 	isolation  Isolation
 	keys       KeyMapper
 	abandoned  abandoned
-	looksFirst bool    // before each attempt, whether the row is held
-	groups     *groups // nil if every statement travels alone
+	looksFirst bool      // before each attempt, whether the row is held
+	groups     *groups   // nil if every statement travels alone
+	prepared   *prepared // nil unless asked for
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is
@@ -183,8 +193,13 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 	if !o.WithoutGroupCommit {
 		r.groups = r.newGroups()
 	}
-	r.statements, err = compileAll(d, r.layout, names)
-	return r, err
+	if r.statements, err = compileAll(d, r.layout, names, r.region); err != nil {
+		return nil, err
+	}
+	if o.Prepare {
+		r.prepared = newPrepared(db, r.statements.constant()...)
+	}
+	return r, nil
 }
 
 // complete checks the options and fills in the defaults.
@@ -234,12 +249,15 @@ func (r *Repository) NewHolder() string { return r.client.nextHolder() }
 // Delete removes the row of key that carries the holder, expired or not. It
 // returns false if there is none.
 func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, error) {
-	p, err := r.params(key, holder, time.Second)
+	p, err := r.params(key, holder, MinTTL)
 	if err != nil {
 		return false, err
 	}
-	var deleted bool
-	err = r.retry(ctx, "delete", key, func() (err error) {
+	return r.remove(ctx, p)
+}
+
+func (r *Repository) remove(ctx context.Context, p params) (deleted bool, err error) {
+	err = r.retry(ctx, "delete", p.name, func() (err error) {
 		deleted, err = r.removeTogether(ctx, p)
 		return err
 	})
@@ -255,7 +273,7 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl tim
 	}
 	var held bool
 	err = r.retry(ctx, "look up", key, func() (err error) {
-		held, err = r.isHeld(ctx, p)
+		held, err = within(ctx, ttl, func(ctx context.Context) (bool, error) { return r.isHeld(ctx, p) }, nil)
 		return err
 	})
 	return held, err
@@ -264,11 +282,16 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl tim
 // Close releases all rows of this client in the region. The repository can be
 // used again; db stays open.
 func (r *Repository) Close(ctx context.Context) error {
-	p := params{region: r.region, client: r.client.prefix()}
-	return r.retry(ctx, "close", "", func() error {
+	p := params{client: r.client.prefix()}
+	err := r.retry(ctx, "close", "", func() error {
 		_, err := execIn(ctx, r.db, r.statements.removeClient, p)
 		return err
 	})
+	if err != nil || r.prepared == nil {
+		return err // a server that does not answer would not do so about statements either
+	}
+	_, err = answered(ctx, "close", "", func() (struct{}, error) { return struct{}{}, r.prepared.close() })
+	return err
 }
 
 // params maps the key and checks what a caller passed.
@@ -283,11 +306,16 @@ func (r *Repository) params(key, holder string, ttl time.Duration) (params, erro
 	if err := checkTTL(ttl); err != nil {
 		return params{}, err
 	}
-	return params{region: r.region, key: lockKey, holder: holder, ttl: ttl, left: ttl}, nil
+	return r.paramsOf(key, lockKey, holder, ttl), nil
+}
+
+// paramsOf returns the parameters for one row, whose values are known to be good.
+func (r *Repository) paramsOf(name, lockKey, holder string, ttl time.Duration) params {
+	return params{name: name, lockKey: lockKey, holder: holder, ttl: ttl, left: ttl}
 }
 
 func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {
 	var n int
-	err := r.db.QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
+	err := r.on(nil).QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
 	return n > 0, err
 }

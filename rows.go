@@ -42,16 +42,23 @@ func (r *Repository) Peek(ctx context.Context, key string, ttl time.Duration) (r
 	if err != nil {
 		return Row{}, false, err
 	}
-	err = r.retry(ctx, "look up", key, func() (err error) {
-		row, ok, err = r.peek(ctx, r.db, p)
+	return r.look(ctx, p)
+}
+
+func (r *Repository) look(ctx context.Context, p params) (row Row, ok bool, err error) {
+	err = r.retry(ctx, "look up", p.name, func() (err error) {
+		row, err = within(ctx, p.ttl, func(ctx context.Context) (Row, error) {
+			row, _, err := r.peek(ctx, r.on(nil), p)
+			return row, err
+		}, nil)
 		return err
 	})
-	return row, ok, err
+	return row, err == nil && row != (Row{}), err
 }
 
 func (r *Repository) peek(ctx context.Context, db sqlx.QueryerContext, p params) (Row, bool, error) {
 	var age, left int64
-	row := Row{Region: p.region, LockKey: p.key}
+	row := Row{Region: r.region, LockKey: p.lockKey}
 	err := db.QueryRowxContext(ctx, r.statements.peek.text, r.statements.peek.args(p)...).Scan(&row.Holder, &age, &left)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, false, nil

@@ -18,13 +18,18 @@ import (
 type statement struct {
 	text  string
 	names []string
+	// from has the place where the value of each stands: its own, or that of the same
+	// name before
+	from []int
+	// fixed has the values that are the same each time
+	fixed []any
 	// expands says that lists have one placeholder each, which bind multiplies.
 	expands bool
 }
 
 // compile makes a statement of a text with named parameters, once, so that
 // running it costs no parsing.
-func compile(text string, d dialect.Dialect) (statement, error) {
+func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
 		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows",
@@ -39,8 +44,13 @@ func compile(text string, d dialect.Dialect) (statement, error) {
 		positional = sqlx.Rebind(sqlx.DOLLAR, positional)
 	}
 	s := statement{text: positional}
-	for _, name := range order {
+	s.fixed = make([]any, len(order))
+	for i, name := range order {
 		s.names = append(s.names, name.(string))
+		s.from = append(s.from, slices.Index(order, name))
+		if name == "region" {
+			s.fixed[i] = region
+		}
 	}
 	s.expands = !d.JSONLists && (slices.Contains(s.names, "keys") || slices.Contains(s.names, "holders"))
 	return s, nil
@@ -56,22 +66,25 @@ func (s statement) bind(p params) (string, []any, error) {
 
 // params are the values that statements may ask for.
 type params struct {
-	region, key, holder, client, next string
-	ttl, left                         time.Duration
-	token                             int64
-	keys, holders                     []string
-	rows                              []params
+	name                          string // the key as the caller wrote it, for errors
+	lockKey, holder, client, next string
+	ttl, left                     time.Duration
+	token                         int64
+	keys, holders                 []string
+	rows                          []params
 }
 
 // args returns the values of s's parameters in order.
 func (s statement) args(p params) []any {
-	args := make([]any, len(s.names))
+	args := slices.Clone(s.fixed)
 	for i, name := range s.names {
+		if from := s.from[i]; from < i { // a conversion to any is an allocation
+			args[i] = args[from]
+			continue
+		}
 		switch name {
-		case "region":
-			args[i] = p.region
 		case "key":
-			args[i] = p.key
+			args[i] = p.lockKey
 		case "holder":
 			args[i] = p.holder
 		case "client":
@@ -106,7 +119,7 @@ func proposed(rows []params) string {
 	}
 	all := make([]row, len(rows))
 	for i, p := range rows {
-		all[i] = row{p.key, p.holder, p.left.Microseconds()}
+		all[i] = row{p.lockKey, p.holder, p.left.Microseconds()}
 	}
 	text, _ := json.Marshal(all) // strings and numbers always can be
 	return string(text)
@@ -137,7 +150,20 @@ type statements struct {
 	remove, removeAll, removeClient, pickExpired, removeExpired                                                                   statement
 }
 
-func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names) (statements, error) {
+// constant returns the frequent texts that are the same for each execution.
+func (s statements) constant() (texts []string) {
+	for _, one := range []statement{
+		s.acquire, s.acquireAll, s.draw, s.drawOne, s.peek, s.peekAll, s.held, s.heldAll,
+		s.renew, s.renewAll, s.pick, s.leave, s.remove, s.removeAll,
+	} {
+		if !one.expands && !strings.Contains(one.text, "{rows}") {
+			texts = append(texts, one.text)
+		}
+	}
+	return texts
+}
+
+func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string) (statements, error) {
 	texts := d.Statements(layout, names)
 	acquireAll := texts.AcquireAll
 	if texts.AcquireRow != "" { // bindRows fills it in
@@ -171,7 +197,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names) (
 		{texts.DeleteExpired, &all.removeExpired},
 	} {
 		var err error
-		if *each.into, err = compile(each.text, d); err != nil {
+		if *each.into, err = compile(each.text, d, region); err != nil {
 			return statements{}, err
 		}
 	}

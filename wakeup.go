@@ -24,7 +24,7 @@ type Waker interface {
 // A bell is what one waiter subscribes to while it waits. Without a Waker it never
 // rings.
 type bell struct {
-	lock *JdbcLock
+	hold *hold // of the waiter
 	wake <-chan struct{}
 	stop func()
 }
@@ -32,15 +32,11 @@ type bell struct {
 // hang subscribes. It returns false if there is nothing to subscribe to, or it did so
 // before.
 func (b *bell) hang() bool {
-	r := b.lock.registry
+	r := b.hold.registry
 	if r.waker == nil || b.stop != nil {
 		return false
 	}
-	lockKey, err := r.repository.LockKey(b.lock.key)
-	if err != nil {
-		return false // such a key is never waited for
-	}
-	b.wake, b.stop = r.waker.Watch(r.repository.names.Topic(r.repository.region, lockKey))
+	b.wake, b.stop = r.waker.Watch(r.repository.names.Topic(r.repository.region, b.hold.lockKey))
 	return true
 }
 

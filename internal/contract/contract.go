@@ -27,6 +27,8 @@ type Cell struct {
 	Isolation sqllock.Isolation
 	// Plain says that group commit and hand-off are off.
 	Plain bool
+	// Prepare says that statements are prepared and kept.
+	Prepare bool
 	// DB has a migrated lock table of that layout. Tests share it: each has a
 	// region of its own.
 	DB *sqlx.DB
@@ -127,7 +129,8 @@ const (
 func (w *world) process() *sqllock.Repository {
 	w.Helper()
 	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain, Notify: w.cell.Waker != nil,
+		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain, Prepare: w.cell.Prepare,
+		Notify: w.cell.Waker != nil,
 	})
 	w.must(err)
 	if r.Layout() != w.cell.Layout {

@@ -12,12 +12,14 @@ import (
 
 // Settings say how a group works.
 type Settings[I, O any] struct {
-	// Run does a batch of one or more items and returns an outcome for each, in
-	// order. It belongs to no caller, and must end by itself.
-	Run func([]I) []Outcome[O]
+	// Run does a batch of one or more items and puts the outcome of each into
+	// outcomes, in order. It belongs to no caller. ctx ends after Longest. Neither
+	// slice may be used after it has returned.
+	Run func(ctx context.Context, items []I, outcomes []Outcome[O])
 	// Key tells items apart: no two of one key are in a batch.
 	Key func(I) string
-	// Late is told the outcome of an item whose caller has left.
+	// Late is told the outcome of an item whose caller has gone, or was told Silence.
+	// The next batch waits until it returns.
 	Late func(I, Outcome[O])
 	// Most is how many items are in a batch at most.
 	Most int
@@ -25,6 +27,11 @@ type Settings[I, O any] struct {
 	// and Lanes how many there are at most.
 	Slow  time.Duration
 	Lanes int
+	// Longest is how long a batch may take, and Grace how long after that Run may
+	// need to notice. Then it is left behind, and its callers are told Silence. What
+	// Run makes of the end of its context is its own affair.
+	Longest, Grace time.Duration
+	Silence        Outcome[O]
 }
 
 // An Outcome is what became of one item.
@@ -33,18 +40,23 @@ type Outcome[O any] struct {
 	Err   error
 }
 
-// A Group gathers items. All methods are safe for concurrent use.
+// A Group gathers items. All methods are safe for concurrent use. It has
+// goroutines only while there is something to do.
 type Group[I, O any] struct {
 	settings Settings[I, O]
 
 	mu    sync.Mutex
 	queue []*call[I, O]
-	lanes int // batches that are being run
+	lanes int         // batches that are being run
+	slow  int         // of these, how many have taken long already
+	spare *lane[I, O] // one that has nothing to do just now
+
+	calls sync.Pool // of *call[I, O] that nobody knows any more
 }
 
 type call[I, O any] struct {
 	item    I
-	done    chan struct{}
+	done    chan struct{} // has room for the one message that outcome is there
 	outcome Outcome[O]
 	sent    bool // it is in a batch
 	left    bool // its caller has gone
@@ -52,24 +64,27 @@ type call[I, O any] struct {
 
 // New returns a group.
 func New[I, O any](settings Settings[I, O]) *Group[I, O] {
-	return &Group[I, O]{settings: settings}
+	g := &Group[I, O]{settings: settings}
+	g.calls.New = func() any { return &call[I, O]{done: make(chan struct{}, 1)} }
+	return g
 }
 
 // Do has item done with others and returns its outcome. If ctx ends first, Do
 // returns its error at once: sent says that the item is under way all the same,
 // and that Late will be told; else it never is.
 func (g *Group[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sent bool) {
-	c := &call[I, O]{item: item, done: make(chan struct{})}
+	c := g.calls.Get().(*call[I, O])
+	c.item = item
 	g.mu.Lock()
 	g.queue = append(g.queue, c)
-	if g.lanes == 0 {
-		g.lanes++
-		go g.work()
-	}
+	g.openLocked()
 	g.mu.Unlock()
 	select {
 	case <-c.done:
-		return c.outcome, true
+		outcome = c.outcome
+		*c = call[I, O]{done: c.done}
+		g.calls.Put(c)
+		return outcome, true
 	case <-ctx.Done():
 		return g.leave(ctx, c)
 	}
@@ -88,73 +103,16 @@ func (g *Group[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outcome
 	return Outcome[O]{Err: ctx.Err()}, c.sent
 }
 
-// work runs batches until nobody waits.
-func (g *Group[I, O]) work() {
-	for {
-		batch := g.take()
-		if batch == nil {
-			return
-		}
-		slow := time.AfterFunc(g.settings.Slow, g.open)
-		items := make([]I, len(batch))
-		for i, c := range batch {
-			items[i] = c.item
-		}
-		outcomes := g.settings.Run(items)
-		slow.Stop()
-		g.deliver(batch, outcomes)
+// openLocked opens a lane for those who would wait behind none but slow batches.
+func (g *Group[I, O]) openLocked() {
+	if len(g.queue) == 0 || g.lanes > g.slow || g.lanes >= g.settings.Lanes {
+		return
 	}
-}
-
-// take takes the next batch out of the queue, or ends the lane if there is none.
-func (g *Group[I, O]) take() (batch []*call[I, O]) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.queue) == 0 {
-		g.lanes--
-		return nil
+	l := g.spare
+	g.spare = nil
+	if l == nil {
+		l = newLane(g)
 	}
-	if len(g.queue) == 1 {
-		batch, g.queue = g.queue, nil
-		batch[0].sent = true
-		return batch
-	}
-	keys, rest := make(map[string]bool, len(g.queue)), g.queue[:0:0]
-	for _, c := range g.queue {
-		key := g.settings.Key(c.item)
-		if len(batch) == g.settings.Most || keys[key] {
-			rest = append(rest, c)
-			continue
-		}
-		keys[key], c.sent = true, true
-		batch = append(batch, c)
-	}
-	g.queue = rest
-	return batch
-}
-
-// open begins another lane for those who wait behind a slow batch.
-func (g *Group[I, O]) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.queue) > 0 && g.lanes < g.settings.Lanes {
-		g.lanes++
-		go g.work()
-	}
-}
-
-func (g *Group[I, O]) deliver(batch []*call[I, O], outcomes []Outcome[O]) {
-	var late []*call[I, O]
-	g.mu.Lock()
-	for i, c := range batch {
-		c.outcome = outcomes[i]
-		if c.left {
-			late = append(late, c)
-		}
-		close(c.done)
-	}
-	g.mu.Unlock()
-	for _, c := range late {
-		g.settings.Late(c.item, c.outcome)
-	}
+	g.lanes++
+	go l.work()
 }

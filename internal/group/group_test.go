@@ -26,6 +26,8 @@ type scene struct {
 	batches []string
 	late    []string
 	take    time.Duration
+	// obedient batches fail when their time is over
+	obedient bool
 }
 
 func newScene(most, lanes int) *scene {
@@ -39,27 +41,40 @@ func newScene(most, lanes int) *scene {
 			s.late = append(s.late, item+" "+o.Value)
 		},
 		Most: most, Slow: 10 * time.Second, Lanes: lanes,
+		Longest: 3 * time.Hour, Grace: time.Minute, Silence: group.Outcome[string]{Value: "?", Err: errSilence},
 	})
 	return s
 }
 
-func (s *scene) run(items []string) []group.Outcome[string] {
+func (s *scene) run(ctx context.Context, items []string, outcomes []group.Outcome[string]) {
 	s.mu.Lock()
 	s.batches = append(s.batches, strings.Join(items, " "))
-	take := s.take
+	take, obedient := s.take, s.obedient
 	s.mu.Unlock()
-	time.Sleep(take)
-	outcomes := make([]group.Outcome[string], len(items))
+	if !sleep(ctx, take) && obedient {
+		for i := range outcomes {
+			outcomes[i].Err = ctx.Err()
+		}
+		return
+	}
 	for i, item := range items {
 		outcomes[i].Value = strings.ToUpper(item)
 		if strings.HasPrefix(item, "bad") {
 			outcomes[i] = group.Outcome[string]{Err: errBad}
 		}
 	}
-	return outcomes
 }
 
-var errBad = errors.New("bad")
+// sleep sleeps, whatever becomes of ctx, and tells whether it lasted.
+func sleep(ctx context.Context, d time.Duration) bool {
+	time.Sleep(d)
+	return ctx.Err() == nil
+}
+
+var (
+	errBad     = errors.New("bad")
+	errSilence = errors.New("silence")
+)
 
 // start does items in the order given, each in a goroutine.
 func (s *scene) start(ctx context.Context, t *testing.T, items ...string) *sync.WaitGroup {
@@ -178,6 +193,93 @@ func TestASlowBatchDoesNotHoldUpTheOthers(t *testing.T) {
 		slow.Wait()
 		s.want(t, "a", "b c", "d")
 	})
+}
+
+// hurry has batches take a second from now on.
+func (s *scene) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take = time.Second
+}
+
+func TestASecondSlowBatchIsNoticedToo(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 2)
+		s.take = 20 * time.Second
+		s.start(t.Context(), t, "a").Wait()
+		slow := s.start(t.Context(), t, "b")
+		s.hurry()
+		began := time.Now()
+		s.start(t.Context(), t, "c").Wait()
+		if took := time.Since(began); took != 11*time.Second {
+			t.Errorf("took %v", took)
+		}
+		slow.Wait()
+	})
+}
+
+func TestWhoComesBehindASlowBatchDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 2)
+		s.take = time.Hour
+		slow := s.start(t.Context(), t, "a")
+		time.Sleep(time.Minute)
+		s.hurry()
+		began := time.Now()
+		s.start(t.Context(), t, "b").Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %v", took)
+		}
+		slow.Wait()
+	})
+}
+
+func TestABatchWithoutAnAnswerIsGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		s.take = 10 * time.Hour
+		began := time.Now()
+		outcome, sent := s.Do(t.Context(), "a")
+		if took := time.Since(began); !sent || !errors.Is(outcome.Err, errSilence) || outcome.Value != "?" || took != 3*time.Hour+time.Minute {
+			t.Error(outcome, sent, took)
+		}
+		s.hurry()
+		s.start(t.Context(), t, "b").Wait()
+		time.Sleep(10 * time.Hour)
+		s.want(t, "a", "b")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !slices.Equal(s.late, []string{"a A"}) {
+			t.Error(s.late)
+		}
+	})
+}
+
+func TestABatchIsToldThatItsTimeIsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(10, 1)
+		s.take, s.obedient = 3*time.Hour+time.Second, true
+		outcome, sent := s.Do(t.Context(), "a")
+		if !sent || !errors.Is(outcome.Err, context.Canceled) {
+			t.Error(outcome, sent)
+		}
+		s.hurry() // under a context that lasts again
+		s.start(t.Context(), t, "b").Wait()
+	})
+}
+
+func TestAnItemThatComesAloneCostsLittle(t *testing.T) {
+	s := newScene(10, 1)
+	s.Group = group.New(group.Settings[string, string]{
+		Run:  func(context.Context, []string, []group.Outcome[string]) {},
+		Key:  func(item string) string { return item },
+		Most: 10, Slow: time.Second, Lanes: 1, Longest: time.Minute,
+	})
+	ctx := t.Context()
+	s.Do(ctx, "a") // makes the lane
+	if n := testing.AllocsPerRun(100, func() { s.Do(ctx, "a") }); n > 4 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 // Everyone gets the outcome of what is theirs, whoever comes and goes.

@@ -1,0 +1,430 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+const (
+	known   = "SELECT 1"
+	unknown = "SELECT 1, 1"
+)
+
+var (
+	errPrepare    = errors.New("prepare: no")
+	readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+)
+
+// mockedPrepared returns a prepared of one text, over one connection that answers what
+// the test says.
+func mockedPrepared(t *testing.T) (*prepared, sqlmock.Sqlmock) {
+	t.Helper()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+	noError(t, err)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		mock.ExpectClose()
+		noError(t, db.Close())
+		noError(t, mock.ExpectationsWereMet())
+	})
+	return newPrepared(sqlx.NewDb(db, "sqlmock"), known, ""), mock
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func one() *sqlmock.Rows { return sqlmock.NewRows([]string{"one"}).AddRow(1) }
+
+// ask runs a text that answers 1.
+func ask(t *testing.T, db sqlx.QueryerContext, text string) {
+	t.Helper()
+	var n int
+	noError(t, db.QueryRowxContext(t.Context(), text).Scan(&n))
+	if n != 1 {
+		t.Errorf("%s: %d", text, n)
+	}
+}
+
+// drain reads rows that a query has answered.
+func drain[R interface {
+	Next() bool
+	Close() error
+	Err() error
+}](rows R, err error) error {
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err tells
+	for rows.Next() {
+	}
+	return rows.Err()
+}
+
+func TestPreparedOnceAndExecutedTwice(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	statement := mock.ExpectPrepare(known)
+	for range 2 {
+		statement.ExpectQuery().WillReturnRows(one())
+		ask(t, p.on(nil), known)
+	}
+	statement.ExpectQuery().WillReturnRows(one())
+	noError(t, drain(p.on(nil).QueryContext(t.Context(), known)))
+	statement.ExpectQuery().WillReturnRows(one())
+	noError(t, drain(p.on(nil).QueryxContext(t.Context(), known)))
+	statement.ExpectExec().WillReturnResult(sqlmock.NewResult(0, 3))
+	result, err := p.on(nil).ExecContext(t.Context(), known)
+	noError(t, err)
+	if n, err := result.RowsAffected(); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// What cannot be prepared is sent as it is, until it can be.
+func TestPreparedNotYet(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	for range 2 {
+		mock.ExpectPrepare(known).WillReturnError(errPrepare)
+		mock.ExpectQuery(known).WillReturnRows(one())
+		ask(t, p.on(nil), known)
+	}
+	mock.ExpectPrepare(known).WillReturnError(errPrepare)
+	natural := errors.New("no such table")
+	mock.ExpectExec(known).WillReturnError(natural)
+	if _, err := p.on(nil).ExecContext(t.Context(), known); !errors.Is(err, natural) {
+		t.Error(err)
+	}
+	statement := mock.ExpectPrepare(known)
+	for range 2 {
+		statement.ExpectQuery().WillReturnRows(one())
+		ask(t, p.on(nil), known)
+	}
+}
+
+// Texts that are made anew for each call must not fill the memory of the server.
+func TestPreparedLeavesOtherTextsAlone(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	mock.ExpectQuery(unknown).WillReturnRows(one())
+	noError(t, drain(p.on(nil).QueryContext(t.Context(), unknown)))
+	mock.ExpectQuery(unknown).WillReturnRows(one())
+	noError(t, drain(p.on(nil).QueryxContext(t.Context(), unknown)))
+	mock.ExpectQuery(unknown).WillReturnError(errPrepare)
+	if err := p.on(nil).QueryRowxContext(t.Context(), unknown).Err(); !errors.Is(err, errPrepare) {
+		t.Error(err)
+	}
+	mock.ExpectExec(unknown).WillReturnResult(sqlmock.NewResult(0, 1))
+	_, err := p.on(nil).ExecContext(t.Context(), unknown)
+	noError(t, err)
+}
+
+// A transaction takes no second connection, of which there is none here: what it misses
+// is prepared before the next one.
+func TestPreparedInATransaction(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	mock.ExpectBegin()
+	tx, err := p.begin(t.Context(), readCommitted)
+	noError(t, err)
+	mock.ExpectQuery(known).WillReturnRows(one())
+	ask(t, p.on(tx), known)
+	mock.ExpectCommit()
+	noError(t, tx.Commit())
+
+	statement := mock.ExpectPrepare(known)
+	for range 2 {
+		mock.ExpectBegin()
+		tx, err = p.begin(t.Context(), readCommitted)
+		noError(t, err)
+		statement.ExpectQuery().WillReturnRows(one())
+		ask(t, p.on(tx), known)
+		mock.ExpectQuery(unknown).WillReturnRows(one())
+		noError(t, drain(p.on(tx).QueryxContext(t.Context(), unknown)))
+		mock.ExpectCommit()
+		noError(t, tx.Commit())
+	}
+	statement.ExpectQuery().WillReturnRows(one())
+	ask(t, p.on(nil), known) // the transaction's end did not close it
+}
+
+// While somebody else prepares a text, possibly for ever, it is sent as it is.
+func TestPreparedWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	p.texts[known].preparing = true // by a call that hangs
+	mock.ExpectQuery(known).WillReturnRows(one())
+	ask(t, p.on(nil), known)
+	noError(t, p.close())
+}
+
+func TestPreparedBeginsWithoutWhatCannotBePrepared(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	for i := range 3 {
+		if i > 0 {
+			mock.ExpectPrepare(known).WillReturnError(errPrepare)
+		}
+		mock.ExpectBegin()
+		tx, err := p.begin(t.Context(), readCommitted)
+		noError(t, err)
+		mock.ExpectExec(known).WillReturnResult(sqlmock.NewResult(0, 1))
+		_, err = p.on(tx).ExecContext(t.Context(), known)
+		noError(t, err)
+		mock.ExpectRollback()
+		noError(t, tx.Rollback())
+	}
+}
+
+func TestPreparedAgainAfterClose(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	noError(t, p.close())
+	for range 2 {
+		statement := mock.ExpectPrepare(known).WillBeClosed()
+		for range 2 {
+			statement.ExpectQuery().WillReturnRows(one())
+			ask(t, p.on(nil), known)
+		}
+		noError(t, p.close())
+		noError(t, p.close())
+	}
+}
+
+// Close neither waits for a statement that is under way nor takes it away.
+func TestPreparedIsClosedUnderWay(t *testing.T) {
+	t.Parallel()
+	p, mock := mockedPrepared(t)
+	statement := mock.ExpectPrepare(known).WillBeClosed()
+	statement.ExpectQuery().WillReturnRows(one())
+	k := p.texts[known].prepare(t.Context(), p.db)
+	noError(t, p.close())
+	ask(t, alone{k.stmt}, known)
+	k.done(nil)
+	statement = mock.ExpectPrepare(known)
+	statement.ExpectQuery().WillReturnRows(one())
+	ask(t, p.on(nil), known)
+}
+
+// alone runs a statement, whatever the text is.
+type alone struct{ stmt *sqlx.Stmt }
+
+func (a alone) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
+	return a.stmt.QueryContext(ctx, args...)
+}
+
+func (a alone) QueryxContext(ctx context.Context, _ string, args ...any) (*sqlx.Rows, error) {
+	return a.stmt.QueryxContext(ctx, args...)
+}
+
+func (a alone) QueryRowxContext(ctx context.Context, _ string, args ...any) *sqlx.Row {
+	return a.stmt.QueryRowxContext(ctx, args...)
+}
+
+// What the tests on real databases run. put is by whether placeholders are numbered.
+var (
+	put   = map[bool]string{false: "INSERT INTO t (n) VALUES (?)", true: "INSERT INTO t (n) VALUES ($1)"}
+	count = "SELECT COUNT(*) FROM t"
+)
+
+func TestPreparedConcurrently(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t).DB
+	db.SetMaxOpenConns(4)
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE t (n INTEGER)")
+	noError(t, err)
+	p := newPrepared(db, put[false], count)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for j := range 100 {
+				if err := putOne(t.Context(), p, j%4 == 0); err != nil {
+					t.Error(err)
+				}
+				if i == 0 && j%10 == 0 {
+					if err := p.close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	var n int
+	noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+	if n != 1600 {
+		t.Errorf("%d rows", n)
+	}
+	noError(t, p.close())
+	for text, of := range p.texts {
+		if of.kept != nil || of.preparing {
+			t.Errorf("%s is kept", text)
+		}
+	}
+}
+
+// putOne inserts a row and reads, in a transaction or without one.
+func putOne(ctx context.Context, p *prepared, inTransaction bool) error {
+	var n int
+	if !inTransaction {
+		_, err := p.on(nil).ExecContext(ctx, put[false], 1)
+		return errors.Join(err, p.on(nil).QueryRowxContext(ctx, count).Scan(&n))
+	}
+	tx, err := p.begin(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = p.on(tx).ExecContext(ctx, put[false], 1) // first, so that nobody's snapshot is too old
+	return errors.Join(err, p.on(tx).QueryRowxContext(ctx, count).Scan(&n), tx.Commit())
+}
+
+// Every text that a repository has can be prepared on its database.
+func TestPreparedTextsOfTheRepository(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+			noError(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+			r, err := NewRepository(db.DB, db.Dialect, nil)
+			noError(t, err)
+			s := r.statements
+			p := newPrepared(
+				db.DB, s.acquire.text, s.draw.text, s.drawOne.text, s.trim.text, s.peek.text, s.list.text, s.held.text,
+				s.renew.text, s.remove.text, s.removeClient.text, s.pickExpired.text, s.leave.text,
+			)
+			if db.Dialect.JSONLists {
+				for _, s := range []statement{s.acquireAll, s.peekAll, s.pick, s.renewAll, s.heldAll, s.removeAll, s.removeExpired} {
+					p.texts[s.text] = &preparable{text: s.text}
+				}
+			}
+			delete(p.texts, "")
+			for text := range p.texts {
+				stmt, err := db.DB.PrepareContext(t.Context(), text)
+				if err != nil {
+					t.Errorf("%v: %v: %s", layout, err, text)
+					continue
+				}
+				defer stmt.Close()
+			}
+		}
+	})
+}
+
+// onServers runs a test on the servers that are asked over a network, with a table t and
+// a pool of one connection.
+func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *prepared, put string)) {
+	t.Helper()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		if db.Name == "sqlite" {
+			t.Skip("has no server")
+		}
+		db.DB.SetMaxOpenConns(1)
+		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE t (n INTEGER)")
+		noError(t, err)
+		put := put[db.Dialect.Numbered]
+		p := newPrepared(db.DB, put, count)
+		for n := range 10 { // PostgreSQL keeps the plan from the sixth time on
+			_, err := p.on(nil).ExecContext(t.Context(), put, n)
+			noError(t, err)
+			noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(new(int)))
+		}
+		test(t, db, p, put)
+		for range 2 {
+			_, err := p.on(nil).ExecContext(t.Context(), put, 1)
+			noError(t, err)
+		}
+		for text, of := range p.texts {
+			if of.kept == nil {
+				t.Errorf("%s is not prepared", text)
+			}
+		}
+		noError(t, p.close())
+	})
+}
+
+// The connection ends while statements are kept on it: the next call has another.
+func TestPreparedOutlivesItsConnections(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *dbtest.DB, p *prepared, _ string) {
+		session, end, gone := "SELECT CONNECTION_ID()", "KILL %d", "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = %d"
+		if db.Name == "postgres" {
+			session, end, gone = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT COUNT(*) = 0 FROM pg_stat_activity WHERE pid = %d"
+		}
+		var id int64
+		noError(t, db.DB.GetContext(t.Context(), &id, session))
+		other := db.Open(t)
+		_, err := other.ExecContext(t.Context(), fmt.Sprintf(end, id))
+		noError(t, err)
+		for over := false; !over; time.Sleep(time.Millisecond) {
+			noError(t, other.GetContext(t.Context(), &over, fmt.Sprintf(gone, id)))
+		}
+		var n int
+		noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+		if n != 10 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// The table is another one, with other columns, while statements are kept.
+func TestPreparedOutlivesItsTable(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *dbtest.DB, p *prepared, put string) {
+		for _, text := range []string{"DROP TABLE t", "CREATE TABLE t (m INTEGER, n INTEGER)", "ALTER TABLE t ADD COLUMN o INTEGER"} {
+			_, err := db.DB.ExecContext(t.Context(), text)
+			noError(t, err)
+			if text == "DROP TABLE t" {
+				if _, err := p.on(nil).ExecContext(t.Context(), put, 1); db.Dialect.Classify(err) != dialect.Schema {
+					t.Errorf("without a table: %v", err)
+				}
+				continue
+			}
+			var n int
+			_, err = p.on(nil).ExecContext(t.Context(), put, 1)
+			noError(t, err)
+			noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+			if n == 0 || n > 2 {
+				t.Errorf("%d rows after %s", n, text)
+			}
+		}
+	})
+}
+
+// PostgreSQL forgets statements when the application tells it to, and refuses those
+// whose result has changed: that fails once.
+func TestPreparedHeals(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t).DB
+	db.SetMaxOpenConns(1)
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE t AS SELECT 1 AS n")
+	noError(t, err)
+	const text = "SELECT n FROM t"
+	p := newPrepared(db, text)
+	for _, change := range []string{"DEALLOCATE ALL", "DISCARD ALL", "ALTER TABLE t ALTER COLUMN n TYPE BIGINT"} {
+		for range 10 {
+			ask(t, p.on(nil), text)
+		}
+		_, err := db.ExecContext(t.Context(), change)
+		noError(t, err)
+		if err := p.on(nil).QueryRowxContext(t.Context(), text).Scan(new(int)); !isStale(err) {
+			t.Errorf("after %s: %v", change, err)
+		}
+		ask(t, p.on(nil), text)
+	}
+	noError(t, p.close())
+}
