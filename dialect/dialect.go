@@ -152,7 +152,7 @@ type Statements struct {
 	Leave string
 	// Delete removes the row that carries the holder.
 	Delete string
-	// DeleteAll removes rows out of (keys, holders), and answers the CLIENT_ID of
+	// DeleteAll removes rows out of (keys, holders), which are also those of :rows, and answers the CLIENT_ID of
 	// each if the database is Returning. Pinned ones are left out, or with Pick
 	// must be.
 	DeleteAll string
@@ -187,11 +187,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if names.Fence == "" {
 		draw, drawOne, trim, fence, token = "", "", "", "", "0"
 	}
-	tell, tellToo, haste := "", "", ""
+	tell, tellToo := "", ""
 	if names.Channel != "" && f.tell != "" {
 		tell = strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.tell)
 		tell, tellToo = " RETURNING "+tell, ", "+tell
-		haste = f.haste
 	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
@@ -216,7 +215,6 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{:client}", f.bytes(":client"),
 		"{tell}", tell,
 		"{tell too}", tellToo,
-		"{haste}", haste,
 		"{patient}", f.patience.before,
 		"{patient.select}", f.patience.inSelect,
 		"{patient.update}", f.patience.inUpdate,
@@ -242,7 +240,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete:    fill("{patient}DELETE FROM {table}{patient.delete}{haste} WHERE {row} AND CLIENT_ID = :holder{tell}"),
+		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
 		DeleteAll: fill(f.deleteAll),
 		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
 			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
@@ -272,7 +270,6 @@ type fragments struct {
 	drawOne string // the same, whoever asks
 	trim    string
 	tell    string // tells {channel} that a row of {topic} was removed
-	haste   string // what a release that tells has behind patience.inDelete
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
 
@@ -289,8 +286,8 @@ type fragments struct {
 	version  string
 }
 
-// patience is what limits how long a statement waits for a row that somebody
-// has pinned, put in four places of a statement.
+// patience is what limits how long a statement waits: for a row that somebody has
+// pinned, and inDelete, which releases have, for the disk. It is put in four places.
 type patience struct{ before, inSelect, inUpdate, inDelete string }
 
 // expiry is the instant at which the lease of a row ends. qualifier, if any,

@@ -26,11 +26,3 @@ func (n Names) table() string { return strings.ToLower(n.Prefix + "LOCK") }
 // no further round trip, and the count of rows stays what it was. It is told when
 // the transaction is committed, or not at all.
 const notifyGone = "pg_notify('{channel}', '{topic}' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY))"
-
-// notDurable has the commit of the statement that it stands in not wait for the disk.
-// Transactions that notify are committed one after the other, so each would wait for
-// the disk behind all before it. A release may be forgotten by a crash of the server:
-// then the row stays until its time-to-live ends, as if its holder had crashed. It is
-// not forgotten once somebody else has acquired the lock, for that commit waits for the disk, which
-// is written in order.
-const notDurable = "set_config('synchronous_commit', 'off', true) AS haste"

@@ -33,15 +33,18 @@ func Postgres() Dialect {
 				"{rows}", "{patient.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
 			token: "nextval('{fence}')",
 			tell:  notifyGone,
-			haste: ", " + notDurable,
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE {table} SET {prolong} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID`,
-			deleteAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} FOR UPDATE SKIP LOCKED),
-gone AS (DELETE FROM {table}{patient.delete}{haste} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free)
+			// ONLY, because rows of two partitions may have the same ctid. Those of a
+			// partitioned table are not found by this, and are deleted one by one.
+			deleteAll: `WITH gone AS (DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(
+SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY {table} AS held, ` + lockTimeout + ", " + notDurable + `
+WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND ` + fewRows + `
+FOR UPDATE OF held SKIP LOCKED)) AND ` + planAnew + `
 RETURNING CLIENT_ID{tell too})
 SELECT CLIENT_ID FROM gone`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN
@@ -49,7 +52,7 @@ SELECT CLIENT_ID FROM gone`,
 			patience: patience{
 				inSelect: "FROM " + lockTimeout,
 				inUpdate: " FROM " + lockTimeout,
-				inDelete: " USING " + lockTimeout,
+				inDelete: " USING " + lockTimeout + ", " + notDurable,
 			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
 			version:  "SELECT version()",
@@ -61,6 +64,25 @@ SELECT CLIENT_ID FROM gone`,
 // milliseconds, until the transaction ends. It is evaluated before the row is
 // locked, and saves the round trip of a SET LOCAL.
 const lockTimeout = "set_config('lock_timeout', '250', true) AS patience"
+
+// notDurable has the commit of a release wait neither for the disk nor for a replica,
+// which is most of what a release would cost. A crash of the server may forget the last
+// of them: then the row stays until its time-to-live ends, as if its holder had crashed.
+// It is not forgotten once somebody else has acquired the lock, for that commit
+// waits, and the log is written in order.
+const notDurable = "set_config('synchronous_commit', 'off', true) AS haste"
+
+// planAnew is true, and has the server plan the statement that it stands in for each
+// execution. Drivers that prepare statements would have it keep a plan that was made
+// when the table was small and that reads all of it, while locks that come and go leave a
+// hundred thousand dead rows behind until the next VACUUM. It keeps a plan only if that
+// seems to cost no more than plans for the values at hand; and for all it knows
+// then, :region may be empty, so that a million rows have to be counted.
+const planAnew = "(:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)"
+
+// fewRows is true, and has the planner expect few rows to be asked for, so that it looks
+// them up one by one.
+const fewRows = "length(mine.k) BETWEEN 1 AND 36"
 
 // sqlState is what the errors of lib/pq and of pgx have in common.
 type sqlState interface{ SQLState() string }

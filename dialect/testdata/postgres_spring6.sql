@@ -58,11 +58,13 @@ SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CA
 UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Delete
-DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteAll
-WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item) AND CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item) FOR UPDATE SKIP LOCKED),
-gone AS (DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free)
+WITH gone AS (DELETE FROM INT_LOCK WHERE ctid = ANY (ARRAY(
+SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), INT_LOCK AS held, set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste
+WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND length(mine.k) BETWEEN 1 AND 36
+FOR UPDATE OF held SKIP LOCKED)) AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)
 RETURNING CLIENT_ID)
 SELECT CLIENT_ID FROM gone;
 
