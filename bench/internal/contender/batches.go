@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -20,33 +21,42 @@ import (
 // back over two connections: while one acquires a batch, the other deletes the one
 // before. It is the limit for whoever puts the steps of so many workers together.
 func batches() []Contender {
-	return []Contender{{
-		Name:     "raw statements, batches/pgx",
+	return []Contender{
+		batchesAt("raw statements, batches/pgx", pgx.TxIsoLevel(""), "each a transaction of its own"),
+		batchesAt("raw statements, serializable batches/pgx", pgx.Serializable, "those that acquire in serializable transactions"),
+	}
+}
+
+// batchesAt acquires in transactions of that level, or in none.
+func batchesAt(name string, level pgx.TxIsoLevel, settings string) Contender {
+	return Contender{
+		Name:     name,
 		Library:  "the bare statements",
 		Version:  "-",
 		Database: durable.Postgres,
-		Settings: "prepared, each a transaction of its own; half of the workers' rows in each; no waiting, no lease, no retries",
+		Settings: "prepared, " + settings + "; half of the workers' rows in each; no waiting, no lease, no retries",
 		Quick:    true,
 		Only:     []string{"pairs 64", "pairs 256"},
 		Prepare:  func(ctx context.Context, at Place) error { return postgresPGX.with(ctx, at, postgresPGX.migrate) },
-		Open:     func(ctx context.Context, at Place) (Session, error) { return openBatches(ctx, at) },
-	}}
+		Open:     func(ctx context.Context, at Place) (Session, error) { return openBatches(ctx, at, level) },
+	}
 }
 
 // mostInBatch is as many rows as sqllock puts into one statement.
 const mostInBatch = 256
 
 type batchSession struct {
+	level           pgx.TxIsoLevel // of acquiring; "" is without a transaction
 	texts           dialect.Statements
 	acquire, remove *pgx.Conn
 }
 
-func openBatches(ctx context.Context, at Place) (Session, error) {
+func openBatches(ctx context.Context, at Place, level pgx.TxIsoLevel) (Session, error) {
 	names, err := dialect.NamesFor("")
 	if err != nil {
 		return nil, err
 	}
-	s := &batchSession{texts: dialect.Postgres().Statements(dialect.Spring7, names)}
+	s := &batchSession{level: level, texts: dialect.Postgres().Statements(dialect.Spring7, names)}
 	if s.acquire, err = pgx.Connect(ctx, at.DSN); err != nil {
 		return nil, err
 	}
@@ -141,7 +151,7 @@ func (s *batchSession) repeat(ctx context.Context, both [2]rowBatch, lasting tim
 		defer close(held)
 		for end := time.Now().Add(lasting); time.Now().Before(end) && acquireErr == nil; {
 			b := <-free
-			acquireErr = b.send(ctx, s.acquire, b.acquire)
+			acquireErr = s.acquireAll(ctx, b)
 			held <- b
 		}
 	})
@@ -154,11 +164,25 @@ func (s *batchSession) repeat(ctx context.Context, both [2]rowBatch, lasting tim
 	return pairs, errors.Join(acquireErr, removeErr)
 }
 
+func (s *batchSession) acquireAll(ctx context.Context, b rowBatch) error {
+	if s.level == "" {
+		return b.send(ctx, s.acquire, b.acquire)
+	}
+	return pgx.BeginTxFunc(ctx, s.acquire, pgx.TxOptions{IsoLevel: s.level}, func(tx pgx.Tx) error {
+		return b.send(ctx, tx, b.acquire)
+	})
+}
+
+// An executor is a connection or a transaction.
+type executor interface {
+	Exec(ctx context.Context, text string, args ...any) (pgconn.CommandTag, error)
+}
+
 var errBatch = errors.New("not all rows of a batch")
 
 // send runs one of the batch's statements, which pgx prepares once.
-func (b rowBatch) send(ctx context.Context, conn *pgx.Conn, statement bound) error {
-	tag, err := conn.Exec(ctx, statement.text, statement.args...)
+func (b rowBatch) send(ctx context.Context, on executor, statement bound) error {
+	tag, err := on.Exec(ctx, statement.text, statement.args...)
 	if err == nil && tag.RowsAffected() != int64(b.size) {
 		err = fmt.Errorf("%w: %s of %d", errBatch, tag, b.size)
 	}

@@ -44,6 +44,10 @@ var variants = []variant{
 		settings: "Isolation: Statement, over a pool of two", tune: isolated(sqllock.Statement),
 	},
 	{
+		name: "statement, prepared", loads: speed, only: []database{postgresPQ, mariaDB},
+		settings: "statements are prepared once a connection", tune: keepingStatements,
+	},
+	{
 		name: "statement, binary_parameters", loads: speed, only: []database{postgresPQ},
 		settings: "Isolation: Statement, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
 	},
@@ -74,6 +78,10 @@ var (
 	crowded   = []string{"pairs 64", "pairs 256", "delay 64"}
 	contended = []string{"hot key", "hand-off"}
 )
+
+func keepingStatements(r *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) {
+	r.Isolation, r.Prepare = sqllock.Statement, true
+}
 
 func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
 	return func(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.Isolation = i }

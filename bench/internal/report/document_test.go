@@ -56,7 +56,7 @@ func sample() *record.File {
 		pairs("pairs 64", "sqllock serializable/pgx", "postgres", 5000, 5001),
 		pairs("pairs 64", "pglock/pgx", "postgres", 1000, 1001),
 		pairs("pairs 64", "redislock", "redis", 9000),
-		pairs("pairs 64", "raw statements, batches/pgx", "postgres", 8000),
+		pairs("pairs 64", "raw statements, serializable batches/pgx", "postgres", 8000),
 		pairs("hand-off", "sqllock statement/pgx", "postgres", 50),
 	}}
 }
