@@ -21,6 +21,7 @@ func pglocks() []Contender {
 			Database: durable.Postgres,
 			Settings: "the defaults: lease 20 s, heartbeat 5 s",
 			Quick:    d.short == "pgx",
+			Only:     map[string][]string{"pq": {"wire", "pairs 1", "pairs 64", "delay 1"}}[d.short],
 			Prepare: func(ctx context.Context, at Place) error {
 				return d.with(ctx, at, func(_ context.Context, db *sql.DB) error {
 					client, err := pglock.UnsafeNew(db)

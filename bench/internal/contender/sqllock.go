@@ -59,11 +59,7 @@ var variants = []variant{
 		name: "notify", quick: true, loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX},
 		settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", notify: true,
 	},
-	{name: "hand-off", quick: true, loads: contended, settings: "the default isolation, HandOff", tune: handOff},
-	{
-		name: "notify, hand-off", loads: contended, only: []database{postgresPQ, postgresPGX},
-		settings: "the default isolation, HandOff; releases wake waiters", notify: true, tune: handOff,
-	},
+	{name: "hand-off", quick: true, loads: []string{"hot key"}, settings: "the default isolation, HandOff", tune: handOff},
 }
 
 // servers are those where isolations differ in something: all transactions of
@@ -73,10 +69,9 @@ var servers = []database{postgresPQ, postgresPGX, mariaDB}
 // Loads that are enough for variants which differ in little. Waiting sends the same
 // statements at all isolations.
 var (
-	sending   = []string{"wire", "pairs", "delay", "hot key"}
-	speed     = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
-	crowded   = []string{"pairs 64", "pairs 256", "delay 64"}
-	contended = []string{"hot key", "hand-off"}
+	sending = []string{"wire", "pairs", "delay", "hot key"}
+	speed   = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
+	crowded = []string{"pairs 64", "pairs 256", "delay 64"}
 )
 
 func keepingStatements(r *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) {

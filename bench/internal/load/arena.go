@@ -30,7 +30,7 @@ type Settings struct {
 // Full are the settings of a run that is to be published.
 func Full() Settings {
 	return Settings{
-		Rounds: 5, Measure: 500 * time.Millisecond, Warm: 150 * time.Millisecond, Limit: 3 * time.Second,
+		Rounds: 5, Measure: 400 * time.Millisecond, Warm: 150 * time.Millisecond, Limit: 3 * time.Second,
 		Connections: 64, Waiters: 1000, Leases: 10_000, Objects: 1_000_000,
 	}
 }
