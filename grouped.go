@@ -117,12 +117,12 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 	a, err := within(ctx, p.ttl, func(ctx context.Context) (a attempted, err error) {
 		a.Acquisition, a.unknown, err = r.attempt(ctx, p)
 		if a.Acquired {
-			r.trimAfter(a.Token)
+			r.trimAfter(a.Token) //nolint:contextcheck // it is not the caller's
 		}
 		return a, err
-	}, func(a attempted, _ error) {
+	}, func(a attempted, _ error) { //nolint:contextcheck // the caller's is over
 		if a.Acquired || a.unknown {
-			r.discard(p) //nolint:contextcheck // the caller's is over
+			r.discard(p)
 		}
 	})
 	return a.Acquisition, a.unknown || errors.Is(err, bounded.ErrNoAnswer), err
