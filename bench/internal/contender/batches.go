@@ -81,7 +81,7 @@ func (s *batchSession) Run(ctx context.Context, workers int, warm, measure time.
 	var both [2]rowBatch
 	for i := range both {
 		var err error
-		if both[i], err = s.batch(i, size); err != nil {
+		if both[i], err = s.batch(rowsOf(i, size)); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -105,24 +105,28 @@ type bound struct {
 	args []any
 }
 
-// batch makes the statements for rows of its own.
-func (s *batchSession) batch(number, size int) (b rowBatch, err error) {
-	type row struct {
-		Key    string `json:"k"`
-		Holder string `json:"h"`
-		Left   int64  `json:"l"`
-	}
-	rows, keys, holders := make([]row, size), make([]string, size), make([]string, size)
+// A row is what the statements of a batch are told of each.
+type row struct {
+	Key    string `json:"k"`
+	Holder string `json:"h"`
+	Left   int64  `json:"l"`
+}
+
+func newRow(key, holder string) row { return row{key, holder, sqllock.DefaultTTL.Microseconds()} }
+
+// rowsOf returns so many rows, with keys as long as sqllock's, in their order.
+func rowsOf(number, size int) []row {
+	rows := make([]row, size)
 	for i := range rows {
-		// Keys as long as sqllock's, in their order.
-		keys[i], holders[i] = fmt.Sprintf("%08x-0000-3000-8000-%012x", i, number), fmt.Sprintf("batches-%d-%d", number, i)
-		rows[i] = row{keys[i], holders[i], sqllock.DefaultTTL.Microseconds()}
+		rows[i] = newRow(fmt.Sprintf("%08x-0000-3000-8000-%012x", i, number), fmt.Sprintf("batches-%d-%d", number, i))
 	}
-	values := map[string]any{
-		"region": sqllock.DefaultRegion, "ttl": sqllock.DefaultTTL.Microseconds(),
-		"rows": asJSON(rows), "keys": asJSON(keys), "holders": asJSON(holders),
-	}
-	b.size = size
+	return rows
+}
+
+// batch makes the statements for some rows.
+func (s *batchSession) batch(rows []row) (b rowBatch, err error) {
+	values := map[string]any{"region": sqllock.DefaultRegion, "ttl": sqllock.DefaultTTL.Microseconds(), "rows": asJSON(rows)}
+	b.size = len(rows)
 	if b.acquire, err = bind(s.texts.AcquireAll, values); err == nil {
 		b.remove, err = bind(s.texts.DeleteAll, values)
 	}

@@ -1,0 +1,131 @@
+package contender
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqllock/sqllock/bench/internal/durable"
+)
+
+// grouped is the least that group commit can be: callers put their rows into a queue and
+// wait, and whoever works on the queue sends what is there as one batch and wakes
+// them. It has no lease, no clock, no way to leave and no answer to errors. Beside
+// batches it shows what it costs to have a caller for each row.
+func grouped() []Contender {
+	return []Contender{{
+		Name:     "raw statements, grouped/pgx",
+		Library:  "the bare statements",
+		Version:  "-",
+		Database: durable.Postgres,
+		Settings: "prepared, serializable; callers queue for two batches, and are woken; no lease, no retries",
+		Quick:    true,
+		Only:     []string{"pairs 64", "pairs 256"},
+		Prepare:  func(ctx context.Context, at Place) error { return postgresPGX.with(ctx, at, postgresPGX.migrate) },
+		Open: func(ctx context.Context, at Place) (Session, error) {
+			session, err := openBatches(ctx, at, pgx.Serializable)
+			if err != nil {
+				return nil, err
+			}
+			s := &groupedSession{
+				batches:   session.(*batchSession),
+				acquiring: make(chan waiting, mostInBatch), removing: make(chan waiting, mostInBatch),
+			}
+			s.work(ctx)
+			return s, nil
+		},
+	}}
+}
+
+type groupedSession struct {
+	batches             *batchSession
+	acquiring, removing chan waiting
+	done                [2]chan struct{} // closed when nobody works on a queue any more
+	holders             atomic.Int64
+}
+
+// waiting is a row, and who waits for it.
+type waiting struct {
+	row  row
+	told chan error
+}
+
+// Lock has the row acquired with others.
+func (s *groupedSession) Lock(_ context.Context, key string) (Unlock, error) {
+	w := waiting{newRow(key, fmt.Sprintf("grouped-%d", s.holders.Add(1))), make(chan error, 1)}
+	s.acquiring <- w
+	if err := <-w.told; err != nil {
+		return nil, err
+	}
+	return func(context.Context) error {
+		s.removing <- w
+		return <-w.told
+	}, nil
+}
+
+// Connections are those of the two batches.
+func (s *groupedSession) Connections() int { return s.batches.Connections() }
+
+// Close is called when nobody waits.
+func (s *groupedSession) Close() error {
+	close(s.acquiring)
+	close(s.removing)
+	for _, done := range s.done {
+		<-done
+	}
+	return s.batches.Close()
+}
+
+// work begins to work on both queues.
+func (s *groupedSession) work(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for i, lane := range []struct {
+		queue chan waiting
+		send  func(context.Context, rowBatch) error
+	}{
+		{s.acquiring, s.batches.acquireAll},
+		{s.removing, func(ctx context.Context, b rowBatch) error { return b.send(ctx, s.batches.remove, b.remove) }},
+	} {
+		s.done[i] = make(chan struct{})
+		go func() {
+			defer close(s.done[i])
+			for first := range lane.queue {
+				s.together(ctx, append([]waiting{first}, rest(lane.queue)...), lane.send)
+			}
+		}()
+	}
+}
+
+// rest takes what is in the queue, after those who were woken had the processor once.
+func rest(queue chan waiting) (more []waiting) {
+	runtime.Gosched()
+	for len(more) < mostInBatch-1 {
+		select {
+		case w, ok := <-queue:
+			if !ok {
+				return more
+			}
+			more = append(more, w)
+		default:
+			return more
+		}
+	}
+	return more
+}
+
+func (s *groupedSession) together(ctx context.Context, all []waiting, send func(context.Context, rowBatch) error) {
+	rows := make([]row, len(all))
+	for i, w := range all {
+		rows[i] = w.row
+	}
+	batch, err := s.batches.batch(rows)
+	if err == nil {
+		err = send(ctx, batch)
+	}
+	for _, w := range all {
+		w.told <- err
+	}
+}
