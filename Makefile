@@ -16,7 +16,7 @@ help: ## show this help
 # there are cores. SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 .PHONY: test
 test: cc ## run all tests, with the race detector, on every database that can be had
-	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=15m $(TESTFLAGS) ./...
+	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=45m $(TESTFLAGS) ./...
 	$(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
 
 .PHONY: reliability
@@ -25,7 +25,7 @@ reliability: ## break everything many times, and write docs/reliability.md (10 m
 
 .PHONY: test-interop
 test-interop: ## run Spring's own locks and ours on one table (needs a JDK and Maven)
-	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=15m $(TESTFLAGS) ./interop/...
+	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./interop/...
 
 .PHONY: bench
 bench: ## compare with other lock libraries (25 minutes; see bench/README.md)

@@ -62,8 +62,8 @@ func (h *hold) mayBeHandedOn() bool {
 	if time.Since(h.since) < streakIdles*idle {
 		return true
 	}
-	// Whoever polls looks within IdleBetweenTries.
-	h.entry.stepBack.Store(time.Now().Add(idle + idle/4).UnixNano())
+	// Whoever polls looks within IdleBetweenTries, and then needs a moment to try.
+	h.entry.stepBack.Store(time.Now().Add(idle + idle/2).UnixNano())
 	return false
 }
 

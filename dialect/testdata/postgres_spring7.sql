@@ -61,8 +61,8 @@ UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TI
 DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteAll
-WITH gone AS (DELETE FROM INT_LOCK WHERE ctid = ANY (ARRAY(
-SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), INT_LOCK AS held, set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste
+WITH gone AS (DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(
+SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY INT_LOCK AS held, set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste
 WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND length(mine.k) BETWEEN 1 AND 36
 FOR UPDATE OF held SKIP LOCKED)) AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)
 RETURNING CLIENT_ID)
