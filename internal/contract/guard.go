@@ -215,7 +215,7 @@ var guardTests = []test{
 func (w *world) guarded(rival func(*sqllock.Lease) error) {
 	w.Helper()
 	table := w.counter()
-	lease := w.acquire(w.lock(short))
+	lease := w.acquire(w.lock(4 * short)) // a slow machine needs a while for the next two lines
 	tx := w.begin(nil)
 	w.must(lease.Guard(w.Context(), tx))
 	<-lease.Context().Done()
