@@ -116,7 +116,8 @@ type RepositoryOptions struct {
 //
 // Statements that lost a race (a serialization failure, a deadlock) are sent
 // again, with pauses, while ctx lasts. One that waits for a row that a transaction
-// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned]. One about
+// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned], a
+// deletion after three. One about
 // a single row whose answer does not come is given up with [ErrDatabase] a moment
 // after ctx has ended, or after 5 s if it travels with others, else after its
 // time-to-live or 10 s, whichever is more; also if the driver does not look at its
@@ -257,7 +258,7 @@ func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, erro
 }
 
 func (r *Repository) remove(ctx context.Context, p params) (deleted bool, err error) {
-	err = r.retry(ctx, "delete", p.name, func() (err error) {
+	err = r.retryPinned(ctx, longestRemoval, "delete", p.name, func() (err error) {
 		deleted, err = r.removeTogether(ctx, p)
 		return err
 	})

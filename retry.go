@@ -18,9 +18,14 @@ const (
 	longestPause  = 64 * time.Millisecond
 )
 
-// longestPin is how long a statement waits altogether for a row that a
-// transaction has pinned.
-const longestPin = time.Second
+const (
+	// longestPin is how long a statement waits altogether for a row that a
+	// transaction has pinned.
+	longestPin = time.Second
+	// longestRemoval is the same for a deletion, which leaves a lock taken that nobody holds
+	// if it fails: on a slow server those who try to acquire may hold the row for a second.
+	longestRemoval = 3 * time.Second
+)
 
 // isBlocked tells whether err means that a transaction has the row pinned.
 func (r *Repository) isBlocked(err error) bool {
@@ -39,10 +44,15 @@ func (r *Repository) isRace(err error) bool {
 // retry runs fn until it succeeds, fails for good, has waited too long for a
 // pinned row, or ctx ends, and makes an ErrDatabase or ErrPinned of its error.
 func (r *Repository) retry(ctx context.Context, op, key string, fn func() error) error {
+	return r.retryPinned(ctx, longestPin, op, key, fn)
+}
+
+// retryPinned is retry with another limit to the wait for a pinned row.
+func (r *Repository) retryPinned(ctx context.Context, longest time.Duration, op, key string, fn func() error) error {
 	began := time.Now()
 	for n := 0; ; n++ {
 		err := fn()
-		again := r.isRace(err) || r.isBlocked(err) && time.Since(began) < longestPin
+		again := r.isRace(err) || r.isBlocked(err) && time.Since(began) < longest
 		if !again || !pauseAfterRace(ctx, n) {
 			return r.trouble(ctx, op, key, err)
 		}
