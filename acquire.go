@@ -81,17 +81,27 @@ func (r *Repository) attempt(ctx context.Context, p params) (got Acquisition, un
 			return Acquisition{Row: row}, false, err
 		}
 	}
+	unknown, err = r.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
+		got, written, err = r.upsert(ctx, db, p)
+		return written, err
+	})
+	return got, unknown, err
+}
+
+// write runs upsert, in a transaction or on the pool as the isolation says. upsert tells
+// whether anything was written before it failed.
+func (r *Repository) write(ctx context.Context, upsert func(sqlx.ExtContext) (written bool, err error)) (unknown bool, err error) {
 	if !r.inOwnTransaction() {
-		got, written, err := r.upsert(ctx, r.on(nil), p)
-		return got, err != nil && (written || !r.isRefusal(err)), err
+		written, err := upsert(r.on(nil))
+		return err != nil && (written || !r.isRefusal(err)), err
 	}
 	var committing bool
-	err = r.inTransaction(ctx, r.level(), func(tx sqlx.ExtContext) (err error) {
-		got, _, err = r.upsert(ctx, tx, p)
+	err = r.inTransaction(ctx, r.level(), func(tx sqlx.ExtContext) error {
+		_, err := upsert(tx)
 		committing = err == nil
 		return err
 	})
-	return got, err != nil && committing && !r.isRefusal(err), err
+	return err != nil && committing && !r.isRefusal(err), err
 }
 
 func (r *Repository) level() sql.IsolationLevel {

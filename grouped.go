@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -250,17 +249,11 @@ func together(batch []params) params {
 // attemptMany is attempt for many rows. It returns the holders of those that were
 // acquired, with their fencing tokens.
 func (r *Repository) attemptMany(ctx context.Context, p params) (tokens map[string]int64, unknown bool, err error) {
-	if !r.inOwnTransaction() {
-		tokens, written, err := r.upsertMany(ctx, r.on(nil), p)
-		return tokens, err != nil && (written || !r.isRefusal(err)), err
-	}
-	var committing bool
-	err = r.inTransaction(ctx, r.level(), func(tx sqlx.ExtContext) (err error) {
-		tokens, _, err = r.upsertMany(ctx, tx, p)
-		committing = err == nil
-		return err
+	unknown, err = r.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
+		tokens, written, err = r.upsertMany(ctx, db, p)
+		return written, err
 	})
-	return tokens, err != nil && committing && !r.isRefusal(err), err
+	return tokens, unknown, err
 }
 
 // upsertMany is upsert for many rows.
@@ -336,12 +329,9 @@ func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []
 	if r.dialect.Returning {
 		removed, err = selectTexts(ctx, r.on(nil), r.statements.removeAll, p)
 	} else {
-		removed, err = r.pickAndRemove(ctx, p)
+		removed, err = r.pickAnd(ctx, r.statements.removeAll, p)
 	}
-	gone := make(map[string]bool, len(removed))
-	for _, holder := range removed {
-		gone[holder] = true
-	}
+	gone := setOf(removed)
 	for i, one := range batch {
 		switch {
 		case err == nil && gone[one.holder]:
@@ -352,17 +342,6 @@ func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []
 			outcomes[i].Err = errAlone
 		}
 	}
-}
-
-func (r *Repository) pickAndRemove(ctx context.Context, p params) (removed []string, err error) {
-	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
-		if removed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(removed) == 0 {
-			return err
-		}
-		_, err = execIn(ctx, tx, r.statements.removeAll, p.only(removed))
-		return err
-	})
-	return removed, err
 }
 
 // loners are the keys whose rows were found pinned lately: in a batch they would hold up

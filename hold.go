@@ -229,17 +229,21 @@ func (h *hold) release(ctx context.Context) error {
 	}
 }
 
-// releaseRow deletes the row, or leaves it for what is missing of the minimum hold. If
-// that fails, the row that should have been deleted is deleted later.
+// releaseRow deletes the row, or leaves it for what is missing of the minimum hold.
 func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
-	repository := h.registry.repository
 	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
-		return repository.leave(ctx, h.params(), max(left, time.Millisecond))
+		return h.registry.repository.leave(ctx, h.params(), max(left, time.Millisecond))
 	}
-	if released, err = repository.remove(ctx, h.params()); err != nil {
+	return h.removeRow(ctx)
+}
+
+// removeRow deletes the row, or sees to it that it is deleted later.
+func (h *hold) removeRow(ctx context.Context) (removed bool, err error) {
+	repository := h.registry.repository
+	if removed, err = repository.remove(ctx, h.params()); err != nil {
 		repository.abandonLater(h.params())
 	}
-	return released, err
+	return removed, err
 }
 
 // shut ends h for Close, and releases its row.
@@ -247,10 +251,7 @@ func (h *hold) shut(ctx context.Context) error {
 	if !h.finish(ErrClosed) {
 		return nil
 	}
-	_, err := h.registry.repository.remove(ctx, h.params())
-	if err != nil {
-		h.registry.repository.abandonLater(h.params())
-	}
+	_, err := h.removeRow(ctx)
 	return err
 }
 

@@ -125,25 +125,37 @@ func (r *Repository) renewMany(ctx context.Context, p params) (renewed []string,
 	if r.statements.pick.text == "" {
 		return selectTexts(ctx, r.on(nil), r.statements.renewAll, p)
 	}
+	return r.pickAnd(ctx, r.statements.renewAll, p)
+}
+
+// pickAnd runs s, a statement for many rows, for those of p's that are not pinned, and
+// returns their holders.
+func (r *Repository) pickAnd(ctx context.Context, s statement, p params) (picked []string, err error) {
 	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
-		if renewed, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(renewed) == 0 {
+		if picked, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(picked) == 0 {
 			return err
 		}
-		if len(renewed) < len(p.holders) {
-			p = p.only(renewed)
+		some := p
+		if len(picked) < len(p.holders) {
+			some = p.only(picked)
 		}
-		_, err = execIn(ctx, tx, r.statements.renewAll, p)
+		_, err = execIn(ctx, tx, s, some)
 		return err
 	})
-	return renewed, err
+	return picked, err
+}
+
+func setOf(texts []string) map[string]bool {
+	set := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
 }
 
 // only returns p for those rows that have these holders.
 func (p params) only(holders []string) params {
-	wanted := make(map[string]bool, len(holders))
-	for _, holder := range holders {
-		wanted[holder] = true
-	}
+	wanted := setOf(holders)
 	some := p
 	some.keys, some.holders = nil, nil
 	for i, holder := range p.holders {
