@@ -202,7 +202,7 @@ func ExampleLease_Token() {
 	lock, _ := registry.Obtain("report")
 	var storage register
 
-	first, _ := lock.WithTTL(100 * time.Millisecond).Lock(ctx)
+	first, _ := lock.WithTTL(time.Second).Lock(ctx)
 	<-first.Context().Done() // it was stopped for longer than its time-to-live
 
 	second, _ := lock.Lock(ctx)

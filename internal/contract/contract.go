@@ -117,10 +117,12 @@ func newWorld(t *testing.T, cell Cell) *world {
 // ttl is long enough never to end within a test, unless the database hangs.
 const ttl = time.Minute
 
-// short is a time-to-live that a test waits for; moderate is one that it waits for
-// although somebody has to keep his lease meanwhile, on a machine that is busy.
+// The times-to-live whose ends tests wait for. A lease takes longer to get than to
+// last where a busy machine answers late: short is for rows only, brief for leases,
+// moderate for leases that somebody has to keep meanwhile.
 const (
 	short    = 250 * time.Millisecond
+	brief    = 4 * short
 	moderate = 4 * time.Second
 )
 

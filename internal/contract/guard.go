@@ -20,7 +20,7 @@ import (
 var guardTests = []test{
 	{"ATakeOverWaitsForTheGuardedTransaction", func(w *world) {
 		w.guarded(func(*sqllock.Lease) error {
-			_, err := w.lock(short).Lock(w.Context())
+			_, err := w.lock(brief).Lock(w.Context())
 			return err
 		})
 	}},
@@ -59,7 +59,7 @@ var guardTests = []test{
 		w.lostTo(lease, func(tx *sqlx.Tx) error { return lease.Guard(w.Context(), tx.Tx) })
 	}},
 	{"AGuardAfterTheDeadlineTellsTheLoss", func(w *world) {
-		lease := w.acquire(w.lock(short))
+		lease := w.acquire(w.lock(brief))
 		<-lease.Context().Done()
 		w.lostTo(lease, func(tx *sqlx.Tx) error { return lease.Guard(w.Context(), tx) })
 	}},
@@ -196,7 +196,7 @@ var guardTests = []test{
 		w.is(r.ExecuteLockedTx(w.Context(), "k", nil, nil), sqllock.ErrInvalid)
 	}},
 	{"ExecuteLockedTxOfALostLeaseRollsBack", func(w *world) {
-		r, table := w.registry(short), w.counter()
+		r, table := w.registry(brief), w.counter()
 		err := r.ExecuteLockedTx(w.Context(), "k", w.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
 			if err := w.count(ctx, tx, table); err != nil {
 				return err
@@ -215,7 +215,7 @@ var guardTests = []test{
 func (w *world) guarded(rival func(*sqllock.Lease) error) {
 	w.Helper()
 	table := w.counter()
-	lease := w.acquire(w.lock(4 * short)) // a slow machine needs a while for the next two lines
+	lease := w.acquire(w.lock(brief))
 	tx := w.begin(nil)
 	w.must(lease.Guard(w.Context(), tx))
 	<-lease.Context().Done()

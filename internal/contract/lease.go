@@ -116,7 +116,7 @@ var leaseTests = []test{
 		}
 	}},
 	{"UnlockAndReentryOfAnExpiredLeaseFailThoughNobodyTookIt", func(w *world) {
-		l := w.lock(short)
+		l := w.lock(brief)
 		lease := w.acquire(l)
 		<-lease.Context().Done()
 		_, err := l.Lock(context.WithoutCancel(lease.Context()))

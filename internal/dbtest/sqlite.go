@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,7 +18,7 @@ func SQLite(tb testing.TB) *DB {
 	tb.Helper()
 	file := url.URL{
 		Scheme: "file",
-		Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(tb.TempDir(), "test.db"))}).EscapedPath(),
+		Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(fileDir(tb), "test.db"))}).EscapedPath(),
 		RawQuery: url.Values{"_pragma": {
 			"busy_timeout(10000)",
 			"journal_mode(WAL)",
@@ -27,4 +28,23 @@ func SQLite(tb testing.TB) *DB {
 	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
+}
+
+// fileDir returns an empty directory, where the servers of this run have theirs.
+func fileDir(tb testing.TB) string {
+	tb.Helper()
+	parent := os.Getenv(server.ScratchVariable)
+	if parent == "" {
+		return tb.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "sqlite-") //nolint:usetesting // not where other temporary files are
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
 }

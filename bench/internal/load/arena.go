@@ -56,7 +56,7 @@ type Arena struct {
 // NewArena starts the servers that the contenders want, and has them make their
 // tables.
 func NewArena(ctx context.Context, settings Settings, contenders []contender.Contender) (*Arena, error) {
-	scratch, err := server.NewScratch()
+	scratch, err := server.NewScratchOnDisk()
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,24 @@ type Scratch struct {
 	owner *flock.Flock
 }
 
-// NewScratch makes a Scratch, after removing those whose owners were killed
-// before they could: each is locked by its owner as long as that lives.
+// NewScratch makes a Scratch in memory, where there is enough of it: a disk that
+// stalls for seconds, as those of shared machines do, would end leases that tests
+// rely on. [ScratchVariable] names another place.
 func NewScratch() (*Scratch, error) {
-	sweepScratches()
-	unnamed, err := os.MkdirTemp("", newPrefix)
+	if parent := os.Getenv(ScratchVariable); parent != "" {
+		return newScratch(parent)
+	}
+	return newScratch(roomiest())
+}
+
+// NewScratchOnDisk makes a Scratch for servers whose way to the disk counts.
+func NewScratchOnDisk() (*Scratch, error) { return newScratch(os.TempDir()) }
+
+// newScratch removes those whose owners were killed before they could: each is
+// locked by its owner as long as that lives.
+func newScratch(parent string) (*Scratch, error) {
+	sweepScratches(parent)
+	unnamed, err := os.MkdirTemp(parent, newPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for servers: %w", err)
 	}
@@ -47,8 +60,8 @@ func (s *Scratch) Remove() error {
 }
 
 // sweepScratches is for tidiness only, so what it cannot remove stays.
-func sweepScratches() {
-	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*", ownerFile))
+func sweepScratches(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, scratchPrefix+"*", ownerFile))
 	for _, lock := range locks {
 		owner := flock.New(lock)
 		if owned, err := owner.TryLock(); err == nil && owned {

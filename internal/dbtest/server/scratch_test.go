@@ -18,11 +18,12 @@ func newScratch(t *testing.T) *server.Scratch {
 }
 
 func TestScratchSweepsWhatTheDeadLeft(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	parent := t.TempDir()
+	t.Setenv(server.ScratchVariable, parent)
 	living := newScratch(t)
 	// What a killed owner leaves: the directory and a lock file that nobody
 	// holds.
-	dead := filepath.Join(os.TempDir(), "sqllock-servers-dead")
+	dead := filepath.Join(parent, "sqllock-servers-dead")
 	if err := os.Mkdir(dead, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -43,5 +44,20 @@ func TestScratchSweepsWhatTheDeadLeft(t *testing.T) {
 		if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
 			t.Errorf("a removed directory: %v", err)
 		}
+	}
+}
+
+func TestScratchOnDiskIsAmongTemporaryFiles(t *testing.T) {
+	t.Setenv(server.ScratchVariable, t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	s, err := server.NewScratchOnDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parent := filepath.Dir(s.Dir); parent != filepath.Clean(os.TempDir()) {
+		t.Errorf("in %s", parent)
+	}
+	if err := s.Remove(); err != nil {
+		t.Error(err)
 	}
 }

@@ -23,6 +23,10 @@ const (
 	OracleMySQLVariable = "SQLLOCK_TEST_ORACLE_MYSQL"
 )
 
+// ScratchVariable names the directory in which servers and SQLite keep the data of
+// tests.
+const ScratchVariable = "SQLLOCK_SCRATCH"
+
 // The names of the kinds of databases, in SQLLOCK_REQUIRE and SQLLOCK_SERVERS.
 const (
 	SQLite         = "sqlite"

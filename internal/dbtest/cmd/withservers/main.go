@@ -17,6 +17,9 @@
 // is possible. SQLLOCK_SERVERS=postgres,mysql starts only these, for a quick
 // run at a desk.
 //
+// Their data, and the files of SQLite, are kept in memory where there is enough of
+// it. SQLLOCK_SCRATCH=/some/directory keeps them there.
+//
 // When a server cannot be had, the command runs without it, between loud
 // messages before and after it. When SQLLOCK_REQUIRE=postgres,oracle-mysql names the
 // server, the command does not run at all, and the exit code is 1. CI=true

@@ -95,8 +95,10 @@ func (f *fleet) requirements() error {
 	return lacking
 }
 
-// environment is what tells the command where the servers are.
-func (f *fleet) environment() (variables []string) {
+// environment is what tells the command where the servers are, and where there is
+// room for more.
+func (f *fleet) environment() []string {
+	variables := []string{server.ScratchVariable + "=" + f.scratch.Dir}
 	for name, dsn := range f.dsns {
 		variables = append(variables, server.KindOf(name).Variable+"="+dsn)
 	}
