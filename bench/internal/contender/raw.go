@@ -50,7 +50,9 @@ func rawContender(name, settings string, d database, queue bool, cannot map[stri
 		Quick:    d.short != "pq",
 		Cannot:   cannot,
 		Prepare:  func(ctx context.Context, at Place) error { return d.with(ctx, at, d.migrate) },
-		Open:     func(ctx context.Context, at Place) (Session, error) { return openRaw(ctx, d, at, queue) },
+		Open: func(ctx context.Context, at Place) (Session, error) {
+			return openRaw(ctx, d, at, rawOptions{queue: queue})
+		},
 	}
 }
 
@@ -60,25 +62,33 @@ type prepared struct {
 	names []any
 }
 
+type rawOptions struct {
+	queue bool // for a mutex
+	tell  bool // those who listen of what is released
+}
+
 type rawSession struct {
 	pool
+	rawOptions
 	acquire, remove prepared
 	returning       bool
-	queue           bool
 	mutexes         sync.Map // key to *sync.Mutex
 	last            atomic.Int64
 }
 
-func openRaw(ctx context.Context, d database, at Place, queue bool) (Session, error) {
+func openRaw(ctx context.Context, d database, at Place, opts rawOptions) (*rawSession, error) {
 	names, err := dialect.NamesFor("")
 	if err != nil {
 		return nil, err
+	}
+	if opts.tell {
+		names.Channel = dialect.Channel
 	}
 	db, err := d.open(at)
 	if err != nil {
 		return nil, err
 	}
-	s := &rawSession{pool: pool{db}, returning: d.kind != durable.MariaDB, queue: queue}
+	s := &rawSession{pool: pool{db}, rawOptions: opts, returning: d.kind != durable.MariaDB}
 	texts := d.dialect().Statements(dialect.Spring7, names)
 	if s.acquire, err = prepare(ctx, db, d, texts.Acquire); err == nil {
 		s.remove, err = prepare(ctx, db, d, texts.Delete)
