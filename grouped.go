@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,7 +180,6 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 	var unknown bool
 	var tokens map[string]int64
 	if err == nil && len(free.rows) > 0 {
-		slices.SortFunc(free.rows, func(a, b params) int { return strings.Compare(a.lockKey, b.lockKey) })
 		tokens, unknown, err = r.attemptMany(ctx, free)
 	}
 	err = r.errOfMany(err, unknown)
@@ -210,11 +208,10 @@ func (r *Repository) errOfMany(err error, unknown bool) error {
 // statement waits for a row that is pinned or being changed as long as the session says,
 // and so would all others: there only rows that do not exist yet travel together.
 func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) (params, error) {
-	all := together(batch)
 	if r.dialect.Returning {
-		return all, nil
+		return together(batch), nil
 	}
-	rows, err := r.peekAll(ctx, all)
+	rows, err := r.peekAll(ctx, together(batch))
 	if err != nil {
 		return params{}, err
 	}
@@ -235,13 +232,9 @@ func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes 
 // together makes the parameters of one statement for many. In the four-column layout
 // acquisitions share the time-to-live; deletions need not know it.
 func together(batch []params) params {
-	if len(batch) == 0 {
-		return params{}
-	}
-	p := params{rows: slices.Clone(batch)}
+	p := params{rows: batch}
 	for _, one := range batch {
 		p.ttl = max(p.ttl, one.ttl)
-		p.keys, p.holders = append(p.keys, one.lockKey), append(p.holders, one.holder)
 	}
 	return p
 }
@@ -329,7 +322,7 @@ func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []
 	if r.dialect.Returning {
 		removed, err = selectTexts(ctx, r.on(nil), r.statements.removeAll, p)
 	} else {
-		removed, err = r.pickAnd(ctx, r.statements.removeAll, p)
+		removed, err = r.pickAnd(ctx, r.statements.removeAll, p.listed())
 	}
 	gone := setOf(removed)
 	for i, one := range batch {

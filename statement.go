@@ -74,6 +74,18 @@ type params struct {
 	rows                          []params
 }
 
+// listed returns p with the keys and holders of its rows, unless it has some.
+func (p params) listed() params {
+	if p.keys != nil || p.rows == nil {
+		return p
+	}
+	p.keys, p.holders = make([]string, len(p.rows)), make([]string, len(p.rows))
+	for i, one := range p.rows {
+		p.keys[i], p.holders[i] = one.lockKey, one.holder
+	}
+	return p
+}
+
 // args returns the values of s's parameters in order.
 func (s statement) args(p params) []any {
 	args := slices.Clone(s.fixed)
@@ -102,12 +114,23 @@ func (s statement) args(p params) []any {
 		case "rows":
 			args[i] = proposed(p.rows)
 		case "keys":
-			args[i] = s.list(p.keys)
+			args[i] = s.list(p.listed().keys)
 		case "holders":
-			args[i] = s.list(p.holders)
+			args[i] = s.list(p.listed().holders)
 		}
 	}
 	return args
+}
+
+// inOrder returns rows in the order of their keys, so that processes that write many do
+// not wait for each other in circles.
+func inOrder(rows []params) []*params {
+	sorted := make([]*params, len(rows))
+	for i := range rows {
+		sorted[i] = &rows[i]
+	}
+	slices.SortFunc(sorted, func(a, b *params) int { return strings.Compare(a.lockKey, b.lockKey) })
+	return sorted
 }
 
 // proposed returns the JSON that says which rows are to be acquired.
@@ -118,11 +141,14 @@ func proposed(rows []params) string {
 		Left   int64  `json:"l"`
 	}
 	all := make([]row, len(rows))
-	for i, p := range rows {
+	for i, p := range inOrder(rows) {
 		all[i] = row{p.lockKey, p.holder, p.left.Microseconds()}
 	}
-	text, _ := json.Marshal(all) // strings and numbers always can be
-	return string(text)
+	const each = 128 // and a bit more than most
+	var text strings.Builder
+	text.Grow(each * len(rows))
+	_ = json.NewEncoder(&text).Encode(all) // strings and numbers always can be
+	return text.String()
 }
 
 // bindRows returns the text and arguments of s with a row of its own for each of
@@ -130,8 +156,8 @@ func proposed(rows []params) string {
 func (s statement) bindRows(row statement, p params) (string, []any) {
 	rows := strings.Repeat(", "+row.text, len(p.rows))
 	var args []any
-	for _, one := range p.rows {
-		args = append(args, row.args(one)...)
+	for _, one := range inOrder(p.rows) {
+		args = append(args, row.args(*one)...)
 	}
 	return strings.Replace(s.text, "{rows}", rows[len(", "):], 1), append(args, s.args(p)...)
 }

@@ -187,10 +187,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if names.Fence == "" {
 		draw, drawOne, trim, fence, token = "", "", "", "", "0"
 	}
-	tell, tellToo := "", ""
+	tell, gone := "", "CLIENT_ID"
 	if names.Channel != "" && f.tell != "" {
 		tell = strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.tell)
-		tell, tellToo = " RETURNING "+tell, ", "+tell
+		tell, gone = " RETURNING "+tell, "CASE WHEN "+tell+" IS NOT NULL THEN CLIENT_ID END"
 	}
 	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
 	if layout == Spring6 {
@@ -214,7 +214,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{client}", f.bytes("CLIENT_ID"),
 		"{:client}", f.bytes(":client"),
 		"{tell}", tell,
-		"{tell too}", tellToo,
+		"{gone}", gone,
 		"{patient}", f.patience.before,
 		"{patient.select}", f.patience.inSelect,
 		"{patient.update}", f.patience.inUpdate,

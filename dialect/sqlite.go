@@ -25,6 +25,7 @@ func SQLite() Dialect {
 			acquireAll: filled(upsertAll,
 				"{row.key}", "value ->> 'k'",
 				"{row.holder}", "value ->> 'h'",
+				"{row.now}", "{now}",
 				"{row.end}", "datetime({now}, 'subsec', printf('%.6f seconds', (value ->> 'l') / 1000000.0))",
 				"{row.again}", "EXCLUDED.EXPIRED_AFTER",
 				"{rows}", "FROM json_each(:rows) {patient.select}"),

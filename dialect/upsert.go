@@ -27,16 +27,17 @@ RETURNING {token}`,
 }
 
 // upsertAll is upsertReturning for many rows, {rows}. How long each is to last is the
-// difference of the two times that were proposed.
+// difference of the two times that were proposed, and {row.now} may be one instant for
+// all: holders count from before the statement was sent.
 var upsertAll = map[Layout]string{
 	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-SELECT :region, {row.key}, {row.holder}, {now}, {row.end} {rows}
+SELECT :region, {row.key}, {row.holder}, {row.now}, {row.end} {rows}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {row.again}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING CLIENT_ID, {token}`,
 	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-SELECT :region, {row.key}, {row.holder}, {now} {rows}
+SELECT :region, {row.key}, {row.holder}, {row.now} {rows}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}

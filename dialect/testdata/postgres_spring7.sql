@@ -8,7 +8,7 @@ RETURNING nextval('INT_LOCK_FENCE');
 
 -- AcquireAll
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-SELECT :region, mine.k, mine.h, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT TIME ZONE 'UTC') + mine.l * INTERVAL '1 microsecond' FROM set_config('lock_timeout', '250', true) AS patience, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)
+SELECT :region, mine.k, mine.h, (SELECT (clock_timestamp() AT TIME ZONE 'UTC')), (SELECT (clock_timestamp() AT TIME ZONE 'UTC')) + mine.l * INTERVAL '1 microsecond' FROM set_config('lock_timeout', '250', true) AS patience, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
@@ -61,12 +61,11 @@ UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TI
 DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteAll
-WITH gone AS (DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(
-SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY INT_LOCK AS held, set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste
-WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND length(mine.k) BETWEEN 1 AND 36
+DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(
+SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY INT_LOCK AS held
+WHERE (SELECT set_config('lock_timeout', '250', true) || set_config('synchronous_commit', 'off', true)) <> '' AND held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND length(mine.k) BETWEEN 1 AND 36
 FOR UPDATE OF held SKIP LOCKED)) AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)
-RETURNING CLIENT_ID)
-SELECT CLIENT_ID FROM gone;
+RETURNING CLIENT_ID;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
