@@ -202,7 +202,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{fence}", names.Fence,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key",
-		"{mine}", "REGION = :region AND LOCK_KEY IN "+f.list(":keys")+" AND CLIENT_ID IN "+f.list(":holders"),
+		"{mine}", "REGION = :region AND "+f.in("LOCK_KEY", ":keys")+" AND "+f.in("CLIENT_ID", ":holders"),
 		"{now}", f.now,
 		"{end}", f.add(f.now, ":left"),
 		"{prolong}", prolong,
@@ -272,6 +272,7 @@ type fragments struct {
 	tell    string // tells {channel} that a row of {topic} was removed
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
+	among   string // whether {column} is one of {items}; "" is IN
 
 	byKey string // behind the name of a table that is to be read by its primary key
 
@@ -309,6 +310,15 @@ func (f fragments) elapsed(from, to string) string {
 
 func (f fragments) list(parameter string) string {
 	return strings.ReplaceAll(f.items, "{list}", parameter)
+}
+
+// in tells whether column is one of the items of a parameter.
+func (f fragments) in(column, parameter string) string {
+	among := f.among
+	if among == "" {
+		among = "{column} IN {items}"
+	}
+	return strings.NewReplacer("{column}", column, "{items}", f.list(parameter)).Replace(among)
 }
 
 func (f fragments) bytes(text string) string {

@@ -48,11 +48,11 @@ SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID 
 ;
 
 -- RenewAll
-WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item) AND CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item) AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM free) RETURNING CLIENT_ID;
+WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item)) IS TRUE AND (CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item)) IS TRUE AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING CLIENT_ID;
 
 -- HeldAll
-SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item) AND CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item) AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
+SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item)) IS TRUE AND (CLIENT_ID IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:holders AS JSON)) AS item)) IS TRUE AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Leave
 UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
@@ -74,8 +74,8 @@ DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:cli
 ;
 
 -- DeleteExpired
-DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN
-(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC') FOR UPDATE SKIP LOCKED);
+DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN
+(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR UPDATE SKIP LOCKED)) IS TRUE;
 
 -- Columns
 SELECT * FROM INT_LOCK WHERE 1 = 0;
