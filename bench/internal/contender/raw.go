@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -139,7 +140,7 @@ var errTaken = errors.New("the row is taken")
 
 func (s *rawSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	free := s.turn(key)
-	holder := fmt.Sprintf("raw-%d", s.last.Add(1))
+	holder := fmt.Sprintf("raw-%d-%d", os.Getpid(), s.last.Add(1)) // the statement takes its own for granted
 	if err := s.insert(ctx, key, holder); err != nil {
 		free()
 		return nil, err

@@ -33,67 +33,85 @@ func waitingContender(name, settings string, listens bool) Contender {
 		Only:     []string{"hand-off"},
 		Prepare:  func(ctx context.Context, at Place) error { return postgresPGX.with(ctx, at, postgresPGX.migrate) },
 		Open: func(ctx context.Context, at Place) (Session, error) {
-			if listens {
-				return listen(ctx, at)
+			raw, err := openRaw(ctx, postgresPGX, at, rawOptions{tell: listens})
+			if err != nil {
+				return nil, err
 			}
-			session, err := openRaw(ctx, postgresPGX, at, rawOptions{})
-			return pollingSession{session}, err
+			s := &waitingSession{rawSession: raw}
+			if listens {
+				err = s.listen(ctx, at)
+			}
+			return s, err
 		},
 	}
 }
 
-type pollingSession struct{ Session }
-
-// Lock waits as the default of sqllock and of Spring does.
-func (s pollingSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	return untilFree(ctx, s.Session, key, func() error {
-		time.Sleep(sqllock.DefaultIdleBetweenTries)
-		return nil
-	})
+// A waitingSession has one caller at a time.
+type waitingSession struct {
+	*rawSession
+	ear  *pgx.Conn // nil for one that polls
+	held Unlock    // nil if nothing is
 }
 
-func untilFree(ctx context.Context, s Session, key string, wait func() error) (Unlock, error) {
+func (s *waitingSession) listen(ctx context.Context, at Place) (err error) {
+	if s.ear, err = pgx.Connect(ctx, at.DSN); err == nil {
+		_, err = s.ear.Exec(ctx, "LISTEN "+dialect.Channel)
+	}
+	if err != nil {
+		return errors.Join(err, s.Close()) //nolint:contextcheck // ctx may have ended
+	}
+	return nil
+}
+
+// Lock tries until the row is free.
+func (s *waitingSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	for {
-		unlock, err := s.Lock(ctx, key)
-		if !errors.Is(err, errTaken) {
-			return unlock, err
+		unlock, err := s.rawSession.Lock(ctx, key)
+		if err == nil {
+			s.held = unlock
+			return s.unlock, nil
 		}
-		if err := wait(); err != nil {
+		if errors.Is(err, errTaken) {
+			err = s.wait(ctx)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 }
 
-// A listeningSession has one who waits at a time.
-type listeningSession struct {
-	*rawSession
-	ear *pgx.Conn
+func (s *waitingSession) unlock(ctx context.Context) error {
+	unlock := s.held
+	s.held = nil
+	return unlock(ctx)
 }
 
-func listen(ctx context.Context, at Place) (_ Session, err error) {
-	var l listeningSession
-	if l.ear, err = pgx.Connect(ctx, at.DSN); err != nil {
-		return nil, err
+// wait waits for a notification, or as long as sqllock and Spring do by default.
+func (s *waitingSession) wait(ctx context.Context) error {
+	if s.ear == nil {
+		time.Sleep(sqllock.DefaultIdleBetweenTries)
+		return ctx.Err()
 	}
-	if _, err = l.ear.Exec(ctx, "LISTEN "+dialect.Channel); err == nil {
-		l.rawSession, err = openRaw(ctx, postgresPGX, at, rawOptions{tell: true})
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.ear.Close(ctx))
-	}
-	return l, nil
-}
-
-func (l listeningSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	return untilFree(ctx, l.rawSession, key, func() error {
-		_, err := l.ear.WaitForNotification(ctx)
-		return err
-	})
+	_, err := s.ear.WaitForNotification(ctx)
+	return err
 }
 
 // Connections are those of the pool, and the one that listens.
-func (l listeningSession) Connections() int { return l.rawSession.Connections() + 1 }
+func (s *waitingSession) Connections() int {
+	if s.ear == nil {
+		return s.rawSession.Connections()
+	}
+	return s.rawSession.Connections() + 1
+}
 
-func (l listeningSession) Close() error {
-	return errors.Join(l.ear.Close(context.Background()), l.rawSession.Close())
+// Close gives up the row, for it has no lease that would end soon.
+func (s *waitingSession) Close() (err error) {
+	ctx := context.Background()
+	if s.held != nil {
+		err = s.unlock(ctx)
+	}
+	if s.ear != nil {
+		err = errors.Join(err, s.ear.Close(ctx))
+	}
+	return errors.Join(err, s.rawSession.Close())
 }
