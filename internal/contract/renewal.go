@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -46,6 +47,34 @@ var renewalTests = []test{
 			}
 			if tries == 10 {
 				w.Fatalf("left %v, then %v", before.Left, after.Left)
+			}
+		}
+	}},
+	{"RenewAllBesideRenewalsOfEachLosesNone", func(w *world) {
+		const n, rounds = 10, 10
+		r := w.process()
+		rows := make([]sqllock.Ownership, n)
+		for i := range rows {
+			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: w.taken(r, fmt.Sprint(i), ttl)}
+		}
+		var each sync.WaitGroup
+		defer each.Wait()
+		for _, row := range rows {
+			each.Go(func() {
+				for range rounds {
+					if renewed, err := r.Renew(w.Context(), row.Key, row.Holder, ttl); !renewed || err != nil {
+						w.Errorf("%s: %v, %v", row.Key, renewed, err)
+					}
+				}
+			})
+		}
+		for range rounds {
+			outcome, err := r.RenewAll(w.Context(), rows, ttl)
+			w.must(err)
+			for i, got := range outcome {
+				if got == sqllock.Lost {
+					w.Errorf("%s: lost", rows[i].Key)
+				}
 			}
 		}
 	}},
