@@ -114,9 +114,11 @@ func (s statement) args(p params) []any {
 		case "rows":
 			args[i] = proposed(p.rows)
 		case "keys":
-			args[i] = s.list(p.listed().keys)
+			p = p.listed()
+			args[i] = s.list(p.keys)
 		case "holders":
-			args[i] = s.list(p.listed().holders)
+			p = p.listed()
+			args[i] = s.list(p.holders)
 		}
 	}
 	return args
@@ -133,7 +135,7 @@ func inOrder(rows []params) []*params {
 	return sorted
 }
 
-// proposed returns the JSON that says which rows are to be acquired.
+// proposed returns the JSON that says which rows are to be acquired, or deleted.
 func proposed(rows []params) string {
 	type row struct {
 		Key    string `json:"k"`
