@@ -230,8 +230,8 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error)
 	}
 }
 
-// pause is the time until the next look at a row: IdleBetweenTries, less a random
-// part so that waiters do not march in step, or what is left of the lease if that
+// pause is the time until the next poll of a row: IdleBetweenTries, less a random
+// part so that waiters do not poll in step, or what is left of the lease if that
 // is less.
 func (r *Registry) pause(seen Row) time.Duration {
 	idle := r.idle - rand.N(r.idle/5+1)
@@ -239,6 +239,13 @@ func (r *Registry) pause(seen Row) time.Duration {
 		// The row was about to go: try again almost at once.
 		return min(idle, time.Millisecond+rand.N(4*time.Millisecond))
 	}
+	if seen.Left >= idle { // it may be the longest Duration there is: add nothing to it
+		return idle
+	}
 	// A row is expired only after its last microsecond, or millisecond.
-	return min(idle, seen.Left+time.Millisecond+rand.N(r.idle/20+1))
+	return min(idle, seen.Left+time.Millisecond+rand.N(min(r.idle/20, longestScatter)+1))
 }
+
+// longestScatter bounds the random time after an expiry, within which all who wait
+// for the lock try to acquire it. It is short: until then the lock is free and unused.
+const longestScatter = 5 * time.Millisecond
