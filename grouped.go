@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,7 +185,7 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 	for i, p := range batch {
 		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
 			o.Err, o.Value.unknown = err, unknown
-			o.Value.Token, o.Value.Acquired = tokens[p.holder]
+			o.Value.Token, o.Value.Acquired = tokens[p.lockKey]
 		}
 	}
 }
@@ -239,8 +238,8 @@ func together(batch []params) params {
 	return p
 }
 
-// attemptMany is attempt for many rows. It returns the holders of those that were
-// acquired, with their fencing tokens.
+// attemptMany is attempt for many rows, of different keys. It returns the fencing tokens of
+// those that were acquired, by LOCK_KEY.
 func (r *Repository) attemptMany(ctx context.Context, p params) (tokens map[string]int64, unknown bool, err error) {
 	unknown, err = r.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
 		tokens, written, err = r.upsertMany(ctx, db, p)
@@ -265,8 +264,8 @@ func (r *Repository) upsertMany(ctx context.Context, db sqlx.ExtContext, p param
 		return nil, true, err
 	}
 	token, err := result.LastInsertId()
-	for holder := range tokens {
-		tokens[holder] = token
+	for lockKey := range tokens {
+		tokens[lockKey] = token
 	}
 	return tokens, true, err
 }
@@ -280,12 +279,12 @@ func (r *Repository) upsertReturning(ctx context.Context, db sqlx.QueryerContext
 	defer func() { _ = rows.Close() }() // rows.Err tells
 	tokens := make(map[string]int64, len(p.rows))
 	for rows.Next() {
-		var holder string
+		var lockKey string
 		var token int64
-		if err := rows.Scan(&holder, &token); err != nil {
+		if err := rows.Scan(&lockKey, &token); err != nil {
 			return nil, err
 		}
-		tokens[strings.TrimRight(holder, " ")] = token
+		tokens[unpadded(lockKey)] = token
 	}
 	return tokens, rows.Err()
 }
@@ -295,10 +294,12 @@ func (r *Repository) upsertAndLook(ctx context.Context, db sqlx.ExtContext, p pa
 	if _, err := db.ExecContext(ctx, text, args...); err != nil {
 		return nil, false, err
 	}
-	owned, err := selectTexts(ctx, db, r.statements.heldAll, p)
+	owned, err := selectRowIDs(ctx, db, r.statements.heldAll, p)
 	tokens = make(map[string]int64, len(owned))
-	for _, holder := range owned {
-		tokens[holder] = 0
+	for _, row := range p.rows {
+		if owned[row.id()] {
+			tokens[row.lockKey] = 0
+		}
 	}
 	return tokens, true, err
 }
@@ -317,17 +318,16 @@ func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, err
 // are looked for alone.
 func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []group.Outcome[bool]) {
 	p := together(batch)
-	var removed []string
+	var gone map[rowID]bool
 	var err error
 	if r.dialect.Returning {
-		removed, err = selectTexts(ctx, r.on(nil), r.statements.removeAll, p)
+		gone, err = selectRowIDs(ctx, r.on(nil), r.statements.removeAll, p)
 	} else {
-		removed, err = r.pickAnd(ctx, r.statements.removeAll, p.listed())
+		gone, err = r.pickAnd(ctx, r.statements.removeAll, p)
 	}
-	gone := setOf(removed)
 	for i, one := range batch {
 		switch {
-		case err == nil && gone[one.holder]:
+		case err == nil && gone[one.id()]:
 			outcomes[i].Value = true
 		case r.isRace(err):
 			outcomes[i].Err = err

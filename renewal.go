@@ -70,13 +70,12 @@ func (r *Repository) RenewAll(ctx context.Context, rows []Ownership, ttl time.Du
 	}
 	outcome := make([]Renewal, 0, len(rows))
 	for part := range slices.Chunk(rows, maxRenewal) {
-		p := params{ttl: ttl, left: ttl}
-		for _, row := range part {
-			one, err := r.params(row.Key, row.Holder, ttl)
-			if err != nil {
+		p := params{ttl: ttl, left: ttl, rows: make([]params, len(part))}
+		for i, row := range part {
+			var err error
+			if p.rows[i], err = r.params(row.Key, row.Holder, ttl); err != nil {
 				return nil, err
 			}
-			p.keys, p.holders = append(p.keys, one.lockKey), append(p.holders, one.holder)
 		}
 		some, err := r.renewPart(ctx, p)
 		if err != nil {
@@ -88,82 +87,60 @@ func (r *Repository) RenewAll(ctx context.Context, rows []Ownership, ttl time.Du
 }
 
 func (r *Repository) renewPart(ctx context.Context, p params) ([]Renewal, error) {
-	outcome := make([]Renewal, len(p.holders))
-	index := make(map[string]int, len(p.holders))
-	for i, holder := range p.holders {
-		index[holder] = i
-	}
+	outcome := make([]Renewal, len(p.rows))
 	err := r.retry(ctx, "renew all", "", func() error {
 		renewed, err := r.renewMany(ctx, p)
 		if err != nil {
 			return err
 		}
-		var pinned []string
-		if len(renewed) < len(p.holders) {
-			if pinned, err = selectTexts(ctx, r.on(nil), r.statements.heldAll, p); err != nil {
+		var pinned map[rowID]bool
+		if len(renewed) < len(p.rows) {
+			if pinned, err = selectRowIDs(ctx, r.on(nil), r.statements.heldAll, p); err != nil {
 				return err
 			}
 		}
-		clear(outcome)
-		mark(outcome, index, pinned, Pinned)
-		mark(outcome, index, renewed, Renewed)
+		for i, row := range p.rows {
+			switch id := row.id(); {
+			case renewed[id]:
+				outcome[i] = Renewed
+			case pinned[id]:
+				outcome[i] = Pinned
+			default:
+				outcome[i] = Lost
+			}
+		}
 		return nil
 	})
 	return outcome, err
 }
 
-func mark(outcome []Renewal, index map[string]int, holders []string, as Renewal) {
-	for _, holder := range holders {
-		if i, ok := index[holder]; ok {
-			outcome[i] = as
-		}
-	}
-}
-
-// renewMany returns the holders whose rows it has renewed.
-func (r *Repository) renewMany(ctx context.Context, p params) (renewed []string, err error) {
+// renewMany returns the rows that it has renewed.
+func (r *Repository) renewMany(ctx context.Context, p params) (renewed map[rowID]bool, err error) {
 	if r.statements.pick.text == "" {
-		return selectTexts(ctx, r.on(nil), r.statements.renewAll, p)
+		return selectRowIDs(ctx, r.on(nil), r.statements.renewAll, p)
 	}
 	return r.pickAnd(ctx, r.statements.renewAll, p)
 }
 
 // pickAnd runs s, a statement for many rows, for those of p's that are not pinned, and
-// returns their holders.
-func (r *Repository) pickAnd(ctx context.Context, s statement, p params) (picked []string, err error) {
+// returns them.
+func (r *Repository) pickAnd(ctx context.Context, s statement, p params) (picked map[rowID]bool, err error) {
 	err = r.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
-		if picked, err = selectTexts(ctx, tx, r.statements.pick, p); err != nil || len(picked) == 0 {
+		found, err := selectRowIDs(ctx, tx, r.statements.pick, p)
+		if err != nil {
 			return err
 		}
-		some := p
-		if len(picked) < len(p.holders) {
-			some = p.only(picked)
+		some := p.only(found)
+		picked = make(map[rowID]bool, len(some.rows))
+		for _, row := range some.rows {
+			picked[row.id()] = true
 		}
-		_, err = execIn(ctx, tx, s, some)
+		if len(picked) > 0 {
+			_, err = execIn(ctx, tx, s, some)
+		}
 		return err
 	})
 	return picked, err
-}
-
-func setOf(texts []string) map[string]bool {
-	set := make(map[string]bool, len(texts))
-	for _, text := range texts {
-		set[text] = true
-	}
-	return set
-}
-
-// only returns p for those rows that have these holders.
-func (p params) only(holders []string) params {
-	wanted := setOf(holders)
-	some := p
-	some.keys, some.holders = nil, nil
-	for i, holder := range p.holders {
-		if wanted[holder] {
-			some.keys, some.holders = append(some.keys, p.keys[i]), append(some.holders, holder)
-		}
-	}
-	return some
 }
 
 // leave makes the row last for left from now under another name, so that nothing its

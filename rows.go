@@ -63,7 +63,7 @@ func (r *Repository) peek(ctx context.Context, db sqlx.QueryerContext, p params)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Row{}, false, nil
 	}
-	row.Holder = strings.TrimRight(row.Holder, " ") // CHAR(36) is padded
+	row.Holder = unpadded(row.Holder)
 	row.Age, row.Left = micros(age), micros(left)
 	return row, err == nil, err
 }
@@ -99,7 +99,7 @@ func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, p para
 		if err := rows.Scan(&row.Region, &row.LockKey, &row.Holder, &age, &left); err != nil {
 			return nil, err
 		}
-		row.LockKey, row.Holder = strings.TrimRight(row.LockKey, " "), strings.TrimRight(row.Holder, " ")
+		row.LockKey, row.Holder = unpadded(row.LockKey), unpadded(row.Holder)
 		row.Age, row.Left = micros(age), micros(left)
 		list = append(list, row)
 	}
@@ -126,10 +126,36 @@ func selectTexts(ctx context.Context, db sqlx.QueryerContext, s statement, p par
 		return nil, err
 	}
 	for i := range texts {
-		texts[i] = strings.TrimRight(texts[i], " ") // CHAR(36) is padded
+		texts[i] = unpadded(texts[i])
 	}
 	return texts, nil
 }
+
+// selectRowIDs returns the rows that a statement answers, which has columns LOCK_KEY and
+// CLIENT_ID.
+func selectRowIDs(ctx context.Context, db sqlx.QueryerContext, s statement, p params) (map[rowID]bool, error) {
+	text, args, err := s.bind(p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryxContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err tells
+	ids := make(map[rowID]bool)
+	for rows.Next() {
+		var id rowID
+		if err := rows.Scan(&id.lockKey, &id.holder); err != nil {
+			return nil, err
+		}
+		ids[rowID{unpadded(id.lockKey), unpadded(id.holder)}] = true
+	}
+	return ids, rows.Err()
+}
+
+// unpadded returns the value of a column CHAR(36), which is padded with blanks.
+func unpadded(text string) string { return strings.TrimRight(text, " ") }
 
 // execIn returns how many rows a statement affected.
 func execIn(ctx context.Context, db sqlx.ExecerContext, s statement, p params) (int64, error) {

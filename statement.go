@@ -74,6 +74,12 @@ type params struct {
 	rows                          []params
 }
 
+// A rowID is a row of the region as one holder knows it. A result that is about many rows
+// is matched by both: one holder may be in the rows of several keys.
+type rowID struct{ lockKey, holder string }
+
+func (p params) id() rowID { return rowID{p.lockKey, p.holder} }
+
 // listed returns p with the keys and holders of its rows, unless it has some.
 func (p params) listed() params {
 	if p.keys != nil || p.rows == nil {
@@ -84,6 +90,18 @@ func (p params) listed() params {
 		p.keys[i], p.holders[i] = one.lockKey, one.holder
 	}
 	return p
+}
+
+// only returns p with those of its rows that are in ids.
+func (p params) only(ids map[rowID]bool) params {
+	some := p
+	some.keys, some.holders, some.rows = nil, nil, make([]params, 0, len(ids))
+	for _, one := range p.rows {
+		if ids[one.id()] {
+			some.rows = append(some.rows, one)
+		}
+	}
+	return some
 }
 
 // args returns the values of s's parameters in order.

@@ -112,8 +112,8 @@ type Statements struct {
 	// database is Returning and Draw is "", the row that it answers has the
 	// fencing token.
 	Acquire string
-	// AcquireAll is Acquire for many rows: it answers CLIENT_ID and fencing token of
-	// each that was acquired, if the database is Returning. The rows are a JSON array
+	// AcquireAll is Acquire for many rows of different keys: it answers LOCK_KEY and
+	// fencing token of each that was acquired, if the database is Returning. The rows are a JSON array
 	// of {k, h, l}: LOCK_KEY, CLIENT_ID and :left; or, where there is an AcquireRow,
 	// as many of these instead of :rows.
 	AcquireAll, AcquireRow string
@@ -138,23 +138,26 @@ type Statements struct {
 	// not expired, and pins it until the transaction ends: it can be neither
 	// changed nor removed by others.
 	Guard string
-	// Pick answers the CLIENT_ID of each row out of (keys, holders) that has not
-	// expired, and locks these rows. Pinned ones are left out. It is "" where
-	// RenewAll does that by itself.
+	// Pick answers LOCK_KEY and CLIENT_ID of rows that have not expired, and locks
+	// them: those that carry one of (keys) and one of (holders), so the caller leaves
+	// out those whose key and holder do not belong together. Pinned rows are left out.
+	// It is "" where RenewAll does that by itself.
 	Pick string
-	// RenewAll is Renew for many rows; pinned ones are left as they are.
+	// RenewAll is Renew for many rows; pinned ones are left as they are. If the
+	// database is Returning it answers LOCK_KEY and CLIENT_ID of each; else it must be
+	// given rows that Pick has answered.
 	RenewAll string
-	// HeldAll answers the CLIENT_ID of each row out of (keys, holders) that has
-	// not expired.
+	// HeldAll answers LOCK_KEY and CLIENT_ID of rows that have not expired: at least
+	// those that are asked for, and otherwise those that Pick might answer.
 	HeldAll string
 	// Leave makes the row that carries the holder last :left from now, under
 	// another name: nothing that the holder has sent will find it any more.
 	Leave string
 	// Delete removes the row that carries the holder.
 	Delete string
-	// DeleteAll removes rows out of (keys, holders), which are also those of :rows, and answers the CLIENT_ID of
-	// each if the database is Returning. Pinned ones are left out, or with Pick
-	// must be.
+	// DeleteAll removes many rows, and answers LOCK_KEY and CLIENT_ID of each if the
+	// database is Returning. Pinned ones are left out; else it must be given rows that
+	// Pick has answered.
 	DeleteAll string
 	// DeleteClient removes all rows of one client in a region.
 	DeleteClient string
@@ -202,7 +205,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{fence}", names.Fence,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key",
-		"{mine}", "REGION = :region AND "+f.in("LOCK_KEY", ":keys")+" AND "+f.in("CLIENT_ID", ":holders"),
+		"{mine}", "REGION = :region AND "+f.mine,
 		"{now}", f.now,
 		"{end}", f.add(f.now, ":left"),
 		"{prolong}", prolong,
@@ -237,7 +240,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Guard:    fill(f.guard),
 		Pick:     fill(f.pick),
 		RenewAll: fill(f.renewAll),
-		HeldAll:  fill("SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
+		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
@@ -272,7 +275,7 @@ type fragments struct {
 	tell    string // tells {channel} that a row of {topic} was removed
 	guard   string
 	items   string // the items of {list}, a parameter, in parentheses
-	among   string // whether {column} is one of {items}; "" is IN
+	mine    string // whether a row carries a key and a holder that are asked for
 
 	byKey string // behind the name of a table that is to be read by its primary key
 
@@ -310,15 +313,6 @@ func (f fragments) elapsed(from, to string) string {
 
 func (f fragments) list(parameter string) string {
 	return strings.ReplaceAll(f.items, "{list}", parameter)
-}
-
-// in tells whether column is one of the items of a parameter.
-func (f fragments) in(column, parameter string) string {
-	among := f.among
-	if among == "" {
-		among = "{column} IN {items}"
-	}
-	return strings.NewReplacer("{column}", column, "{items}", f.list(parameter)).Replace(among)
 }
 
 func (f fragments) bytes(text string) string {

@@ -25,11 +25,12 @@ func MySQL() Dialect {
 			draw:       drawFromTable,
 			trim:       trimTable,
 			items:      "({list})",
+			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
 			// Small tables would be scanned, and each row that the scan passes locked.
 			byKey:         " FORCE INDEX (PRIMARY)",
-			pick:          "SELECT CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",

@@ -34,21 +34,21 @@ func Postgres() Dialect {
 				"{rows}", "{patient.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
 			token: "nextval('{fence}')",
 			tell:  notifyGone,
-			among: amongHashed,
+			mine:  mineHashed,
 			// The columns are CHAR(36): compared as text, no index would be used.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would let a take-over pass.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
-			// Whatever the planner believes of the table, two hash tables: see among.
+			// Whatever the planner believes of the table, two hash tables: see mineHashed.
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} AND ` + fewHeld + ` FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE {table} SET {prolong} WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING CLIENT_ID`,
+UPDATE {table} SET {prolong} WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID`,
 			// ONLY, because rows of two partitions may have the same ctid. Those of a
 			// partitioned table are not found by this, and are deleted one by one.
 			deleteAll: `DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(
 SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY {table} AS held
 WHERE ` + settings + ` AND held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND ` + fewRows + `
 FOR UPDATE OF held SKIP LOCKED)) AND ` + planAnew + `
-RETURNING {gone}`,
+RETURNING LOCK_KEY, {gone}`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
 			patience: patience{
@@ -92,11 +92,12 @@ const settings = "(SELECT " + setLockTimeout + " || " + setNotDurable + ") <> ''
 // then, :region may be empty, so that a million rows have to be counted.
 const planAnew = "(:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)"
 
-// amongHashed is IN in a form that the planner does not make a join of, but a hash table to
-// look up each row of the table in. With a join it may go wrong: lock tables are often empty
-// when they are analysed, and who expects one row compares each of ten thousand with each,
-// for 15 seconds.
-const amongHashed = "({column} IN {items}) IS TRUE"
+// mineHashed looks up each row of the table in a hash table of the keys and holders that are
+// asked for. IS TRUE keeps the planner from making a join of it: lock tables are often empty
+// when they are analysed, and a planner that expects one row compares each of ten thousand
+// with each, for 15 seconds.
+const mineHashed = "((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM" +
+	" (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE"
 
 // fewHeld is true, and has the planner expect few rows, also of a large table: only then
 // does it trust a hash table with their keys.

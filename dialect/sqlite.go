@@ -34,10 +34,11 @@ func SQLite() Dialect {
 			draw:    drawFromTable,
 			trim:    trimTable,
 			items:   "(SELECT value FROM json_each({list}))",
+			mine:    "(LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows))",
 			// A transaction that has written keeps all other writers out.
 			guard:         "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
-			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING CLIENT_ID",
-			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING CLIENT_ID",
+			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
+			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
 			// Without a WHERE, SQLite takes ON for the beginning of a join.
 			patience: patience{inSelect: "WHERE true"},

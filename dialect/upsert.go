@@ -35,13 +35,13 @@ SELECT :region, {row.key}, {row.holder}, {row.now}, {row.end} {rows}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {row.again}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
-RETURNING CLIENT_ID, {token}`,
+RETURNING LOCK_KEY, {token}`,
 	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
 SELECT :region, {row.key}, {row.holder}, {row.now} {rows}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
-RETURNING CLIENT_ID, {token}`,
+RETURNING LOCK_KEY, {token}`,
 }
 
 // filled puts what a database has for them into the names that begin with row.

@@ -12,7 +12,7 @@ SELECT :region, value ->> 'k', value ->> 'h', datetime('now', 'subsec'), datetim
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = datetime('now', 'subsec'), EXPIRED_AFTER = EXCLUDED.EXPIRED_AFTER
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < datetime('now', 'subsec')
-RETURNING CLIENT_ID, 0;
+RETURNING LOCK_KEY, 0;
 
 -- AcquireRow
 ;
@@ -48,10 +48,10 @@ UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = 
 ;
 
 -- RenewAll
-UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING CLIENT_ID;
+UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING LOCK_KEY, CLIENT_ID;
 
 -- HeldAll
-SELECT CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) AND EXPIRED_AFTER >= datetime('now', 'subsec');
+SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Leave
 UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
@@ -60,7 +60,7 @@ UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = datetime(datetime('now', 
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteAll
-DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys)) AND CLIENT_ID IN (SELECT value FROM json_each(:holders)) RETURNING CLIENT_ID;
+DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) RETURNING LOCK_KEY, CLIENT_ID;
 
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;

@@ -31,6 +31,17 @@ var renewalTests = []test{
 		}
 		same(w, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}},
+	{"RenewAllMatchesKeysAndHolders", func(w *world) {
+		r := w.process()
+		x, y := w.taken(r, "x", ttl), w.taken(r, "y", ttl)
+		w.taken(r, "z", ttl)
+		outcome, err := r.RenewAll(w.Context(), []sqllock.Ownership{
+			{Key: "x", Holder: x}, {Key: "y", Holder: x}, {Key: "z", Holder: x}, {Key: "y", Holder: y}, {Key: "x", Holder: y},
+		}, ttl)
+		w.must(err)
+		want := []sqllock.Renewal{sqllock.Renewed, sqllock.Lost, sqllock.Lost, sqllock.Renewed, sqllock.Lost}
+		same(w, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
+	}},
 	{"RenewAllExtends", func(w *world) {
 		r := w.process()
 		rows := []sqllock.Ownership{{Key: "a", Holder: w.taken(r, "a", ttl)}, {Key: "b", Holder: w.taken(r, "b", ttl)}}

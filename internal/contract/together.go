@@ -64,6 +64,35 @@ var togetherTests = []test{
 			return nil
 		})
 	}},
+	// A holder may stand in the rows of several keys: results belong to a key and a holder.
+	{"OneHolderOfSeveralKeysIsToldOfEach", func(w *world) {
+		const keys, rounds = 24, 4
+		r, rival := w.process(), w.process()
+		for round := range rounds {
+			key := func(i int) string { return fmt.Sprintf("%d of %d", i, round) }
+			free := func(i int) bool { return i%3 > 0 }
+			for i := range keys {
+				if !free(i) {
+					w.taken(rival, key(i), ttl)
+				}
+			}
+			holder := r.NewHolder()
+			w.all(keys, func(i int) error {
+				got, err := r.Acquire(w.Context(), key(i), holder, ttl)
+				if err == nil && got.Acquired != free(i) {
+					err = fmt.Errorf("acquire %s: %+v", key(i), got)
+				}
+				return err
+			})
+			w.all(keys, func(i int) error {
+				deleted, err := r.Delete(w.Context(), key(i), holder)
+				if err == nil && deleted != free(i) {
+					err = fmt.Errorf("delete %s: %v", key(i), deleted)
+				}
+				return err
+			})
+		}
+	}},
 	{"APinnedRowHoldsUpNobodyElse", func(w *world) {
 		if w.cell.Dialect.Embedded {
 			return // there a transaction that has written holds up everything
