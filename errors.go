@@ -115,13 +115,17 @@ func notAcquired(ctx context.Context, key string, seen Row) error {
 	return &HeldError{Key: key, Holder: seen.Holder, Left: max(seen.Left, 0), cause: ended(ctx)}
 }
 
+// timerDelay is how long after its deadline a context may take to end.
+const timerDelay = time.Second
+
 // ended returns why ctx is done, so that both errors.Is(err, ctx.Err()) and the
 // caller's own cause are found, or nil.
 func ended(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		// A driver that gives the deadline to the network may notice it before
-		// the context's own timer has run.
-		<-ctx.Done()
+		// the context's own timer has run. A context of the caller's own may have
+		// a deadline and never end.
+		awaitEnd(ctx)
 	}
 	err := ctx.Err()
 	if err == nil {
@@ -132,6 +136,20 @@ func ended(ctx context.Context) error {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// awaitEnd waits for the timer of a context whose deadline has passed.
+func awaitEnd(ctx context.Context) {
+	done := ctx.Done()
+	if done == nil { // it never ends
+		return
+	}
+	timer := time.NewTimer(timerDelay)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }
 
 // invalid makes an ErrInvalid.

@@ -1,0 +1,52 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A detached context goes on after its deadline, as those do that callers wrote
+// before there was context.WithoutCancel.
+type detached struct {
+	context.Context
+	done chan struct{}
+}
+
+func (d detached) Done() <-chan struct{} { return d.done }
+func (d detached) Err() error            { return nil }
+
+func TestAContextThatOutlivesItsDeadline(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func() chan struct{}{
+		"NoChannel":             func() chan struct{} { return nil },
+		"AChannelThatStaysOpen": func() chan struct{} { return make(chan struct{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newScene(t, sqllock.Statement)
+				lease := held(s)
+				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+				defer cancel()
+				ctx := detached{parent, open()}
+				answer := make(chan error, 1)
+				go func() {
+					_, err := s.lock.TryLock(ctx)
+					answer <- err
+				}()
+				select {
+				case err := <-answer:
+					if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+				case <-time.After(ttl): // far beyond the second that is granted to a timer
+					t.Fatal("a try waits for a context that never ends")
+				}
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
