@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -113,8 +115,7 @@ func (t target) open(ctx context.Context, create bool) (*sqlx.DB, error) {
 	if create && t.creating != "" {
 		source = t.creating
 	}
-	// The driver would write to stderr beside the errors that it returns.
-	if err := mysql.SetLogger(&mysql.NopLogger{}); err != nil {
+	if err := silenceMySQL(); err != nil {
 		return nil, err
 	}
 	db, err := sqlx.Open(t.driver, source)
@@ -125,13 +126,38 @@ func (t target) open(ctx context.Context, create bool) (*sqlx.DB, error) {
 	db.SetMaxIdleConns(maxConnections)
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := db.PingContext(limited); err != nil {
+	if err := t.ping(limited, db); err != nil {
 		if ctx.Err() == nil && limited.Err() != nil {
 			err = fmt.Errorf("no answer within %v: %w", connectTimeout, err)
 		}
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// silenceMySQL keeps the driver from writing to stderr beside the errors that it
+// returns.
+var silenceMySQL = sync.OnceValue(func() error { return mysql.SetLogger(&mysql.NopLogger{}) })
+
+// busyPause is the time between attempts to open a file that another process is
+// writing to.
+const busyPause = 50 * time.Millisecond
+
+// ping opens the first connection. It retries while an SQLite file is busy: the
+// switch to WAL upgrades a read lock to a write lock, and for that SQLite does not
+// ask its busy handler but fails at once, however long the busy timeout is.
+func (t target) ping(ctx context.Context, db *sqlx.DB) error {
+	for {
+		err := db.PingContext(ctx)
+		if err == nil || !t.dialect.Embedded || t.dialect.Classify(err) != dialect.Transient {
+			return err
+		}
+		select {
+		case <-time.After(rand.N(2 * busyPause)): // at random, so that contenders do not meet again
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // advise adds to an error of open what may be done about it.
