@@ -13,7 +13,8 @@ import (
 type Acquisition struct {
 	// Acquired says that the row carries the caller's holder now.
 	Acquired bool
-	// Token is the fencing token of the acquisition: see [Lease.Token].
+	// Token is the fencing token of the acquisition: what [Lease.Token] of a lease
+	// that is made of it returns.
 	Token int64
 	// Row is what stands in the way where Acquired is false. It is zero if the
 	// row went away in the meantime.
@@ -122,11 +123,18 @@ func (r *Repository) inOwnTransaction() bool {
 func (r *Repository) upsert(ctx context.Context, db sqlx.ExtContext, p params) (got Acquisition, written bool, err error) {
 	s := r.statements.acquire
 	if r.dialect.Returning {
-		err = db.QueryRowxContext(ctx, s.text, s.args(p)...).Scan(&got.Token)
-		if errors.Is(err, sql.ErrNoRows) {
+		var number int64
+		err = db.QueryRowxContext(ctx, s.text, s.args(p)...).Scan(&number)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
 			return Acquisition{}, false, nil
+		case err != nil:
+			return Acquisition{}, false, err
 		}
-		got.Acquired = err == nil
+		if got.Token, err = r.tokenOf(number); err != nil {
+			return Acquisition{}, true, err
+		}
+		got.Acquired = true
 	} else {
 		_, err = db.ExecContext(ctx, s.text, s.args(p)...)
 	}

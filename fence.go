@@ -2,14 +2,41 @@ package sqllock
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 )
 
-// handOffs is how many fencing tokens lie between two that the database gave: one
-// for each holder to whom the row could be passed on without it.
-const handOffs = 1 << 16
+const (
+	// handOffs is how many fencing tokens lie between two numbers that the database
+	// gave: one for each holder to whom the row could be passed on without it.
+	handOffs = 1 << 16
+	// lastNumber is the last number of which tokens can be made.
+	lastNumber = math.MaxInt64 / handOffs
+)
+
+// tokenOf makes a fencing token of a number that the database gave. It is 0 where no
+// numbers are drawn.
+func (r *Repository) tokenOf(number int64) (int64, error) {
+	if number < 0 || number > lastNumber {
+		return 0, fmt.Errorf("%s gave the number %d, and fencing tokens can be made of 0 to %d: "+
+			"set it back to 1 and have the storages that check tokens forget them, or set WithoutFence",
+			r.names.Fence, number, int64(lastNumber))
+	}
+	return number * handOffs, nil
+}
+
+// insertedToken makes a fencing token of the number that an INSERT drew.
+func (r *Repository) insertedToken(result sql.Result) (int64, error) {
+	number, err := result.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	return r.tokenOf(number)
+}
 
 const (
 	// trimEvery is how many numbers are drawn from a table until somebody removes
@@ -33,14 +60,14 @@ func (r *Repository) draw(ctx context.Context, db sqlx.ExecerContext, p params) 
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return 0, false, err
 	}
-	token, err = result.LastInsertId()
+	token, err = r.insertedToken(result)
 	return token, err == nil, err
 }
 
 // trimAfter keeps the table that tokens are drawn from small. The statement for that is
 // nobody's to wait for.
 func (r *Repository) trimAfter(token int64) {
-	if r.statements.trim.text != "" && token%trimEvery == 0 {
+	if r.statements.trim.text != "" && token/handOffs%trimEvery == 0 {
 		go r.trim(token)
 	}
 }
@@ -49,5 +76,5 @@ func (r *Repository) trim(token int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestTrim)
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.
-	_, _ = execIn(ctx, r.db, r.statements.trim, params{token: token - trimEvery})
+	_, _ = execIn(ctx, r.db, r.statements.trim, params{token: token/handOffs - trimEvery})
 }

@@ -263,11 +263,14 @@ func (r *Repository) upsertMany(ctx context.Context, db sqlx.ExtContext, p param
 	if err != nil {
 		return nil, true, err
 	}
-	token, err := result.LastInsertId()
+	token, err := r.insertedToken(result)
+	if err != nil {
+		return nil, true, err
+	}
 	for lockKey := range tokens {
 		tokens[lockKey] = token
 	}
-	return tokens, true, err
+	return tokens, true, nil
 }
 
 func (r *Repository) upsertReturning(ctx context.Context, db sqlx.QueryerContext, p params) (map[string]int64, error) {
@@ -280,11 +283,13 @@ func (r *Repository) upsertReturning(ctx context.Context, db sqlx.QueryerContext
 	tokens := make(map[string]int64, len(p.rows))
 	for rows.Next() {
 		var lockKey string
-		var token int64
-		if err := rows.Scan(&lockKey, &token); err != nil {
+		var number int64
+		if err := rows.Scan(&lockKey, &number); err != nil {
 			return nil, err
 		}
-		tokens[unpadded(lockKey)] = token
+		if tokens[unpadded(lockKey)], err = r.tokenOf(number); err != nil {
+			return nil, err
+		}
 	}
 	return tokens, rows.Err()
 }

@@ -183,7 +183,7 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 			h.holder = l.registry.repository.NewHolder() // an abandoned one is never used again
 			continue
 		case got.Acquired:
-			h.token, h.since = got.Token*handOffs, h.sent
+			h.token, h.since = got.Token, h.sent
 			return Row{}, nil
 		}
 		seen = got.Row
