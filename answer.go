@@ -23,6 +23,23 @@ func answered[T any](ctx context.Context, op, key string, fn func() (T, error)) 
 	return value, err
 }
 
+// call returns what fn, which talks to the database, returns. It sends fn again after lost
+// races and while a row is pinned, as retry does, and returns grace after ctx has ended at the
+// latest, also if the driver does not look at its context. So fn must not write to variables
+// of its caller. Every call that is not about a single row goes through here; those that are
+// have a limit of their own: see within.
+func call[T any](ctx context.Context, r *Repository, op, key string, fn func() (T, error)) (value T, err error) {
+	var last error
+	err = r.retry(ctx, op, key, func() error {
+		value, last = bounded.Do(ctx, grace, fn, nil)
+		return last
+	})
+	if r.isRefusal(last) && !errors.Is(err, last) {
+		err = fmt.Errorf("%w: %w", err, last) // it is why ctx ended before an answer
+	}
+	return value, err
+}
+
 // errTooLate is why a row that was acquired gives no lease, and a call that takes
 // very long is given up.
 var errTooLate = errors.New("the database took longer to answer than a lease would last")

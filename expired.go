@@ -17,10 +17,8 @@ func (r *Repository) DeleteExpired(ctx context.Context, ttl time.Duration) (int6
 	}
 	var all int64
 	for {
-		var some int64
-		err := r.retry(ctx, "delete expired locks", "", func() (err error) {
-			some, err = r.deleteSomeExpired(ctx, ttl)
-			return err
+		some, err := call(ctx, r, "delete expired locks", "", func() (int64, error) {
+			return r.deleteSomeExpired(ctx, ttl)
 		})
 		all += some
 		if err != nil || some == 0 || r.statements.pickExpired.text == "" {

@@ -93,7 +93,7 @@ func (b *heartbeat) beat(holds []*hold) error {
 		}
 	}
 	outcome, err := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) {
-		return r.repository.RenewAll(ctx, rows, b.ttl)
+		return r.repository.renewAll(ctx, rows, b.ttl)
 	}, settle)
 	settle(outcome, err)
 	if err != nil && r.closing.Err() != nil {

@@ -65,6 +65,11 @@ func (r *Repository) renewOnce(ctx context.Context, p params) (bool, error) {
 // renewed, one more finds out why. More than 10 000 rows are taken in parts.) On
 // an error it is not known which of the rows were renewed.
 func (r *Repository) RenewAll(ctx context.Context, rows []Ownership, ttl time.Duration) ([]Renewal, error) {
+	return answered(ctx, "renew all", "", func() ([]Renewal, error) { return r.renewAll(ctx, rows, ttl) })
+}
+
+// renewAll is RenewAll, for as long as the driver takes.
+func (r *Repository) renewAll(ctx context.Context, rows []Ownership, ttl time.Duration) ([]Renewal, error) {
 	if err := checkTTL(ttl); err != nil {
 		return nil, err
 	}

@@ -71,12 +71,15 @@ type RepositoryOptions struct {
 	// Keys maps keys to LOCK_KEY. Default [SpringKeys].
 	Keys KeyMapper
 
-	// Layout is the layout of the table. By default NewRepository finds it out
-	// by a query, and thereby checks that the table is there; with a layout
-	// given it sends nothing, as with Spring's checkDatabaseOnStart=false.
+	// Layout is the layout of the table. By default NewRepository reads it from the
+	// database, and thereby checks that the dialect is right and the table is there. If
+	// it is given, NewRepository sends nothing, as with Spring's
+	// checkDatabaseOnStart=false. With MySQL each attempt to acquire then reads the row
+	// first, as is needed on Oracle's and not on MariaDB.
 	Layout dialect.Layout
 
-	// StartTimeout bounds that query. Default 10 s.
+	// StartTimeout is how long NewRepository tries to read it. A database that is busy,
+	// as SQLite's is while another process writes, is asked again until then. Default 10 s.
 	StartTimeout time.Duration
 
 	// WithoutGroupCommit says that every acquisition and every release is a statement
@@ -117,11 +120,10 @@ type RepositoryOptions struct {
 // Statements that lost a race (a serialization failure, a deadlock) are sent
 // again, with pauses, while ctx lasts. One that waits for a row that a transaction
 // has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned], a
-// deletion after three. One about
-// a single row whose answer does not come is given up with [ErrDatabase] a moment
-// after ctx has ended, or after 5 s if it travels with others, else after its
-// time-to-live or 10 s, whichever is more; also if the driver does not look at its
-// context. Durations are kept to the microsecond, on SQLite
+// deletion after three. All give up with [ErrDatabase] a moment after ctx has ended if
+// there is no answer, also if the driver does not look at its context. One about a single
+// row gives up after 5 s if it travels with others, else after its
+// time-to-live or 10 s, whichever is more. Durations are kept to the microsecond, on SQLite
 // to the millisecond. All methods are safe for concurrent use.
 type Repository struct {
 	db         *sqlx.DB
@@ -142,10 +144,13 @@ type Repository struct {
 // NewRepository returns a repository over db, which stays the caller's: it is
 // never closed or reconfigured. opts may be nil.
 //
-// Unless opts.Layout is given, it reads the columns of the table, and of what
-// fencing tokens are drawn from, and returns an [ErrSchema] that says what is missing and how to create it, or an
-// [ErrDatabase] if the database cannot be reached within opts.StartTimeout. Bad
-// options give an [ErrInvalid] before anything is sent.
+// Unless opts.Layout is given, it asks what the server is and reads the columns of the
+// tables. Then it returns
+//   - an [ErrInvalid] that names both if d is not the dialect of the server,
+//   - an [ErrSchema] that says what is missing in the table and how to create it,
+//   - an [ErrDatabase] if there is no answer within opts.StartTimeout.
+//
+// Bad options give an [ErrInvalid] before anything is sent.
 func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
 	var o RepositoryOptions
 	if opts != nil {
@@ -178,16 +183,10 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 		db: db, dialect: d, layout: o.Layout, names: names, region: o.Region,
 		client: client, isolation: o.Isolation, keys: o.Keys,
 	}
-	if r.layout == 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), o.StartTimeout)
-		defer cancel()
-		if r.layout, err = r.findLayout(ctx); err != nil {
-			return nil, err
-		}
-		if err := r.findFence(ctx); err != nil {
-			return nil, err
-		}
-		if r.looksFirst, err = r.waitsForPinnedRows(ctx); err != nil {
+	if r.layout != 0 {
+		r.looksFirst = r.waitsForPinnedRows("") // the server is not asked what it is
+	} else {
+		if err := r.inspect(o.StartTimeout); err != nil {
 			return nil, err
 		}
 	}
@@ -284,9 +283,8 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl tim
 // used again; db stays open.
 func (r *Repository) Close(ctx context.Context) error {
 	p := params{client: r.client.prefix()}
-	err := r.retry(ctx, "close", "", func() error {
-		_, err := execIn(ctx, r.db, r.statements.removeClient, p)
-		return err
+	_, err := call(ctx, r, "close", "", func() (int64, error) {
+		return execIn(ctx, r.db, r.statements.removeClient, p)
 	})
 	if err != nil || r.prepared == nil {
 		return err // a server that does not answer would not do so about statements either

@@ -74,11 +74,9 @@ func (r *Repository) List(ctx context.Context, ttl time.Duration) (list []Row, e
 	if err := checkTTL(ttl); err != nil {
 		return nil, err
 	}
-	err = r.retry(ctx, "list", "", func() error {
-		list, err = selectRows(ctx, r.db, r.statements.list, params{ttl: ttl})
-		return err
+	return call(ctx, r, "list", "", func() ([]Row, error) {
+		return selectRows(ctx, r.db, r.statements.list, params{ttl: ttl})
 	})
-	return list, err
 }
 
 // selectRows returns the rows that a statement answers.

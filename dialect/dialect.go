@@ -168,7 +168,8 @@ type Statements struct {
 	// DeleteExpired removes the expired rows of a region, or if there is a
 	// PickExpired those of them in (keys).
 	DeleteExpired string
-	// Columns answers no row; its columns tell the layout.
+	// Columns answers one row: first what Version answers, then the columns of the
+	// table, which tell the layout. These are NULL.
 	Columns string
 	// Fence answers no row, if there is what tokens are drawn from.
 	Fence string
@@ -250,7 +251,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11{tell}"),
 		PickExpired:   fill(f.pickExpired),
 		DeleteExpired: fill(f.deleteExpired + "{tell}"),
-		Columns:       fill("SELECT * FROM {table} WHERE 1 = 0"),
+		Columns:       fill("SELECT server.version, held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
 		ReadOnly:      f.readOnly,

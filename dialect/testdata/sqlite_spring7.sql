@@ -72,7 +72,7 @@ DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:cli
 DELETE FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < datetime('now', 'subsec');
 
 -- Columns
-SELECT * FROM INT_LOCK WHERE 1 = 0;
+SELECT server.version, held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
 
 -- Fence
 SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;

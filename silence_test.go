@@ -1,0 +1,146 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// fallSilent has the server answer nothing from now on, behind a driver that does not look
+// at its context, as lib/pq does not while it reads. An hour later the connections break.
+func fallSilent(s *scene) {
+	begin := time.Now()
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if !m.Done {
+			time.Sleep(time.Until(begin.Add(time.Hour)))
+			return errGone
+		}
+		return nil
+	})
+}
+
+// waitUntilBroken waits for the calls that were left behind.
+func waitUntilBroken(s *scene) {
+	time.Sleep(2 * time.Hour)
+	s.connector.Follow(nil)
+}
+
+// slack is how much longer than its context a call may take.
+const slack = 200 * time.Millisecond
+
+func TestNoCallOutlastsItsContext(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *scene) error{
+		"List":          func(ctx context.Context, s *scene) error { _, err := s.repository.List(ctx, ttl); return err },
+		"DeleteExpired": func(ctx context.Context, s *scene) error { _, err := s.repository.DeleteExpired(ctx, ttl); return err },
+		"RenewAll": func(ctx context.Context, s *scene) error {
+			_, err := s.repository.RenewAll(ctx, []sqllock.Ownership{{Key: "k", Holder: "h"}}, ttl)
+			return err
+		},
+		"Close":          func(ctx context.Context, s *scene) error { return s.repository.Close(ctx) },
+		"Registry.Close": func(ctx context.Context, s *scene) error { held(s); fallSilent(s); return s.registry.Close(ctx) },
+		"Acquire": func(ctx context.Context, s *scene) error {
+			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
+			return err
+		},
+		"Renew": func(ctx context.Context, s *scene) error {
+			_, err := s.repository.Renew(ctx, "k", "h", ttl)
+			return err
+		},
+		"Delete": func(ctx context.Context, s *scene) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
+		"IsAcquired": func(ctx context.Context, s *scene) error {
+			_, err := s.repository.IsAcquired(ctx, "k", "h", ttl)
+			return err
+		},
+		"Peek": func(ctx context.Context, s *scene) error { _, _, err := s.repository.Peek(ctx, "k", ttl); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newScene(t, sqllock.Serializable)
+				if name != "Registry.Close" {
+					fallSilent(s)
+				}
+				const limit = time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				began := time.Now()
+				err := call(ctx, s)
+				took := time.Since(began)
+				if name == "Acquire" {
+					took -= limit // in which it sees to the row that it may have left
+				}
+				if took > limit+slack {
+					t.Errorf("returned after %v, with a limit of %v", took, limit)
+				}
+				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				waitUntilBroken(s)
+			})
+		})
+	}
+}
+
+// NewRepository has no context, but a limit.
+func TestNewRepositoryKeepsItsStartTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		fallSilent(s)
+		const limit = 3 * time.Second
+		began := time.Now()
+		_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: limit})
+		if took := time.Since(began); took > limit+slack {
+			t.Errorf("returned after %v, with a limit of %v", took, limit)
+		}
+		if !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		waitUntilBroken(s)
+	})
+}
+
+// The same with a driver that does look at its context.
+func TestADatabaseThatCannotBeReachedIsTrouble(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	blackHole(s)
+	_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: 10 * time.Millisecond})
+	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	s.connector.Follow(nil)
+}
+
+// A database that is busy for a moment, as SQLite's is while another process writes, is
+// asked again.
+func TestNewRepositoryTriesAgainWhileTheDatabaseIsBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		const busyFor = 5 * time.Second
+		begin := time.Now()
+		s.connector.Follow(func(context.Context, flaky.Moment) error {
+			if time.Since(begin) < busyFor {
+				return busy{}
+			}
+			return nil
+		})
+		_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), nil)
+		must(t, err)
+		begin = time.Now()
+		_, err = sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: busyFor / 2})
+		if took := time.Since(begin); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) || took > busyFor/2+slack {
+			t.Error(err, took)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// busy is what SQLite's driver says when another process writes.
+type busy struct{}
+
+func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
+func (busy) Code() int     { return 5 }
