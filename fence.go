@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -39,12 +41,21 @@ func (r *Repository) insertedToken(result sql.Result) (int64, error) {
 }
 
 const (
-	// trimEvery is how many numbers are drawn from a table until somebody removes
-	// the rows that they left there.
+	// trimEvery is how many tokens a process draws from a table until it removes the
+	// rows that all have left there.
 	trimEvery = 1024
-	// longestTrim bounds that. It is the next one's work if it fails.
+	// longestTrim bounds that. If it fails, a later one does the work.
 	longestTrim = time.Second
 )
+
+// A trimmer counts the tokens that a process has drawn. The numbers themselves do not
+// tell: with auto_increment_increment=2 they are all odd. It begins anywhere, so
+// that processes of which none draws many remove the rows, too, one of 1024.
+type trimmer struct{ drawn atomic.Uint64 }
+
+func (t *trimmer) begin() { t.drawn.Store(rand.Uint64N(trimEvery)) }
+
+func (t *trimmer) due() bool { return t.drawn.Add(1)%trimEvery == 0 }
 
 // draw draws a fencing token by a statement of its own, after the acquire
 // statement, for the owner of the row alone. Whoever draws has the row, so the
@@ -64,10 +75,10 @@ func (r *Repository) draw(ctx context.Context, db sqlx.ExecerContext, p params) 
 	return token, err == nil, err
 }
 
-// trimAfter keeps the table that tokens are drawn from small. The statement for that is
-// nobody's to wait for.
+// trimAfter keeps the table that tokens are drawn from small. The statement for that
+// runs in the background.
 func (r *Repository) trimAfter(token int64) {
-	if r.statements.trim.text != "" && token/handOffs%trimEvery == 0 {
+	if r.statements.trim.text != "" && r.trimmer.due() {
 		go r.trim(token)
 	}
 }

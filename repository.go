@@ -136,6 +136,7 @@ type Repository struct {
 	isolation  Isolation
 	keys       KeyMapper
 	abandoned  abandoned
+	trimmer    trimmer
 	looksFirst bool      // before each attempt, whether the row is held
 	groups     *groups   // nil if every statement travels alone
 	prepared   *prepared // nil unless asked for
@@ -183,6 +184,7 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 		db: db, dialect: d, layout: o.Layout, names: names, region: o.Region,
 		client: client, isolation: o.Isolation, keys: o.Keys,
 	}
+	r.trimmer.begin()
 	if r.layout != 0 {
 		r.looksFirst = r.waitsForPinnedRows("") // the server is not asked what it is
 	} else {
