@@ -3,6 +3,9 @@ package sqllock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -11,12 +14,14 @@ import (
 // A heartbeat comes each third of the time-to-live and may take a quarter of it,
 // because a connection that has gone dead does not say so; the next try, which
 // gets another connection, comes soon after. So there are at least two tries
-// before a lease ends.
+// before a lease ends. The statement itself has half of the time-to-live: an answer
+// that comes after its try, on a slow server, still counts.
 const (
 	beatsPerTTL   = 3
 	beatTimeout   = 4
+	beatStatement = 2
 	beatRetry     = 15
-	beatLongGrace = 0 // whoever is late is late
+	beatLongGrace = 0 // an answer to the next try will do
 )
 
 // A heartbeat renews the leases of one time-to-live in a registry, all of them by
@@ -43,7 +48,7 @@ func (r *Registry) watchOverLocked(h *hold) {
 	r.beating.Go(b.run)
 }
 
-// run beats until there is nothing to renew, or the registry is closed.
+// run renews until there is nothing to renew, or the registry is closed.
 func (b *heartbeat) run() {
 	for pause := b.ttl / beatsPerTTL; sleep(b.registry.closing, pause); {
 		began := time.Now()
@@ -51,7 +56,14 @@ func (b *heartbeat) run() {
 		if len(holds) == 0 {
 			return
 		}
-		if err := b.beat(holds); err != nil {
+		pinned, err := b.beat(holds)
+		for len(pinned) > 0 && time.Since(began) < b.ttl/beatsPerTTL-b.ttl/beatRetry {
+			if !sleep(b.registry.closing, b.ttl/beatRetry) {
+				return
+			}
+			pinned = b.renewEach(pinned)
+		}
+		if err != nil && !errors.Is(err, ErrPinned) {
 			pause = b.ttl / beatRetry
 		} else {
 			pause = max(b.ttl/beatsPerTTL-time.Since(began), b.ttl/beatRetry)
@@ -77,60 +89,160 @@ func (b *heartbeat) holds() []*hold {
 	return holds
 }
 
-// beat renews those of the holds that may be renewed, and tells the user's
-// OnRenewal how it went.
-func (b *heartbeat) beat(holds []*hold) error {
-	holds, rows := renewable(holds)
-	if len(rows) == 0 {
-		return nil
+// beat renews those of the holds that may be renewed, and tells the user's OnRenewal how
+// it went. It returns those whose rows are pinned.
+func (b *heartbeat) beat(holds []*hold) (pinned []*hold, err error) {
+	if holds = renewable(holds); len(holds) == 0 {
+		return nil, nil
 	}
-	r, sent := b.registry, time.Now()
-	ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatTimeout)
-	defer cancel()
-	settle := func(outcome []Renewal, err error) {
-		if err == nil {
-			b.settle(holds, sent, outcome)
+	r := b.registry
+	if pinned, err = b.renewAll(holds); len(pinned) > 0 {
+		if pinned = b.renewEach(pinned); len(pinned) > 0 {
+			err = errors.Join(err, fmt.Errorf("%w: %d of %d leases, to be renewed soon", ErrPinned, len(pinned), len(holds)))
 		}
 	}
-	outcome, err := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) {
-		return r.repository.renewAll(ctx, rows, b.ttl)
-	}, settle)
-	settle(outcome, err)
 	if err != nil && r.closing.Err() != nil {
-		return err // the user knows
+		return nil, err // the user knows
 	}
 	if r.onRenewal != nil {
-		r.onRenewal(len(rows), err)
+		r.onRenewal(len(holds), err)
 	}
-	return err
+	return pinned, err
 }
 
-// renewable returns the holds that may be renewed, and their rows.
-func renewable(all []*hold) (holds []*hold, rows []Ownership) {
-	for _, h := range all {
-		if h.mayBeRenewed() {
-			holds, rows = append(holds, h), append(rows, Ownership{h.key(), h.holder})
+// renewAll renews holds by one statement, or one for each part of them if there are very
+// many: what one part has renewed does not depend on the next. It passes over rows that are
+// pinned, and returns their holds.
+func (b *heartbeat) renewAll(holds []*hold) (pinned []*hold, err error) {
+	r := b.registry
+	ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatTimeout)
+	defer cancel()
+	for part := range slices.Chunk(holds, maxRenewal) {
+		rows, sent := rowsOf(part), time.Now()
+		outcome, failed := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) {
+			ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatStatement)
+			defer cancel()
+			return r.repository.renewAll(ctx, rows, b.ttl)
+		}, func(outcome []Renewal, failed error) {
+			if failed == nil {
+				b.abandon(b.settle(part, sent, outcome))
+			}
+		})
+		if failed == nil {
+			b.settleNow(part, sent, outcome)
+		}
+		err = errors.Join(err, failed)
+		for i, h := range part {
+			if failed == nil && outcome[i] == Pinned {
+				pinned = append(pinned, h)
+			}
 		}
 	}
-	return holds, rows
+	return pinned, err
 }
 
-func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) {
+// renewEach renews holds one after the other, by the statement that waits for a row that
+// others have locked: those who try to acquire a lock that is held lock its row for a
+// moment, and many of them leave few gaps. It returns those whose rows are still pinned,
+// as by a guarded transaction, which may last; these come last.
+func (b *heartbeat) renewEach(holds []*hold) (pinned []*hold) {
+	repository := b.registry.repository
+	ctx, cancel := context.WithTimeout(b.registry.closing, b.ttl/beatTimeout)
+	defer cancel()
+	for _, h := range byUrgency(renewable(holds)) {
+		sent := time.Now()
+		renewed, err := repository.renewSoon(ctx, h.params())
+		switch {
+		case err != nil:
+			pinned = append(pinned, h)
+		case renewed:
+			b.settleNow([]*hold{h}, sent, []Renewal{Renewed})
+		default:
+			b.settleNow([]*hold{h}, sent, []Renewal{Lost})
+		}
+	}
+	return pinned
+}
+
+// byUrgency sorts holds: those that a transaction was guarded with last, then those that end
+// first.
+func byUrgency(holds []*hold) []*hold {
+	type state struct {
+		guarded bool
+		end     time.Time
+	}
+	states := make(map[*hold]state, len(holds))
+	for _, h := range holds {
+		h.mu.Lock()
+		states[h] = state{h.guarded, h.end}
+		h.mu.Unlock()
+	}
+	slices.SortFunc(holds, func(a, b *hold) int {
+		switch x, y := states[a], states[b]; {
+		case x.guarded == y.guarded:
+			return x.end.Compare(y.end)
+		case x.guarded:
+			return 1
+		default:
+			return -1
+		}
+	})
+	return holds
+}
+
+// renewable returns the holds that may be renewed.
+func renewable(all []*hold) (holds []*hold) {
+	for _, h := range all {
+		if h.mayBeRenewed() {
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+func rowsOf(holds []*hold) []Ownership {
+	rows := make([]Ownership, len(holds))
+	for i, h := range holds {
+		rows[i] = Ownership{h.key(), h.holder}
+	}
+	return rows
+}
+
+// settleNow is settle for the heartbeat itself, which does not wait until the rows of
+// leases that were renewed too late are gone.
+func (b *heartbeat) settleNow(holds []*hold, sent time.Time, outcome []Renewal) {
+	if late := b.settle(holds, sent, outcome); len(late) > 0 {
+		b.registry.beating.Go(func() { b.abandon(late) })
+	}
+}
+
+// settle tells holds what became of their rows. It returns those whose lease was over when
+// the answer came: their rows last, and have no holder.
+func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) (late []*hold) {
 	for i, h := range holds {
 		switch outcome[i] {
 		case Renewed:
 			h.extend(h.upTo(leaseEnd(sent, b.ttl)))
 			if errors.Is(h.lost(), ErrLockLost) {
-				// The answer came too late: the row lasts, and nobody holds it.
-				h.abandon(b.registry.closing)
+				late = append(late, h)
 			}
 		case Lost:
 			if !h.isUnlocked() { // else its own Unlock was faster
 				h.finish(ErrLockLost)
 			}
-		case Pinned: // nobody can take it; the next beat may be luckier
+		case Pinned: // see renewEach
 		}
 	}
+	return late
+}
+
+// abandon deletes the rows of holds, all at once.
+func (b *heartbeat) abandon(holds []*hold) {
+	var abandoning sync.WaitGroup
+	for _, h := range holds {
+		abandoning.Go(func() { h.abandon(b.registry.closing) })
+	}
+	abandoning.Wait()
 }
 
 // mayBeRenewed tells whether a heartbeat still concerns h.

@@ -187,7 +187,7 @@ func TestALateRenewalCounts(t *testing.T) {
 		began := lease.Deadline()
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if !m.Done {
-				time.Sleep(beatTTL / 2) // longer than a try may take
+				time.Sleep(beatTTL * 2 / 5) // longer than a try may take
 			}
 			return nil
 		})

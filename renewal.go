@@ -49,6 +49,15 @@ func (r *Repository) renew(ctx context.Context, p params) (renewed bool, err err
 	return renewed, err
 }
 
+// renewSoon is renew without another try if the row is pinned.
+func (r *Repository) renewSoon(ctx context.Context, p params) (renewed bool, err error) {
+	err = r.retryPinned(ctx, 0, "renew", p.name, func() (err error) {
+		renewed, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.renewOnce(ctx, p) }, nil)
+		return err
+	})
+	return renewed, err
+}
+
 func (r *Repository) renewOnce(ctx context.Context, p params) (bool, error) {
 	n, err := execIn(ctx, r.on(nil), r.statements.renew, p)
 	if err != nil || n > 0 {

@@ -55,6 +55,14 @@ func (n *network) fallSilent() {
 	}
 }
 
+// delayAnswers has what the server sends arrive so many milliseconds later.
+func (n *network) delayAnswers(ms int) {
+	toxic := fmt.Sprintf(`{"type": "latency", "stream": "downstream", "attributes": {"latency": %d}}`, ms)
+	if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+		n.t.Error(err)
+	}
+}
+
 // breakDown closes all connections, on both sides.
 func (n *network) breakDown() { n.over() }
 

@@ -1,0 +1,103 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// tryLatency is how many milliseconds longer the answers to those who try take.
+const tryLatency = 1
+
+// TestRenewalBesideTryers has processes try for a held lock again and again, over a network
+// that delays the answers to them. A refused acquire statement locks the row until its
+// transaction ends, and a heartbeat passes locked rows by: the lease must be kept all the
+// same. Each process has a pool of its own.
+func TestRenewalBesideTryers(t *testing.T) {
+	inParallel(t)
+	// In the small size the lease is long enough for a machine that all tests share.
+	load := tryers{ttl: 6 * time.Second, lasts: 12 * time.Second, runs: 1, processes: 15, pause: 30 * time.Millisecond}
+	if *full {
+		load = tryers{ttl: 1500 * time.Millisecond, lasts: time.Minute, runs: 20, processes: 50, pause: 100 * time.Millisecond}
+	}
+	figures := newTable(t, "tryers", "database, driver", "time-to-live", "processes", "a try each", "runs", "kept", "tries refused",
+		"renewals", "of these reported as pinned")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b := c.newBase(t)
+		var seen pollings
+		for run := range load.runs {
+			key := fmt.Sprint("run ", run)
+			t.Run(key, func(t *testing.T) { b.besideTryers(t, load, key, &seen) }) // its pools are closed when it ends
+		}
+		if seen.kept < load.runs {
+			t.Errorf("kept in %d of %d runs", seen.kept, load.runs)
+		}
+		figures.add(place, c.name, load.ttl, load.processes, load.pause, fmt.Sprintf("%d of %v", load.runs, load.lasts),
+			seen.kept, seen.refused.Load(), seen.renewals.Load(), seen.pinned.Load())
+	})
+}
+
+// tryers are processes that try for a lock, each after a pause, while its lease lasts.
+type tryers struct {
+	ttl, lasts, pause time.Duration
+	runs, processes   int
+}
+
+// pollings are what has been seen of tryers and of the lease beside them.
+type pollings struct {
+	kept                      int
+	refused, renewals, pinned atomic.Int64
+}
+
+// besideTryers counts whether a lease that renews itself lasts as long as it should.
+func (b *base) besideTryers(t *testing.T, load tryers, key string, seen *pollings) {
+	t.Helper()
+	holder := b.registry(t, open(t, b.driver, b.dsn, 2), sqllock.RegistryOptions{
+		TTL: load.ttl, AutoRenew: true, OnRenewal: func(_ int, err error) {
+			seen.renewals.Add(1)
+			if errors.Is(err, sqllock.ErrPinned) {
+				seen.pinned.Add(1)
+			}
+		},
+	})
+	lease := acquire(t, holder, key)
+	began := time.Now()
+	n := newNetwork(t, b)
+	n.delayAnswers(tryLatency)
+	ctx, cancel := context.WithTimeout(lease.Context(), load.lasts)
+	defer cancel()
+	var trying sync.WaitGroup
+	for i := range load.processes {
+		lock := obtain(t, b.registry(t, open(t, b.driver, n.dsn, 1), sqllock.RegistryOptions{TTL: load.ttl}), key)
+		trying.Go(func() {
+			pause(ctx, load.pause*time.Duration(i)/time.Duration(load.processes))
+			for ctx.Err() == nil {
+				switch _, err := lock.TryLock(ctx); {
+				case errors.Is(err, sqllock.ErrNotAcquired):
+					seen.refused.Add(1)
+				case err == nil:
+					t.Errorf("a second holder after %v", time.Since(began))
+					return
+				case ctx.Err() == nil:
+					t.Error(err)
+				}
+				pause(ctx, load.pause)
+			}
+		})
+	}
+	trying.Wait()
+	if err := lease.Context().Err(); err != nil {
+		t.Logf("%s: lost after %v: %v", key, time.Since(began), context.Cause(lease.Context()))
+		return
+	}
+	seen.kept++
+	must(t, lease.Unlock(t.Context()))
+}
