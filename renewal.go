@@ -30,9 +30,10 @@ const (
 	Pinned
 )
 
-// Renew makes the row of key that carries the holder last for ttl from now. It
-// returns false if there is no such row or it has expired: an expired lease is
-// lost, even while nobody has taken it. (Spring revives it.)
+// Renew makes the row of key that carries the holder last for ttl from now, unless it
+// lasts longer already: a renewal that arrives late shortens nothing. It returns false
+// if there is no such row or it has expired: an expired lease is lost, even while
+// nobody has taken it. (Spring revives it.)
 func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
 	p, err := r.params(key, holder, ttl)
 	if err != nil {

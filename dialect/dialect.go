@@ -132,7 +132,8 @@ type Statements struct {
 	List string
 	// Held counts the rows of (region, key) that carry the holder and have not expired.
 	Held string
-	// Renew makes an unexpired row that carries the holder last :left from now.
+	// Renew makes an unexpired row that carries the holder last :left from now, unless it
+	// lasts longer already.
 	Renew string
 	// Guard answers a row if that of (region, key) carries the holder and has
 	// not expired, and pins it until the transaction ends: it can be neither
@@ -196,9 +197,13 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		tell = strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.tell)
 		tell, gone = " RETURNING "+tell, "CASE WHEN "+tell+" IS NOT NULL THEN CLIENT_ID END"
 	}
-	expiry, prolong := f.expiry(layout, ""), "EXPIRED_AFTER = "+f.add(f.now, ":left")
+	expiry, end := f.expiry(layout, ""), f.add(f.now, ":left")
+	last := "EXPIRED_AFTER = " + end
+	// A renewal that arrives late does not shorten what a later one has given.
+	prolong := "EXPIRED_AFTER = " + f.later("EXPIRED_AFTER", end)
 	if layout == Spring6 {
-		prolong = "CREATED_DATE = " + f.add(f.now, ":shift")
+		last = "CREATED_DATE = " + f.add(f.now, ":shift")
+		prolong = last
 	}
 	fill := strings.NewReplacer(
 		"{table}", names.Lock,
@@ -208,7 +213,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{row}", "REGION = :region AND LOCK_KEY = :key",
 		"{mine}", "REGION = :region AND "+f.mine,
 		"{now}", f.now,
-		"{end}", f.add(f.now, ":left"),
+		"{end}", end,
+		"{last}", last,
 		"{prolong}", prolong,
 		"{expired}", expiry+" < "+f.now,
 		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
@@ -242,7 +248,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Pick:     fill(f.pick),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
-		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {prolong}{patient.update}" +
+		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {last}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
 		DeleteAll: fill(f.deleteAll),
@@ -267,6 +273,7 @@ type fragments struct {
 	between string // microseconds from {from} to {to}
 	epoch   string // the instant 1970-01-01 00:00:00
 	exact   string // {text}, so that it compares byte for byte
+	latest  string // the function that returns the latest of its arguments
 
 	acquire map[Layout]string
 	token   string // the next fencing token from {fence}, where an expression can be one
@@ -306,6 +313,11 @@ func (f fragments) expiry(layout Layout, qualifier string) string {
 
 func (f fragments) add(base, micros string) string {
 	return strings.NewReplacer("{base}", base, "{micros}", micros).Replace(f.plus)
+}
+
+// later is the later one of two instants.
+func (f fragments) later(one, other string) string {
+	return f.latest + "(" + one + ", " + other + ")"
 }
 
 func (f fragments) elapsed(from, to string) string {

@@ -18,6 +18,7 @@ func MySQL() Dialect {
 			epoch:   "'1970-01-01'",
 			// The server's default collations take 'a' and 'A' for equal.
 			exact:      "CAST({text} AS BINARY)",
+			latest:     "GREATEST",
 			acquire:    onDuplicateKey,
 			acquireAll: onDuplicateKeys,
 			acquireRow: proposedRow,

@@ -24,6 +24,7 @@ func Postgres() Dialect {
 			between: "CAST(EXTRACT(EPOCH FROM ({to} - {from})) * 1000000 AS BIGINT)",
 			epoch:   "TIMESTAMP '1970-01-01'",
 			exact:   "{text}",
+			latest:  "GREATEST",
 			acquire: upsertReturning,
 			acquireAll: filled(upsertAll,
 				"{row.key}", "mine.k",

@@ -21,6 +21,7 @@ func SQLite() Dialect {
 			between: "CAST(ROUND((julianday({to}) - julianday({from})) * 86400000) * 1000 AS INTEGER)",
 			epoch:   "'1970-01-01'",
 			exact:   "{text}",
+			latest:  "MAX",
 			acquire: upsertReturning,
 			acquireAll: filled(upsertAll,
 				"{row.key}", "value ->> 'k'",

@@ -39,7 +39,7 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Renew
-UPDATE INT_LOCK SET EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) FROM set_config('lock_timeout', '250', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Guard
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE;
@@ -49,7 +49,7 @@ SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID 
 
 -- RenewAll
 WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE INT_LOCK SET EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
+UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
 
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');

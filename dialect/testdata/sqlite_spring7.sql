@@ -39,7 +39,7 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Renew
-UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
+UPDATE INT_LOCK SET EXPIRED_AFTER = MAX(EXPIRED_AFTER, datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Guard
 UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING 1;
@@ -48,7 +48,7 @@ UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = 
 ;
 
 -- RenewAll
-UPDATE INT_LOCK SET EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING LOCK_KEY, CLIENT_ID;
+UPDATE INT_LOCK SET EXPIRED_AFTER = MAX(EXPIRED_AFTER, datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))) WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING LOCK_KEY, CLIENT_ID;
 
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec');
