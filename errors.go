@@ -51,9 +51,9 @@ var (
 	// for [Lease.UnlockAfter], which unlocks all the same.
 	ErrInvalid = errors.New("sqllock: invalid")
 
-	// ErrNotHeld is returned when a lock is to be renewed through a context
-	// that carries no lease of it. Spring throws an
-	// IllegalMonitorStateException.
+	// ErrNotHeld is returned by a lease after Unlock, by a nil lease, and by
+	// [Registry.LeaseFrom] and [Registry.RenewLock] for a context that carries no
+	// lease of the key. Spring throws an IllegalMonitorStateException.
 	ErrNotHeld = errors.New("sqllock: not held")
 
 	// ErrCapacity is returned by [Registry.Obtain], and by a handle whose lock
@@ -83,8 +83,11 @@ type HeldError struct {
 	// Holder is the CLIENT_ID of the row, or "" if it is not known: the lock
 	// was about to change hands.
 	Holder string
-	// Left is how long the holder's lease had still to run, by the database's
-	// clock. It does not mean that the lock is free then: leases are renewed.
+	// Left is how long the row had still to last, by the database's clock. It does
+	// not mean that the lock is free then: leases are renewed. Of a holder in the same
+	// registry, which the database is not asked about, it is counted from before the
+	// holder's last statement was sent: the row may last longer, by at most the time
+	// that this statement took.
 	Left time.Duration
 
 	cause error // what ended the wait, or nil

@@ -52,6 +52,9 @@ type Tx interface {
 // that was refused may have the next holder's row locked until then. ctx, or the
 // Deadline if that is earlier, bounds the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
+	if err := l.alive(); err != nil {
+		return err
+	}
 	return l.hold.guard(ctx, tx)
 }
 

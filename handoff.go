@@ -53,7 +53,7 @@ func (h *hold) handOn(ctx context.Context) bool {
 // mayBeHandedOn also sees to it that this process steps back if its turn is over.
 func (h *hold) mayBeHandedOn() bool {
 	h.mu.Lock()
-	kept := h.guarded || h.atLeast > 0
+	kept := h.guarded || h.atLeast > 0 || !h.longest.IsZero()
 	h.mu.Unlock()
 	if !h.registry.handOff || kept || h.passed == handOffs-1 || h.entry.mutex.Waiters() == 0 {
 		return false

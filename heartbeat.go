@@ -34,7 +34,7 @@ type heartbeat struct {
 
 // watchOverLocked sees that h is renewed. Registry.mu is held.
 func (r *Registry) watchOverLocked(h *hold) {
-	if !r.autoRenew {
+	if !h.autoRenew {
 		return
 	}
 	if r.maxHold > 0 {
@@ -79,7 +79,7 @@ func (b *heartbeat) holds() []*hold {
 	defer r.mu.Unlock()
 	var holds []*hold
 	for h := range r.holds {
-		if h.ttl == b.ttl {
+		if h.autoRenew && h.ttl == b.ttl {
 			holds = append(holds, h)
 		}
 	}
@@ -222,7 +222,7 @@ func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) (la
 	for i, h := range holds {
 		switch outcome[i] {
 		case Renewed:
-			h.extend(h.upTo(leaseEnd(sent, b.ttl)))
+			h.extend(h.upTo(leaseEnd(sent, b.ttl)), sent.Add(b.ttl))
 			if errors.Is(h.lost(), ErrLockLost) {
 				late = append(late, h)
 			}

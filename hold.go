@@ -22,10 +22,12 @@ type hold struct {
 	lockKey  string // what stands in LOCK_KEY
 	holder   string
 	ttl      time.Duration
-	sent     time.Time // before the acquire statement was sent
-	token    int64     // the fencing token
-	passed   int       // how often the row was handed on before
-	since    time.Time // when this process acquired the row
+	// autoRenew says that heartbeats renew it
+	autoRenew bool
+	sent      time.Time // before the acquire statement was sent
+	token     int64     // the fencing token
+	passed    int       // how often the row was handed on before
+	since     time.Time // when this process acquired the row
 	// inherited is when the lease ends of a row that was handed on to it
 	inherited time.Time
 	// renewable is until when heartbeats may renew it; zero means always
@@ -33,6 +35,8 @@ type hold struct {
 
 	mu       sync.Mutex
 	end      time.Time // when it ends for its holders; zero while contending
+	rowEnd   time.Time // when the row expires at the earliest
+	longest  time.Time // when the row expires at the latest, if it was asked to outlast ttl
 	timer    *time.Timer
 	leases   []*Lease
 	first    [1]*Lease     // where leases mostly has room enough
@@ -51,7 +55,7 @@ func newHold(l *JdbcLock) (*hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hold{registry: l.registry, name: l.key, lockKey: lockKey, holder: repository.NewHolder(), ttl: l.ttl}, nil
+	return &hold{registry: l.registry, name: l.key, lockKey: lockKey, holder: repository.NewHolder(), ttl: l.ttl, autoRenew: l.autoRenew}, nil
 }
 
 func (h *hold) key() string { return h.name }
@@ -72,7 +76,9 @@ func (h *hold) row() Row {
 	if h == nil {
 		return Row{}
 	}
-	end := h.deadline()
+	h.mu.Lock()
+	end := h.rowEnd
+	h.mu.Unlock()
 	if end.IsZero() {
 		return Row{} // it is still contending itself
 	}
@@ -86,6 +92,7 @@ func (h *hold) begin(lease *Lease) error {
 	if h.end.IsZero() {
 		h.end = leaseEnd(h.sent, h.ttl)
 	}
+	h.rowEnd = h.end.Add(margin(h.ttl))
 	h.timer = time.AfterFunc(time.Until(h.end), h.check)
 	h.leases = append(h.first[:0], lease)
 	open := h.registry.enlist(h)
@@ -109,7 +116,18 @@ func (h *hold) late() bool { return !time.Now().Before(leaseEnd(h.sent, h.ttl)) 
 
 // abandon sees to it that the row goes, whatever has become of ctx.
 func (h *hold) abandon(ctx context.Context) {
-	h.registry.repository.abandon(ctx, h.params())
+	h.registry.repository.abandon(ctx, h.lastingParams())
+}
+
+// lastingParams are params whose ttl covers all the time that the row may last.
+func (h *hold) lastingParams() params {
+	p := h.params()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.longest.IsZero() {
+		p.ttl = max(p.ttl, time.Until(h.longest))
+	}
+	return p
 }
 
 // reenter enters the lock once more, for a context that carries h. It returns
@@ -119,7 +137,7 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
 	}
-	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrPinned) { // a pinned row is nobody else's
+	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // a pinned row is nobody else's
 		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
 		return nil, err
 	}
@@ -140,28 +158,35 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 // which asks its hold for the time, and thereby may end it.
 func (h *hold) newLease(ctx context.Context) (*Lease, context.Context) {
 	inner, cancel := context.WithCancelCause(ctx)
-	return &Lease{hold: h, ctx: leaseContext{inner, h}, cancel: cancel}, inner
+	lease := &Lease{hold: h, cancel: cancel}
+	lease.ctx = leaseContext{inner, lease}
+	return lease, inner
 }
 
-// renew moves the end of the row, then of the lease.
-func (h *hold) renew(ctx context.Context) error {
+// renew makes the row, then the lease, last for ttl from now.
+func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
-	sent := time.Now()
+	if !h.mayLastFor(ttl) {
+		return h.notHeld() // it has begun this instant
+	}
+	sent, p := time.Now(), h.params()
+	p.left = ttl
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.registry.repository.renew(bounded, h.params())
+	renewed, err := h.registry.repository.renew(bounded, p)
+	h.mayLastFor(ttl)
 	switch {
 	case err == nil && renewed:
-		h.extend(leaseEnd(sent, h.ttl))
+		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))
 	case err == nil && h.isUnlocked():
 		return h.notHeld() // its own Unlock was faster
 	case err == nil:
 		h.finish(ErrLockLost)
 	}
 	if lost := h.alive(); lost != nil {
-		if renewed && !errors.Is(lost, ErrNotHeld) {
+		if (renewed || err != nil && ttl > h.ttl) && !errors.Is(lost, ErrNotHeld) {
 			// The answer came too late: nobody holds the row any more, nor is
 			// anybody about to delete it, as Unlock is.
 			h.abandon(ctx)
@@ -171,12 +196,33 @@ func (h *hold) renew(ctx context.Context) error {
 	return err
 }
 
-// extend moves the end of the lease. Renewals may overlap: each of them makes the
-// row last at least until its own end, so the latest counts.
-func (h *hold) extend(end time.Time) {
+// mayLastFor notes that the row is asked to last for ttl from now, if that is longer
+// than others expect of it. It returns false if the last Unlock has begun: then the row
+// may be about to be handed on.
+func (h *hold) mayLastFor(ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.over && end.After(h.end) && time.Now().Before(h.end) {
+	if h.unlocked {
+		return false
+	}
+	if until := time.Now().Add(ttl); ttl > h.ttl && until.After(h.longest) {
+		h.longest = until
+	}
+	return true
+}
+
+// extend moves the ends of the lease and of the row. Renewals may overlap and arrive
+// in any order: none of them shortens the row, so the latest end counts.
+func (h *hold) extend(end, rowEnd time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || !time.Now().Before(h.end) {
+		return
+	}
+	if rowEnd.After(h.rowEnd) {
+		h.rowEnd = rowEnd
+	}
+	if end.After(h.end) {
 		h.end = end
 		h.timer.Reset(time.Until(end))
 	}
@@ -241,7 +287,7 @@ func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
 func (h *hold) removeRow(ctx context.Context) (removed bool, err error) {
 	repository := h.registry.repository
 	if removed, err = repository.remove(ctx, h.params()); err != nil {
-		repository.abandonLater(h.params())
+		repository.abandonLater(h.lastingParams())
 	}
 	return removed, err
 }
@@ -261,9 +307,20 @@ func (h *hold) finish(cause error) bool {
 	if !h.conclude(cause) {
 		return false
 	}
+	if errors.Is(cause, ErrLockLost) && h.outlasted() {
+		h.registry.repository.abandonLater(h.lastingParams())
+	}
 	h.entry.mutex.Release(h)
 	h.registry.dismiss(h)
 	return true
+}
+
+// outlasted reports whether the row may be there long after the lease: a renewal for
+// longer than ttl had no answer.
+func (h *hold) outlasted() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Until(h.longest) > h.ttl
 }
 
 // conclude is the first half of finish.

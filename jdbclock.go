@@ -25,6 +25,8 @@ type JdbcLock struct {
 	key      string
 	ttl      time.Duration
 	err      error // what WithTTL was given wrongly
+	// autoRenew says that heartbeats renew the leases
+	autoRenew bool
 }
 
 // Key returns the key as the caller wrote it.
@@ -38,12 +40,31 @@ func (l *JdbcLock) Key() string { return l.key }
 // one that differs from the registry's is an error there. Errors are returned by
 // the methods of the handle that lock: [ErrInvalid].
 func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
-	other := &JdbcLock{registry: l.registry, key: l.key, ttl: ttl, err: checkTTL(ttl)}
-	if other.err == nil && ttl != l.registry.ttl && l.registry.repository.layout == dialect.Spring6 {
-		other.err = invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (run `sqllock migrate up`)",
-			ttl, l.key, l.registry.ttl)
+	other := *l
+	other.ttl, other.err = ttl, l.registry.checkTTL(l.key, ttl)
+	return &other
+}
+
+// checkTTL refuses a time-to-live that a lease of key cannot have.
+func (r *Registry) checkTTL(key string, ttl time.Duration) error {
+	if err := checkTTL(ttl); err != nil {
+		return err
 	}
-	return other
+	if ttl != r.ttl && r.repository.layout == dialect.Spring6 {
+		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (run `sqllock migrate up`)",
+			ttl, key, r.ttl)
+	}
+	return nil
+}
+
+// WithAutoRenew returns a handle of the same lock whose leases are renewed by
+// themselves, or not, whatever [RegistryOptions.AutoRenew] says. MaxHold and OnRenewal
+// are the registry's. A lease keeps what it was acquired with, also when it is entered
+// again through another handle.
+func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
+	other := *l
+	other.autoRenew = on
+	return &other
 }
 
 // Lock acquires the lock, waiting for as long as ctx lasts. The context of the

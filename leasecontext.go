@@ -2,6 +2,8 @@ package sqllock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -10,21 +12,21 @@ import (
 // first: the holder or the timer. It carries the lease.
 type leaseContext struct {
 	context.Context
-	hold *hold
+	lease *Lease
 }
 
 func (c *leaseContext) Done() <-chan struct{} {
-	c.hold.check()
+	c.lease.hold.check()
 	return c.Context.Done()
 }
 
 func (c *leaseContext) Err() error {
-	c.hold.check()
+	c.lease.hold.check()
 	return c.Context.Err()
 }
 
 func (c *leaseContext) Value(key any) any {
-	if of, ok := key.(carriedFor); ok && of.registry == c.hold.registry {
+	if of, ok := key.(carriedFor); ok && of.registry == c.lease.hold.registry {
 		return c
 	}
 	return c.Context.Value(key)
@@ -36,14 +38,50 @@ type carriedFor struct{ registry *Registry }
 
 // carried returns the hold of key in this registry that ctx carries, or nil.
 func (r *Registry) carried(ctx context.Context, key string) *hold {
+	if c := r.innermost(ctx, key); c != nil {
+		return c.lease.hold
+	}
+	return nil
+}
+
+// innermost returns the innermost lease's context of key in this registry that ctx
+// is made from, or nil.
+func (r *Registry) innermost(ctx context.Context, key string) *leaseContext {
 	c, _ := ctx.Value(carriedFor{r}).(*leaseContext)
-	for c != nil && c.hold.name != key {
+	for c != nil && c.lease.hold.name != key {
 		c, _ = c.Context.Value(carriedFor{r}).(*leaseContext)
 	}
-	if c == nil {
-		return nil
+	return c
+}
+
+// LeaseFrom returns the lease of key in this registry that ctx carries: the one whose
+// [Lease.Context] ctx is, or is made from. It sends nothing to the database.
+//
+// Inside [Registry.ExecuteLocked] it gives fn its lease, for [Lease.Token],
+// [Lease.Guard], [Lease.RenewFor] or [Lease.UnlockAfter]. Anywhere else it asserts
+// that the caller works under the lock.
+//
+// The error is [ErrNotHeld] if ctx carries no lease of key, or only ones that were
+// unlocked; [ErrLockLost] if the lease is lost; [ErrClosed] after Close. A ctx may
+// carry leases of several keys and registries. Of several leases of one key LeaseFrom
+// returns the innermost that was not unlocked. Whether ctx itself has ended makes no
+// difference.
+//
+// The lease is the caller's own, not a further entry: Unlock gives it back for whoever
+// holds it. fn may therefore unlock early; the release after fn then does nothing and
+// returns the same result, see [Lease.Unlock]. In [Registry.ExecuteLockedTx] leave that
+// to the registry: the transaction pins the row, so Unlock and UnlockAfter return
+// [ErrPinned] there, and end the context, which rolls the transaction back.
+func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
+	for c := r.innermost(ctx, key); c != nil; c = r.innermost(c.Context, key) {
+		switch err := c.lease.alive(); {
+		case err == nil:
+			return c.lease, nil
+		case !errors.Is(err, ErrNotHeld):
+			return nil, err
+		}
 	}
-	return c.hold
+	return nil, fmt.Errorf("%w: %q is not locked by this context", ErrNotHeld, key)
 }
 
 // A tenure is a context that lasts as long as a hold.

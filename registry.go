@@ -39,12 +39,13 @@ type RegistryOptions struct {
 	// keeps its lock, and one that crashed, or is cut off from the database, loses
 	// it after TTL as before. All leases of one time-to-live are renewed by one
 	// statement. A goroutine does that for as long as there are any.
+	// [JdbcLock.WithAutoRenew] chooses for one lock.
 	AutoRenew bool
 
 	// MaxHold is how long after its acquisition a lease ends although it could be
 	// renewed by AutoRenew, so that a holder that is stuck does not keep the lock
-	// for ever. [Lease.Renew] is not bound by it. At least TTL; 0, the default,
-	// means no limit.
+	// for ever. [Lease.Renew] and [Lease.RenewFor] are not bound by it. At least TTL; 0,
+	// the default, means no limit.
 	MaxHold time.Duration
 
 	// OnRenewal, if set, is told how each renewal by AutoRenew went: of how many
@@ -146,8 +147,6 @@ func (o *RegistryOptions) complete() error {
 		return invalid("IdleBetweenTries %v is negative", o.IdleBetweenTries)
 	case o.CacheCapacity < 0:
 		return invalid("CacheCapacity %d is negative", o.CacheCapacity)
-	case o.MaxHold != 0 && !o.AutoRenew:
-		return invalid("MaxHold %v without AutoRenew: leases last for TTL then", o.MaxHold)
 	case o.MaxHold != 0 && o.MaxHold < o.TTL:
 		return invalid("MaxHold %v is shorter than TTL, %v", o.MaxHold, o.TTL)
 	}
@@ -189,7 +188,8 @@ func (r *Registry) cached(key string) *JdbcLock {
 
 // ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as
 // ctx lasts. fn's context ends with cause [ErrLockLost] if the lease is lost, and
-// carries the lease, so that fn may lock the key again. The lock is released when
+// carries the lease, so that fn may lock the key again, and reach the lease itself with
+// [Registry.LeaseFrom]. The lock is released when
 // fn returns or panics; fn's error and that of the release are joined.
 func (r *Registry) ExecuteLocked(ctx context.Context, key string, fn func(context.Context) error) error {
 	lock, err := r.Obtain(key)
@@ -224,11 +224,20 @@ func execute(ctx context.Context, lease *Lease, err error, fn func(context.Conte
 // none, as Spring does for a thread that is not the owner, and [ErrLockLost] if
 // the lease is lost.
 func (r *Registry) RenewLock(ctx context.Context, key string) error {
-	h := r.carried(ctx, key)
-	if h == nil {
-		return fmt.Errorf("%w: %q is not locked by this context", ErrNotHeld, key)
+	lease, err := r.LeaseFrom(ctx, key)
+	if err != nil {
+		return err
 	}
-	return h.renew(ctx)
+	return lease.Renew(ctx)
+}
+
+// RenewLockFor is RenewLock with another time-to-live: see [Lease.RenewFor].
+func (r *Registry) RenewLockFor(ctx context.Context, key string, ttl time.Duration) error {
+	lease, err := r.LeaseFrom(ctx, key)
+	if err != nil {
+		return err
+	}
+	return lease.RenewFor(ctx, ttl)
 }
 
 // ExpireUnusedOlderThan forgets the locks that nobody holds or waits for and that
@@ -366,7 +375,7 @@ func (r *Registry) entryLocked(key string) (*entry, error) {
 	if e := r.cache.get(key); e != nil {
 		return e, nil
 	}
-	e := &entry{lock: &JdbcLock{registry: r, key: key, ttl: r.ttl}}
+	e := &entry{lock: &JdbcLock{registry: r, key: key, ttl: r.ttl, autoRenew: r.autoRenew}}
 	if !r.cache.add(e) {
 		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", ErrCapacity, key, r.cache.capacity)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // handOffTests are about a row that the callers of one process give to each other.
@@ -80,6 +81,25 @@ var handOffTests = []test{
 		w.must(got.err)
 		if got.lease.Holder() == first.Holder() {
 			w.Fatal("a transaction may still have had it pinned")
+		}
+		w.must(got.lease.Unlock(w.Context()))
+	}},
+	{"ARowThatWasRenewedForLongerIsNotHandedOn", func(w *world) {
+		if w.cell.Layout == dialect.Spring6 {
+			return // one time-to-live for all
+		}
+		r := w.registry(ttl)
+		l := w.obtain(r)
+		first := w.acquire(l)
+		w.must(first.RenewFor(w.Context(), 10*ttl))
+		waiting := w.queue(r, 1)
+		w.must(first.Unlock(w.Context()))
+		got := <-waiting[0]
+		w.must(got.err)
+		row, _, err := w.process().Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if got.lease.Holder() == first.Holder() || row.Left > ttl {
+			w.Fatalf("the row lasts %v", row.Left)
 		}
 		w.must(got.lease.Unlock(w.Context()))
 	}},

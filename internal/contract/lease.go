@@ -46,6 +46,28 @@ var leaseTests = []test{
 			w.Fatalf("%v", err)
 		}
 	}},
+	{"ATryInTheSameProcessTellsHowLongTheRowLasts", func(w *world) {
+		r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl})
+		w.must(err)
+		other, l := w.process(), w.obtain(r)
+		began := time.Now()
+		lease := w.acquire(l)
+		took := time.Since(began) // the holder does not know when in this time the row was written
+		before, _, err := other.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		_, err = l.TryLock(w.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) {
+			w.Fatal(err)
+		}
+		after, _, err := other.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		const rounding = 2 * time.Millisecond // of SQLite's clock
+		if held.Left > before.Left+rounding || held.Left < after.Left-took-rounding {
+			w.Fatalf("%v left, between %v and %v by the database, acquired in %v", held.Left, before.Left, after.Left, took)
+		}
+		w.must(lease.Unlock(w.Context()))
+	}},
 	{"TheDeadlineIsBeforeTheRowExpires", func(w *world) {
 		r := w.process()
 		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
@@ -164,6 +186,124 @@ var leaseTests = []test{
 		w.is(r.RenewLock(lease.Context(), "other"), sqllock.ErrNotHeld)
 		w.must(lease.Unlock(w.Context()))
 		w.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
+	}},
+	{"RenewForLastsLongerThanTheTTL", func(w *world) {
+		lease := w.acquire(w.lock(moderate))
+		err := lease.RenewFor(w.Context(), ttl)
+		if w.cell.Layout == dialect.Spring6 {
+			w.is(err, sqllock.ErrInvalid)
+			w.must(lease.RenewFor(w.Context(), moderate))
+			w.must(lease.Unlock(w.Context()))
+			return
+		}
+		w.must(err)
+		_, err = w.lock(moderate).TryLockFor(w.Context(), moderate+short)
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(lease.Unlock(w.Context()))
+		w.must(w.acquire(w.lock(moderate)).Unlock(w.Context()))
+	}},
+	{"NothingTakesBackWhatRenewForGave", func(w *world) {
+		if w.cell.Layout == dialect.Spring6 {
+			return // one time-to-live for all
+		}
+		r, p := w.registry(moderate), w.process()
+		l := w.obtain(r)
+		lease := w.acquire(l)
+		w.must(r.RenewLockFor(lease.Context(), "k", ttl))
+		long := lease.Deadline()
+		for what, shorten := range map[string]func() error{
+			"Renew":     func() error { return lease.Renew(w.Context()) },
+			"RenewFor":  func() error { return lease.RenewFor(w.Context(), sqllock.MinTTL) },
+			"RenewLock": func() error { return r.RenewLock(lease.Context(), "k") },
+			"re-entry": func() error {
+				inner, err := l.Lock(lease.Context())
+				return errors.Join(err, inner.Unlock(w.Context()))
+			},
+			"RenewAll": func() error {
+				_, err := p.RenewAll(w.Context(), []sqllock.Ownership{{Key: "k", Holder: lease.Holder()}}, short)
+				return err
+			},
+		} {
+			w.must(shorten())
+			row, _, err := p.Peek(w.Context(), "k", ttl)
+			w.must(err)
+			if row.Left <= time.Until(long) || !lease.Deadline().Equal(long) {
+				w.Fatalf("%s: the row lasts %v, the lease %v, which had %v", what, row.Left, time.Until(lease.Deadline()), time.Until(long))
+			}
+		}
+		w.is(r.RenewLockFor(w.Context(), "k", ttl), sqllock.ErrNotHeld)
+		w.is(lease.RenewFor(w.Context(), sqllock.MinTTL-1), sqllock.ErrInvalid)
+		w.must(lease.Unlock(w.Context()))
+		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrNotHeld)
+	}},
+	{"AMinimumHoldEndsWhatRenewForGave", func(w *world) {
+		if w.cell.Layout == dialect.Spring6 {
+			return // one time-to-live for all
+		}
+		lease := w.acquire(w.lock(moderate))
+		w.must(lease.RenewFor(w.Context(), ttl))
+		w.must(lease.UnlockAfter(w.Context(), moderate))
+		row, ok, err := w.process().Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if ok && row.Left > moderate {
+			w.Fatalf("%v left", row.Left)
+		}
+	}},
+	{"RenewForOfALostLeaseFails", func(w *world) {
+		lease := w.acquire(w.lock(ttl))
+		w.deleted(w.process(), "k", lease.Holder(), true)
+		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrLockLost)
+		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrLockLost)
+	}},
+	{"AnUnlockedLeaseIsNotHeldThoughAnotherEntryIs", func(w *world) {
+		r := w.registry(ttl)
+		l := w.obtain(r)
+		outer := w.acquire(l)
+		inner, err := l.Lock(outer.Context())
+		w.must(err)
+		within := context.WithoutCancel(inner.Context())
+		got, err := r.LeaseFrom(within, "k")
+		w.must(err)
+		same(w, "lease", got, inner)
+		w.must(inner.Unlock(w.Context()))
+		w.is(inner.Renew(w.Context()), sqllock.ErrNotHeld)
+		w.is(inner.RenewFor(w.Context(), ttl), sqllock.ErrNotHeld)
+		w.is(inner.Guard(w.Context(), nil), sqllock.ErrNotHeld)
+		got, err = r.LeaseFrom(within, "k") // it is made from the outer lease's
+		w.must(err)
+		same(w, "lease", got, outer)
+		w.must(r.RenewLock(within, "k"))
+		w.must(outer.Unlock(w.Context()))
+		_, err = r.LeaseFrom(within, "k")
+		w.is(err, sqllock.ErrNotHeld)
+	}},
+	{"LeaseFromTellsWhetherTheCallerIsUnderTheLock", func(w *world) {
+		r, other := w.registry(ttl), w.registry(ttl)
+		lease := w.acquire(w.obtain(r))
+		far, err := other.Obtain("far")
+		w.must(err)
+		both, err := far.Lock(lease.Context())
+		w.must(err)
+		for _, of := range []struct {
+			registry *sqllock.Registry
+			key      string
+			want     *sqllock.Lease
+		}{{r, "k", lease}, {other, "far", both}, {r, "far", nil}, {other, "k", nil}} {
+			got, err := of.registry.LeaseFrom(both.Context(), of.key)
+			same(w, of.key, got, of.want)
+			if of.want == nil {
+				w.is(err, sqllock.ErrNotHeld)
+			}
+		}
+		_, err = r.LeaseFrom(w.Context(), "k")
+		w.is(err, sqllock.ErrNotHeld)
+		w.deleted(w.process(), "k", lease.Holder(), true)
+		w.is(lease.Renew(w.Context()), sqllock.ErrLockLost)
+		_, err = r.LeaseFrom(both.Context(), "k")
+		w.is(err, sqllock.ErrLockLost)
+		_, err = other.LeaseFrom(context.WithoutCancel(both.Context()), "far")
+		w.must(err)
+		w.must(both.Unlock(w.Context()))
 	}},
 	{"UnlockIsIdempotent", func(w *world) {
 		l := w.lock(ttl)
@@ -330,6 +470,56 @@ var leaseTests = []test{
 		err = r.ExecuteLockedFor(w.Context(), "k", short, func(context.Context) error { panic("must not run") })
 		w.is(err, sqllock.ErrNotAcquired)
 		w.must(lease.Unlock(w.Context()))
+	}},
+	{"ExecuteLockedGivesItsLease", func(w *world) {
+		r := w.registry(ttl)
+		var token int64
+		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+			lease, err := r.LeaseFrom(ctx, "k")
+			w.must(err)
+			same(w, "key", lease.Key(), "k")
+			same(w, "context", lease.Context() == ctx, true)
+			token = lease.Token()
+			return lease.Renew(ctx)
+		}))
+		next := w.acquire(w.lock(ttl))
+		w.higher(next.Token(), token)
+		w.must(next.Unlock(w.Context()))
+	}},
+	{"UnlockInsideExecuteLockedIsTheOnlyOne", func(w *world) {
+		r, rival := w.registry(ttl), w.lock(ttl)
+		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+			lease, err := r.LeaseFrom(ctx, "k")
+			w.must(err)
+			w.must(lease.Unlock(ctx))
+			w.is(context.Cause(ctx), context.Canceled)
+			_, err = r.LeaseFrom(ctx, "k")
+			w.is(err, sqllock.ErrNotHeld)
+			next := w.acquire(rival) // the release that follows does not touch it
+			w.Cleanup(func() { w.must(next.Unlock(context.Background())) })
+			return nil
+		}))
+		same(w, "rows", len(w.rows(w.process())), 1)
+	}},
+	{"AMinimumHoldInsideExecuteLocked", func(w *world) {
+		r := w.registry(ttl)
+		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+			lease, err := r.LeaseFrom(ctx, "k")
+			w.must(err)
+			return lease.UnlockAfter(ctx, ttl)
+		}))
+		err := r.ExecuteLockedFor(w.Context(), "k", 0, func(context.Context) error { panic("too soon") })
+		w.is(err, sqllock.ErrNotAcquired)
+	}},
+	{"AReleaseInsideExecuteLockedTellsTheLossOutside", func(w *world) {
+		r := w.registry(ttl)
+		w.is(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+			lease, err := r.LeaseFrom(ctx, "k")
+			w.must(err)
+			w.deleted(w.process(), "k", lease.Holder(), true)
+			w.is(lease.Unlock(ctx), sqllock.ErrLockLost)
+			return nil
+		}), sqllock.ErrLockLost)
 	}},
 	{"ExecuteLockedReleasesAfterAPanic", func(w *world) {
 		func() {

@@ -144,6 +144,44 @@ var renewalTests = []test{
 		w.must(brief.Unlock(w.Context()))
 		w.must(long.Unlock(w.Context()))
 	}},
+	{"AutoRenewOfOneLock", func(w *world) {
+		on := w.acquire(w.lock(moderate).WithAutoRenew(true))
+		r := w.autoRenewed(brief)
+		other, err := r.Obtain("other")
+		w.must(err)
+		off, err := other.WithAutoRenew(false).Lock(w.Context())
+		w.must(err)
+		<-off.Context().Done()
+		w.is(context.Cause(off.Context()), sqllock.ErrLockLost)
+		_, err = w.lock(moderate).TryLockFor(w.Context(), 3*moderate/2)
+		w.is(err, sqllock.ErrNotAcquired)
+		w.must(on.Context().Err())
+		w.must(on.Unlock(w.Context()))
+	}},
+	{"HeartbeatsTakeNothingBack", func(w *world) {
+		if w.cell.Layout == dialect.Spring6 {
+			return // one time-to-live for all
+		}
+		p, beats := w.process(), make(chan error, 100)
+		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
+			TTL: moderate, AutoRenew: true, OnRenewal: func(_ int, err error) { beats <- err },
+		})
+		w.must(err)
+		lease := w.acquire(w.obtain(r))
+		w.must(lease.RenewFor(w.Context(), ttl))
+		for good := 0; good < 2; {
+			if <-beats == nil {
+				good++
+			}
+		}
+		row, _, err := p.Peek(w.Context(), "k", ttl)
+		w.must(err)
+		if own := time.Until(lease.Deadline()); row.Left < own || own < moderate {
+			w.Fatalf("own %v, row's %v", own, row.Left)
+		}
+		w.must(lease.Unlock(w.Context()))
+		w.must(r.Close(w.Context()))
+	}},
 	{"TheHeartbeatTellsOfARowThatWasRemovedByForce", func(w *world) {
 		lease := w.acquire(w.obtain(w.autoRenewed(moderate)))
 		w.deleted(w.process(), "k", lease.Holder(), true)
