@@ -105,9 +105,23 @@ func (b *heartbeat) beat(holds []*hold) (pinned []*hold, err error) {
 		return nil, err // the user knows
 	}
 	if r.onRenewal != nil {
-		r.onRenewal(len(holds), err)
+		b.tell(len(holds), err)
 	}
 	return pinned, err
+}
+
+// tell tells the user's OnRenewal how a renewal went, and waits for it until the registry is
+// closed: it may be OnRenewal that closes it.
+func (b *heartbeat) tell(leases int, err error) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		b.registry.onRenewal(leases, err)
+	}()
+	select {
+	case <-told:
+	case <-b.registry.closing.Done():
+	}
 }
 
 // renewAll renews holds by one statement, or one for each part of them if there are very

@@ -50,8 +50,8 @@ type RegistryOptions struct {
 
 	// OnRenewal, if set, is told how each renewal by AutoRenew went: of how many
 	// leases, and what the trouble was, or nil. One failure loses nothing: it is
-	// tried again, and [Lease.Context] tells when a lease is lost. It is called by
-	// the goroutine that renews, which waits for it.
+	// tried again, and [Lease.Context] tells when a lease is lost. The next renewal
+	// waits until it returns. It may call Close, which therefore does not wait for it.
 	OnRenewal func(leases int, err error)
 
 	// HandOff says that Unlock hands the row on to the next caller in this process who
