@@ -38,7 +38,7 @@ func (r *Repository) abandon(ctx context.Context, p params) {
 	until := time.Now().Add(p.ttl)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(p.ttl, longestClearing))
 	defer cancel()
-	if deleted, err := r.remove(ctx, p); err != nil || !deleted {
+	if got, err := r.remove(ctx, p); err != nil || !got.removed {
 		r.abandoned.remember(p.name, abandonedHolder{p.holder, until})
 	}
 }

@@ -22,6 +22,8 @@ const (
 	// connection, of mostBatches at most.
 	slowBatch   = 100 * time.Millisecond
 	mostBatches = 4
+	// mostAlone is how many statements whose batch failed are sent at a time.
+	mostAlone = 4
 	// longestBatch is when a batch is given up. A connection that has gone dead does
 	// not say so.
 	longestBatch = 5 * time.Second
@@ -38,8 +40,11 @@ var errAlone = errors.New("send it alone")
 // each other serialization failures.
 type groups struct {
 	acquire *group.Group[params, attempted]
-	remove  *group.Group[params, bool]
+	remove  *group.Group[params, removal]
 	alone   loners
+	// turns has room for each statement that is sent alone because its batch failed, or
+	// could not take it along: one broken connection must not send a crowd to the pool.
+	turns chan struct{}
 }
 
 // attempted is what became of an attempt to acquire.
@@ -55,7 +60,8 @@ func (r *Repository) newGroups() *groups {
 				go r.discard(p)
 			}
 		}),
-		remove: newGroup(r, r.removeBatch, false, func(params, group.Outcome[bool]) {}),
+		remove: newGroup(r, r.removeBatch, removal{resent: true}, func(params, group.Outcome[removal]) {}),
+		turns:  make(chan struct{}, mostAlone),
 	}
 }
 
@@ -101,6 +107,10 @@ func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisi
 			return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 		}
 	}
+	if err := r.groups.takeTurn(ctx); err != nil {
+		return Acquisition{}, false, err
+	}
+	defer r.groups.passTurn()
 	got, unknown, err = r.attemptAlone(ctx, p)
 	if r.isBlocked(err) {
 		r.groups.alone.add(p.lockKey)
@@ -125,26 +135,61 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 	return a.Acquisition, a.unknown || errors.Is(err, bounded.ErrNoAnswer), err
 }
 
-// removeTogether deletes a row, together with others if that can be.
-func (r *Repository) removeTogether(ctx context.Context, p params) (bool, error) {
-	if r.groups != nil {
-		outcome, _ := r.groups.remove.Do(ctx, p)
-		if !errors.Is(outcome.Err, errAlone) {
-			return outcome.Value, outcome.Err
-		}
+// takeTurn waits until a statement may be sent alone. It returns ctx's error if that ends
+// first.
+func (g *groups) takeTurn(ctx context.Context) error {
+	select {
+	case g.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return r.removeInTime(ctx, p)
+}
+
+func (g *groups) passTurn() { <-g.turns }
+
+// A removal is what became of the deletion of a row.
+type removal struct {
+	removed bool
+	// resent says that the deletion was sent before, and it is not known with which
+	// result: if the row is not there, that may be why.
+	resent bool
+}
+
+// done reports whether the row is gone, as far as its holder can know.
+func (r removal) done() bool { return r.removed || r.resent }
+
+// removeTogether deletes a row, together with others if that can be.
+func (r *Repository) removeTogether(ctx context.Context, p params) (removal, error) {
+	if r.groups == nil {
+		return r.removeInTime(ctx, p)
+	}
+	outcome, _ := r.groups.remove.Do(ctx, p)
+	if !errors.Is(outcome.Err, errAlone) {
+		return outcome.Value, outcome.Err
+	}
+	if err := r.groups.takeTurn(ctx); err != nil {
+		return outcome.Value, err
+	}
+	defer r.groups.passTurn()
+	alone, err := r.removeInTime(ctx, p)
+	alone.resent = alone.resent || outcome.Value.resent
+	return alone, err
 }
 
 // removeInTime is removeAlone with a limit that also a driver keeps that does not look at
 // its context.
-func (r *Repository) removeInTime(ctx context.Context, p params) (bool, error) {
-	return within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.removeAlone(ctx, p) }, nil)
+func (r *Repository) removeInTime(ctx context.Context, p params) (removal, error) {
+	return within(ctx, p.ttl, func(ctx context.Context) (removal, error) { return r.removeAlone(ctx, p) }, nil)
 }
 
-func (r *Repository) removeAlone(ctx context.Context, p params) (bool, error) {
-	n, err := execIn(ctx, r.on(nil), r.statements.remove, p)
-	return n > 0, err
+func (r *Repository) removeAlone(ctx context.Context, p params) (got removal, err error) {
+	got.resent, err = r.once(ctx, p, func(db executor, p params) error {
+		n, err := execIn(ctx, db, r.statements.remove, p)
+		got.removed = n > 0
+		return err
+	})
+	return got, err
 }
 
 // acquireBatch runs the attempts of a batch in one transaction.
@@ -164,7 +209,7 @@ func (r *Repository) acquireBatch(ctx context.Context, batch []params, outcomes 
 }
 
 // removeBatch runs the deletions of a batch by one statement.
-func (r *Repository) removeBatch(ctx context.Context, batch []params, outcomes []group.Outcome[bool]) {
+func (r *Repository) removeBatch(ctx context.Context, batch []params, outcomes []group.Outcome[removal]) {
 	if len(batch) == 1 {
 		outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, batch[0])
 		return
@@ -181,7 +226,7 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 	if err == nil && len(free.rows) > 0 {
 		tokens, unknown, err = r.attemptMany(ctx, free)
 	}
-	err = r.errOfMany(err, unknown)
+	err = r.errOfMany(ctx, err, unknown)
 	for i, p := range batch {
 		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
 			o.Err, o.Value.unknown = err, unknown
@@ -191,8 +236,8 @@ func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes [
 }
 
 // errOfMany decides what an error of a statement for many is to each of them.
-func (r *Repository) errOfMany(err error, unknown bool) error {
-	if err == nil || unknown {
+func (r *Repository) errOfMany(ctx context.Context, err error, unknown bool) error {
+	if err == nil || unknown || ctx.Err() != nil { // the batch has used up the time of its callers
 		return err
 	}
 	switch r.dialect.Classify(err) {
@@ -321,25 +366,36 @@ func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, err
 
 // removeMany deletes the rows of a batch. Those that it did not find, or found pinned,
 // are looked for alone.
-func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []group.Outcome[bool]) {
-	p := together(batch)
-	var gone map[rowID]bool
-	var err error
-	if r.dialect.Returning {
-		gone, err = selectRowIDs(ctx, r.on(nil), r.statements.removeAll, p)
-	} else {
-		gone, err = r.pickAnd(ctx, r.statements.removeAll, p)
-	}
+func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []group.Outcome[removal]) {
+	gone, resent, err := r.removeRows(ctx, together(batch))
+	// Unless it was refused it may have been applied.
+	resent = resent || err != nil && !r.isRefusal(err)
 	for i, one := range batch {
+		o := &outcomes[i]
+		o.Value = removal{removed: err == nil && gone[one.id()], resent: resent}
 		switch {
-		case err == nil && gone[one.id()]:
-			outcomes[i].Value = true
+		case o.Value.removed:
 		case r.isRace(err):
-			outcomes[i].Err = err
+			o.Err = err
+		case err != nil && ctx.Err() != nil:
+			o.Err = err // no time is left to send it alone
 		default:
-			outcomes[i].Err = errAlone
+			o.Err = errAlone
 		}
 	}
+}
+
+// removeRows deletes rows that are not pinned by one statement, and returns them.
+func (r *Repository) removeRows(ctx context.Context, p params) (gone map[rowID]bool, resent bool, err error) {
+	if !r.dialect.Returning {
+		gone, err = r.pickAnd(ctx, r.statements.removeAll, p)
+		return gone, false, err
+	}
+	resent, err = r.once(ctx, p, func(db executor, p params) (err error) {
+		gone, err = selectRowIDs(ctx, db, r.statements.removeAll, p)
+		return err
+	})
+	return gone, resent, err
 }
 
 // loners are the keys whose rows were found pinned lately: in a batch they would hold up

@@ -286,10 +286,11 @@ func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
 // removeRow deletes the row, or sees to it that it is deleted later.
 func (h *hold) removeRow(ctx context.Context) (removed bool, err error) {
 	repository := h.registry.repository
-	if removed, err = repository.remove(ctx, h.params()); err != nil {
+	got, err := repository.remove(ctx, h.params())
+	if err != nil {
 		repository.abandonLater(h.lastingParams())
 	}
-	return removed, err
+	return got.done(), err
 }
 
 // shut ends h for Close, and releases its row.

@@ -164,11 +164,21 @@ func (r *Repository) pickAnd(ctx context.Context, s statement, p params) (picked
 func (r *Repository) leave(ctx context.Context, p params, left time.Duration) (ok bool, err error) {
 	p.left, p.next = left, r.NewHolder()
 	err = r.retry(ctx, "leave", p.name, func() (err error) {
-		ok, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) {
-			n, err := execIn(ctx, r.on(nil), r.statements.leave, p)
-			return n > 0, err
-		}, nil)
+		ok, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.leaveOnce(ctx, p) }, nil)
 		return err
 	})
 	return ok, err
+}
+
+func (r *Repository) leaveOnce(ctx context.Context, p params) (left bool, err error) {
+	resent, err := r.once(ctx, p, func(db executor, p params) error {
+		n, err := execIn(ctx, db, r.statements.leave, p)
+		left = n > 0
+		return err
+	})
+	if err != nil || left || !resent {
+		return left, err
+	}
+	p.holder = p.next // has the row been left to it the first time?
+	return r.isHeld(ctx, p)
 }

@@ -249,21 +249,25 @@ func (r *Repository) LockKey(key string) (string, error) {
 func (r *Repository) NewHolder() string { return r.client.nextHolder() }
 
 // Delete removes the row of key that carries the holder, expired or not. It
-// returns false if there is none.
+// returns false if there is none. If a connection broke before the answer came, Delete
+// sends the statement again, and then returns true also for a row that is not there: it may
+// have removed it before.
 func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, error) {
 	p, err := r.params(key, holder, MinTTL)
 	if err != nil {
 		return false, err
 	}
-	return r.remove(ctx, p)
+	got, err := r.remove(ctx, p)
+	return got.done(), err
 }
 
-func (r *Repository) remove(ctx context.Context, p params) (deleted bool, err error) {
-	err = r.retryPinned(ctx, longestRemoval, "delete", p.name, func() (err error) {
-		deleted, err = r.removeTogether(ctx, p)
+func (r *Repository) remove(ctx context.Context, p params) (got removal, err error) {
+	err = r.retryPinned(ctx, longestRemoval, "delete", p.name, func() error {
+		one, err := r.removeTogether(ctx, p)
+		got = removal{removed: one.removed, resent: got.resent || one.resent}
 		return err
 	})
-	return deleted, err
+	return got, err
 }
 
 // IsAcquired tells whether the row of key carries the holder and has not

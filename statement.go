@@ -72,6 +72,7 @@ type params struct {
 	token                         int64
 	keys, holders                 []string
 	rows                          []params
+	sends                         *int // how often holder or rows were sent, if it is to be counted
 }
 
 // A rowID is a row of the region as one holder knows it. A result that is about many rows
@@ -116,7 +117,7 @@ func (s statement) args(p params) []any {
 		case "key":
 			args[i] = p.lockKey
 		case "holder":
-			args[i] = p.holder
+			args[i] = p.counted(p.holder)
 		case "client":
 			args[i] = p.client
 		case "ttl":
@@ -130,7 +131,7 @@ func (s statement) args(p params) []any {
 		case "token":
 			args[i] = p.token
 		case "rows":
-			args[i] = proposed(p.rows)
+			args[i] = p.counted(proposed(p.rows))
 		case "keys":
 			p = p.listed()
 			args[i] = s.list(p.keys)

@@ -34,9 +34,14 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := do(ctx, c, Query, func(ctx context.Context) (driver.Rows, error) {
+	return c.query(ctx, func(ctx context.Context) (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
+}
+
+// query runs a query as the plan has it, and closes rows that its caller does not learn of.
+func (c *conn) query(ctx context.Context, run func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
+	rows, err := do(ctx, c, Query, run)
 	if rows != nil && err != nil {
 		return nil, errors.Join(err, rows.Close())
 	}

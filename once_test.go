@@ -1,0 +1,79 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// database/sql sends a statement again if the driver calls the connection bad. lib/pq does
+// that for a connection that ends after the statement was sent, so the second one finds
+// nothing to do: the lock has been released all the same.
+func TestAReleaseThatIsSentTwiceIsARelease(t *testing.T) {
+	t.Parallel()
+	for name, release := range map[string]func(context.Context, *sqllock.Lease) error{
+		"Unlock":      func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
+		"UnlockAfter": func(ctx context.Context, l *sqllock.Lease) error { return l.UnlockAfter(ctx, time.Minute) },
+	} {
+		for _, prepare := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/prepare=%v", name, prepare), func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, sqllock.Serializable)
+				s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{Prepare: prepare}), nil)
+				lease, err := obtain(t, s.registry, "k").TryLock(t.Context())
+				must(t, err)
+				var once sync.Once
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
+					if m.Op == flaky.Exec && m.Done {
+						once.Do(func() { err = driver.ErrBadConn })
+					}
+					return err
+				})
+				must(t, release(t.Context(), lease))
+			})
+		}
+	}
+}
+
+// A batch of releases whose answer is lost has released them.
+func TestABatchOfReleasesWhoseAnswerIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		const n = 10
+		var leases []*sqllock.Lease
+		for i := range n {
+			lease, err := obtain(t, s.registry, fmt.Sprint(i)).TryLock(t.Context())
+			must(t, err)
+			leases = append(leases, lease)
+		}
+		first := make(chan struct{})
+		var held, lost sync.Once
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
+			switch {
+			case m.Op == flaky.Exec && !m.Done:
+				held.Do(func() { <-first }) // the others are batched behind it
+			case m.Op == flaky.Query && m.Done:
+				lost.Do(func() { err = errGone })
+			}
+			return err
+		})
+		var unlocking sync.WaitGroup
+		for _, lease := range leases {
+			unlocking.Go(func() {
+				if err := lease.Unlock(t.Context()); err != nil {
+					t.Errorf("%s: %v", lease.Key(), err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(first)
+		unlocking.Wait()
+	})
+}
