@@ -91,6 +91,69 @@ func ExampleRegistry_ExecuteLocked() {
 	// <nil>
 }
 
+// Inside ExecuteLocked, LeaseFrom reaches the lease; anywhere else it says whether the
+// caller is under the lock. Neither asks the database.
+func ExampleRegistry_LeaseFrom() {
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	write := func(ctx context.Context) error { // must run under the lock
+		lease, err := registry.LeaseFrom(ctx, "report")
+		if err != nil {
+			return err
+		}
+		fmt.Println("written with token", lease.Token() > 0)
+		return nil
+	}
+
+	ctx := context.Background()
+	fmt.Println(errors.Is(write(ctx), sqllock.ErrNotHeld))
+	fmt.Println(registry.ExecuteLocked(ctx, "report", write))
+	// Output:
+	// true
+	// written with token true
+	// <nil>
+}
+
+// At most one run in 15 seconds over all instances, by ExecuteLocked.
+func ExampleRegistry_LeaseFrom_minimumHold() {
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+
+	for range 2 {
+		err := registry.ExecuteLockedFor(context.Background(), "every 15 s", 0, func(ctx context.Context) error {
+			lease, err := registry.LeaseFrom(ctx, "every 15 s")
+			if err != nil {
+				return err
+			}
+			fmt.Println("run")
+			return lease.UnlockAfter(ctx, 15*time.Second) // the release that follows does nothing
+		})
+		fmt.Println(errors.Is(err, sqllock.ErrNotAcquired))
+	}
+	// Output:
+	// run
+	// false
+	// true
+}
+
+// A lock whose work takes long renews itself, in a registry whose other locks do not.
+func ExampleJdbcLock_WithAutoRenew() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("import")
+
+	lease, err := lock.WithAutoRenew(true).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("as long as it takes:", lease.Context().Err() == nil)
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// as long as it takes: true
+	// <nil>
+}
+
 // A try that fails says who holds the lock.
 func ExampleJdbcLock_TryLock() {
 	ctx := context.Background()
@@ -154,6 +217,26 @@ func ExampleLease_Renew() {
 	// page 0
 	// page 1
 	// page 2
+	// <nil>
+}
+
+// One step takes longer than the others: it gets its time beforehand.
+func ExampleLease_RenewFor() {
+	ctx := context.Background()
+	registry, closeAll := exampleRegistry()
+	defer closeAll()
+	lock, _ := registry.Obtain("import")
+	lease, _ := lock.Lock(ctx)
+
+	if err := lease.RenewFor(ctx, 10*time.Minute); err != nil {
+		fmt.Println("stop:", err)
+		return
+	}
+	_ = lease.Renew(ctx) // takes nothing back
+	fmt.Println(time.Until(lease.Deadline()) > 9*time.Minute)
+	fmt.Println(lease.Unlock(ctx)) // releases at once
+	// Output:
+	// true
 	// <nil>
 }
 

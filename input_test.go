@@ -73,6 +73,7 @@ func TestBadInputSendsNothing(t *testing.T) {
 		"TryLockFor":     func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
 		"WithTTL":        func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
 		"short TTL":      func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
+		"negative age":   func() error { _, err := s.registry.ExpireUnusedOlderThan(-1); return err },
 		"Acquire":        func() error { _, err := s.repository.Acquire(ctx, "", "holder", ttl); return err },
 		"Acquire holder": func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
 		"long holder":    func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },

@@ -94,6 +94,17 @@ func parts(cell Cell) []part {
 	return all
 }
 
+// Names returns the names of all tests, each behind that of its part: "Lease/ReentryByContext".
+func Names() []string {
+	var names []string
+	for _, part := range parts(Cell{}) {
+		for _, test := range part.tests {
+			names = append(names, part.name+"/"+test.name)
+		}
+	}
+	return names
+}
+
 // A test is one promise.
 type test struct {
 	name string

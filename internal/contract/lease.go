@@ -236,18 +236,20 @@ var leaseTests = []test{
 		w.must(lease.Unlock(w.Context()))
 		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrNotHeld)
 	}},
-	{"AMinimumHoldEndsWhatRenewForGave", func(w *world) {
-		if w.cell.Layout == dialect.Spring6 {
-			return // one time-to-live for all
-		}
+	{"AMinimumHoldAfterARenewal", func(w *world) {
 		lease := w.acquire(w.lock(moderate))
-		w.must(lease.RenewFor(w.Context(), ttl))
-		w.must(lease.UnlockAfter(w.Context(), moderate))
-		row, ok, err := w.process().Peek(w.Context(), "k", ttl)
-		w.must(err)
-		if ok && row.Left > moderate {
-			w.Fatalf("%v left", row.Left)
+		if w.cell.Layout == dialect.Spring7 { // else one time-to-live for all
+			w.must(lease.RenewFor(w.Context(), ttl))
 		}
+		const atLeast = ttl / 2 // shorter than what RenewFor gave, and longer than the time-to-live
+		w.must(lease.UnlockAfter(w.Context(), atLeast))
+		row, ok, err := w.process().Peek(w.Context(), "k", moderate)
+		w.must(err)
+		if !ok || row.Left <= moderate || row.Left > atLeast {
+			w.Fatalf("%+v", row)
+		}
+		_, err = w.lock(moderate).TryLock(w.Context())
+		w.is(err, sqllock.ErrNotAcquired)
 	}},
 	{"RenewForOfALostLeaseFails", func(w *world) {
 		lease := w.acquire(w.lock(ttl))
@@ -382,6 +384,20 @@ var leaseTests = []test{
 		w.is(err, sqllock.ErrLockLost)
 		w.is(context.Cause(outer.Context()), sqllock.ErrLockLost)
 		w.must(w.acquire(l).Unlock(w.Context()))
+	}},
+	{"AHeldLockSurvivesTheClearingOfTheCache", func(w *world) {
+		r := w.registry(ttl)
+		lease := w.acquire(w.obtain(r))
+		_, err := r.ExpireUnusedOlderThan(0)
+		w.must(err)
+		w.must(r.SetCacheCapacity(1))
+		for _, l := range []*sqllock.JdbcLock{w.obtain(r), w.lock(ttl)} {
+			_, err = l.TryLock(w.Context())
+			w.is(err, sqllock.ErrNotAcquired)
+		}
+		w.must(lease.Renew(w.Context()))
+		w.must(lease.Unlock(w.Context()))
+		w.must(w.acquire(w.obtain(r)).Unlock(w.Context()))
 	}},
 	{"ATTLOfItsOwn", func(w *world) {
 		l := w.lock(short).WithTTL(ttl)
