@@ -3,11 +3,14 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
 )
 
 // OnRenewal may close the registry: what to do when renewals fail.
@@ -36,5 +39,144 @@ func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) || calls.Load() != 1 {
 			t.Error(context.Cause(lease.Context()), calls.Load())
 		}
+	})
+}
+
+// Close ends all leases before it talks to the database, and releases their rows together: on
+// a server that does not answer four of them take no longer than one.
+func TestCloseReleasesAllLeasesTogether(t *testing.T) {
+	for name, opts := range map[string]*sqllock.RepositoryOptions{
+		"batches": nil, "each alone": {WithoutGroupCommit: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newScene(t, sqllock.Serializable)
+				s.repository = newRepository(t, s.pool, opts)
+				one, _ := closeInSilence(s, 1)
+				for _, n := range []int{4, 40} {
+					took, ended := closeInSilence(s, n)
+					if took > one+slack {
+						t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
+					}
+					if ended != 0 {
+						t.Errorf("the last lease ended %v after Close was called", ended)
+					}
+				}
+			})
+		})
+	}
+}
+
+// closeInSilence returns how long it takes to close a registry with n leases while the
+// database does not answer, and how long after that was asked for the last lease ended.
+func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
+	s.Helper()
+	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30})
+	var contexts []context.Context
+	for i := range n {
+		lease, err := obtain(s.T, registry, fmt.Sprint(n, i)).Lock(s.Context())
+		must(s.T, err)
+		contexts = append(contexts, lease.Context())
+	}
+	var last atomic.Int64
+	fallSilent(s)
+	began := time.Now()
+	for _, ctx := range contexts {
+		context.AfterFunc(ctx, func() { last.Store(max(last.Load(), int64(time.Since(began)))) })
+	}
+	if err := registry.Close(context.Background()); !errors.Is(err, sqllock.ErrDatabase) { //nolint:contextcheck // without a limit
+		s.Error(err)
+	}
+	took = time.Since(began)
+	waitUntilBroken(s)
+	return took, time.Duration(last.Load())
+}
+
+// newScenePlain is a scene in which to acquire is one statement, and begins no transaction that
+// would keep all other writers of SQLite waiting.
+func newScenePlain(t *testing.T, opts sqllock.RepositoryOptions) *scene {
+	t.Helper()
+	s := newScene(t, sqllock.Statement)
+	opts.Isolation, opts.WithoutFence = sqllock.Statement, true
+	s.repository = newRepository(t, s.pool, &opts)
+	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl})
+	s.lock = obtain(t, s.registry, "k")
+	return s
+}
+
+// A row that a statement on its way creates after Close would keep the lock taken for a
+// time-to-live, because the process is about to end.
+func TestCloseWaitsForAcquisitionsUnderWay(t *testing.T) {
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"batches": {}, "each alone": {WithoutGroupCommit: true},
+	} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					s := newScenePlain(t, opts)
+					late := holdBack(s, flaky.Query)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					locked := make(chan error, 1)
+					go func() {
+						_, err := s.lock.Lock(ctx)
+						locked <- err
+					}()
+					<-late.reached
+					if cancelled { // the usual way to end: first all work, then the registry
+						cancel()
+						if err := <-locked; !errors.Is(err, context.Canceled) {
+							t.Error(err)
+						}
+					}
+					closed := make(chan error, 1)
+					go func() { closed <- s.registry.Close(t.Context()) }()
+					time.Sleep(3 * time.Second)
+					synctest.Wait()
+					if len(closed) > 0 {
+						t.Error("Close returned while an acquisition was under way")
+					}
+					close(late.let)
+					must(t, <-closed)
+					if !cancelled {
+						if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+							t.Error(err)
+						}
+					}
+					var rows int
+					must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
+					if rows != 0 {
+						t.Errorf("%d rows are left", rows)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Close does not wait for them longer than its context lasts, and says so.
+func TestCloseKeepsItsContextWhenAnAcquisitionDoesNotEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScenePlain(t, sqllock.RepositoryOptions{})
+		late := holdBack(s, flaky.Query)
+		locked := make(chan error, 1)
+		go func() {
+			_, err := s.lock.Lock(t.Context())
+			locked <- err
+		}()
+		<-late.reached
+		const limit = 2 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		began := time.Now()
+		err := s.registry.Close(ctx)
+		if took := time.Since(began); !errors.Is(err, sqllock.ErrDatabase) || took > limit+slack {
+			t.Error(err, took)
+		}
+		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+			t.Error(err)
+		}
+		close(late.let)
+		must(t, s.registry.Close(t.Context()))
 	})
 }

@@ -55,19 +55,16 @@ type attempted struct {
 
 func (r *Repository) newGroups() *groups {
 	return &groups{
-		acquire: newGroup(r, r.acquireBatch, attempted{unknown: true}, func(p params, o group.Outcome[attempted]) {
-			if o.Value.unknown || o.Value.Acquired {
-				go r.discard(p)
-			}
-		}),
-		remove: newGroup(r, r.removeBatch, removal{resent: true}, func(params, group.Outcome[removal]) {}),
+		acquire: newGroup(r, r.acquireBatch, attempted{unknown: true}, func(params) { r.orphans.add() },
+			func(p params, o group.Outcome[attempted]) { go r.discard(p, o.Value) }),
+		remove: newGroup(r, r.removeBatch, removal{resent: true}, nil, func(params, group.Outcome[removal]) {}),
 		turns:  make(chan struct{}, mostAlone),
 	}
 }
 
 // newGroup returns a group of statements for one row each. A batch that has no answer
 // leaves silence behind.
-func newGroup[O any](r *Repository, run func(context.Context, []params, []group.Outcome[O]), silence O, late func(params, group.Outcome[O])) *group.Group[params, O] {
+func newGroup[O any](r *Repository, run func(context.Context, []params, []group.Outcome[O]), silence O, left func(params), late func(params, group.Outcome[O])) *group.Group[params, O] {
 	noAnswer := fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
 	return group.New(group.Settings[params, O]{
 		Run: func(ctx context.Context, batch []params, outcomes []group.Outcome[O]) {
@@ -79,6 +76,7 @@ func newGroup[O any](r *Repository, run func(context.Context, []params, []group.
 				}
 			}
 		},
+		Left: left,
 		Late: late,
 		Key:  func(p params) string { return p.lockKey },
 		Most: mostTogether, Slow: slowBatch, Lanes: mostBatches, Longest: longestBatch, Grace: grace,
@@ -86,8 +84,12 @@ func newGroup[O any](r *Repository, run func(context.Context, []params, []group.
 	})
 }
 
-// discard deletes a row that was acquired for somebody who has gone.
-func (r *Repository) discard(p params) {
+// discard deletes a row that was acquired for an orphan, whose caller has gone.
+func (r *Repository) discard(p params, a attempted) {
+	defer r.orphans.done()
+	if !a.Acquired && !a.unknown {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), longestClearing)
 	defer cancel()
 	// If it fails, the row expires, or goes before the key's next acquisition. Together,
@@ -121,6 +123,7 @@ func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisi
 // attemptAlone is attempt, with a limit that also a driver keeps that does not look at
 // its context.
 func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, bool, error) {
+	counted := make(chan struct{})
 	a, err := within(ctx, p.ttl, func(ctx context.Context) (a attempted, err error) {
 		a.Acquisition, a.unknown, err = r.attempt(ctx, p)
 		if a.Acquired {
@@ -128,11 +131,15 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 		}
 		return a, err
 	}, func(a attempted, _ error) { //nolint:contextcheck // the caller's is over
-		if a.Acquired || a.unknown {
-			r.discard(p)
-		}
+		<-counted
+		r.discard(p, a)
 	})
-	return a.Acquisition, a.unknown || errors.Is(err, bounded.ErrNoAnswer), err
+	left := errors.Is(err, bounded.ErrNoAnswer)
+	if left {
+		r.orphans.add()
+		close(counted)
+	}
+	return a.Acquisition, a.unknown || left, err
 }
 
 // takeTurn waits until a statement may be sent alone. It returns ctx's error if that ends

@@ -293,15 +293,6 @@ func (h *hold) removeRow(ctx context.Context) (removed bool, err error) {
 	return got.done(), err
 }
 
-// shut ends h for Close, and releases its row.
-func (h *hold) shut(ctx context.Context) error {
-	if !h.finish(ErrClosed) {
-		return nil
-	}
-	_, err := h.removeRow(ctx)
-	return err
-}
-
 // finish makes h over: it tells the holders first, then lets the next caller of
 // this process in. It returns false if h was over already.
 func (h *hold) finish(cause error) bool {

@@ -124,6 +124,7 @@ func (l *JdbcLock) lock(ctx context.Context, wait time.Duration) (*Lease, error)
 		lease.cancel(nil)
 		return nil, err
 	}
+	defer l.registry.entering.Done()
 	if wait > 0 {
 		limited, cancel := context.WithTimeout(waiting, wait)
 		defer cancel()

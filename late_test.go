@@ -160,15 +160,22 @@ func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, sqllock.Statement)
+	closed := make(chan error, 1)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
-			must(t, s.registry.Close(t.Context())) //nolint:contextcheck // the test's, not that of the statement
+			go func() { closed <- s.registry.Close(t.Context()) }() //nolint:contextcheck // the test's, not that of the statement
+			for {
+				if _, err := s.registry.Obtain("k"); errors.Is(err, sqllock.ErrClosed) {
+					return nil
+				}
+			}
 		}
 		return nil
 	})
 	if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrClosed) {
 		t.Fatal(err)
 	}
+	must(t, <-closed)
 	rows, err := s.repository.List(t.Context(), ttl)
 	must(t, err)
 	if len(rows) != 0 {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -95,6 +93,8 @@ type Registry struct {
 	// those who wait for a lock, with what ends their wait, and those who hold one
 	waiting map[*hold]context.CancelCauseFunc
 	holds   map[*hold]struct{}
+	// calls that were admitted and have not returned
+	entering sync.WaitGroup
 
 	heartbeats map[time.Duration]*heartbeat // by time-to-live, guarded by mu
 	beating    sync.WaitGroup
@@ -306,33 +306,6 @@ func (r *Registry) Held() []Held {
 	return held
 }
 
-// Close ends all waiting with [ErrClosed], ends the contexts of all leases with
-// that cause, and releases their rows. Stop the work under the leases first: once
-// its row is gone a lock is anybody's. Afterwards every method that needs a lock
-// returns ErrClosed, and Unlock too. Rows that could not be released, which the
-// error tells, stay until their time-to-live ends. The database stays open.
-//
-// ctx bounds the releases. Close may be called again, and then tries to release
-// what is left.
-func (r *Registry) Close(ctx context.Context) error {
-	r.mu.Lock() // whoever enlists a hold has seen that r is open
-	r.close(ErrClosed)
-	giveUps := slices.Collect(maps.Values(r.waiting))
-	r.mu.Unlock()
-	for _, giveUp := range giveUps { // without r.mu: it asks the context that the waiter came with
-		giveUp(ErrClosed)
-	}
-	r.beating.Wait()
-	var errs []error
-	for _, h := range r.snapshot() {
-		errs = append(errs, h.shut(ctx))
-	}
-	_, err := answered(ctx, "release", "", func() (struct{}, error) {
-		return struct{}{}, r.repository.clearAllAbandoned(ctx)
-	})
-	return errors.Join(append(errs, err)...)
-}
-
 func (r *Registry) snapshot() []*hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -345,7 +318,7 @@ func (r *Registry) snapshot() []*hold {
 
 // admit gives h, which is about to wait for its lock, the entry of its key, which
 // stays cached meanwhile. giveUp is called if the registry is closed before h is
-// enlisted or sent away.
+// enlisted or sent away. The caller says entering.Done when nothing is left of the call.
 func (r *Registry) admit(h *hold, giveUp context.CancelCauseFunc) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -356,6 +329,7 @@ func (r *Registry) admit(h *hold, giveUp context.CancelCauseFunc) error {
 	r.cache.pin(e)
 	h.entry = e
 	r.waiting[h] = giveUp
+	r.entering.Add(1)
 	return nil
 }
 

@@ -136,6 +136,7 @@ type Repository struct {
 	isolation  Isolation
 	keys       KeyMapper
 	abandoned  abandoned
+	orphans    orphans
 	trimmer    trimmer
 	looksFirst bool      // before each attempt, whether the row is held
 	groups     *groups   // nil if every statement travels alone

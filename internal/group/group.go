@@ -18,6 +18,9 @@ type Settings[I, O any] struct {
 	Run func(ctx context.Context, items []I, outcomes []Outcome[O])
 	// Key tells items apart: no two of one key are in a batch.
 	Key func(I) string
+	// Left, if set, is called when the caller of an item in a batch goes, or is told
+	// Silence. It must not use the group. Late follows.
+	Left func(I)
 	// Late is told the outcome of an item whose caller has gone, or was told Silence.
 	// The next batch waits until it returns.
 	Late func(I, Outcome[O])
@@ -99,8 +102,17 @@ func (g *Group[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outcome
 	default:
 	}
 	c.left = true
+	if c.sent {
+		g.leftLocked(c)
+	}
 	g.queue = slices.DeleteFunc(g.queue, func(other *call[I, O]) bool { return other == c })
 	return Outcome[O]{Err: ctx.Err()}, c.sent
+}
+
+func (g *Group[I, O]) leftLocked(c *call[I, O]) {
+	if g.settings.Left != nil {
+		g.settings.Left(c.item)
+	}
 }
 
 // openLocked opens a lane for those who would wait behind none but slow batches.

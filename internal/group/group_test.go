@@ -24,6 +24,7 @@ type scene struct {
 	*group.Group[string, string]
 	mu      sync.Mutex
 	batches []string
+	left    []string
 	late    []string
 	take    time.Duration
 	// obedient batches fail when their time is over
@@ -35,6 +36,11 @@ func newScene(most, lanes int) *scene {
 	s.Group = group.New(group.Settings[string, string]{
 		Run: s.run,
 		Key: func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
+		Left: func(item string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.left = append(s.left, item)
+		},
 		Late: func(item string, o group.Outcome[string]) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -170,8 +176,8 @@ func TestWhoLeavesUnderWayDisturbsNobody(t *testing.T) {
 		s.want(t, "a", "gone b")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !slices.Equal(s.late, []string{"gone GONE"}) {
-			t.Error(s.late)
+		if !slices.Equal(s.left, []string{"gone"}) || !slices.Equal(s.late, []string{"gone GONE"}) {
+			t.Error(s.left, s.late)
 		}
 	})
 }
@@ -249,8 +255,8 @@ func TestABatchWithoutAnAnswerIsGivenUp(t *testing.T) {
 		s.want(t, "a", "b")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !slices.Equal(s.late, []string{"a A"}) {
-			t.Error(s.late)
+		if !slices.Equal(s.left, []string{"a"}) || !slices.Equal(s.late, []string{"a A"}) {
+			t.Error(s.left, s.late)
 		}
 	})
 }

@@ -166,6 +166,7 @@ func (l *lane[I, O]) giveUpLocked() {
 	l.cancel()
 	for _, c := range l.batch {
 		if !c.left {
+			g.leftLocked(c)
 			c.outcome = g.settings.Silence
 			c.done <- struct{}{}
 		}
