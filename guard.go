@@ -119,9 +119,11 @@ func (r *Repository) guard(ctx context.Context, tx Tx, key, holder string, ttl t
 //
 // It returns nil exactly if the transaction was committed. A release that fails then is
 // no error: the row ends by itself. Otherwise nothing was committed, unless the
-// error is an [ErrDatabase] of the commit itself, whose answer may have been lost; the
-// error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or [ErrDatabase] what came
-// between. If fn panics the transaction is rolled back and the lock is released.
+// error is an [ErrDatabase] of the commit itself, whose answer may have been lost: once
+// COMMIT was sent, every error is one, also if ctx ended meanwhile, except for a refusal of
+// the database. The error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or
+// [ErrDatabase] what came between. If fn panics the transaction is rolled back and the
+// lock is released.
 //
 // db is a pool of the database that the lock is in. That should be the
 // application's, while the registry has a small one of its own.
@@ -143,7 +145,12 @@ func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB,
 
 // transact runs fn in a guarded transaction, under a context that carries the lease.
 func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
-	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(ctx, nil) }, rollBack)
+	// ctx ends the transaction only until COMMIT is sent. A driver that looks at the
+	// context would cut the COMMIT short, and return what reads as if none had been sent.
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	detach := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(life, nil) }, rollBack)
 	if err != nil {
 		return r.repository.trouble(ctx, "begin a transaction under", key, err)
 	}
@@ -158,13 +165,24 @@ func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn fun
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil { // the transaction may learn it later
-		return r.repository.trouble(ctx, "commit under", key, err)
+	if ctx.Err() != nil || !detach() {
+		return r.repository.trouble(ctx, "commit under", key, sql.ErrTxDone)
 	}
-	_, err = answered(ctx, "commit under", key, func() (struct{}, error) {
-		return struct{}{}, r.repository.trouble(ctx, "commit under", key, tx.Commit())
-	})
-	return err
+	return r.commit(ctx, key, tx)
+}
+
+// commit commits tx. If that fails, the outcome is unknown, whatever has become of ctx,
+// unless the database refused it.
+func (r *Registry) commit(ctx context.Context, key string, tx *sqlx.Tx) error {
+	_, err := answered(ctx, "commit under", key, func() (struct{}, error) { return struct{}{}, tx.Commit() })
+	switch {
+	case r.repository.isRefusal(err):
+		return r.repository.trouble(ctx, "commit under", key, err)
+	case errors.Is(err, bounded.ErrNoAnswer):
+		return err
+	default:
+		return r.repository.trouble(context.WithoutCancel(ctx), "commit under", key, err)
+	}
 }
 
 // rollBack ends a transaction that was begun too late.
