@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -51,17 +52,14 @@ func (r *Repository) acquire(ctx context.Context, p params) (Acquisition, error)
 	case err != nil:
 		return Acquisition{}, err
 	}
-	var got Acquisition
-	var unknown bool // whether an attempt may have been applied
-	err := r.retryRaces(ctx, func() (err error) {
-		got, unknown, err = r.attemptTogether(ctx, p)
-		return err
-	})
+	got, unknown, err := r.attemptRepeatedly(ctx, p)
 	if unknown {
 		r.abandon(ctx, p)
 	}
 	switch {
 	case err == nil:
+	case r.isRefusal(err) && unknown && ctx.Err() == nil:
+		return Acquisition{}, fmt.Errorf("%w: acquire %q: %w: %w", ErrDatabase, p.name, errOutcomeUnknown, err)
 	case r.isRefusal(err) && ctx.Err() == nil:
 		got = Acquisition{} // too late this time
 	default:
@@ -71,6 +69,21 @@ func (r *Repository) acquire(ctx context.Context, p params) (Acquisition, error)
 		got.Row, _, err = r.look(ctx, p)
 	}
 	return got, err
+}
+
+// errOutcomeUnknown is why a holder must not be used for another attempt, although the
+// database answers: the row of the last one is being deleted, maybe late.
+var errOutcomeUnknown = errors.New("it is not known whether the row was written")
+
+// attemptRepeatedly is attemptTogether until that succeeds, fails for good, or has lost
+// maxRaces races. An attempt with an unknown outcome is the last one of its holder.
+func (r *Repository) attemptRepeatedly(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
+	for n := 0; ; n++ {
+		got, unknown, err = r.attemptTogether(ctx, p)
+		if unknown || !r.isRace(err) || n == maxRaces || !pauseAfterRace(ctx, n) {
+			return got, unknown, err
+		}
+	}
 }
 
 // attempt sends the acquire statement once. unknown says that an error left it

@@ -15,6 +15,10 @@ type entry struct {
 	// stepBack is until when this process leaves the lock to others: Unix time, ns
 	stepBack atomic.Int64
 
+	// takenUntil is when the lease may end that an attempt has found. Only the owner of
+	// mutex knows it.
+	takenUntil time.Time
+
 	// The rest is guarded by the registry's mutex.
 	users    int           // callers that hold the lock or wait for it
 	place    *list.Element // in cache.idle, or nil while there are users

@@ -186,46 +186,68 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 	return l.contend(ctx, h, once)
 }
 
-// contend acquires the row for h. A failed attempt is followed by looking, which
+// contend acquires the row for h. A failed attempt is followed by polling, which
 // writes nothing, until the row is free or expired; only then is another attempt
 // made.
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
 	bell := bell{hold: h}
 	defer bell.hangUp()
-	for late := 0; ; {
-		got, err := l.attempt(ctx, h)
-		switch {
-		case err != nil:
-			return seen, err
-		case got.Acquired && h.late():
-			h.abandon(ctx)
-			if late++; once || late == maxLate {
-				return seen, tooLate(l.key)
+	seen, err = l.lookIfTaken(ctx, h)
+	for free := seen.free(); err == nil; free = true {
+		if free {
+			var acquired bool
+			if seen, acquired, err = l.acquire(ctx, h, once); acquired || err != nil {
+				return seen, err
 			}
-			h.holder = l.registry.repository.NewHolder() // an abandoned one is never used again
-			continue
-		case got.Acquired:
-			h.token, h.since = got.Token, h.sent
-			return Row{}, nil
+			h.entry.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
 		}
-		seen = got.Row
 		if once {
 			return seen, errHeld
 		}
-		if seen, err = l.watch(ctx, seen, &bell); err != nil {
-			return seen, err
+		seen, err = l.watch(ctx, seen, &bell)
+	}
+	return seen, err
+}
+
+// lookIfTaken reads the row if an attempt has found it taken and its lease may last. A refused
+// attempt locks the row until its transaction ends, and costs more round trips, so
+// processes that try again and again should not have the row locked most of the time: its
+// holder has to renew it.
+func (l *JdbcLock) lookIfTaken(ctx context.Context, h *hold) (Row, error) {
+	if !time.Now().Before(h.entry.takenUntil) {
+		return Row{}, nil
+	}
+	seen, _, err := l.registry.repository.look(ctx, h.params())
+	h.entry.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
+	return seen, err
+}
+
+// acquire makes an attempt for h. A holder that must not be used again, because the row of an
+// attempt may still be deleted, is replaced by another, with which it tries again.
+func (l *JdbcLock) acquire(ctx context.Context, h *hold, once bool) (seen Row, acquired bool, err error) {
+	repository := l.registry.repository
+	for spent := 1; ; spent++ {
+		h.sent = time.Now()
+		got, err := repository.acquire(ctx, h.params())
+		switch {
+		case got.Acquired && h.late():
+			h.abandon(ctx)
+			if once || spent == maxSpent {
+				return Row{}, false, tooLate(l.key)
+			}
+		case got.Acquired:
+			h.token, h.since = got.Token, h.sent
+			return Row{}, true, nil
+		case !errors.Is(err, errOutcomeUnknown) || spent == maxSpent:
+			return got.Row, false, err
 		}
+		h.holder = repository.NewHolder()
 	}
 }
 
-// maxLate is how often in a row the database may answer too late.
-const maxLate = 3
-
-// attempt asks for the row once.
-func (l *JdbcLock) attempt(ctx context.Context, h *hold) (Acquisition, error) {
-	h.sent = time.Now()
-	return l.registry.repository.acquire(ctx, h.params())
-}
+// maxSpent is how many holders one call of Lock may use up in vain: the database answers too
+// late, or it is not known what an attempt has done.
+const maxSpent = 3
 
 // watch looks at the row, which was last seen as given, until it is free or
 // expired, or the bell rings.

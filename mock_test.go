@@ -57,6 +57,16 @@ var (
 	peeked           = []string{"client_id", "age", "left"}
 )
 
+// An argument matches any text, and keeps it.
+type argument struct{ value string }
+
+// Match implements sqlmock.Argument.
+func (a *argument) Match(v driver.Value) bool {
+	text, ok := v.(string)
+	a.value = text
+	return ok
+}
+
 // A serialization failure may come as late as COMMIT (Spring's GH-3567).
 func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -107,6 +117,28 @@ func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
 	if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
 		t.Fatal(err)
 	}
+}
+
+// A draw of a token that loses a race leaves it open what the statement before it has done.
+// Its row is deleted, maybe late: so the lock is tried again by another holder.
+func TestAHolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Statement)
+	var deleted argument
+	expectFree(mock)
+	mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
+	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(1))
+	expectFree(mock)
+	mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+	must(t, err)
+	if deleted.value == "" || lease.Holder() == deleted.value {
+		t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+	}
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
 }
 
 // A COMMIT whose answer is lost may have been applied: the row must not stay.

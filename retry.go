@@ -59,17 +59,6 @@ func (r *Repository) retryPinned(ctx context.Context, longest time.Duration, op,
 	}
 }
 
-// retryRaces runs fn until it succeeds, fails for good, has lost maxRaces races,
-// or ctx ends, and returns its last error as it is.
-func (r *Repository) retryRaces(ctx context.Context, fn func() error) error {
-	for n := 0; ; n++ {
-		err := fn()
-		if !r.isRace(err) || n == maxRaces || !pauseAfterRace(ctx, n) {
-			return err
-		}
-	}
-}
-
 // pauseAfterRace lets those who lost the same race part ways. It returns false
 // if ctx ended.
 func pauseAfterRace(ctx context.Context, n int) bool {

@@ -1,0 +1,197 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/flaky"
+)
+
+// tryAll has each of n callers try for a lock of its own, and returns when all have ended.
+func (s *scene) tryAll(n int, done func(*sqllock.Lease, error)) {
+	s.Helper()
+	var trying sync.WaitGroup
+	for i := range n {
+		lock := obtain(s.T, s.registry, fmt.Sprint("crowd ", i))
+		trying.Go(func() { done(lock.TryLock(s.Context())) })
+	}
+	trying.Wait()
+}
+
+// A batch whose database is silent is given up after five seconds, and its callers with it.
+func TestABatchThatHasNoAnswerEndsInItsTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		began := time.Now()
+		s.tryAll(6, func(_ *sqllock.Lease, err error) {
+			if !errors.Is(err, sqllock.ErrDatabase) {
+				t.Error(err)
+			}
+		})
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("took %v", took)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// One connection that breaks under a batch must not send all of its callers to the pool at
+// once: a small pool has not got so many, and a large one would use up the server's.
+func TestABrokenBatchDoesNotUseUpThePool(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		const callers = 50
+		var mu sync.Mutex
+		var begun, open, most int
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op != flaky.Begin || m.Done {
+				return nil
+			}
+			mu.Lock()
+			begun++
+			broken := begun == 1
+			open++
+			most = max(most, open)
+			mu.Unlock()
+			time.Sleep(50 * time.Millisecond)
+			mu.Lock()
+			open--
+			mu.Unlock()
+			if broken {
+				return errGone
+			}
+			return nil
+		})
+		s.tryAll(callers, func(lease *sqllock.Lease, err error) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			must(t, lease.Unlock(t.Context()))
+		})
+		if begun < callers/2 || most > 5 {
+			t.Errorf("%d transactions begun, %d of them at once", begun, most)
+		}
+	})
+}
+
+// A lock that was found taken is looked at before it is tried again: a refused attempt locks
+// the row, which the holder has to renew.
+func TestATryAfterARefusedOneReadsFirst(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, sqllock.Serializable)
+	rival, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
+	must(t, err)
+	var mu sync.Mutex
+	var ops []flaky.Op
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if !m.Done {
+			mu.Lock()
+			ops = append(ops, m.Op)
+			mu.Unlock()
+		}
+		return nil
+	})
+	refused := func() []flaky.Op {
+		ops = nil
+		_, err := s.lock.TryLock(t.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != rival.Holder() {
+			t.Fatal(err)
+		}
+		return ops
+	}
+	if first := refused(); !slices.Contains(first, flaky.Begin) {
+		t.Errorf("the first try: %v", first)
+	}
+	for range 3 {
+		if again := refused(); !slices.Equal(again, []flaky.Op{flaky.Query}) {
+			t.Errorf("another try: %v", again)
+		}
+	}
+	must(t, rival.Unlock(t.Context()))
+	must(t, held(s).Unlock(t.Context()))
+}
+
+// What one statement has renewed does not depend on the next: of very many leases one part
+// fails, and the others go on.
+func TestAPartOfTheRenewalsThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const part, more = 10_000, 10
+		s, _ := beating(t, sqllock.RegistryOptions{})
+		var mu sync.Mutex
+		var leases []*sqllock.Lease
+		s.tryAll(part+more, func(lease *sqllock.Lease, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			leases = append(leases, lease)
+		})
+		var queries int
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done {
+				if queries++; queries%2 == 0 {
+					return errGone
+				}
+			}
+			return nil
+		})
+		time.Sleep(beatTTL + time.Second)
+		synctest.Wait()
+		kept := 0
+		for _, lease := range leases {
+			if lease.Context().Err() == nil {
+				kept++
+			}
+		}
+		if kept < part {
+			t.Errorf("%d of %d leases were kept", kept, len(leases))
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// Renewals that are answered too late leave rows without holders. To delete them must not
+// keep the heartbeat from the leases that there are.
+func TestRowsOfLateRenewalsDoNotHoldUpTheHeartbeat(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Statement)
+		// Without tokens a deletion of one row is the only Exec.
+		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{WithoutFence: true, Isolation: sqllock.Statement}),
+			&sqllock.RegistryOptions{TTL: beatTTL, AutoRenew: true})
+		began := time.Now()
+		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })
+		const lastTry = 26 * time.Second // of the first leases, which end at 29.5 s
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			switch since := time.Since(began); {
+			case m.Op == flaky.Exec && !m.Done: // deletes one row
+				<-ctx.Done()
+				return ctx.Err()
+			case m.Op == flaky.Query && !m.Done && since < lastTry:
+				return errGone
+			case m.Op == flaky.Query && !m.Done && since < beatTTL:
+				time.Sleep(beatTTL - since)
+			}
+			return nil
+		})
+		time.Sleep(beatTTL - 100*time.Millisecond)
+		lease, err := obtain(t, s.registry, "another").TryLock(t.Context())
+		must(t, err)
+		time.Sleep(3 * beatTTL)
+		must(t, lease.Context().Err())
+		s.connector.Follow(nil)
+	})
+}
