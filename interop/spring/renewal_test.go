@@ -5,6 +5,7 @@ package spring_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,4 +86,33 @@ func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
 			}
 		}
 	}
+}
+
+// TestWeRenewBesideJavaThatPolls has our heartbeat keep a lease while Java services poll for
+// the lock without a pause. Each of their tries locks the row for a moment: UPDATE, then
+// INSERT.
+func TestWeRenewBesideJavaThatPolls(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		registry, err := sqllock.NewRegistry(c.repository(t), &sqllock.RegistryOptions{TTL: short, AutoRenew: true})
+		must(t, err)
+		lock, err := registry.Obtain(key)
+		must(t, err)
+		lease, err := lock.Lock(ctx)
+		must(t, err)
+		var polling sync.WaitGroup
+		for range 8 {
+			java := c.javaIn(t, shared(t, c.generation), javaclient.Settings{TTL: short, Idle: time.Millisecond, Pool: 1}).Thread("a")
+			polling.Go(func() {
+				if locked, err := java.TryLock(ctx, key, beyond); locked || err != nil {
+					t.Errorf("Java: %v, %v", locked, err)
+				}
+			})
+		}
+		polling.Wait()
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(ctx))
+		must(t, registry.Close(ctx))
+	})
 }
