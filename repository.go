@@ -286,13 +286,11 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl tim
 	return held, err
 }
 
-// Close releases all rows of this client in the region. The repository can be
-// used again; db stays open.
+// Close releases all rows of this client in the region. If a transaction has some of them
+// pinned for longer than a second, it releases the others and returns an [ErrPinned]; it
+// may be called again. The repository can be used again; db stays open.
 func (r *Repository) Close(ctx context.Context) error {
-	p := params{client: r.client.prefix()}
-	_, err := call(ctx, r, "close", "", func() (int64, error) {
-		return execIn(ctx, r.db, r.statements.removeClient, p)
-	})
+	err := r.removeClient(ctx)
 	if err != nil || r.prepared == nil {
 		return err // a server that does not answer would not do so about statements either
 	}

@@ -194,7 +194,7 @@ func (s statement) list(items []string) any {
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
 	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, pick, renewAll, heldAll, leave statement
-	remove, removeAll, removeClient, pickExpired, removeExpired                                                                   statement
+	remove, removeAll, pickClient, removeClient, countClient, pickExpired, removeExpired                                          statement
 }
 
 // constant returns the frequent texts that are the same for each execution.
@@ -239,7 +239,9 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.HeldAll, &all.heldAll},
 		{texts.Leave, &all.leave},
 		{texts.Delete, &all.remove},
+		{texts.PickClient, &all.pickClient},
 		{texts.DeleteClient, &all.removeClient},
+		{texts.CountClient, &all.countClient},
 		{texts.PickExpired, &all.pickExpired},
 		{texts.DeleteExpired, &all.removeExpired},
 	} {

@@ -160,8 +160,14 @@ type Statements struct {
 	// database is Returning. Pinned ones are left out; else it must be given rows that
 	// Pick has answered.
 	DeleteAll string
-	// DeleteClient removes all rows of one client in a region.
+	// PickClient answers the LOCK_KEYs of some rows of one client in a region, and locks
+	// them. Pinned ones are left out. It is "" where DeleteClient does that by itself.
+	PickClient string
+	// DeleteClient removes the rows of one client in a region, or if there is a
+	// PickClient those of them in (keys). Pinned ones are left out.
 	DeleteClient string
+	// CountClient counts the rows of one client in a region.
+	CountClient string
 	// PickExpired answers the LOCK_KEYs of some expired rows of a region, and
 	// locks them. Pinned ones are left out. It is "" where DeleteExpired does
 	// that by itself.
@@ -221,8 +227,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{valid}", expiry+" >= "+f.now,
 		"{age}", f.elapsed("CREATED_DATE", f.now),
 		"{left}", f.elapsed(f.now, expiry),
-		"{client}", f.bytes("CLIENT_ID"),
-		"{:client}", f.bytes(":client"),
+		"{of client}", "REGION = :region AND SUBSTR("+f.bytes("CLIENT_ID")+", 1, LENGTH(:client)) = "+f.bytes(":client")+
+			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11",
 		"{tell}", tell,
 		"{gone}", gone,
 		"{patient}", f.patience.before,
@@ -250,11 +256,11 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Leave: fill("{patient}UPDATE {table} SET CLIENT_ID = :next, {last}{patient.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Delete:    fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
-		DeleteAll: fill(f.deleteAll),
-		DeleteClient: fill("DELETE FROM {table} WHERE REGION = :region" +
-			" AND SUBSTR({client}, 1, LENGTH(:client)) = {:client}" +
-			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11{tell}"),
+		Delete:        fill("{patient}DELETE FROM {table}{patient.delete} WHERE {row} AND CLIENT_ID = :holder{tell}"),
+		DeleteAll:     fill(f.deleteAll),
+		PickClient:    fill(f.pickClient),
+		DeleteClient:  fill(f.deleteClient + "{tell}"),
+		CountClient:   fill("SELECT COUNT(*) FROM {table} WHERE {of client}"),
 		PickExpired:   fill(f.pickExpired),
 		DeleteExpired: fill(f.deleteExpired + "{tell}"),
 		Columns:       fill("SELECT server.version, held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
@@ -291,6 +297,7 @@ type fragments struct {
 
 	pick, renewAll, deleteAll  string
 	pickExpired, deleteExpired string
+	pickClient, deleteClient   string
 
 	patience patience
 

@@ -70,7 +70,7 @@ func TestStatementsAreWhole(t *testing.T) {
 }
 
 // optional are the statements that not every database has.
-var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickExpired"}
+var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired"}
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()

@@ -35,7 +35,9 @@ func MySQL() Dialect {
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",
-			deleteExpired: "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)",
+			deleteExpired: deletePicked,
+			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 1000 FOR UPDATE SKIP LOCKED",
+			deleteClient:  deletePicked,
 			// For MariaDB alone, in seconds. Oracle's MySQL has no setting for one
 			// statement: there the session's innodb_lock_wait_timeout counts.
 			patience: patience{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
@@ -44,6 +46,8 @@ func MySQL() Dialect {
 		},
 	}
 }
+
+const deletePicked = "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)"
 
 // onDuplicateKey is the acquire statement. A condition cannot be put on the
 // whole of ON DUPLICATE KEY UPDATE, so it stands in every assignment.

@@ -52,6 +52,8 @@ FOR UPDATE OF held SKIP LOCKED)) AND ` + planAnew + `
 RETURNING LOCK_KEY, {gone}`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
+			deleteClient: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
+(SELECT LOCK_KEY FROM {table} WHERE {of client} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
 			patience: patience{
 				inSelect: "FROM " + lockTimeout,
 				inUpdate: " FROM " + lockTimeout,

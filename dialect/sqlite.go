@@ -41,6 +41,7 @@ func SQLite() Dialect {
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
+			deleteClient:  "DELETE FROM {table} WHERE {of client}",
 			// Without a WHERE, SQLite takes ON for the beginning of a join.
 			patience: patience{inSelect: "WHERE true"},
 			readOnly: "PRAGMA query_only",

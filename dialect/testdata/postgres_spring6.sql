@@ -67,8 +67,15 @@ WHERE (SELECT set_config('lock_timeout', '250', true) || set_config('synchronous
 FOR UPDATE OF held SKIP LOCKED)) AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)
 RETURNING LOCK_KEY, CLIENT_ID;
 
+-- PickClient
+;
+
 -- DeleteClient
-DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
+DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN
+(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR UPDATE SKIP LOCKED)) IS TRUE;
+
+-- CountClient
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
 -- PickExpired
 ;

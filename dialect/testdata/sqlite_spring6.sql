@@ -62,8 +62,14 @@ DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = 
 -- DeleteAll
 DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) RETURNING LOCK_KEY, CLIENT_ID;
 
+-- PickClient
+;
+
 -- DeleteClient
 DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
+
+-- CountClient
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
 -- PickExpired
 ;

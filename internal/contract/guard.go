@@ -166,6 +166,27 @@ var guardTests = []test{
 		w.must(tx.Commit())
 		w.must(w.acquire(l).Unlock(w.Context())) // it clears up what Unlock could not
 	}},
+	{"CloseOfTheRepositoryDoesNotWaitForPinnedRows", func(w *world) {
+		if w.cell.Dialect.Embedded {
+			return // there a transaction that has written holds up everything
+		}
+		r := w.process()
+		for _, key := range []string{"free", "k", "other"} {
+			got, err := r.Acquire(w.Context(), key, r.NewHolder(), ttl)
+			w.must(err)
+			same(w, key, got.Acquired, true)
+		}
+		tx := w.begin(nil)
+		w.execTx(tx, w.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}"))
+		ctx, cancel := context.WithTimeout(w.Context(), moderate)
+		defer cancel()
+		w.is(r.Close(ctx), sqllock.ErrPinned)
+		left := w.rows(r)
+		same(w, "rows left", len(left), 1)
+		w.must(tx.Commit())
+		w.must(r.Close(w.Context()))
+		same(w, "rows", len(w.rows(r)), 0)
+	}},
 	{"ExecuteLockedTxCommits", func(w *world) {
 		r, table := w.registry(ttl), w.counter()
 		w.must(r.ExecuteLockedTx(w.Context(), "k", w.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
