@@ -72,7 +72,9 @@ func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
 // limiting the work.
 //
 // If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An
-// [ErrDatabase] or [ErrClosed] ends the wait at once. Whatever the error, nothing
+// [ErrDatabase] or [ErrClosed] ends the wait at once. If the database does not answer the
+// first caller of a key in this registry, those who wait behind it get the same error.
+// Whatever the error, nothing
 // is held.
 //
 // If ctx carries a lease of this lock, the lock is entered again at once and the
@@ -135,11 +137,17 @@ func (l *JdbcLock) lock(ctx context.Context, wait time.Duration) (*Lease, error)
 		return l.begin(ctx, waiting, lease)
 	}
 	defer lease.cancel(nil)
+	silent := silenceOf(waiting)
+	if ended(waiting) == nil {
+		l.registry.shareSilence(h, err)
+	}
 	h.entry.mutex.Release(h)
 	l.registry.sendAway(h)
 	switch {
 	case l.registry.closing.Err() != nil:
 		return nil, fmt.Errorf("%w: %q", ErrClosed, l.key)
+	case silent != nil:
+		return nil, silent
 	case ended(waiting) != nil || errors.Is(err, errHeld):
 		return nil, notAcquired(ctx, l.key, seen)
 	default:

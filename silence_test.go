@@ -144,3 +144,71 @@ type busy struct{}
 
 func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
 func (busy) Code() int     { return 5 }
+
+// Callers that queue behind one who gets no answer are told with it, instead of each sending a
+// statement of its own to a server that is silent.
+func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"batches": {}, "each alone": {WithoutGroupCommit: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newScenePlain(t, opts)
+				fallSilent(s)
+				began := time.Now()
+				const waiters = 5
+				failed := make(chan error, waiters)
+				for range waiters {
+					go func() {
+						_, err := s.lock.Lock(t.Context())
+						failed <- err
+					}()
+				}
+				var first time.Duration
+				for i := range waiters {
+					if err := <-failed; !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
+						t.Error(err)
+					}
+					took := time.Since(began)
+					if i == 0 {
+						first = took
+					}
+					if took > first+slack {
+						t.Errorf("waiter %d failed after %v, the first after %v", i+1, took, first)
+					}
+				}
+				waitUntilBroken(s)
+				lease, err := s.lock.Lock(t.Context()) // the next is not told what was before it
+				must(t, err)
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// A caller whose own time is over tells nothing about the database.
+func TestAWaiterThatGivesUpDoesNotFailOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScenePlain(t, sqllock.RepositoryOptions{})
+		late := holdBack(s, flaky.Query)
+		first := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLockFor(t.Context(), time.Second)
+			first <- err
+		}()
+		<-late.reached
+		second := make(chan error, 1)
+		go func() {
+			lease, err := s.lock.Lock(t.Context())
+			if err == nil {
+				err = lease.Unlock(t.Context())
+			}
+			second <- err
+		}()
+		if err := <-first; !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		close(late.let)
+		must(t, <-second)
+	})
+}
