@@ -73,6 +73,16 @@ func (r *Repository) clearAllAbandoned(ctx context.Context) error {
 	return nil
 }
 
+// has reports whether there are holders of a key.
+func (a *abandoned) has(key string) bool {
+	if !a.some.Load() {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.byKey[key]) > 0
+}
+
 // remember keeps holders, and forgets all whose rows have expired meanwhile.
 func (a *abandoned) remember(key string, holders ...abandonedHolder) {
 	a.mu.Lock()

@@ -222,10 +222,11 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 // processes that try again and again should not have the row locked most of the time: its
 // holder has to renew it.
 func (l *JdbcLock) lookIfTaken(ctx context.Context, h *hold) (Row, error) {
-	if !time.Now().Before(h.entry.takenUntil) {
+	repository := l.registry.repository
+	if !time.Now().Before(h.entry.takenUntil) || repository.abandoned.has(h.name) { // an attempt deletes that row
 		return Row{}, nil
 	}
-	seen, _, err := l.registry.repository.look(ctx, h.params())
+	seen, _, err := repository.look(ctx, h.params())
 	h.entry.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
 	return seen, err
 }
@@ -269,7 +270,7 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error)
 		switch {
 		case !ok:
 			return seen, ctx.Err()
-		case rang, seen.free():
+		case rang, seen.free(), l.registry.repository.abandoned.has(l.key): // see lookIfTaken
 			return seen, nil
 		}
 		row, _, err := l.registry.repository.look(ctx, bell.hold.params())

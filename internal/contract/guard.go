@@ -187,6 +187,25 @@ var guardTests = []test{
 		w.must(r.Close(w.Context()))
 		same(w, "rows", len(w.rows(r)), 0)
 	}},
+	{"AWaiterClearsUpWhatUnlockCouldNot", func(w *world) {
+		if w.cell.Dialect.Name != "postgres" {
+			return // see above
+		}
+		l := w.lock(ttl)
+		lease := w.acquire(l)
+		tx := w.begin(nil)
+		w.must(lease.Guard(w.Context(), tx))
+		expiry := time.Now().Add(ttl)
+		w.is(lease.Unlock(w.Context()), sqllock.ErrPinned)
+		got := w.waiter(w.Context(), l)
+		w.pause(moderate) // until its first attempt has given up the row
+		w.stillWaiting(got)
+		w.must(tx.Commit())
+		w.granted(got)
+		if time.Until(expiry) < ttl/4 {
+			w.Fatal("it waited for the row to expire")
+		}
+	}},
 	{"ExecuteLockedTxCommits", func(w *world) {
 		r, table := w.registry(ttl), w.counter()
 		w.must(r.ExecuteLockedTx(w.Context(), "k", w.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
