@@ -186,7 +186,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 		h.finish(ErrLockLost)
 	}
 	if lost := h.alive(); lost != nil {
-		if (renewed || err != nil && ttl > h.ttl) && !errors.Is(lost, ErrNotHeld) {
+		if renewed && !errors.Is(lost, ErrNotHeld) {
 			// The answer came too late: nobody holds the row any more, nor is
 			// anybody about to delete it, as Unlock is.
 			h.abandon(ctx)

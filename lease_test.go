@@ -24,6 +24,7 @@ func TestANilLeaseHoldsNothing(t *testing.T) {
 	}
 	for name, lease := range map[string]*sqllock.Lease{"Failed": failed, "Nil": nil, "Zero": new(sqllock.Lease)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for method, call := range map[string]func() error{
 				"Unlock":      func() error { return lease.Unlock(t.Context()) },
 				"UnlockAfter": func() error { return lease.UnlockAfter(t.Context(), time.Second) },

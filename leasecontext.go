@@ -38,20 +38,23 @@ type carriedFor struct{ registry *Registry }
 
 // carried returns the hold of key in this registry that ctx carries, or nil.
 func (r *Registry) carried(ctx context.Context, key string) *hold {
-	if c := r.innermost(ctx, key); c != nil {
-		return c.lease.hold
+	if leases := r.leasesIn(ctx, key); len(leases) > 0 {
+		return leases[0].hold
 	}
 	return nil
 }
 
-// innermost returns the innermost lease's context of key in this registry that ctx
-// is made from, or nil.
-func (r *Registry) innermost(ctx context.Context, key string) *leaseContext {
+// leasesIn returns the leases of key in this registry that ctx carries, the innermost
+// first.
+func (r *Registry) leasesIn(ctx context.Context, key string) (leases []*Lease) {
 	c, _ := ctx.Value(carriedFor{r}).(*leaseContext)
-	for c != nil && c.lease.hold.name != key {
+	for c != nil {
+		if c.lease.hold.name == key {
+			leases = append(leases, c.lease)
+		}
 		c, _ = c.Context.Value(carriedFor{r}).(*leaseContext)
 	}
-	return c
+	return leases
 }
 
 // LeaseFrom returns the lease of key in this registry that ctx carries: the one whose
@@ -73,10 +76,10 @@ func (r *Registry) innermost(ctx context.Context, key string) *leaseContext {
 // to the registry: the transaction pins the row, so Unlock and UnlockAfter return
 // [ErrPinned] there, and end the context, which rolls the transaction back.
 func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
-	for c := r.innermost(ctx, key); c != nil; c = r.innermost(c.Context, key) {
-		switch err := c.lease.alive(); {
+	for _, lease := range r.leasesIn(ctx, key) {
+		switch err := lease.alive(); {
 		case err == nil:
-			return c.lease, nil
+			return lease, nil
 		case !errors.Is(err, ErrNotHeld):
 			return nil, err
 		}
