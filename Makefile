@@ -58,6 +58,11 @@ lint: ## run golangci-lint
 	cd reliability && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 
+# GRAPHFLAGS=-names prints the names that make each edge.
+.PHONY: graph
+graph: ## show which file refers to which, and fail on new cycles and wrong imports
+	$(GO) -C tools run ./graph $(GRAPHFLAGS)
+
 .PHONY: fmt
 fmt: ## format all Go files
 	$(LINT) fmt

@@ -1,0 +1,2 @@
+// Package systems has a file for another system.
+package systems
