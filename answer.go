@@ -18,7 +18,10 @@ const grace = 100 * time.Millisecond
 func answered[T any](ctx context.Context, op, key string, fn func() (T, error)) (T, error) {
 	value, err := bounded.Do(ctx, grace, fn, nil)
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		err = fmt.Errorf("%w: %s %q: %w", ErrDatabase, op, key, err)
+		if key != "" {
+			op = fmt.Sprintf("%s %q", op, key)
+		}
+		err = fmt.Errorf("%w: %s: %w", ErrDatabase, op, err)
 	}
 	return value, err
 }

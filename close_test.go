@@ -45,6 +45,7 @@ func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 // Close ends all leases before it talks to the database, and releases their rows together: on
 // a server that does not answer four of them take no longer than one.
 func TestCloseReleasesAllLeasesTogether(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string]*sqllock.RepositoryOptions{
 		"batches": nil, "each alone": {WithoutGroupCommit: true},
 	} {
@@ -84,7 +85,7 @@ func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
 	for _, ctx := range contexts {
 		context.AfterFunc(ctx, func() { last.Store(max(last.Load(), int64(time.Since(began)))) })
 	}
-	if err := registry.Close(context.Background()); !errors.Is(err, sqllock.ErrDatabase) { //nolint:contextcheck // without a limit
+	if err := registry.Close(context.Background()); !errors.Is(err, sqllock.ErrDatabase) {
 		s.Error(err)
 	}
 	took = time.Since(began)
@@ -107,6 +108,7 @@ func newScenePlain(t *testing.T, opts sqllock.RepositoryOptions) *scene {
 // A row that a statement on its way creates after Close would keep the lock taken for a
 // time-to-live, because the process is about to end.
 func TestCloseWaitsForAcquisitionsUnderWay(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string]sqllock.RepositoryOptions{
 		"batches": {}, "each alone": {WithoutGroupCommit: true},
 	} {

@@ -34,6 +34,7 @@ func waitUntilBroken(s *scene) {
 const slack = 200 * time.Millisecond
 
 func TestNoCallOutlastsItsContext(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]func(context.Context, *scene) error{
 		"List":          func(ctx context.Context, s *scene) error { _, err := s.repository.List(ctx, ttl); return err },
 		"DeleteExpired": func(ctx context.Context, s *scene) error { _, err := s.repository.DeleteExpired(ctx, ttl); return err },
@@ -42,7 +43,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			return err
 		},
 		"Close":          func(ctx context.Context, s *scene) error { return s.repository.Close(ctx) },
-		"Registry.Close": func(ctx context.Context, s *scene) error { held(s); fallSilent(s); return s.registry.Close(ctx) },
+		"Registry.Close": func(ctx context.Context, s *scene) error { return s.registry.Close(ctx) },
 		"Acquire": func(ctx context.Context, s *scene) error {
 			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
 			return err
@@ -61,9 +62,10 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				s := newScene(t, sqllock.Serializable)
-				if name != "Registry.Close" {
-					fallSilent(s)
+				if name == "Registry.Close" {
+					held(s)
 				}
+				fallSilent(s)
 				const limit = time.Second
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
@@ -148,6 +150,7 @@ func (busy) Code() int     { return 5 }
 // Callers that queue behind one who gets no answer are told with it, instead of each sending a
 // statement of its own to a server that is silent.
 func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string]sqllock.RepositoryOptions{
 		"batches": {}, "each alone": {WithoutGroupCommit: true},
 	} {
