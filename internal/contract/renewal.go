@@ -145,17 +145,19 @@ var renewalTests = []test{
 		w.must(long.Unlock(w.Context()))
 	}},
 	{"AutoRenewOfOneLock", func(w *world) {
-		on := w.acquire(w.lock(moderate).WithAutoRenew(true))
-		r := w.autoRenewed(brief)
-		other, err := r.Obtain("other")
+		off, err := w.obtain(w.autoRenewed(moderate)).WithAutoRenew(false).Lock(w.Context())
 		w.must(err)
-		off, err := other.WithAutoRenew(false).Lock(w.Context())
+		end := off.Deadline()
+		other, err := w.registry(3 * moderate).Obtain("other")
 		w.must(err)
+		on, err := other.WithAutoRenew(true).Lock(w.Context())
+		w.must(err)
+		for first := on.Deadline(); on.Deadline().Equal(first); w.pause(short / 10) {
+			w.must(on.Context().Err())
+		}
 		<-off.Context().Done()
 		w.is(context.Cause(off.Context()), sqllock.ErrLockLost)
-		_, err = w.lock(moderate).TryLockFor(w.Context(), 3*moderate/2)
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(on.Context().Err())
+		same(w, "moved", off.Deadline().Sub(end), 0)
 		w.must(on.Unlock(w.Context()))
 	}},
 	{"HeartbeatsTakeNothingBack", func(w *world) {
