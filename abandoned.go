@@ -2,61 +2,72 @@ package sqllock
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/expiring"
 )
 
-// longestClearing bounds how long a caller whose context has ended waits for
-// the row that it may have left behind to be deleted.
-const longestClearing = time.Second
+const (
+	// longestClearing bounds how long a caller whose context has ended waits for
+	// the row that it may have left behind to be deleted.
+	longestClearing = time.Second
+	// longestStraggler is how long after its caller has given up a statement may
+	// create a row, as far as that is reckoned with: as long as Oracle's MySQL has it
+	// wait for a row that is pinned, and a bit.
+	longestStraggler = time.Minute
+)
 
-// abandoned remembers the holders whose rows may exist although nobody holds
-// them: those of acquisitions and releases with an unknown outcome. A row of an
+// abandoned remembers, by LOCK_KEY, the holders whose rows may exist although no caller
+// holds them: those of acquisitions and releases with an unknown outcome. A row of an
 // abandoned holder keeps everyone out until its time-to-live ends, its own client
 // too, so it is deleted before that client's next acquisition of the key.
 //
 // The next acquisition never reuses an abandoned holder: a deletion of it may
 // still be on its way.
 type abandoned struct {
-	some  atomic.Bool // a quick look: whether there is any
-	mu    sync.Mutex
-	byKey map[string][]abandonedHolder
+	// present are those whose rows may be there: the deletion failed. They are
+	// remembered for as long as the row lasts.
+	present expiring.Map[string, []abandonedHolder]
+	// absent are those whose rows were not there, but may come yet.
+	absent expiring.Map[string, []abandonedHolder]
 }
 
 type abandonedHolder struct {
+	name   string // the key as the caller wrote it
 	holder string
-	until  time.Time // when the row, if any, has expired
+	until  time.Time // when it is forgotten
 }
 
-// abandon deletes the row of a holder that nobody will use any more, whatever
+// abandon deletes the row of a holder that no caller will use any more, whatever
 // has become of ctx, and remembers the holder if it cannot, or if there is no row
 // yet: the statement that creates it may come late.
 func (r *Repository) abandon(ctx context.Context, p params) {
 	until := time.Now().Add(p.ttl)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(p.ttl, longestClearing))
 	defer cancel()
-	if got, err := r.remove(ctx, p); err != nil || !got.removed {
-		r.abandoned.remember(p.name, abandonedHolder{p.holder, until})
+	switch got, err := r.remove(ctx, p); {
+	case err != nil:
+		remember(&r.abandoned.present, p.lockKey, abandonedHolder{p.name, p.holder, until})
+	case !got.removed:
+		until = time.Now().Add(min(p.ttl, longestStraggler))
+		remember(&r.abandoned.absent, p.lockKey, abandonedHolder{p.name, p.holder, until})
 	}
 }
 
 // abandonLater remembers a holder whose row could not be deleted just now.
 func (r *Repository) abandonLater(p params) {
-	r.abandoned.remember(p.name, abandonedHolder{p.holder, time.Now().Add(p.ttl)})
+	remember(&r.abandoned.present, p.lockKey, abandonedHolder{p.name, p.holder, time.Now().Add(p.ttl)})
 }
 
 // clearAbandoned deletes what abandon could not.
-func (r *Repository) clearAbandoned(ctx context.Context, key string) error {
-	if !r.abandoned.some.Load() {
-		return nil
-	}
-	holders := r.abandoned.take(key)
+func (r *Repository) clearAbandoned(ctx context.Context, lockKey string) error {
+	holders := r.abandoned.take(lockKey)
 	for i, t := range holders {
-		if _, err := r.Delete(ctx, key, t.holder); err != nil {
-			r.abandoned.remember(key, holders[i:]...)
+		if _, err := r.remove(ctx, r.paramsOf(t.name, lockKey, t.holder, MinTTL)); err != nil {
+			for _, left := range holders[i:] {
+				remember(&r.abandoned.present, lockKey, left)
+			}
 			return err
 		}
 	}
@@ -65,8 +76,8 @@ func (r *Repository) clearAbandoned(ctx context.Context, key string) error {
 
 // clearAllAbandoned deletes what abandon could not, for all keys.
 func (r *Repository) clearAllAbandoned(ctx context.Context) error {
-	for _, key := range r.abandoned.keys() {
-		if err := r.clearAbandoned(ctx, key); err != nil {
+	for _, lockKey := range append(r.abandoned.present.Keys(), r.abandoned.absent.Keys()...) {
+		if err := r.clearAbandoned(ctx, lockKey); err != nil {
 			return err
 		}
 	}
@@ -74,42 +85,27 @@ func (r *Repository) clearAllAbandoned(ctx context.Context) error {
 }
 
 // has reports whether there are holders of a key.
-func (a *abandoned) has(key string) bool {
-	if !a.some.Load() {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.byKey[key]) > 0
+func (a *abandoned) has(lockKey string) bool {
+	_, present := a.present.Get(lockKey)
+	_, absent := a.absent.Get(lockKey)
+	return present || absent
 }
 
-// remember keeps holders, and forgets all whose rows have expired meanwhile.
-func (a *abandoned) remember(key string, holders ...abandonedHolder) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.byKey == nil {
-		a.byKey = make(map[string][]abandonedHolder)
-	}
-	a.byKey[key] = append(a.byKey[key], holders...)
-	now := time.Now()
-	maps.DeleteFunc(a.byKey, func(_ string, holders []abandonedHolder) bool {
-		return !slices.ContainsFunc(holders, func(t abandonedHolder) bool { return t.until.After(now) })
+// remember adds a holder to those of its key.
+func remember(m *expiring.Map[string, []abandonedHolder], lockKey string, t abandonedHolder) {
+	m.Put(lockKey, t.until, func(holders []abandonedHolder) []abandonedHolder {
+		return append(withoutForgotten(holders), t)
 	})
-	a.some.Store(len(a.byKey) > 0)
 }
 
 // take removes and returns the holders of a key.
-func (a *abandoned) take(key string) []abandonedHolder {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	holders := a.byKey[key]
-	delete(a.byKey, key)
-	a.some.Store(len(a.byKey) > 0)
-	return holders
+func (a *abandoned) take(lockKey string) []abandonedHolder {
+	present, _ := a.present.Take(lockKey)
+	absent, _ := a.absent.Take(lockKey)
+	return withoutForgotten(append(present, absent...))
 }
 
-func (a *abandoned) keys() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Collect(maps.Keys(a.byKey))
+func withoutForgotten(holders []abandonedHolder) []abandonedHolder {
+	now := time.Now()
+	return slices.DeleteFunc(holders, func(t abandonedHolder) bool { return !now.Before(t.until) })
 }

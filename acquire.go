@@ -45,7 +45,7 @@ func (r *Repository) acquire(ctx context.Context, p params) (Acquisition, error)
 	if err := ctx.Err(); err != nil {
 		return Acquisition{}, r.trouble(ctx, "acquire", p.name, err)
 	}
-	switch err := r.clearAbandoned(ctx, p.name); {
+	switch err := r.clearAbandoned(ctx, p.lockKey); {
 	case errors.Is(err, ErrPinned): // the row is there and cannot be taken
 		row, _, err := r.look(ctx, p)
 		return Acquisition{Row: row}, err

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/expiring"
 	"github.com/sqllock/sqllock/internal/group"
 )
 
@@ -408,32 +407,14 @@ func (r *Repository) removeRows(ctx context.Context, p params) (gone map[rowID]b
 // loners are the keys whose rows were found pinned lately: in a batch they would hold up
 // the others.
 type loners struct {
-	some atomic.Bool // a quick look: whether there are any
-	mu   sync.Mutex
-	till map[string]time.Time
+	till expiring.Map[string, struct{}]
 }
 
-func (l *loners) has(key string) bool {
-	if !l.some.Load() {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	till, ok := l.till[key]
-	if ok && time.Now().After(till) {
-		delete(l.till, key)
-		l.some.Store(len(l.till) > 0)
-		return false
-	}
+func (l *loners) has(lockKey string) bool {
+	_, ok := l.till.Get(lockKey)
 	return ok
 }
 
-func (l *loners) add(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.till == nil {
-		l.till = make(map[string]time.Time)
-	}
-	l.till[key] = time.Now().Add(longestAlone)
-	l.some.Store(true)
+func (l *loners) add(lockKey string) {
+	l.till.Put(lockKey, time.Now().Add(longestAlone), func(struct{}) struct{} { return struct{}{} })
 }

@@ -14,12 +14,13 @@ func TestImports(t *testing.T) {
 	const module = "github.com/sqllock/sqllock"
 	root := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
-		module + "/dialect", module + "/internal/bounded", module + "/internal/group", module + "/internal/reentrant",
+		module + "/dialect", module + "/internal/bounded", module + "/internal/expiring", module + "/internal/group", module + "/internal/reentrant",
 	}
 	for pkg, allowed := range map[string][]string{
 		".":                    root,
 		"./dialect":            nil,
 		"./internal/bounded":   nil,
+		"./internal/expiring":  nil,
 		"./internal/reentrant": nil,
 		"./cleanup":            append(root, module),
 	} {

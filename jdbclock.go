@@ -223,7 +223,7 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 // holder has to renew it.
 func (l *JdbcLock) lookIfTaken(ctx context.Context, h *hold) (Row, error) {
 	repository := l.registry.repository
-	if !time.Now().Before(h.entry.takenUntil) || repository.abandoned.has(h.name) { // an attempt deletes that row
+	if !time.Now().Before(h.entry.takenUntil) || repository.abandoned.has(h.lockKey) { // an attempt deletes that row
 		return Row{}, nil
 	}
 	seen, _, err := repository.look(ctx, h.params())
@@ -270,7 +270,7 @@ func (l *JdbcLock) watch(ctx context.Context, seen Row, bell *bell) (Row, error)
 		switch {
 		case !ok:
 			return seen, ctx.Err()
-		case rang, seen.free(), l.registry.repository.abandoned.has(l.key): // see lookIfTaken
+		case rang, seen.free(), l.registry.repository.abandoned.has(bell.hold.lockKey): // see lookIfTaken
 			return seen, nil
 		}
 		row, _, err := l.registry.repository.look(ctx, bell.hold.params())

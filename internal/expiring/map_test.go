@@ -1,0 +1,149 @@
+package expiring_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/expiring"
+)
+
+// put makes value the value of key for d from now.
+func put(m *expiring.Map[string, int], key string, value int, d time.Duration) {
+	m.Put(key, time.Now().Add(d), func(int) int { return value })
+}
+
+func want(t *testing.T, m *expiring.Map[string, int], key string, value int, there bool) {
+	t.Helper()
+	if got, ok := m.Get(key); got != value || ok != there {
+		t.Errorf("%s: %d, %v, want %d, %v", key, got, ok, value, there)
+	}
+}
+
+func TestAValueLastsUntilItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m expiring.Map[string, int]
+		want(t, &m, "a", 0, false)
+		put(&m, "a", 1, time.Second)
+		put(&m, "b", 2, time.Minute)
+		time.Sleep(time.Second - 1)
+		want(t, &m, "a", 1, true)
+		time.Sleep(1)
+		want(t, &m, "a", 0, false)
+		want(t, &m, "b", 2, true)
+		if n := m.Len(); n != 1 {
+			t.Errorf("%d keys", n)
+		}
+		if got, ok := m.Take("b"); got != 2 || !ok {
+			t.Error(got, ok)
+		}
+		want(t, &m, "b", 0, false)
+		if got, ok := m.Take("b"); got != 0 || ok {
+			t.Error(got, ok)
+		}
+	})
+}
+
+// What stands behind an entry that lasts longer is over all the same.
+func TestAnEntryBehindOneThatLastsLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m expiring.Map[string, int]
+		put(&m, "long", 1, time.Hour)
+		put(&m, "short", 2, time.Second)
+		put(&m, "short too", 3, time.Second)
+		time.Sleep(time.Second)
+		want(t, &m, "short", 0, false)
+		if got, ok := m.Take("short too"); ok {
+			t.Error(got)
+		}
+		if keys := m.Keys(); !slices.Equal(keys, []string{"long"}) {
+			t.Error(keys)
+		}
+		time.Sleep(time.Hour)
+		if keys := m.Keys(); len(keys) != 0 || m.Len() != 0 {
+			t.Error(keys, m.Len())
+		}
+	})
+}
+
+// A value that is changed lasts as long as the longer of the two.
+func TestAChangedValue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m expiring.Map[string, int]
+		put(&m, "an older one", 0, 24*time.Hour)
+		add := func(n int, d time.Duration) {
+			m.Put("a", time.Now().Add(d), func(before int) int { return before + n })
+		}
+		add(1, time.Minute)
+		add(2, time.Second)
+		want(t, &m, "a", 3, true)
+		time.Sleep(time.Second)
+		want(t, &m, "a", 3, true)
+		add(4, time.Hour)
+		time.Sleep(time.Hour - 1)
+		want(t, &m, "a", 7, true)
+		time.Sleep(1)
+		add(8, time.Second) // what is over counts for nothing
+		want(t, &m, "a", 8, true)
+	})
+}
+
+func TestThereAreNeverMoreThanMost(t *testing.T) {
+	t.Parallel()
+	var m expiring.Map[int, int]
+	until := time.Now().Add(time.Hour)
+	for i := range expiring.Most + 10 {
+		m.Put(i, until, func(int) int { return i })
+	}
+	if n := m.Len(); n != expiring.Most {
+		t.Errorf("%d keys", n)
+	}
+	if _, ok := m.Get(9); ok {
+		t.Error("the oldest is kept")
+	}
+	if got, ok := m.Get(10); got != 10 || !ok {
+		t.Error(got, ok)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	var m expiring.Map[int, int]
+	var working sync.WaitGroup
+	for range 8 {
+		working.Go(func() {
+			for range 2000 {
+				switch key := rand.N(20); rand.N(4) {
+				case 0:
+					m.Get(key)
+				case 1:
+					m.Take(key)
+				case 2:
+					m.Keys()
+				default:
+					m.Put(key, time.Now().Add(rand.N(time.Millisecond)), func(n int) int { return n + 1 })
+				}
+			}
+		})
+	}
+	working.Wait()
+}
+
+// The time of Put must not depend on how many keys there are.
+func BenchmarkPut(b *testing.B) {
+	for name, keys := range map[string]int{"100": 100, "20000": 20_000} {
+		b.Run(name, func(b *testing.B) {
+			var m expiring.Map[int, int]
+			until := time.Now().Add(time.Hour)
+			for i := 0; b.Loop(); i++ {
+				m.Put(i%keys, until, func(int) int { return i })
+			}
+		})
+	}
+}
