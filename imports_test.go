@@ -15,6 +15,7 @@ func TestImports(t *testing.T) {
 	root := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
 		module + "/dialect", module + "/internal/bounded", module + "/internal/expiring", module + "/internal/group", module + "/internal/reentrant",
+		module + "/internal/stmtcache",
 	}
 	for pkg, allowed := range map[string][]string{
 		".":                    root,

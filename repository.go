@@ -2,12 +2,14 @@ package sqllock
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/stmtcache"
 )
 
 // Defaults of [RepositoryOptions]; region and prefix are Spring's.
@@ -138,9 +140,9 @@ type Repository struct {
 	abandoned  abandoned
 	orphans    orphans
 	trimmer    trimmer
-	looksFirst bool      // before each attempt, whether the row is held
-	groups     *groups   // nil if every statement travels alone
-	prepared   *prepared // nil unless asked for
+	looksFirst bool             // before each attempt, whether the row is held
+	groups     *groups          // nil if every statement travels alone
+	prepared   *stmtcache.Cache // nil unless asked for
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is
@@ -200,7 +202,7 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 		return nil, err
 	}
 	if o.Prepare {
-		r.prepared = newPrepared(db, r.statements.constant()...)
+		r.prepared = stmtcache.New(db, r.statements.constant()...)
 	}
 	return r, nil
 }
@@ -294,7 +296,7 @@ func (r *Repository) Close(ctx context.Context) error {
 	if err != nil || r.prepared == nil {
 		return err // a server that does not answer would not do so about statements either
 	}
-	_, err = answered(ctx, "close", "", func() (struct{}, error) { return struct{}{}, r.prepared.close() })
+	_, err = answered(ctx, "close", "", func() (struct{}, error) { return struct{}{}, r.prepared.Close() })
 	return err
 }
 
@@ -322,4 +324,24 @@ func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {
 	var n int
 	err := r.on(nil).QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
 	return n > 0, err
+}
+
+// on returns what runs statements in tx, or on the pool if it is nil.
+func (r *Repository) on(tx *sqlx.Tx) sqlx.ExtContext {
+	switch {
+	case r.prepared != nil:
+		return r.prepared.On(tx)
+	case tx != nil:
+		return tx
+	default:
+		return r.db
+	}
+}
+
+// begin begins a transaction.
+func (r *Repository) begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
+	if r.prepared != nil {
+		return r.prepared.Begin(ctx, opts)
+	}
+	return r.db.BeginTxx(ctx, opts)
 }

@@ -1,4 +1,4 @@
-package sqllock
+package stmtcache
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/dbtest"
-	"github.com/sqllock/sqllock/migrations"
 )
 
 const (
@@ -27,9 +26,9 @@ var (
 	readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 )
 
-// mockedPrepared returns a prepared of one text, over one connection that answers what
+// mocked returns a cache of one text, over one connection that answers what
 // the test says.
-func mockedPrepared(t *testing.T) (*prepared, sqlmock.Sqlmock) {
+func mocked(t *testing.T) (*Cache, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
 	noError(t, err)
@@ -39,7 +38,7 @@ func mockedPrepared(t *testing.T) (*prepared, sqlmock.Sqlmock) {
 		noError(t, db.Close())
 		noError(t, mock.ExpectationsWereMet())
 	})
-	return newPrepared(sqlx.NewDb(db, "sqlmock"), known, ""), mock
+	return New(sqlx.NewDb(db, "sqlmock"), known, ""), mock
 }
 
 func noError(t *testing.T, err error) {
@@ -76,20 +75,20 @@ func drain[R interface {
 	return rows.Err()
 }
 
-func TestPreparedOnceAndExecutedTwice(t *testing.T) {
+func TestOnceAndExecutedTwice(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	statement := mock.ExpectPrepare(known)
 	for range 2 {
 		statement.ExpectQuery().WillReturnRows(one())
-		ask(t, p.on(nil), known)
+		ask(t, p.On(nil), known)
 	}
 	statement.ExpectQuery().WillReturnRows(one())
-	noError(t, drain(p.on(nil).QueryContext(t.Context(), known)))
+	noError(t, drain(p.On(nil).QueryContext(t.Context(), known)))
 	statement.ExpectQuery().WillReturnRows(one())
-	noError(t, drain(p.on(nil).QueryxContext(t.Context(), known)))
+	noError(t, drain(p.On(nil).QueryxContext(t.Context(), known)))
 	statement.ExpectExec().WillReturnResult(sqlmock.NewResult(0, 3))
-	result, err := p.on(nil).ExecContext(t.Context(), known)
+	result, err := p.On(nil).ExecContext(t.Context(), known)
 	noError(t, err)
 	if n, err := result.RowsAffected(); n != 3 || err != nil {
 		t.Error(n, err)
@@ -97,129 +96,129 @@ func TestPreparedOnceAndExecutedTwice(t *testing.T) {
 }
 
 // What cannot be prepared is sent as it is, until it can be.
-func TestPreparedNotYet(t *testing.T) {
+func TestNotYet(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	for range 2 {
 		mock.ExpectPrepare(known).WillReturnError(errPrepare)
 		mock.ExpectQuery(known).WillReturnRows(one())
-		ask(t, p.on(nil), known)
+		ask(t, p.On(nil), known)
 	}
 	mock.ExpectPrepare(known).WillReturnError(errPrepare)
 	natural := errors.New("no such table")
 	mock.ExpectExec(known).WillReturnError(natural)
-	if _, err := p.on(nil).ExecContext(t.Context(), known); !errors.Is(err, natural) {
+	if _, err := p.On(nil).ExecContext(t.Context(), known); !errors.Is(err, natural) {
 		t.Error(err)
 	}
 	statement := mock.ExpectPrepare(known)
 	for range 2 {
 		statement.ExpectQuery().WillReturnRows(one())
-		ask(t, p.on(nil), known)
+		ask(t, p.On(nil), known)
 	}
 }
 
 // Texts that are made anew for each call must not fill the memory of the server.
-func TestPreparedLeavesOtherTextsAlone(t *testing.T) {
+func TestLeavesOtherTextsAlone(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	mock.ExpectQuery(unknown).WillReturnRows(one())
-	noError(t, drain(p.on(nil).QueryContext(t.Context(), unknown)))
+	noError(t, drain(p.On(nil).QueryContext(t.Context(), unknown)))
 	mock.ExpectQuery(unknown).WillReturnRows(one())
-	noError(t, drain(p.on(nil).QueryxContext(t.Context(), unknown)))
+	noError(t, drain(p.On(nil).QueryxContext(t.Context(), unknown)))
 	mock.ExpectQuery(unknown).WillReturnError(errPrepare)
-	if err := p.on(nil).QueryRowxContext(t.Context(), unknown).Err(); !errors.Is(err, errPrepare) {
+	if err := p.On(nil).QueryRowxContext(t.Context(), unknown).Err(); !errors.Is(err, errPrepare) {
 		t.Error(err)
 	}
 	mock.ExpectExec(unknown).WillReturnResult(sqlmock.NewResult(0, 1))
-	_, err := p.on(nil).ExecContext(t.Context(), unknown)
+	_, err := p.On(nil).ExecContext(t.Context(), unknown)
 	noError(t, err)
 }
 
 // A transaction takes no second connection, of which there is none here: what it misses
 // is prepared before the next one.
-func TestPreparedInATransaction(t *testing.T) {
+func TestInATransaction(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	mock.ExpectBegin()
-	tx, err := p.begin(t.Context(), readCommitted)
+	tx, err := p.Begin(t.Context(), readCommitted)
 	noError(t, err)
 	mock.ExpectQuery(known).WillReturnRows(one())
-	ask(t, p.on(tx), known)
+	ask(t, p.On(tx), known)
 	mock.ExpectCommit()
 	noError(t, tx.Commit())
 
 	statement := mock.ExpectPrepare(known)
 	for range 2 {
 		mock.ExpectBegin()
-		tx, err = p.begin(t.Context(), readCommitted)
+		tx, err = p.Begin(t.Context(), readCommitted)
 		noError(t, err)
 		statement.ExpectQuery().WillReturnRows(one())
-		ask(t, p.on(tx), known)
+		ask(t, p.On(tx), known)
 		mock.ExpectQuery(unknown).WillReturnRows(one())
-		noError(t, drain(p.on(tx).QueryxContext(t.Context(), unknown)))
+		noError(t, drain(p.On(tx).QueryxContext(t.Context(), unknown)))
 		mock.ExpectCommit()
 		noError(t, tx.Commit())
 	}
 	statement.ExpectQuery().WillReturnRows(one())
-	ask(t, p.on(nil), known) // the transaction's end did not close it
+	ask(t, p.On(nil), known) // the transaction's end did not close it
 }
 
 // While somebody else prepares a text, possibly for ever, it is sent as it is.
-func TestPreparedWaitsForNobody(t *testing.T) {
+func TestWaitsForNobody(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	p.texts[known].preparing = true // by a call that hangs
 	mock.ExpectQuery(known).WillReturnRows(one())
-	ask(t, p.on(nil), known)
-	noError(t, p.close())
+	ask(t, p.On(nil), known)
+	noError(t, p.Close())
 }
 
-func TestPreparedBeginsWithoutWhatCannotBePrepared(t *testing.T) {
+func TestBeginsWithoutWhatCannotBePrepared(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	for i := range 3 {
 		if i > 0 {
 			mock.ExpectPrepare(known).WillReturnError(errPrepare)
 		}
 		mock.ExpectBegin()
-		tx, err := p.begin(t.Context(), readCommitted)
+		tx, err := p.Begin(t.Context(), readCommitted)
 		noError(t, err)
 		mock.ExpectExec(known).WillReturnResult(sqlmock.NewResult(0, 1))
-		_, err = p.on(tx).ExecContext(t.Context(), known)
+		_, err = p.On(tx).ExecContext(t.Context(), known)
 		noError(t, err)
 		mock.ExpectRollback()
 		noError(t, tx.Rollback())
 	}
 }
 
-func TestPreparedAgainAfterClose(t *testing.T) {
+func TestAgainAfterClose(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
-	noError(t, p.close())
+	p, mock := mocked(t)
+	noError(t, p.Close())
 	for range 2 {
 		statement := mock.ExpectPrepare(known).WillBeClosed()
 		for range 2 {
 			statement.ExpectQuery().WillReturnRows(one())
-			ask(t, p.on(nil), known)
+			ask(t, p.On(nil), known)
 		}
-		noError(t, p.close())
-		noError(t, p.close())
+		noError(t, p.Close())
+		noError(t, p.Close())
 	}
 }
 
 // Close neither waits for a statement that is under way nor takes it away.
-func TestPreparedIsClosedUnderWay(t *testing.T) {
+func TestIsClosedUnderWay(t *testing.T) {
 	t.Parallel()
-	p, mock := mockedPrepared(t)
+	p, mock := mocked(t)
 	statement := mock.ExpectPrepare(known).WillBeClosed()
 	statement.ExpectQuery().WillReturnRows(one())
 	k := p.texts[known].prepare(t.Context(), p.db)
-	noError(t, p.close())
-	ask(t, alone{k.stmt}, known)
+	noError(t, p.Close())
+	ask(t, alone{k.prepared}, known)
 	k.done(nil)
 	statement = mock.ExpectPrepare(known)
 	statement.ExpectQuery().WillReturnRows(one())
-	ask(t, p.on(nil), known)
+	ask(t, p.On(nil), known)
 }
 
 // alone runs a statement, whatever the text is.
@@ -243,13 +242,13 @@ var (
 	count = "SELECT COUNT(*) FROM t"
 )
 
-func TestPreparedConcurrently(t *testing.T) {
+func TestConcurrently(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t).DB
 	db.SetMaxOpenConns(4)
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE t (n INTEGER)")
 	noError(t, err)
-	p := newPrepared(db, put[false], count)
+	p := New(db, put[false], count)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
@@ -258,7 +257,7 @@ func TestPreparedConcurrently(t *testing.T) {
 					t.Error(err)
 				}
 				if i == 0 && j%10 == 0 {
-					if err := p.close(); err != nil {
+					if err := p.Close(); err != nil {
 						t.Error(err)
 					}
 				}
@@ -267,11 +266,11 @@ func TestPreparedConcurrently(t *testing.T) {
 	}
 	all.Wait()
 	var n int
-	noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+	noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(&n))
 	if n != 1600 {
 		t.Errorf("%d rows", n)
 	}
-	noError(t, p.close())
+	noError(t, p.Close())
 	for text, of := range p.texts {
 		if of.kept != nil || of.preparing {
 			t.Errorf("%s is kept", text)
@@ -280,54 +279,23 @@ func TestPreparedConcurrently(t *testing.T) {
 }
 
 // putOne inserts a row and reads, in a transaction or without one.
-func putOne(ctx context.Context, p *prepared, inTransaction bool) error {
+func putOne(ctx context.Context, p *Cache, inTransaction bool) error {
 	var n int
 	if !inTransaction {
-		_, err := p.on(nil).ExecContext(ctx, put[false], 1)
-		return errors.Join(err, p.on(nil).QueryRowxContext(ctx, count).Scan(&n))
+		_, err := p.On(nil).ExecContext(ctx, put[false], 1)
+		return errors.Join(err, p.On(nil).QueryRowxContext(ctx, count).Scan(&n))
 	}
-	tx, err := p.begin(ctx, nil)
+	tx, err := p.Begin(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, err = p.on(tx).ExecContext(ctx, put[false], 1) // first, so that nobody's snapshot is too old
-	return errors.Join(err, p.on(tx).QueryRowxContext(ctx, count).Scan(&n), tx.Commit())
-}
-
-// Every text that a repository has can be prepared on its database.
-func TestPreparedTextsOfTheRepository(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
-			noError(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-			r, err := NewRepository(db.DB, db.Dialect, nil)
-			noError(t, err)
-			s := r.statements
-			p := newPrepared(
-				db.DB, s.acquire.text, s.draw.text, s.drawOne.text, s.trim.text, s.peek.text, s.list.text, s.held.text,
-				s.renew.text, s.remove.text, s.removeClient.text, s.pickExpired.text, s.leave.text,
-			)
-			if db.Dialect.JSONLists {
-				for _, s := range []statement{s.acquireAll, s.peekAll, s.pick, s.renewAll, s.heldAll, s.removeAll, s.removeExpired} {
-					p.texts[s.text] = &preparable{text: s.text}
-				}
-			}
-			delete(p.texts, "")
-			for text := range p.texts {
-				stmt, err := db.DB.PrepareContext(t.Context(), text)
-				if err != nil {
-					t.Errorf("%v: %v: %s", layout, err, text)
-					continue
-				}
-				defer stmt.Close()
-			}
-		}
-	})
+	_, err = p.On(tx).ExecContext(ctx, put[false], 1) // first, so that nobody's snapshot is too old
+	return errors.Join(err, p.On(tx).QueryRowxContext(ctx, count).Scan(&n), tx.Commit())
 }
 
 // onServers runs a test on the servers that are asked over a network, with a table t and
 // a pool of one connection.
-func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *prepared, put string)) {
+func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *Cache, put string)) {
 	t.Helper()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		if db.Name == "sqlite" {
@@ -337,15 +305,15 @@ func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *prepared,
 		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE t (n INTEGER)")
 		noError(t, err)
 		put := put[db.Dialect.Numbered]
-		p := newPrepared(db.DB, put, count)
+		p := New(db.DB, put, count)
 		for n := range 10 { // PostgreSQL keeps the plan from the sixth time on
-			_, err := p.on(nil).ExecContext(t.Context(), put, n)
+			_, err := p.On(nil).ExecContext(t.Context(), put, n)
 			noError(t, err)
-			noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(new(int)))
+			noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(new(int)))
 		}
 		test(t, db, p, put)
 		for range 2 {
-			_, err := p.on(nil).ExecContext(t.Context(), put, 1)
+			_, err := p.On(nil).ExecContext(t.Context(), put, 1)
 			noError(t, err)
 		}
 		for text, of := range p.texts {
@@ -353,14 +321,14 @@ func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *prepared,
 				t.Errorf("%s is not prepared", text)
 			}
 		}
-		noError(t, p.close())
+		noError(t, p.Close())
 	})
 }
 
 // The connection ends while statements are kept on it: the next call has another.
-func TestPreparedOutlivesItsConnections(t *testing.T) {
+func TestOutlivesItsConnections(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, db *dbtest.DB, p *prepared, _ string) {
+	onServers(t, func(t *testing.T, db *dbtest.DB, p *Cache, _ string) {
 		session, end, gone := "SELECT CONNECTION_ID()", "KILL %d", "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = %d"
 		if db.Name == "postgres" {
 			session, end, gone = "SELECT pg_backend_pid()", "SELECT pg_terminate_backend(%d)", "SELECT COUNT(*) = 0 FROM pg_stat_activity WHERE pid = %d"
@@ -374,7 +342,7 @@ func TestPreparedOutlivesItsConnections(t *testing.T) {
 			noError(t, other.GetContext(t.Context(), &over, fmt.Sprintf(gone, id)))
 		}
 		var n int
-		noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+		noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(&n))
 		if n != 10 {
 			t.Errorf("%d rows", n)
 		}
@@ -382,22 +350,22 @@ func TestPreparedOutlivesItsConnections(t *testing.T) {
 }
 
 // The table is another one, with other columns, while statements are kept.
-func TestPreparedOutlivesItsTable(t *testing.T) {
+func TestOutlivesItsTable(t *testing.T) {
 	t.Parallel()
-	onServers(t, func(t *testing.T, db *dbtest.DB, p *prepared, put string) {
+	onServers(t, func(t *testing.T, db *dbtest.DB, p *Cache, put string) {
 		for _, text := range []string{"DROP TABLE t", "CREATE TABLE t (m INTEGER, n INTEGER)", "ALTER TABLE t ADD COLUMN o INTEGER"} {
 			_, err := db.DB.ExecContext(t.Context(), text)
 			noError(t, err)
 			if text == "DROP TABLE t" {
-				if _, err := p.on(nil).ExecContext(t.Context(), put, 1); db.Dialect.Classify(err) != dialect.Schema {
+				if _, err := p.On(nil).ExecContext(t.Context(), put, 1); db.Dialect.Classify(err) != dialect.Schema {
 					t.Errorf("without a table: %v", err)
 				}
 				continue
 			}
 			var n int
-			_, err = p.on(nil).ExecContext(t.Context(), put, 1)
+			_, err = p.On(nil).ExecContext(t.Context(), put, 1)
 			noError(t, err)
-			noError(t, p.on(nil).QueryRowxContext(t.Context(), count).Scan(&n))
+			noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(&n))
 			if n == 0 || n > 2 {
 				t.Errorf("%d rows after %s", n, text)
 			}
@@ -407,24 +375,24 @@ func TestPreparedOutlivesItsTable(t *testing.T) {
 
 // PostgreSQL forgets statements when the application tells it to, and refuses those
 // whose result has changed: that fails once.
-func TestPreparedHeals(t *testing.T) {
+func TestHeals(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t).DB
 	db.SetMaxOpenConns(1)
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE t AS SELECT 1 AS n")
 	noError(t, err)
 	const text = "SELECT n FROM t"
-	p := newPrepared(db, text)
+	p := New(db, text)
 	for _, change := range []string{"DEALLOCATE ALL", "DISCARD ALL", "ALTER TABLE t ALTER COLUMN n TYPE BIGINT"} {
 		for range 10 {
-			ask(t, p.on(nil), text)
+			ask(t, p.On(nil), text)
 		}
 		_, err := db.ExecContext(t.Context(), change)
 		noError(t, err)
-		if err := p.on(nil).QueryRowxContext(t.Context(), text).Scan(new(int)); !isStale(err) {
+		if err := p.On(nil).QueryRowxContext(t.Context(), text).Scan(new(int)); !isStale(err) {
 			t.Errorf("after %s: %v", change, err)
 		}
-		ask(t, p.on(nil), text)
+		ask(t, p.On(nil), text)
 	}
-	noError(t, p.close())
+	noError(t, p.Close())
 }
