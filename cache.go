@@ -12,8 +12,9 @@ import (
 type entry struct {
 	lock  *JdbcLock // what Obtain returns
 	mutex reentrant.Mutex[*hold]
-	// stepBack is until when this process leaves the lock to others: Unix time, ns
-	stepBack atomic.Int64
+	// stepBack is until when this process leaves the lock to others, or nil. It is kept
+	// as a Time for its monotonic clock.
+	stepBack atomic.Pointer[time.Time]
 
 	// takenUntil is when the lease may end that an attempt has found. Only the owner of
 	// mutex knows it.

@@ -63,7 +63,8 @@ func (h *hold) mayBeHandedOn() bool {
 		return true
 	}
 	// Whoever polls looks within IdleBetweenTries, and then needs a moment to try.
-	h.entry.stepBack.Store(time.Now().Add(idle + idle/2).UnixNano())
+	until := time.Now().Add(idle + idle/2)
+	h.entry.stepBack.Store(&until)
 	return false
 }
 
@@ -89,9 +90,9 @@ func (h *hold) disinherit() {
 // waitForOthers lets other processes in if this one has just had its turn.
 func (e *entry) waitForOthers(ctx context.Context) bool {
 	until := e.stepBack.Load()
-	if until == 0 {
+	if until == nil {
 		return true
 	}
-	defer e.stepBack.CompareAndSwap(until, 0)
-	return sleep(ctx, max(0, time.Until(time.Unix(0, until))))
+	defer e.stepBack.CompareAndSwap(until, nil)
+	return sleep(ctx, max(0, time.Until(*until)))
 }
