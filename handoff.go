@@ -30,7 +30,7 @@ func (h *hold) handOn(ctx context.Context) bool {
 		sent := time.Now()
 		bounded, cancel := context.WithDeadline(context.WithoutCancel(ctx), given.end)
 		defer cancel()
-		renewed, err := h.registry.repository.renew(bounded, h.params())
+		renewed, err := h.registry.repository.renew(bounded, h.params(), longestPin, nil)
 		if err != nil || !renewed {
 			return false
 		}

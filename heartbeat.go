@@ -165,7 +165,9 @@ func (b *heartbeat) renewEach(holds []*hold) (pinned []*hold) {
 	defer cancel()
 	for _, h := range byUrgency(renewable(holds)) {
 		sent := time.Now()
-		renewed, err := repository.renewSoon(ctx, h.params())
+		renewed, err := repository.renew(ctx, h.params(), 0, func() {
+			b.abandon(b.settle([]*hold{h}, sent, []Renewal{Renewed}))
+		})
 		switch {
 		case err != nil:
 			pinned = append(pinned, h)

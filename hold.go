@@ -175,7 +175,11 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	p.left = ttl
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.registry.repository.renew(bounded, p)
+	renewed, err := h.registry.repository.renew(bounded, p, longestPin, func() {
+		if errors.Is(h.lost(), ErrLockLost) {
+			h.abandon(ctx)
+		}
+	})
 	h.mayLastFor(ttl)
 	switch {
 	case err == nil && renewed:

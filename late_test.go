@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -154,6 +155,30 @@ func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 	next, err := rival.TryLock(t.Context())
 	must(t, err)
 	must(t, next.Unlock(t.Context()))
+}
+
+// So does one that comes when the driver has been left behind.
+func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Statement)
+		s.lock = s.lock.WithTTL(beatTTL)
+		lease := held(s)
+		answer := make(chan struct{})
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && m.Done {
+				<-answer
+			}
+			return nil
+		})
+		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatal(err)
+		}
+		close(answer)
+		synctest.Wait()
+		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
 }
 
 // A lock that is acquired while the registry is closed is given back.

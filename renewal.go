@@ -39,21 +39,20 @@ func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Dur
 	if err != nil {
 		return false, err
 	}
-	return r.renew(ctx, p)
+	return r.renew(ctx, p, longestPin, nil)
 }
 
-func (r *Repository) renew(ctx context.Context, p params) (renewed bool, err error) {
-	err = r.retry(ctx, "renew", p.name, func() (err error) {
-		renewed, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.renewOnce(ctx, p) }, nil)
-		return err
-	})
-	return renewed, err
-}
-
-// renewSoon is renew without another try if the row is pinned.
-func (r *Repository) renewSoon(ctx context.Context, p params) (renewed bool, err error) {
-	err = r.retryPinned(ctx, 0, "renew", p.name, func() (err error) {
-		renewed, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) { return r.renewOnce(ctx, p) }, nil)
+// renew is Renew, with a limit to the wait for a row that is pinned. late, unless it is nil, is
+// called if the row was renewed after the driver had been left behind.
+func (r *Repository) renew(ctx context.Context, p params, longest time.Duration, late func()) (renewed bool, err error) {
+	err = r.retryPinned(ctx, longest, "renew", p.name, func() (err error) {
+		renewed, err = within(ctx, p.ttl, func(ctx context.Context) (bool, error) {
+			return r.renewOnce(ctx, p)
+		}, func(renewed bool, _ error) {
+			if renewed && late != nil {
+				late()
+			}
+		})
 		return err
 	})
 	return renewed, err
