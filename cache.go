@@ -8,9 +8,9 @@ import (
 	"github.com/sqllock/sqllock/internal/reentrant"
 )
 
-// An entry is the state that all handles of one key share in a registry.
+// An entry is the state that all handles of one LOCK_KEY share in a registry.
 type entry struct {
-	lock  *JdbcLock // what Obtain returns
+	lock  JdbcLock // what Obtain returns for the key as it was first written
 	mutex reentrant.Mutex[*hold]
 	// stepBack is until when this process leaves the lock to others, or nil. It is kept
 	// as a Time for its monotonic clock.
@@ -23,7 +23,7 @@ type entry struct {
 	// The rest is guarded by the registry's mutex.
 	users    int           // callers that hold the lock or wait for it
 	place    *list.Element // in cache.idle, or nil while there are users
-	lastUsed time.Time
+	lastUsed time.Duration // since cache.began
 }
 
 // A cache keeps the entries of a registry, at most capacity of them unless more
@@ -32,13 +32,14 @@ type entry struct {
 // It is not safe for concurrent use.
 type cache struct {
 	capacity int
-	entries  map[string]*entry
-	idle     list.List // of *entry without users, the longest unused first
+	began    time.Time
+	entries  map[string]*entry // by LOCK_KEY
+	idle     list.List         // of *entry without users, the longest unused first
 }
 
-// get returns the entry of key as the most recently used, or nil.
-func (c *cache) get(key string) *entry {
-	e := c.entries[key]
+// get returns the entry of a LOCK_KEY as the most recently used, or nil.
+func (c *cache) get(lockKey string) *entry {
+	e := c.entries[lockKey]
 	if e != nil && e.place != nil {
 		c.touch(e)
 	}
@@ -52,9 +53,8 @@ func (c *cache) add(e *entry) bool {
 	if len(c.entries) >= c.capacity {
 		return false
 	}
-	c.entries[e.lock.key] = e
-	e.place = c.idle.PushBack(e)
-	e.lastUsed = time.Now()
+	c.entries[e.lock.lockKey] = e
+	c.rest(e)
 	return true
 }
 
@@ -73,9 +73,14 @@ func (c *cache) unpin(e *entry) {
 	if e.users > 0 {
 		return
 	}
-	e.place = c.idle.PushBack(e)
-	e.lastUsed = time.Now()
+	c.rest(e)
 	c.evictTo(c.capacity)
+}
+
+// rest makes e the last of those without users.
+func (c *cache) rest(e *entry) {
+	e.place = c.idle.PushBack(e)
+	e.lastUsed = time.Since(c.began)
 }
 
 // evictTo evicts idle entries, the longest unused first, until at most n entries
@@ -90,7 +95,7 @@ func (c *cache) evictTo(n int) {
 func (c *cache) evictUnusedSince(t time.Time) (evicted int) {
 	for front := c.idle.Front(); front != nil; front = c.idle.Front() {
 		e := front.Value.(*entry)
-		if e.lastUsed.After(t) {
+		if e.lastUsed > t.Sub(c.began) {
 			break
 		}
 		c.evict(e)
@@ -102,10 +107,10 @@ func (c *cache) evictUnusedSince(t time.Time) (evicted int) {
 func (c *cache) evict(e *entry) {
 	c.idle.Remove(e.place)
 	e.place = nil
-	delete(c.entries, e.lock.key)
+	delete(c.entries, e.lock.lockKey)
 }
 
 func (c *cache) touch(e *entry) {
 	c.idle.MoveToBack(e.place)
-	e.lastUsed = time.Now()
+	e.lastUsed = time.Since(c.began)
 }

@@ -159,7 +159,11 @@ func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn fun
 	defer func() { // after Commit it does nothing
 		_, _ = answered(ctx, "roll back under", key, func() (struct{}, error) { return struct{}{}, tx.Rollback() })
 	}()
-	if err := r.carried(ctx, key).guard(ctx, tx); err != nil {
+	lease, err := r.LeaseFrom(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := lease.Guard(ctx, tx); err != nil {
 		return err
 	}
 	if err := fn(ctx, tx); err != nil {

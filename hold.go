@@ -18,7 +18,7 @@ import (
 type hold struct {
 	registry *Registry
 	entry    *entry
-	name     string // the key as the caller wrote it
+	name     string // the key as the caller wrote it who acquired the row
 	lockKey  string // what stands in LOCK_KEY
 	holder   string
 	ttl      time.Duration
@@ -49,13 +49,11 @@ type hold struct {
 	cause    error // why it is over, or nil after Unlock
 }
 
-func newHold(l *JdbcLock) (*hold, error) {
-	repository := l.registry.repository
-	lockKey, err := repository.LockKey(l.key)
-	if err != nil {
-		return nil, err
+func newHold(l *JdbcLock) *hold {
+	return &hold{
+		registry: l.registry, name: l.key, lockKey: l.lockKey, holder: l.registry.repository.NewHolder(),
+		ttl: l.ttl, autoRenew: l.autoRenew,
 	}
-	return &hold{registry: l.registry, name: l.key, lockKey: lockKey, holder: repository.NewHolder(), ttl: l.ttl, autoRenew: l.autoRenew}, nil
 }
 
 func (h *hold) key() string { return h.name }
@@ -133,7 +131,7 @@ func (h *hold) lastingParams() params {
 // reenter enters the lock once more, for a context that carries h. It returns
 // neither a lease nor an error if h was unlocked: then the caller is an owner
 // like any other.
-func (h *hold) reenter(ctx context.Context) (*Lease, error) {
+func (h *hold) reenter(ctx context.Context, key string) (*Lease, error) {
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
 	}
@@ -141,7 +139,7 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
 		return nil, err
 	}
-	lease, _ := h.newLease(ctx)
+	lease, _ := h.newLease(ctx, key)
 	h.mu.Lock()
 	h.leases = append(h.leases, lease)
 	over, cause := h.over, h.cause
@@ -156,9 +154,9 @@ func (h *hold) reenter(ctx context.Context) (*Lease, error) {
 // which does not carry the lease. Neither it nor the lease's
 // cancel may be called with h.mu or Registry.mu held: ctx may be a lease's context,
 // which asks its hold for the time, and thereby may end it.
-func (h *hold) newLease(ctx context.Context) (*Lease, context.Context) {
+func (h *hold) newLease(ctx context.Context, key string) (*Lease, context.Context) {
 	inner, cancel := context.WithCancelCause(ctx)
-	lease := &Lease{hold: h, cancel: cancel}
+	lease := &Lease{hold: h, key: key, cancel: cancel}
 	lease.ctx = leaseContext{inner, lease}
 	return lease, inner
 }

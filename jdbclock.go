@@ -22,9 +22,9 @@ import (
 // concurrent use.
 type JdbcLock struct {
 	registry *Registry
-	key      string
+	key      string // as the caller wrote it
+	lockKey  string // what stands in LOCK_KEY
 	ttl      time.Duration
-	err      error // what WithTTL was given wrongly
 	// autoRenew says that heartbeats renew the leases
 	autoRenew bool
 }
@@ -41,7 +41,7 @@ func (l *JdbcLock) Key() string { return l.key }
 // the methods of the handle that lock: [ErrInvalid].
 func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
 	other := *l
-	other.ttl, other.err = ttl, l.registry.checkTTL(l.key, ttl)
+	other.ttl = ttl
 	return &other
 }
 
@@ -108,20 +108,17 @@ const (
 
 // lock acquires for ctx, the caller's context.
 func (l *JdbcLock) lock(ctx context.Context, wait time.Duration) (*Lease, error) {
-	if l.err != nil {
-		return nil, l.err
+	if err := l.registry.checkTTL(l.key, l.ttl); err != nil {
+		return nil, err
 	}
-	if h := l.registry.carried(ctx, l.key); h != nil {
-		if lease, err := h.reenter(ctx); lease != nil || err != nil {
+	if h := l.registry.carried(ctx, l.lockKey); h != nil {
+		if lease, err := h.reenter(ctx, l.key); lease != nil || err != nil {
 			return lease, err
 		}
 	}
-	h, err := newHold(l)
-	if err != nil {
-		return nil, err
-	}
+	h := newHold(l)
 	// What will be the lease's context ends the wait, too, if the registry is closed.
-	lease, waiting := h.newLease(ctx)
+	lease, waiting := h.newLease(ctx, l.key)
 	if err := l.registry.admit(h, lease.cancel); err != nil {
 		lease.cancel(nil)
 		return nil, err

@@ -21,6 +21,7 @@ import (
 // All methods are safe for concurrent use.
 type Lease struct {
 	hold   *hold
+	key    string // as the caller wrote it
 	ctx    leaseContext
 	cancel context.CancelCauseFunc
 
@@ -63,7 +64,7 @@ func (l *Lease) Key() string {
 	if l.isNone() {
 		return ""
 	}
-	return l.hold.key()
+	return l.key
 }
 
 // Holder returns what stands in CLIENT_ID while the lease lasts: the client id of

@@ -36,20 +36,20 @@ func (c *leaseContext) Value(key any) any {
 // innermost first.
 type carriedFor struct{ registry *Registry }
 
-// carried returns the hold of key in this registry that ctx carries, or nil.
-func (r *Registry) carried(ctx context.Context, key string) *hold {
-	if leases := r.leasesIn(ctx, key); len(leases) > 0 {
+// carried returns the hold of a LOCK_KEY in this registry that ctx carries, or nil.
+func (r *Registry) carried(ctx context.Context, lockKey string) *hold {
+	if leases := r.leasesIn(ctx, lockKey); len(leases) > 0 {
 		return leases[0].hold
 	}
 	return nil
 }
 
-// leasesIn returns the leases of key in this registry that ctx carries, the innermost
+// leasesIn returns the leases of a LOCK_KEY in this registry that ctx carries, the innermost
 // first.
-func (r *Registry) leasesIn(ctx context.Context, key string) (leases []*Lease) {
+func (r *Registry) leasesIn(ctx context.Context, lockKey string) (leases []*Lease) {
 	c, _ := ctx.Value(carriedFor{r}).(*leaseContext)
 	for c != nil {
-		if c.lease.hold.name == key {
+		if c.lease.hold.lockKey == lockKey {
 			leases = append(leases, c.lease)
 		}
 		c, _ = c.Context.Value(carriedFor{r}).(*leaseContext)
@@ -65,8 +65,8 @@ func (r *Registry) leasesIn(ctx context.Context, key string) (leases []*Lease) {
 // that the caller works under the lock.
 //
 // The error is [ErrNotHeld] if ctx carries no lease of key, or only ones that were
-// unlocked; [ErrLockLost] if the lease is lost; [ErrClosed] after Close. A ctx may
-// carry leases of several keys and registries. Of several leases of one key LeaseFrom
+// unlocked; [ErrLockLost] if the lease is lost; [ErrClosed] after Close; [ErrInvalid] for a
+// bad key. A ctx may carry leases of several keys and registries. Of several leases of one key LeaseFrom
 // returns the innermost that was not unlocked. Whether ctx itself has ended makes no
 // difference.
 //
@@ -76,7 +76,11 @@ func (r *Registry) leasesIn(ctx context.Context, key string) (leases []*Lease) {
 // to the registry: the transaction pins the row, so Unlock and UnlockAfter return
 // [ErrPinned] there, and end the context, which rolls the transaction back.
 func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
-	for _, lease := range r.leasesIn(ctx, key) {
+	lockKey, err := r.repository.LockKey(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, lease := range r.leasesIn(ctx, lockKey) {
 		switch err := lease.alive(); {
 		case err == nil:
 			return lease, nil

@@ -122,7 +122,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		maxHold:    o.MaxHold,
 		onRenewal:  o.OnRenewal,
 		handOff:    o.HandOff,
-		cache:      cache{capacity: o.CacheCapacity, entries: make(map[string]*entry)},
+		cache:      cache{capacity: o.CacheCapacity, began: time.Now(), entries: make(map[string]*entry)},
 		waiting:    make(map[*hold]context.CancelCauseFunc),
 		holds:      make(map[*hold]struct{}),
 		heartbeats: make(map[time.Duration]*heartbeat),
@@ -157,33 +157,35 @@ func (o *RegistryOptions) complete() error {
 // object each time. Obtain sends nothing to the database; a lock need not be
 // given back.
 //
+// Keys that the [KeyMapper] maps to one LOCK_KEY are one lock, as two spellings of a
+// UUID are: they exclude each other, and one enters what the other holds. Each has a
+// handle that shows the key as it was written; of these the one that was asked for first
+// is the cached object.
+//
 // A bad key gives an [ErrInvalid]. If the cache is full of locks in use, the
 // error is an [ErrCapacity]. A lock in use is never evicted; the handle of one
 // that was goes on working.
 func (r *Registry) Obtain(key string) (*JdbcLock, error) {
-	if lock := r.cached(key); lock != nil {
-		return lock, nil
-	}
-	if _, err := r.repository.LockKey(key); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, err := r.entryLocked(key)
+	lockKey, err := r.repository.LockKey(key)
 	if err != nil {
 		return nil, err
 	}
-	return e.lock, nil
-}
-
-// cached returns the lock of key if it is cached and the registry is open, or nil.
-func (r *Registry) cached(key string) *JdbcLock {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.cache.get(key); e != nil && r.closing.Err() == nil {
-		return e.lock
+	e, err := r.entryLocked(key, lockKey)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if e.lock.key != key {
+		lock := r.newLock(key, lockKey)
+		return &lock, nil
+	}
+	return &e.lock, nil
+}
+
+// newLock returns a handle with the settings of the registry.
+func (r *Registry) newLock(key, lockKey string) JdbcLock {
+	return JdbcLock{registry: r, key: key, lockKey: lockKey, ttl: r.ttl, autoRenew: r.autoRenew}
 }
 
 // ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as
@@ -322,7 +324,7 @@ func (r *Registry) snapshot() []*hold {
 func (r *Registry) admit(h *hold, giveUp context.CancelCauseFunc) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, err := r.entryLocked(h.name)
+	e, err := r.entryLocked(h.name, h.lockKey)
 	if err != nil {
 		return err
 	}
@@ -341,15 +343,15 @@ func (r *Registry) sendAway(h *hold) {
 	r.cache.unpin(h.entry)
 }
 
-// entryLocked returns the entry of a key that can be mapped.
-func (r *Registry) entryLocked(key string) (*entry, error) {
+// entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
+func (r *Registry) entryLocked(key, lockKey string) (*entry, error) {
 	if r.closing.Err() != nil {
 		return nil, fmt.Errorf("%w: %q", ErrClosed, key)
 	}
-	if e := r.cache.get(key); e != nil {
+	if e := r.cache.get(lockKey); e != nil {
 		return e, nil
 	}
-	e := &entry{lock: &JdbcLock{registry: r, key: key, ttl: r.ttl, autoRenew: r.autoRenew}}
+	e := &entry{lock: r.newLock(key, lockKey)}
 	if !r.cache.add(e) {
 		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", ErrCapacity, key, r.cache.capacity)
 	}

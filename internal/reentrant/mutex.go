@@ -25,7 +25,7 @@ type Mutex[O comparable] struct {
 	mu      sync.Mutex
 	owner   O
 	depth   int
-	waiters list.List // of *waiter[O]; front is the next owner
+	waiters *list.List // of *waiter[O]; front is the next owner. It is nil if there are none
 }
 
 type waiter[O comparable] struct {
@@ -50,6 +50,9 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 		return depth, nil
 	}
 	w := &waiter[O]{owner: o, ready: make(chan struct{})}
+	if m.waiters == nil {
+		m.waiters = list.New()
+	}
 	place := m.waiters.PushBack(w)
 	m.mu.Unlock()
 
@@ -74,7 +77,7 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 		// Became the owner after the cancellation: pass it on.
 		m.handOnLocked()
 	default:
-		m.waiters.Remove(place)
+		m.removeLocked(place)
 	}
 	return 0, ctx.Err()
 }
@@ -131,10 +134,10 @@ func (m *Mutex[O]) Release(o O) bool {
 func (m *Mutex[O]) Pass(o O, accept func(next O) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	front := m.waiters.Front()
-	if m.owner != o || front == nil {
+	if m.owner != o || m.waiters == nil {
 		return false
 	}
+	front := m.waiters.Front()
 	next := front.Value.(*waiter[O])
 	if !accept(next.owner) {
 		return false
@@ -155,6 +158,9 @@ func (m *Mutex[O]) Owner() O {
 func (m *Mutex[O]) Waiters() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.waiters == nil {
+		return 0
+	}
 	return m.waiters.Len()
 }
 
@@ -177,11 +183,19 @@ func (m *Mutex[O]) enterLocked(o O) (int, bool) {
 func (m *Mutex[O]) handOnLocked() {
 	var nobody O
 	m.owner, m.depth = nobody, 0
-	front := m.waiters.Front()
-	if front == nil {
+	if m.waiters == nil {
 		return
 	}
-	next := m.waiters.Remove(front).(*waiter[O])
+	next := m.removeLocked(m.waiters.Front())
 	m.owner, m.depth = next.owner, 1
 	close(next.ready)
+}
+
+// removeLocked removes a waiter from the queue.
+func (m *Mutex[O]) removeLocked(place *list.Element) *waiter[O] {
+	w := m.waiters.Remove(place).(*waiter[O])
+	if m.waiters.Len() == 0 {
+		m.waiters = nil
+	}
+	return w
 }
