@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,42 +47,84 @@ func TestABatchThatHasNoAnswerEndsInItsTime(t *testing.T) {
 	})
 }
 
+// oneBatch has n callers try for a lock of their own, in one batch whose connection breaks.
+// begun is called before every transaction that is begun after that.
+func (s *scene) oneBatch(n int, begun func(context.Context) error, done func(*sqllock.Lease, error)) {
+	s.Helper()
+	first := make(chan struct{})
+	var transactions atomic.Int64
+	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+		if m.Op != flaky.Begin || m.Done {
+			return nil
+		}
+		switch transactions.Add(1) {
+		case 1:
+			<-first // all others are batched behind it
+			return nil
+		case 2:
+			return errGone
+		default:
+			return begun(ctx)
+		}
+	})
+	var trying sync.WaitGroup
+	for i := range n + 1 {
+		lock := obtain(s.T, s.registry, fmt.Sprint("crowd ", i))
+		trying.Go(func() {
+			lease, err := lock.TryLock(s.Context())
+			if i > 0 {
+				done(lease, err)
+			}
+		})
+		synctest.Wait()
+	}
+	close(first)
+	trying.Wait()
+	s.connector.Follow(nil)
+}
+
 // One connection that breaks under a batch must not send all of its callers to the pool at
 // once: a small pool has not got so many, and a large one would use up the server's.
 func TestABrokenBatchDoesNotUseUpThePool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(t, sqllock.Serializable)
 		const callers = 50
-		var mu sync.Mutex
-		var begun, open, most int
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.Op != flaky.Begin || m.Done {
-				return nil
+		var begun, open, most atomic.Int64
+		s.oneBatch(callers, func(context.Context) error {
+			begun.Add(1)
+			if n := open.Add(1); n > most.Load() {
+				most.Store(n)
 			}
-			mu.Lock()
-			begun++
-			broken := begun == 1
-			open++
-			most = max(most, open)
-			mu.Unlock()
 			time.Sleep(50 * time.Millisecond)
-			mu.Lock()
-			open--
-			mu.Unlock()
-			if broken {
-				return errGone
-			}
+			open.Add(-1)
 			return nil
-		})
-		s.tryAll(callers, func(lease *sqllock.Lease, err error) {
+		}, func(_ *sqllock.Lease, err error) {
 			if err != nil {
 				t.Error(err)
-				return
 			}
-			must(t, lease.Unlock(t.Context()))
 		})
-		if begun < callers/2 || most > 5 {
-			t.Errorf("%d transactions begun, %d of them at once", begun, most)
+		if begun.Load() != callers || most.Load() > 4 {
+			t.Errorf("%d transactions begun, %d of them at once", begun.Load(), most.Load())
+		}
+	})
+}
+
+// If there is no answer either to those who are sent alone, the others do not wait for turn
+// after turn.
+func TestASilentDatabaseAfterABrokenBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		began := time.Now()
+		s.oneBatch(50, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, func(_ *sqllock.Lease, err error) {
+			if !errors.Is(err, sqllock.ErrDatabase) {
+				t.Error(err)
+			}
+		})
+		if took := time.Since(began); took > 70*time.Second { // the time-to-live, and a bit
+			t.Errorf("took %v", took)
 		}
 	})
 }

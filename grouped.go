@@ -34,6 +34,9 @@ const (
 // need not be about its row.
 var errAlone = errors.New("send it alone")
 
+// errNoAnswer is what the callers of a batch are told that has no answer.
+var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
+
 // groups are what a repository's statements travel in together. Acquisitions and
 // deletions have one each: a deletion reads, and two transactions that do both give
 // each other serialization failures.
@@ -64,14 +67,13 @@ func (r *Repository) newGroups() *groups {
 // newGroup returns a group of statements for one row each. A batch that has no answer
 // leaves silence behind.
 func newGroup[O any](r *Repository, run func(context.Context, []params, []group.Outcome[O]), silence O, left func(params), late func(params, group.Outcome[O])) *group.Group[params, O] {
-	noAnswer := fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
 	return group.New(group.Settings[params, O]{
 		Run: func(ctx context.Context, batch []params, outcomes []group.Outcome[O]) {
 			run(ctx, batch, outcomes)
 			for i, o := range outcomes {
 				// It was the batch's time that ended, not the caller's.
 				if o.Err != nil && ctx.Err() != nil && !errors.Is(o.Err, errAlone) && !r.isRefusal(o.Err) {
-					outcomes[i].Err = noAnswer
+					outcomes[i].Err = errNoAnswer
 				}
 			}
 		},
@@ -79,7 +81,7 @@ func newGroup[O any](r *Repository, run func(context.Context, []params, []group.
 		Late: late,
 		Key:  func(p params) string { return p.lockKey },
 		Most: mostTogether, Slow: slowBatch, Lanes: mostBatches, Longest: longestBatch, Grace: grace,
-		Silence: group.Outcome[O]{Value: silence, Err: noAnswer},
+		Silence: group.Outcome[O]{Value: silence, Err: errNoAnswer},
 	})
 }
 
@@ -101,12 +103,13 @@ func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisi
 	if r.groups == nil {
 		return r.attemptAlone(ctx, p)
 	}
-	if !r.groups.alone.has(p.lockKey) {
-		outcome, sent := r.groups.acquire.Do(ctx, p)
-		if !errors.Is(outcome.Err, errAlone) {
-			left := sent && outcome.Err != nil && ended(ctx) != nil
-			return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
-		}
+	if r.groups.alone.has(p.lockKey) { // it may wait for its row, and must not hold up others
+		return r.attemptAlone(ctx, p)
+	}
+	outcome, sent := r.groups.acquire.Do(ctx, p)
+	if !errors.Is(outcome.Err, errAlone) {
+		left := sent && outcome.Err != nil && ended(ctx) != nil
+		return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 	}
 	if err := r.groups.takeTurn(ctx); err != nil {
 		return Acquisition{}, false, err
@@ -141,12 +144,17 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 	return a.Acquisition, a.unknown || left, err
 }
 
-// takeTurn waits until a statement may be sent alone. It returns ctx's error if that ends
-// first.
+// takeTurn waits until a statement may be sent alone, for no longer than a batch may take: if
+// those before it have no answer until then, neither would it. It returns ctx's error if that
+// ends first.
 func (g *groups) takeTurn(ctx context.Context) error {
+	limit := time.NewTimer(longestBatch)
+	defer limit.Stop()
 	select {
 	case g.turns <- struct{}{}:
 		return nil
+	case <-limit.C:
+		return errNoAnswer
 	case <-ctx.Done():
 		return ctx.Err()
 	}
