@@ -211,7 +211,7 @@ func TestAContextThatEndsBeforeTheCommit(t *testing.T) {
 		must(t, err)
 		cancel()
 		for err == nil { // until the end has come to the transaction
-			_, err = tx.ExecContext(context.Background(), "SELECT 1") //nolint:usetesting // it must not end
+			_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
 		}
 		if !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) {
 			t.Error(err)

@@ -47,11 +47,12 @@ func TestTokensOfRepositoryAndRegistryAreOnOneScale(t *testing.T) {
 // is acquired.
 func TestASequenceBeyondAllTokens(t *testing.T) {
 	t.Parallel()
-	db := dbtest.Postgres(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	const last = math.MaxInt64 / tokensPerNumber
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Statement} {
 		t.Run(isolation.String(), func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.Postgres(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("SELECT setval('INT_LOCK_FENCE', %d, false)", int64(last)))
 			r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 			must(t, err)
@@ -84,8 +85,10 @@ func TestASequenceBeyondAllTokens(t *testing.T) {
 // Of a table whose numbers are set by hand, too.
 func TestATableBeyondAllTokens(t *testing.T) {
 	t.Parallel()
-	for _, db := range []*dbtest.DB{dbtest.SQLite(t), dbtest.MySQL(t)} {
-		t.Run(db.Name, func(t *testing.T) {
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"sqlite": dbtest.SQLite, "mysql": dbtest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
 			r, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
