@@ -81,9 +81,9 @@ func (r *Registry) settle(ctx context.Context) error {
 // are batched. If the database does not answer, no more of them are begun. It returns the
 // holds whose rows may be left.
 func (r *Registry) releaseRows(ctx context.Context, holds []*hold) (left []*hold, err error) {
-	atOnce := mostBatches // without group commit each takes a connection
-	if r.repository.groups != nil {
-		atOnce *= mostTogether
+	atOnce := maxLanes // without group commit each takes a connection
+	if r.repository.batchers != nil {
+		atOnce *= maxBatch
 	}
 	var silent atomic.Bool
 	outcomes := make([]error, len(holds))

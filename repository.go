@@ -141,7 +141,7 @@ type Repository struct {
 	orphans    orphans
 	trimmer    trimmer
 	looksFirst bool             // before each attempt, whether the row is held
-	groups     *groups          // nil if every statement travels alone
+	batchers   *batchers        // nil if batching is disabled
 	prepared   *stmtcache.Cache // nil unless asked for
 }
 
@@ -196,7 +196,7 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 		}
 	}
 	if !o.WithoutGroupCommit {
-		r.groups = r.newGroups()
+		r.batchers = r.newBatchers()
 	}
 	if r.statements, err = compileAll(d, r.layout, names, r.region); err != nil {
 		return nil, err

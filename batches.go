@@ -9,25 +9,25 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/expiring"
-	"github.com/sqllock/sqllock/internal/group"
 )
 
 const (
-	// mostTogether is how many rows travel in one statement.
-	mostTogether = 256
-	// slowBatch is how long others wait behind a batch before they take another
-	// connection, of mostBatches at most.
-	slowBatch   = 100 * time.Millisecond
-	mostBatches = 4
-	// mostAlone is how many statements whose batch failed are sent at a time.
-	mostAlone = 4
-	// longestBatch is when a batch is given up. A connection that has gone dead does
+	// maxBatch is how many rows travel in one statement.
+	maxBatch = 256
+	// batchSlowAfter is how long others wait behind a batch before they take another
+	// connection, of maxLanes at most.
+	batchSlowAfter = 100 * time.Millisecond
+	maxLanes       = 4
+	// maxAlone is how many statements whose batch failed are sent at a time.
+	maxAlone = 4
+	// batchTimeout is when a batch is given up. A connection that has gone dead does
 	// not say so.
-	longestBatch = 5 * time.Second
-	// longestAlone is how long a key travels alone after its row was found pinned.
-	longestAlone = 5 * time.Second
+	batchTimeout = 5 * time.Second
+	// aloneFor is how long a key travels alone after its row was found pinned.
+	aloneFor = 5 * time.Second
 )
 
 // errAlone tells a caller to send its statement by itself: what happened to the batch
@@ -35,14 +35,14 @@ const (
 var errAlone = errors.New("send it alone")
 
 // errNoAnswer is what the callers of a batch are told that has no answer.
-var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, longestBatch)
+var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
 
-// groups are what a repository's statements travel in together. Acquisitions and
+// batchers batch a repository's statements. Acquisitions and
 // deletions have one each: a deletion reads, and two transactions that do both give
 // each other serialization failures.
-type groups struct {
-	acquire *group.Group[params, attempted]
-	remove  *group.Group[params, removal]
+type batchers struct {
+	acquire *batch.Batcher[params, attempted]
+	remove  *batch.Batcher[params, removal]
 	alone   loners
 	// turns has room for each statement that is sent alone because its batch failed, or
 	// could not take it along: one broken connection must not send a crowd to the pool.
@@ -55,21 +55,21 @@ type attempted struct {
 	unknown bool // whether it was applied
 }
 
-func (r *Repository) newGroups() *groups {
-	return &groups{
-		acquire: newGroup(r, r.acquireBatch, attempted{unknown: true}, func(params) { r.orphans.add() },
-			func(p params, o group.Outcome[attempted]) { go r.discard(p, o.Value) }),
-		remove: newGroup(r, r.removeBatch, removal{resent: true}, nil, func(params, group.Outcome[removal]) {}),
-		turns:  make(chan struct{}, mostAlone),
+func (r *Repository) newBatchers() *batchers {
+	return &batchers{
+		acquire: newBatcher(r, r.acquireBatch, attempted{unknown: true}, func(params) { r.orphans.add() },
+			func(p params, o batch.Outcome[attempted]) { go r.discard(p, o.Value) }),
+		remove: newBatcher(r, r.removeBatch, removal{resent: true}, nil, func(params, batch.Outcome[removal]) {}),
+		turns:  make(chan struct{}, maxAlone),
 	}
 }
 
-// newGroup returns a group of statements for one row each. A batch that has no answer
+// newBatcher returns a group of statements for one row each. A batch that has no answer
 // leaves silence behind.
-func newGroup[O any](r *Repository, run func(context.Context, []params, []group.Outcome[O]), silence O, left func(params), late func(params, group.Outcome[O])) *group.Group[params, O] {
-	return group.New(group.Settings[params, O]{
-		Run: func(ctx context.Context, batch []params, outcomes []group.Outcome[O]) {
-			run(ctx, batch, outcomes)
+func newBatcher[O any](r *Repository, run func(context.Context, []params, []batch.Outcome[O]), silence O, left func(params), late func(params, batch.Outcome[O])) *batch.Batcher[params, O] {
+	return batch.New(batch.Settings[params, O]{
+		Run: func(ctx context.Context, items []params, outcomes []batch.Outcome[O]) {
+			run(ctx, items, outcomes)
 			for i, o := range outcomes {
 				// It was the batch's time that ended, not the caller's.
 				if o.Err != nil && ctx.Err() != nil && !errors.Is(o.Err, errAlone) && !r.isRefusal(o.Err) {
@@ -77,11 +77,11 @@ func newGroup[O any](r *Repository, run func(context.Context, []params, []group.
 				}
 			}
 		},
-		Left: left,
-		Late: late,
-		Key:  func(p params) string { return p.lockKey },
-		Most: mostTogether, Slow: slowBatch, Lanes: mostBatches, Longest: longestBatch, Grace: grace,
-		Silence: group.Outcome[O]{Value: silence, Err: errNoAnswer},
+		OnLeave:  left,
+		OnOrphan: late,
+		Key:      func(p params) string { return p.lockKey },
+		Max:      maxBatch, SlowAfter: batchSlowAfter, Lanes: maxLanes, Timeout: batchTimeout, Grace: grace,
+		TimedOut: batch.Outcome[O]{Value: silence, Err: errNoAnswer},
 	})
 }
 
@@ -100,24 +100,24 @@ func (r *Repository) discard(p params, a attempted) {
 
 // attemptTogether is attempt, together with those of others if that can be.
 func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisition, unknown bool, err error) {
-	if r.groups == nil {
+	if r.batchers == nil {
 		return r.attemptAlone(ctx, p)
 	}
-	if r.groups.alone.has(p.lockKey) { // it may wait for its row, and must not hold up others
+	if r.batchers.alone.has(p.lockKey) { // it may wait for its row, and must not hold up others
 		return r.attemptAlone(ctx, p)
 	}
-	outcome, sent := r.groups.acquire.Do(ctx, p)
+	outcome, sent := r.batchers.acquire.Do(ctx, p)
 	if !errors.Is(outcome.Err, errAlone) {
 		left := sent && outcome.Err != nil && ended(ctx) != nil
 		return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 	}
-	if err := r.groups.takeTurn(ctx); err != nil {
+	if err := r.batchers.takeTurn(ctx); err != nil {
 		return Acquisition{}, false, err
 	}
-	defer r.groups.passTurn()
+	defer r.batchers.passTurn()
 	got, unknown, err = r.attemptAlone(ctx, p)
 	if r.isBlocked(err) {
-		r.groups.alone.add(p.lockKey)
+		r.batchers.alone.add(p.lockKey)
 	}
 	return got, unknown, err
 }
@@ -147,8 +147,8 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 // takeTurn waits until a statement may be sent alone, for no longer than a batch may take: if
 // those before it have no answer until then, neither would it. It returns ctx's error if that
 // ends first.
-func (g *groups) takeTurn(ctx context.Context) error {
-	limit := time.NewTimer(longestBatch)
+func (g *batchers) takeTurn(ctx context.Context) error {
+	limit := time.NewTimer(batchTimeout)
 	defer limit.Stop()
 	select {
 	case g.turns <- struct{}{}:
@@ -160,7 +160,7 @@ func (g *groups) takeTurn(ctx context.Context) error {
 	}
 }
 
-func (g *groups) passTurn() { <-g.turns }
+func (g *batchers) passTurn() { <-g.turns }
 
 // A removal is what became of the deletion of a row.
 type removal struct {
@@ -175,17 +175,17 @@ func (r removal) done() bool { return r.removed || r.resent }
 
 // removeTogether deletes a row, together with others if that can be.
 func (r *Repository) removeTogether(ctx context.Context, p params) (removal, error) {
-	if r.groups == nil {
+	if r.batchers == nil {
 		return r.removeInTime(ctx, p)
 	}
-	outcome, _ := r.groups.remove.Do(ctx, p)
+	outcome, _ := r.batchers.remove.Do(ctx, p)
 	if !errors.Is(outcome.Err, errAlone) {
 		return outcome.Value, outcome.Err
 	}
-	if err := r.groups.takeTurn(ctx); err != nil {
+	if err := r.batchers.takeTurn(ctx); err != nil {
 		return outcome.Value, err
 	}
-	defer r.groups.passTurn()
+	defer r.batchers.passTurn()
 	alone, err := r.removeInTime(ctx, p)
 	alone.resent = alone.resent || outcome.Value.resent
 	return alone, err
@@ -207,12 +207,12 @@ func (r *Repository) removeAlone(ctx context.Context, p params) (got removal, er
 }
 
 // acquireBatch runs the attempts of a batch in one transaction.
-func (r *Repository) acquireBatch(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) {
-	if len(batch) == 1 {
+func (r *Repository) acquireBatch(ctx context.Context, items []params, outcomes []batch.Outcome[attempted]) {
+	if len(items) == 1 {
 		o := &outcomes[0]
-		o.Value.Acquisition, o.Value.unknown, o.Err = r.attempt(ctx, batch[0])
+		o.Value.Acquisition, o.Value.unknown, o.Err = r.attempt(ctx, items[0])
 	} else {
-		r.acquireMany(ctx, batch, outcomes)
+		r.acquireMany(ctx, items, outcomes)
 	}
 	for _, o := range outcomes {
 		if o.Value.Acquired {
@@ -223,25 +223,25 @@ func (r *Repository) acquireBatch(ctx context.Context, batch []params, outcomes 
 }
 
 // removeBatch runs the deletions of a batch by one statement.
-func (r *Repository) removeBatch(ctx context.Context, batch []params, outcomes []group.Outcome[removal]) {
-	if len(batch) == 1 {
-		outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, batch[0])
+func (r *Repository) removeBatch(ctx context.Context, items []params, outcomes []batch.Outcome[removal]) {
+	if len(items) == 1 {
+		outcomes[0].Value, outcomes[0].Err = r.removeAlone(ctx, items[0])
 		return
 	}
-	r.removeMany(ctx, batch, outcomes)
+	r.removeMany(ctx, items, outcomes)
 }
 
 // acquireMany acquires the rows of a batch, in the order of their keys, so that
 // processes do not wait for each other in circles.
-func (r *Repository) acquireMany(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) {
-	free, err := r.withoutTaken(ctx, batch, outcomes)
+func (r *Repository) acquireMany(ctx context.Context, items []params, outcomes []batch.Outcome[attempted]) {
+	free, err := r.withoutTaken(ctx, items, outcomes)
 	var unknown bool
 	var tokens map[string]int64
 	if err == nil && len(free.rows) > 0 {
 		tokens, unknown, err = r.attemptMany(ctx, free)
 	}
 	err = r.errOfMany(ctx, err, unknown)
-	for i, p := range batch {
+	for i, p := range items {
 		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
 			o.Err, o.Value.unknown = err, unknown
 			o.Value.Token, o.Value.Acquired = tokens[p.lockKey]
@@ -265,16 +265,16 @@ func (r *Repository) errOfMany(ctx context.Context, err error, unknown bool) err
 // withoutTaken returns a batch for the rows that may be acquired together. On MySQL a
 // statement waits for a row that is pinned or being changed as long as the session says,
 // and so would all others: there only rows that do not exist yet travel together.
-func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes []group.Outcome[attempted]) (params, error) {
+func (r *Repository) withoutTaken(ctx context.Context, items []params, outcomes []batch.Outcome[attempted]) (params, error) {
 	if r.dialect.Returning {
-		return together(batch), nil
+		return together(items), nil
 	}
-	rows, err := r.peekAll(ctx, together(batch))
+	rows, err := r.peekAll(ctx, together(items))
 	if err != nil {
 		return params{}, err
 	}
 	var free []params
-	for i, p := range batch {
+	for i, p := range items {
 		switch row, there := rows[p.lockKey]; {
 		case !there:
 			free = append(free, p)
@@ -289,9 +289,9 @@ func (r *Repository) withoutTaken(ctx context.Context, batch []params, outcomes 
 
 // together makes the parameters of one statement for many. In the four-column layout
 // acquisitions share the time-to-live; deletions need not know it.
-func together(batch []params) params {
-	p := params{rows: batch}
-	for _, one := range batch {
+func together(items []params) params {
+	p := params{rows: items}
+	for _, one := range items {
 		p.ttl = max(p.ttl, one.ttl)
 	}
 	return p
@@ -380,11 +380,11 @@ func (r *Repository) peekAll(ctx context.Context, p params) (map[string]Row, err
 
 // removeMany deletes the rows of a batch. Those that it did not find, or found pinned,
 // are looked for alone.
-func (r *Repository) removeMany(ctx context.Context, batch []params, outcomes []group.Outcome[removal]) {
-	gone, resent, err := r.removeRows(ctx, together(batch))
+func (r *Repository) removeMany(ctx context.Context, items []params, outcomes []batch.Outcome[removal]) {
+	gone, resent, err := r.removeRows(ctx, together(items))
 	// Unless it was refused it may have been applied.
 	resent = resent || err != nil && !r.isRefusal(err)
-	for i, one := range batch {
+	for i, one := range items {
 		o := &outcomes[i]
 		o.Value = removal{removed: err == nil && gone[one.id()], resent: resent}
 		switch {
@@ -424,5 +424,5 @@ func (l *loners) has(lockKey string) bool {
 }
 
 func (l *loners) add(lockKey string) {
-	l.till.Put(lockKey, time.Now().Add(longestAlone), func(struct{}) struct{} { return struct{}{} })
+	l.till.Put(lockKey, time.Now().Add(aloneFor), func(struct{}) struct{} { return struct{}{} })
 }

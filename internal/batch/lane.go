@@ -1,4 +1,4 @@
-package group
+package batch
 
 import (
 	"context"
@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// A lane runs one batch after the other until nobody waits. It keeps its context, its
-// clock and its buffers for the next time, so that an item that comes alone costs
-// little.
+// A lane runs one batch after the other until the queue is empty. It keeps its context, its
+// clock and its buffers for the next time, so that a single call costs little.
 type lane[I, O any] struct {
-	group    *Group[I, O]
+	batcher  *Batcher[I, O]
 	ctx      context.Context // of the batches, until one takes too long
 	cancel   context.CancelFunc
 	batch    []*call[I, O]
@@ -19,7 +18,7 @@ type lane[I, O any] struct {
 	outcomes []Outcome[O]
 	keys     map[string]bool
 
-	// The rest is guarded by the group's mutex.
+	// The rest is guarded by the batcher's mutex.
 	clock   *time.Timer // calls watch
 	watched bool        // the clock is running
 	began   time.Time   // when the batch did; zero if there is none
@@ -27,15 +26,15 @@ type lane[I, O any] struct {
 	lost    bool // the batch was given up, and the lane with it
 }
 
-func newLane[I, O any](g *Group[I, O]) *lane[I, O] {
-	l := &lane[I, O]{group: g, keys: make(map[string]bool)}
+func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
+	l := &lane[I, O]{batcher: b, keys: make(map[string]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
 func (l *lane[I, O]) work() {
 	for l.begin() {
-		l.group.settings.Run(l.ctx, l.items, l.outcomes)
+		l.batcher.settings.Run(l.ctx, l.items, l.outcomes)
 		if !l.end() {
 			return
 		}
@@ -44,53 +43,53 @@ func (l *lane[I, O]) work() {
 
 // begin takes the next batch. It returns false if there is none.
 func (l *lane[I, O]) begin() bool {
-	// Whoever was told an outcome this moment may be about to come back with another
-	// item. If nobody else wants the processor, this costs nothing.
+	// A caller of the last batch may be about to add another item. If no other goroutine
+	// is ready to run, this costs nothing.
 	runtime.Gosched()
-	g := l.group
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.queue) == 0 {
-		g.lanes--
-		g.spare = l
+	b := l.batcher
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		b.lanes--
+		b.spare = l
 		return false
 	}
 	l.takeLocked()
 	l.began = time.Now()
-	l.watchLocked(g.settings.Slow)
+	l.watchLocked(b.settings.SlowAfter)
 	return true
 }
 
 // takeLocked moves items out of the queue.
 func (l *lane[I, O]) takeLocked() {
-	g := l.group
-	rest := g.queue[:0]
-	for _, c := range g.queue {
-		key := g.settings.Key(c.item)
-		if len(l.batch) == g.settings.Most || l.keys[key] {
+	b := l.batcher
+	rest := b.queue[:0]
+	for _, c := range b.queue {
+		key := b.settings.Key(c.item)
+		if len(l.batch) == b.settings.Max || l.keys[key] {
 			rest = append(rest, c)
 			continue
 		}
 		l.keys[key], c.sent = true, true
 		l.batch, l.items = append(l.batch, c), append(l.items, c.item)
 	}
-	clear(g.queue[len(rest):])
-	g.queue = rest
+	clear(b.queue[len(rest):])
+	b.queue = rest
 	l.outcomes = slices.Grow(l.outcomes, len(l.batch))[:len(l.batch)]
 }
 
-// end tells everybody their outcome. It returns false if the lane was given up.
+// end delivers the outcomes. It returns false if the lane was given up.
 func (l *lane[I, O]) end() bool {
-	g := l.group
-	g.mu.Lock()
+	b := l.batcher
+	b.mu.Lock()
 	late := l.deliverLocked()
 	kept := !l.lost
 	if kept {
 		l.retireLocked()
 	}
-	g.mu.Unlock()
+	b.mu.Unlock()
 	for _, i := range late {
-		g.settings.Late(l.items[i], l.outcomes[i])
+		b.settings.OnOrphan(l.items[i], l.outcomes[i])
 	}
 	clear(l.keys)
 	clear(l.batch)
@@ -100,7 +99,7 @@ func (l *lane[I, O]) end() bool {
 	return kept
 }
 
-// deliverLocked tells the callers, and returns which of them have gone.
+// deliverLocked gives callers their outcomes, and returns the items whose callers have gone.
 func (l *lane[I, O]) deliverLocked() (late []int) {
 	for i, c := range l.batch {
 		if l.lost || c.left { // a call that was given up may be another's already
@@ -136,24 +135,24 @@ func (l *lane[I, O]) watchLocked(after time.Duration) {
 
 // watch does what a batch that takes long calls for.
 func (l *lane[I, O]) watch() {
-	g, s := l.group, &l.group.settings
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	b, s := l.batcher, &l.batcher.settings
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	l.watched = false
 	if l.began.IsZero() {
 		return
 	}
 	switch took := time.Since(l.began); {
-	case took < s.Slow:
-		l.watchLocked(s.Slow - took)
-	case took < s.Longest:
+	case took < s.SlowAfter:
+		l.watchLocked(s.SlowAfter - took)
+	case took < s.Timeout:
 		l.slow = true
-		g.slow++
-		g.openLocked()
-		l.watchLocked(s.Longest - took)
-	case took < s.Longest+s.Grace:
+		b.slow++
+		b.openLocked()
+		l.watchLocked(s.Timeout - took)
+	case took < s.Timeout+s.Grace:
 		l.cancel()
-		l.watchLocked(s.Longest + s.Grace - took)
+		l.watchLocked(s.Timeout + s.Grace - took)
 	default:
 		l.giveUpLocked()
 	}
@@ -161,19 +160,19 @@ func (l *lane[I, O]) watch() {
 
 // giveUpLocked leaves the batch behind. Its outcomes will be late, if they come.
 func (l *lane[I, O]) giveUpLocked() {
-	g := l.group
+	b := l.batcher
 	l.lost = true
 	l.cancel()
 	for _, c := range l.batch {
 		if !c.left {
-			g.leftLocked(c)
-			c.outcome = g.settings.Silence
+			b.leftLocked(c)
+			c.outcome = b.settings.TimedOut
 			c.done <- struct{}{}
 		}
 	}
-	g.lanes--
+	b.lanes--
 	l.hurryLocked()
-	g.openLocked()
+	b.openLocked()
 }
 
 // hurryLocked counts the lane as slow no more.
@@ -182,7 +181,7 @@ func (l *lane[I, O]) hurryLocked() {
 		return
 	}
 	l.slow = false
-	l.group.slow--
+	l.batcher.slow--
 	if l.clock.Stop() { // it was set for a later moment than the next batch needs
 		l.watched = false
 	}

@@ -1,4 +1,4 @@
-package group_test
+package batch_test
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sqllock/sqllock/internal/group"
+	"github.com/sqllock/sqllock/internal/batch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A scene is a group of strings, whose key is what stands before a dash, and whose
+// A fixture is a batcher of strings, whose key is what stands before a dash, and whose
 // batches take a second each.
-type scene struct {
-	*group.Group[string, string]
+type fixture struct {
+	*batch.Batcher[string, string]
 	mu      sync.Mutex
 	batches []string
 	left    []string
@@ -31,28 +31,28 @@ type scene struct {
 	obedient bool
 }
 
-func newScene(most, lanes int) *scene {
-	s := &scene{take: time.Second}
-	s.Group = group.New(group.Settings[string, string]{
+func newFixture(most, lanes int) *fixture {
+	s := &fixture{take: time.Second}
+	s.Batcher = batch.New(batch.Settings[string, string]{
 		Run: s.run,
 		Key: func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
-		Left: func(item string) {
+		OnLeave: func(item string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.left = append(s.left, item)
 		},
-		Late: func(item string, o group.Outcome[string]) {
+		OnOrphan: func(item string, o batch.Outcome[string]) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.late = append(s.late, item+" "+o.Value)
 		},
-		Most: most, Slow: 10 * time.Second, Lanes: lanes,
-		Longest: 3 * time.Hour, Grace: time.Minute, Silence: group.Outcome[string]{Value: "?", Err: errSilence},
+		Max: most, SlowAfter: 10 * time.Second, Lanes: lanes,
+		Timeout: 3 * time.Hour, Grace: time.Minute, TimedOut: batch.Outcome[string]{Value: "?", Err: errTimedOut},
 	})
 	return s
 }
 
-func (s *scene) run(ctx context.Context, items []string, outcomes []group.Outcome[string]) {
+func (s *fixture) run(ctx context.Context, items []string, outcomes []batch.Outcome[string]) {
 	s.mu.Lock()
 	s.batches = append(s.batches, strings.Join(items, " "))
 	take, obedient := s.take, s.obedient
@@ -66,24 +66,24 @@ func (s *scene) run(ctx context.Context, items []string, outcomes []group.Outcom
 	for i, item := range items {
 		outcomes[i].Value = strings.ToUpper(item)
 		if strings.HasPrefix(item, "bad") {
-			outcomes[i] = group.Outcome[string]{Err: errBad}
+			outcomes[i] = batch.Outcome[string]{Err: errBad}
 		}
 	}
 }
 
-// sleep sleeps, whatever becomes of ctx, and tells whether it lasted.
+// sleep sleeps, whatever becomes of ctx, and reports whether it lasted.
 func sleep(ctx context.Context, d time.Duration) bool {
 	time.Sleep(d)
 	return ctx.Err() == nil
 }
 
 var (
-	errBad     = errors.New("bad")
-	errSilence = errors.New("silence")
+	errBad      = errors.New("bad")
+	errTimedOut = errors.New("timed out")
 )
 
 // start does items in the order given, each in a goroutine.
-func (s *scene) start(ctx context.Context, t *testing.T, items ...string) *sync.WaitGroup {
+func (s *fixture) start(ctx context.Context, t *testing.T, items ...string) *sync.WaitGroup {
 	t.Helper()
 	var working sync.WaitGroup
 	for _, item := range items {
@@ -101,7 +101,7 @@ func (s *scene) start(ctx context.Context, t *testing.T, items ...string) *sync.
 	return &working
 }
 
-func (s *scene) want(t *testing.T, batches ...string) {
+func (s *fixture) want(t *testing.T, batches ...string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,9 +116,9 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-func TestWhoComesAloneDoesNotWait(t *testing.T) {
+func TestAnIdleBatcherRunsACallAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		for _, item := range []string{"a", "b"} {
 			began := time.Now()
 			s.start(t.Context(), t, item).Wait()
@@ -130,9 +130,9 @@ func TestWhoComesAloneDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestWhoHasToWaitTravelsTogether(t *testing.T) {
+func TestWaitingCallsAreBatched(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		s.start(t.Context(), t, "a", "b", "c", "bad", "d").Wait()
 		s.want(t, "a", "b c bad d")
 	})
@@ -140,15 +140,15 @@ func TestWhoHasToWaitTravelsTogether(t *testing.T) {
 
 func TestABatchHasOneItemOfAKeyAndNotTooMany(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(3, 1)
+		s := newFixture(3, 1)
 		s.start(t.Context(), t, "a-1", "b-1", "b-2", "c-1", "d-1", "e-1", "b-3").Wait()
 		s.want(t, "a-1", "b-1 c-1 d-1", "b-2 e-1", "b-3")
 	})
 }
 
-func TestWhoLeavesIsNotSent(t *testing.T) {
+func TestAQueuedCallWhoseContextEndsIsNotRun(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		working := s.start(t.Context(), t, "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
@@ -162,9 +162,9 @@ func TestWhoLeavesIsNotSent(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesUnderWayDisturbsNobody(t *testing.T) {
+func TestACallThatLeavesItsBatchDoesNotAffectOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		working := s.start(t.Context(), t, "a")
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
@@ -182,9 +182,9 @@ func TestWhoLeavesUnderWayDisturbsNobody(t *testing.T) {
 	})
 }
 
-func TestASlowBatchDoesNotHoldUpTheOthers(t *testing.T) {
+func TestASlowBatchDoesNotBlockOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 2)
+		s := newFixture(10, 2)
 		s.take = time.Hour
 		slow := s.start(t.Context(), t, "a")
 		s.mu.Lock()
@@ -202,15 +202,15 @@ func TestASlowBatchDoesNotHoldUpTheOthers(t *testing.T) {
 }
 
 // hurry has batches take a second from now on.
-func (s *scene) hurry() {
+func (s *fixture) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.take = time.Second
 }
 
-func TestASecondSlowBatchIsNoticedToo(t *testing.T) {
+func TestASecondSlowBatchDoesNotBlockOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 2)
+		s := newFixture(10, 2)
 		s.take = 20 * time.Second
 		s.start(t.Context(), t, "a").Wait()
 		slow := s.start(t.Context(), t, "b")
@@ -224,9 +224,9 @@ func TestASecondSlowBatchIsNoticedToo(t *testing.T) {
 	})
 }
 
-func TestWhoComesBehindASlowBatchDoesNotWait(t *testing.T) {
+func TestACallBehindASlowBatchDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 2)
+		s := newFixture(10, 2)
 		s.take = time.Hour
 		slow := s.start(t.Context(), t, "a")
 		time.Sleep(time.Minute)
@@ -240,13 +240,13 @@ func TestWhoComesBehindASlowBatchDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestABatchWithoutAnAnswerIsGivenUp(t *testing.T) {
+func TestABatchThatDoesNotReturnTimesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		s.take = 10 * time.Hour
 		began := time.Now()
 		outcome, sent := s.Do(t.Context(), "a")
-		if took := time.Since(began); !sent || !errors.Is(outcome.Err, errSilence) || outcome.Value != "?" || took != 3*time.Hour+time.Minute {
+		if took := time.Since(began); !sent || !errors.Is(outcome.Err, errTimedOut) || outcome.Value != "?" || took != 3*time.Hour+time.Minute {
 			t.Error(outcome, sent, took)
 		}
 		s.hurry()
@@ -261,9 +261,9 @@ func TestABatchWithoutAnAnswerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestABatchIsToldThatItsTimeIsOver(t *testing.T) {
+func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(10, 1)
+		s := newFixture(10, 1)
 		s.take, s.obedient = 3*time.Hour+time.Second, true
 		outcome, sent := s.Do(t.Context(), "a")
 		if !sent || !errors.Is(outcome.Err, context.Canceled) {
@@ -274,12 +274,12 @@ func TestABatchIsToldThatItsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestAnItemThatComesAloneCostsLittle(t *testing.T) {
-	s := newScene(10, 1)
-	s.Group = group.New(group.Settings[string, string]{
-		Run:  func(context.Context, []string, []group.Outcome[string]) {},
-		Key:  func(item string) string { return item },
-		Most: 10, Slow: time.Second, Lanes: 1, Longest: time.Minute,
+func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
+	s := newFixture(10, 1)
+	s.Batcher = batch.New(batch.Settings[string, string]{
+		Run: func(context.Context, []string, []batch.Outcome[string]) {},
+		Key: func(item string) string { return item },
+		Max: 10, SlowAfter: time.Second, Lanes: 1, Timeout: time.Minute,
 	})
 	ctx := t.Context()
 	s.Do(ctx, "a") // makes the lane
@@ -291,7 +291,7 @@ func TestAnItemThatComesAloneCostsLittle(t *testing.T) {
 // Everyone gets the outcome of what is theirs, whoever comes and goes.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	s := newScene(16, 3)
+	s := newFixture(16, 3)
 	s.take = 0
 	var working sync.WaitGroup
 	for g := range 32 {

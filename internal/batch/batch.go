@@ -1,0 +1,130 @@
+// Package batch combines calls that arrive while one is in flight. An idle batcher runs a
+// call immediately; batching adds no delay. Databases do the same with group commits.
+package batch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Settings configure a [Batcher].
+type Settings[I, O any] struct {
+	// Run does a batch of one or more items and puts the outcome of each into
+	// outcomes, in order. ctx belongs to the batch, not to a caller, and ends after
+	// Timeout. Neither slice may be used after Run has returned.
+	Run func(ctx context.Context, items []I, outcomes []Outcome[O])
+	// Key returns what tells items apart: a batch has one item of a key.
+	Key func(I) string
+	// OnLeave, if set, is called with an item whose caller has left while it is in a
+	// batch, because the caller's context ended or the batch timed out. It is called
+	// with a lock held and must not use the batcher. OnOrphan follows.
+	OnLeave func(I)
+	// OnOrphan is called with the outcome of an item whose caller has left. The next
+	// batch waits until it returns.
+	OnOrphan func(I, Outcome[O])
+	// Max is how many items a batch has at most.
+	Max int
+	// SlowAfter is how long a batch may take before another one is run beside it.
+	SlowAfter time.Duration
+	// Lanes is how many batches run at the same time at most.
+	Lanes int
+	// Timeout is how long a batch may take, and Grace how much longer Run may need to
+	// notice the end of its context. After that the batch is left behind, and its
+	// callers get TimedOut. If Run returns within Grace, its outcomes count.
+	Timeout, Grace time.Duration
+	TimedOut       Outcome[O]
+}
+
+// An Outcome is what became of one item.
+type Outcome[O any] struct {
+	Value O
+	Err   error
+}
+
+// A Batcher batches items. All methods are safe for concurrent use. It has
+// goroutines only while there are items.
+type Batcher[I, O any] struct {
+	settings Settings[I, O]
+
+	mu    sync.Mutex
+	queue []*call[I, O]
+	lanes int         // batches that are being run
+	slow  int         // of these, how many have taken long already
+	spare *lane[I, O] // one that has nothing to do just now
+
+	calls sync.Pool // of *call[I, O] that are no longer in use
+}
+
+type call[I, O any] struct {
+	item    I
+	done    chan struct{} // has room for the one message that outcome is there
+	outcome Outcome[O]
+	sent    bool // it is in a batch
+	left    bool // its caller has gone
+}
+
+// New returns a batcher.
+func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
+	b := &Batcher[I, O]{settings: settings}
+	b.calls.New = func() any { return &call[I, O]{done: make(chan struct{}, 1)} }
+	return b
+}
+
+// Do runs item, in a batch with others if one is in flight, and returns its outcome. If ctx
+// ends first, Do returns ctx's error at once. sent then reports whether the item is in a
+// batch: if it is, OnOrphan gets its outcome; if not, it is never run.
+func (b *Batcher[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sent bool) {
+	c := b.calls.Get().(*call[I, O])
+	c.item = item
+	b.mu.Lock()
+	b.queue = append(b.queue, c)
+	b.openLocked()
+	b.mu.Unlock()
+	select {
+	case <-c.done:
+		outcome = c.outcome
+		*c = call[I, O]{done: c.done}
+		b.calls.Put(c)
+		return outcome, true
+	case <-ctx.Done():
+		return b.leave(ctx, c)
+	}
+}
+
+func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outcome[O], sent bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-c.done: // both at once
+		return c.outcome, true
+	default:
+	}
+	c.left = true
+	if c.sent {
+		b.leftLocked(c)
+	}
+	b.queue = slices.DeleteFunc(b.queue, func(other *call[I, O]) bool { return other == c })
+	return Outcome[O]{Err: ctx.Err()}, c.sent
+}
+
+func (b *Batcher[I, O]) leftLocked(c *call[I, O]) {
+	if b.settings.OnLeave != nil {
+		b.settings.OnLeave(c.item)
+	}
+}
+
+// openLocked opens a lane if all that are open run slow batches.
+func (b *Batcher[I, O]) openLocked() {
+	if len(b.queue) == 0 || b.lanes > b.slow || b.lanes >= b.settings.Lanes {
+		return
+	}
+	l := b.spare
+	b.spare = nil
+	if l == nil {
+		l = newLane(b)
+	}
+	b.lanes++
+	go l.work()
+}
