@@ -73,7 +73,7 @@ func (t *troupe) start(w *demoWorker, cmd *exec.Cmd) error {
 	}
 	// In groups of their own they do not get the terminal's interrupt: the
 	// demo alone decides how it ends.
-	if w.child, err = startChild(cmd, false); err != nil {
+	if w.child, err = startChild(cmd, false, true); err != nil {
 		return errors.Join(err, output.Close())
 	}
 	go t.listen(w, output)

@@ -60,7 +60,8 @@ lease is renewed for as long as the command runs. The exit code is the command's
 The command finds KEY in SQLLOCK_KEY, in SQLLOCK_TOKEN the fencing token (a number
 that is higher for each later holder of KEY), and in SQLLOCK_DEADLINE the time until
 which the lease lasts unless it is renewed (RFC 3339, UTC). Signals are passed on to
-it. If the lock is lost it gets SIGTERM and, after the grace period, SIGKILL.
+it. If the lock is lost it gets SIGTERM and, after the grace period, SIGKILL. If exec
+itself is killed, a watchdog kills the command and what that has started.
 
 exec prints nothing of its own but trouble; --verbose tells more.`,
 		Example: `  sqllock exec nightly-report -- ./report.sh
@@ -138,6 +139,7 @@ func (x *execution) run(ctx context.Context) error {
 	if err := x.resolve(); err != nil {
 		return err
 	}
+	defer reapOrphans()()
 	signals := make(chan os.Signal, 16)
 	forwardedTo(signals)
 	defer signal.Stop(signals)

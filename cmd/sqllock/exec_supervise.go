@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,36 +13,19 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// The exit codes of shells for commands that do not run.
-const (
-	exitCannotRun = 126
-	exitNotFound  = 127
-)
-
-// resolve finds the program of the command.
-func (x *execution) resolve() (err error) {
-	if x.program, err = exec.LookPath(x.command[0]); err != nil {
-		return notRun(err)
-	}
-	return nil
-}
-
-// notRun makes an exitError of why a command does not run.
-func notRun(err error) error {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &exitError{exitNotFound, err}
-	}
-	return &exitError{exitCannotRun, err}
-}
-
 // supervise runs the command under the lease, and gives the lease back.
-func (x *execution) supervise(h *holding, signals <-chan os.Signal) error {
-	child, err := startChild(x.commandUnder(h.lease), controllingTerminal())
+func (x *execution) supervise(h *holding, signals chan os.Signal) error {
+	terminal := controllingTerminal()
+	if !terminal {
+		notifyStops(signals)
+	}
+	child, dismiss, err := x.start(h.lease, terminal)
 	if err != nil {
 		x.release(h.lease, 0)
 		return notRun(err)
 	}
 	x.attend(h.lease.Context(), child, signals)
+	dismiss()
 	code := child.exitCode()
 	if x.release(h.lease, x.minHold) {
 		return &exitError{exitLockLost, fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.key, child.state)}
@@ -56,10 +38,8 @@ func (x *execution) supervise(h *holding, signals <-chan os.Signal) error {
 
 // commandUnder is the user's command, which gets to know its lock.
 func (x *execution) commandUnder(lease *sqllock.Lease) *exec.Cmd {
-	//nolint:noctx // it is stopped by attend: a context can only kill, and only the one process
-	cmd := exec.Command(x.program)
-	cmd.Args = x.command
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = x.stdin, x.stdout, x.stderr
+	// It has no context, which can only kill, and only the one process: attend stops it.
+	cmd := &exec.Cmd{Path: x.program, Args: x.command, Stdin: x.stdin, Stdout: x.stdout, Stderr: x.stderr}
 	cmd.Env = append(os.Environ(),
 		"SQLLOCK_KEY="+x.key,
 		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
@@ -69,20 +49,41 @@ func (x *execution) commandUnder(lease *sqllock.Lease) *exec.Cmd {
 	return cmd
 }
 
+// stopDelay is the time that a command has for what it does on SIGTSTP.
+const stopDelay = 100 * time.Millisecond
+
 // attend passes signals on to the child until it has ended, and stops it if the
 // lease is over before.
+//
+// With a group of its own the child does not see SIGTSTP and SIGCONT that are sent
+// to the group of this process. It is stopped before this process is, and continued
+// after it, so that it never works while the lease is not renewed.
 func (x *execution) attend(lease context.Context, child *child, signals <-chan os.Signal) {
+	var stopping <-chan time.Time
 	for {
 		select {
 		case <-child.ended:
 			return
 		case s := <-signals:
-			if !child.hasFromTerminal(s) {
+			switch {
+			case isStop(s):
+				stopping = time.After(stopDelay)
+				child.signal(s)
+			case isContinue(s):
+				stopping = nil
+				if lease.Err() == nil { // else it ends before it can work
+					child.resume()
+				}
+			case !child.hasFromTerminal(s):
 				child.signal(s)
 			}
+		case <-stopping:
+			child.stop()
+			stopSelf()
 		case <-lease.Done():
 			x.say("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still there in %s", x.key, short(x.grace))
 			child.signal(syscall.SIGTERM)
+			child.resume() // a stopped one does not see the other
 			child.killAfter(x.grace)
 			return
 		}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,9 +32,6 @@ func TestExecExcludes(t *testing.T) {
 // TestExecKilled kills an exec as nobody can prevent: its command dies with it,
 // and the next gets in when the lease has ended, not before.
 func TestExecKilled(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux lets a child die with its parent")
-	}
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		r := migrated(t, db)

@@ -17,6 +17,14 @@ import (
 )
 
 func main() {
+	switch {
+	case isWatchdog():
+		beWatchdog(os.Stdin)
+		return
+	case isGate():
+		beGate()
+		os.Exit(exitCannotRun)
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

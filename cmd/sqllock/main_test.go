@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -16,7 +17,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sqllock": main})
+	commands := map[string]func(){"sqllock": main}
+	for name, command := range helperCommands {
+		commands[name] = command
+	}
+	testscript.Main(m, commands)
 }
 
 // TestScripts runs testdata/script/*.txtar against the program itself. Each has
@@ -26,12 +31,18 @@ func TestMain(m *testing.M) {
 //	row DATABASE LOCK_KEY REGION HOLDER AGE LEFT   puts a row into an SQLite file
 //	spring6 DATABASE                               makes Spring 6's table in one, with a row of orders/42
 //	dropcolumns DATABASE                           leaves only LOCK_KEY
+//	binary FILE                                    makes a file one that is no program and no text
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every program takes a second more
+			program, err := exec.LookPath("sqllock")
+			if err != nil {
+				return err
+			}
+			env.Setenv("SQLLOCK", program)
 			env.Setenv("DEFAULT_DB", env.WorkDir+"/state/sqllock/sqllock.db")
 			return nil
 		},
@@ -40,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"row":         scripted(insertRow),
 			"spring6":     scripted(createSpring6),
 			"dropcolumns": scripted(dropColumns),
+			"binary":      writeBinary,
 		},
 	})
 }
@@ -73,6 +85,13 @@ func scripted(fn func(db *sql.DB, args []string) error) func(*testscript.TestScr
 		defer func() { ts.Check(db.Close()) }()
 		ts.Check(fn(db, args[1:]))
 	}
+}
+
+func writeBinary(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: binary FILE")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("\x7fno program\x00\n"), 0o755))
 }
 
 func insertRow(db *sql.DB, args []string) error {

@@ -21,9 +21,11 @@ type child struct {
 // startChild starts a command. With a terminal it stays in the process group of
 // this process, as job control and the interrupt key want it. Without one it gets
 // a group of its own, so that signals reach the children of a shell too.
-func startChild(cmd *exec.Cmd, terminal bool) (*child, error) {
+//
+// If tied, the kernel kills the child when this process dies, where it can.
+func startChild(cmd *exec.Cmd, terminal, tied bool) (*child, error) {
 	c := &child{cmd: cmd, terminal: terminal, ended: make(chan struct{})}
-	cmd.SysProcAttr = childAttributes(!terminal)
+	cmd.SysProcAttr = childAttributes(!terminal, tied)
 	started := make(chan error)
 	go c.run(started)
 	if err := <-started; err != nil {
@@ -37,13 +39,13 @@ func startChild(cmd *exec.Cmd, terminal bool) (*child, error) {
 func (c *child) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := c.cmd.Start()
+	err := startOwn(c.cmd)
 	started <- err
 	if err != nil {
 		return
 	}
 	// An error says nothing that the state does not: output goes to files.
-	_ = c.cmd.Wait()
+	_ = waitOwn(c.cmd)
 	c.state = c.cmd.ProcessState
 	close(c.ended)
 }

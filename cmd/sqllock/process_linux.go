@@ -6,10 +6,14 @@ import (
 	"syscall"
 )
 
-// childAttributes makes the kernel kill the child when this process dies, be it
-// by SIGKILL: a command that nobody renews a lock for must not go on.
-func childAttributes(ownGroup bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: ownGroup}
+// childAttributes can make the kernel kill the child when this process dies, be it
+// by SIGKILL.
+func childAttributes(ownGroup, tied bool) *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setpgid: ownGroup}
+	if tied {
+		attributes.Pdeathsig = syscall.SIGKILL
+	}
+	return attributes
 }
 
 // controllingTerminal tells whether this process belongs to a terminal.
@@ -32,10 +36,15 @@ func terminalState() (group, terminal, foreground string) {
 	if err != nil {
 		return "", "", ""
 	}
-	// The command's name stands in parentheses and may contain anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := statFields(stat)
 	if len(fields) < 6 {
 		return "", "", ""
 	}
 	return string(fields[2]), string(fields[4]), string(fields[5])
+}
+
+// statFields returns the fields of a stat file of proc(5) from the third on, the
+// state. The second is the command's name, which may contain anything.
+func statFields(stat []byte) [][]byte {
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }

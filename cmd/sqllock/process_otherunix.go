@@ -11,7 +11,7 @@ import (
 
 // childAttributes cannot tie the child's life to that of this process: systems
 // other than Linux do not offer it.
-func childAttributes(ownGroup bool) *syscall.SysProcAttr {
+func childAttributes(ownGroup, _ bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: ownGroup}
 }
 

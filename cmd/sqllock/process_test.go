@@ -30,8 +30,14 @@ type program struct {
 // waiting for ever.
 func start(t *testing.T, dsn string, args ...string) *program {
 	t.Helper()
+	return startProgram(t, dsn, "sqllock", args...)
+}
+
+// startProgram is start for another program, which runs sqllock.
+func startProgram(t *testing.T, dsn, name string, args ...string) *program {
+	t.Helper()
 	//nolint:noctx // a test's context ends before its cleanups, which need the process
-	p := &program{t: t, cmd: exec.Command("sqllock", args...)}
+	p := &program{t: t, cmd: exec.Command(name, args...)}
 	p.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), dsnVariable+"="+dsn)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var toClose [2]*os.File

@@ -7,7 +7,7 @@ import (
 
 var forwardedSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-func childAttributes(bool) *syscall.SysProcAttr { return nil }
+func childAttributes(bool, bool) *syscall.SysProcAttr { return nil }
 
 func controllingTerminal() bool { return true }
 

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/dbtest"
+)
+
+// TestExecReapsOrphans runs an exec as the first process of a container: it is the
+// parent of processes whose own parents have ended.
+func TestExecReapsOrphans(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := startProgram(t, db.DSN, "as-reaper", "sqllock", "exec", "nightly", "--", "sh", "-c",
+		"echo inside; for i in 1 2 3; do (sleep 0.1 >/dev/null & echo $!); done; echo all; read wait; exit 4")
+	p.stdout.await("inside")
+	var orphans []int
+	for p.stdout.lines.Scan() && p.stdout.lines.Text() != "all" {
+		pid, err := strconv.Atoi(strings.TrimSpace(p.stdout.lines.Text()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		orphans = append(orphans, pid)
+	}
+	if len(orphans) != 3 {
+		t.Fatalf("orphans %v", orphans)
+	}
+	eventually(t, "no orphan is left", func() bool {
+		table, err := processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(table, func(p process) bool { return slices.Contains(orphans, p.pid) })
+	})
+	p.stdin.Close()
+	p.wantCode(4)
+}

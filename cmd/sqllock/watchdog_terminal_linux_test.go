@@ -1,0 +1,32 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/dbtest"
+)
+
+// TestExecKilledOnTerminal kills an exec that shares its group with a script, as it
+// does on a terminal: the command ends with all that it has started, the script
+// goes on.
+func TestExecKilledOnTerminal(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := startProgram(t, db.DSN, "in-terminal", "sh", "-c", `sqllock exec nightly -- sh -c "$0"; echo "after $?"; sleep 1000`,
+		"echo inside; echo $PPID; echo $$; sleep 1000; true")
+	p.stdout.await("inside")
+	exec, command := p.stdout.number(), p.stdout.number()
+	var sleep []int
+	eventually(t, "the command has a child", func() bool {
+		sleep = children(t, command)
+		return len(sleep) == 1
+	})
+	if err := syscall.Kill(exec, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.stdout.await("after 137")
+	eventually(t, "the command has ended", func() bool { return gone(command) })
+	eventually(t, "its child has ended", func() bool { return gone(sleep[0]) })
+}

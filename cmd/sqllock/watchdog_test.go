@@ -1,0 +1,181 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/internal/dbtest"
+)
+
+// startInside starts an exec whose command is a shell's, and waits until that has
+// said "inside".
+func startInside(t *testing.T, script string) *program {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := start(t, db.DSN, "exec", "nightly", "--", "sh", "-c", script)
+	p.stdout.await("inside")
+	return p
+}
+
+// TestExecKilledEndsFamily kills an exec: all that its command has started ends,
+// not only the command itself.
+func TestExecKilledEndsFamily(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"in the foreground":            "echo inside; sleep 1000; true",
+		"in the background":            "sleep 1000 & echo inside; wait",
+		"in a pipe":                    "{ echo inside; sleep 1000; } | cat; true",
+		"in a group of its own":        "in-group sh -c 'echo inside; sleep 1000; true'; true",
+		"under another lock":           "sqllock exec other -- sh -c 'echo inside; sleep 1000; true'; true",
+		"deaf to signals":              "trap '' TERM INT HUP; echo inside; sleep 1000; true",
+		"left behind by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startInside(t, script)
+			p.signal(syscall.SIGKILL)
+			p.stdout.rest() // ends when all of the command have
+		})
+	}
+}
+
+// children are the processes that a process has started.
+func children(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	table, err := processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range table {
+		if p.parent == parent && !p.zombie {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not so in time: %s", what)
+		}
+	}
+}
+
+// watchdogOf returns the watchdog of a program that runs the command given, other
+// than the last one.
+func watchdogOf(t *testing.T, p *program, command, last int) (watchdog int) {
+	t.Helper()
+	eventually(t, "there is a watchdog", func() bool {
+		for _, pid := range children(t, p.cmd.Process.Pid) {
+			if pid != command && pid != last {
+				watchdog = pid
+				return true
+			}
+		}
+		return false
+	})
+	return watchdog
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// number reads a line that is a number.
+func (s *stream) number() int {
+	s.t.Helper()
+	s.lines.Scan()
+	n, err := strconv.Atoi(strings.TrimSpace(s.lines.Text()))
+	if err != nil {
+		s.t.Fatal(err, s.lines.Err())
+	}
+	return n
+}
+
+// TestWatchdogKilled kills the watchdog first. Another takes its place.
+func TestWatchdogKilled(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "echo inside; echo $$; sleep 1000; true")
+	command := p.stdout.number()
+	first := watchdogOf(t, p, command, 0)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	watchdogOf(t, p, command, first)
+	p.signal(syscall.SIGKILL)
+	p.stdout.rest()
+}
+
+// TestWatchdogLeaves wants nothing of it after an exec that ends by itself, and
+// what the command has left in the background as it is.
+func TestWatchdogLeaves(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
+	p.stdout.lines.Scan()
+	command, daemon, _ := strings.Cut(p.stdout.lines.Text(), " ")
+	pid, err := strconv.Atoi(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	background, err := strconv.Atoi(daemon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
+	watchdog := watchdogOf(t, p, pid, 0)
+	p.stdin.Close()
+	p.wantCode(3)
+	if out := p.stdout.rest() + p.stderr.rest(); out != "" {
+		t.Errorf("output %q", out)
+	}
+	if !gone(watchdog) {
+		t.Error("the watchdog is still there")
+	}
+	if gone(background) {
+		t.Error("what the command has left behind was killed")
+	}
+}
+
+// TestWatchdogIsDeaf sends the watchdog what supervisors send to all processes of a
+// service.
+func TestWatchdogIsDeaf(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
+	command := p.stdout.number()
+	for range 3 {
+		pid := watchdogOf(t, p, command, 0)
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
+			_ = syscall.Kill(pid, s)
+		}
+	}
+	p.signal(syscall.SIGKILL)
+	p.stdout.rest()
+}
+
+// TestCommandHasNoOtherFiles wants the pipe to the watchdog kept from the command:
+// it would keep the watchdog from seeing its end.
+func TestCommandHasNoOtherFiles(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "echo inside; ls /dev/fd")
+	got := strings.Fields(p.stdout.rest())
+	// This process may have given on files of those that have started it.
+	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Fields(string(want))[1:], got); diff != "" {
+		t.Errorf("the command has other files: %s", diff)
+	}
+	p.wantCode(0)
+}
