@@ -133,7 +133,7 @@ func (b *heartbeat) renewAll(holds []*hold) (pinned []*hold, err error) {
 	defer cancel()
 	for part := range slices.Chunk(holds, maxRenewal) {
 		rows, sent := rowsOf(part), time.Now()
-		outcome, failed := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) {
+		outcome, failed := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) { //nolint:contextcheck // it outlasts ctx
 			ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatStatement)
 			defer cancel()
 			return r.repository.renewAll(ctx, rows, b.ttl)
