@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -74,14 +75,17 @@ func (r *Repository) clearAbandoned(ctx context.Context, lockKey string) error {
 	return nil
 }
 
-// clearAllAbandoned deletes what abandon could not, for all keys.
-func (r *Repository) clearAllAbandoned(ctx context.Context) error {
+// clearAllAbandoned deletes what abandon could not, for all keys. A row that is pinned does
+// not keep it from the others; a database that does not answer does.
+func (r *Repository) clearAllAbandoned(ctx context.Context) (err error) {
 	for _, lockKey := range append(r.abandoned.present.Keys(), r.abandoned.absent.Keys()...) {
-		if err := r.clearAbandoned(ctx, lockKey); err != nil {
-			return err
+		failed := r.clearAbandoned(ctx, lockKey)
+		err = errors.Join(err, failed)
+		if failed != nil && !errors.Is(failed, ErrPinned) {
+			break
 		}
 	}
-	return nil
+	return err
 }
 
 // has reports whether there are holders of a key.

@@ -166,6 +166,25 @@ var guardTests = []test{
 		w.must(tx.Commit())
 		w.must(w.acquire(l).Unlock(w.Context())) // it clears up what Unlock could not
 	}},
+	{"CloseClearsUpWhatUnlockCouldNotButForPinnedRows", func(w *world) {
+		if w.cell.Dialect.Name != "postgres" {
+			return // see above
+		}
+		r := w.registry(ttl)
+		first, err := r.Obtain("first")
+		w.must(err)
+		var pinning []*sqlx.Tx
+		for _, lock := range []*sqllock.JdbcLock{first, w.obtain(r)} {
+			lease, tx := w.acquire(lock), w.begin(nil)
+			w.must(lease.Guard(w.Context(), tx))
+			w.is(lease.Unlock(w.Context()), sqllock.ErrPinned)
+			pinning = append(pinning, tx)
+		}
+		w.must(pinning[1].Commit())
+		w.is(r.Close(w.Context()), sqllock.ErrPinned)
+		same(w, "rows left", len(w.rows(w.process())), 1)
+		w.must(pinning[0].Commit())
+	}},
 	{"CloseOfTheRepositoryDoesNotWaitForPinnedRows", func(w *world) {
 		if w.cell.Dialect.Embedded {
 			return // there a transaction that has written holds up everything
