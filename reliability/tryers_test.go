@@ -57,6 +57,20 @@ type pollings struct {
 	refused, renewals, pinned atomic.Int64
 }
 
+// tryOnce tries for a lock as a process does that is started for it: a registry that has found
+// the lock taken would look before it tries again.
+func tryOnce(ctx context.Context, r *sqllock.Repository, ttl time.Duration, key string) error {
+	registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	lock, err := registry.Obtain(key)
+	if err == nil {
+		_, err = lock.TryLock(ctx)
+	}
+	return errors.Join(err, registry.Close(context.WithoutCancel(ctx)))
+}
+
 // besideTryers counts whether a lease that renews itself lasts as long as it should.
 func (b *base) besideTryers(t *testing.T, load tryers, key string, seen *pollings) {
 	t.Helper()
@@ -76,11 +90,11 @@ func (b *base) besideTryers(t *testing.T, load tryers, key string, seen *polling
 	defer cancel()
 	var trying sync.WaitGroup
 	for i := range load.processes {
-		lock := obtain(t, b.registry(t, open(t, b.driver, n.dsn, 1), sqllock.RegistryOptions{TTL: load.ttl}), key)
+		r := b.repository(t, open(t, b.driver, n.dsn, 1))
 		trying.Go(func() {
 			pause(ctx, load.pause*time.Duration(i)/time.Duration(load.processes))
 			for ctx.Err() == nil {
-				switch _, err := lock.TryLock(ctx); {
+				switch err := tryOnce(ctx, r, load.ttl, key); {
 				case errors.Is(err, sqllock.ErrNotAcquired):
 					seen.refused.Add(1)
 				case err == nil:
