@@ -84,7 +84,7 @@ func (g *globals) open(ctx context.Context, file presence) (*connection, error) 
 	c := &connection{Dialect: t.dialect, Name: t.redacted, Embedded: embedded}
 	if c.DB, err = t.open(ctx, embedded || file == mayCreate); err != nil {
 		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
-		return nil, t.advise(err)
+		return nil, t.advise(err, embedded, file)
 	}
 	return c, nil
 }
@@ -103,10 +103,14 @@ func (g *globals) chosenDSN() (dsn string, embedded bool, err error) {
 		return "", false, withHint(usageError("no place for the default database: %w", err), "--dsn sqlite:/path/to/locks.db")
 	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return "", false, fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
+		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
+		return "", false, withHint(err, "%s", embeddedHint)
 	}
-	return "sqlite:" + filepath.Join(directory, "sqllock.db"), true, nil
+	return sqliteDSN(filepath.Join(directory, "sqllock.db")), true, nil
 }
+
+// embeddedHint is for users whose home cannot be written to, or is another's.
+const embeddedHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
 
 // open opens the target and sees that it answers. create says that an SQLite
 // file is created if there is none.
@@ -161,9 +165,11 @@ func (t target) ping(ctx context.Context, db *sqlx.DB) error {
 }
 
 // advise adds to an error of open what may be done about it.
-func (t target) advise(err error) error {
+func (t target) advise(err error, embedded bool, file presence) error {
 	switch {
-	case t.missing():
+	case embedded && unwritable(err):
+		return withHint(err, "%s", embeddedHint)
+	case t.missing() && file == mayExist:
 		return withHint(err, "sqllock migrate up, which creates the file; its directory must be there")
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		return withHint(err, "sslmode=prefer or sslmode=disable among the parameters of the DSN, if you trust the network")

@@ -47,7 +47,7 @@ func (s *stage) furnish(ctx context.Context) (err error) {
 	}
 	embedded := s.g.dsn == ""
 	if embedded {
-		s.g.dsn = "sqlite:" + filepath.Join(s.directory, "locks.db")
+		s.g.dsn = sqliteDSN(filepath.Join(s.directory, "locks.db"))
 	}
 	if s.connection, err = s.g.open(ctx, presence(embedded)); err != nil {
 		return err

@@ -67,10 +67,18 @@ func (p *patient) checkWrites(ctx context.Context) []finding {
 	case err != nil:
 		return []finding{{noteworthy, "writes", "cannot tell whether they are accepted: " + findingText(err), "the round trip below will tell"}}
 	case readOnly != 0:
-		return []finding{{broken, "writes", "refused: the server is a replica or set read-only", "give the DSN of the primary server: taking a lock writes a row"}}
+		return []finding{p.readOnlyFinding()}
 	default:
 		return []finding{{fine, "writes", "accepted", ""}}
 	}
+}
+
+// readOnlyFinding says that writes are refused, and by what.
+func (p *patient) readOnlyFinding() finding {
+	if p.Dialect.Embedded {
+		return finding{broken, "writes", "refused: the file is opened to be read only", "give " + writableHint + ", without parameters like mode=ro: taking a lock writes a row"}
+	}
+	return finding{broken, "writes", "refused: the server is a replica or set read-only", "give the DSN of the primary server: taking a lock writes a row"}
 }
 
 func (p *patient) checkTable(context.Context) []finding {
@@ -195,7 +203,7 @@ func roundTrip(ctx context.Context, r *sqllock.Repository) error {
 
 func (p *patient) roundTripAdvice(err error) string {
 	if p.Dialect.Classify(err) == dialect.ReadOnly {
-		return "give the DSN of the primary server: taking a lock writes a row"
+		return p.readOnlyFinding().advice
 	}
 	return p.rightsAdvice() + ", and that no trigger or job of others changes it"
 }

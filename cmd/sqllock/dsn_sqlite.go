@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite", which needs no C compiler
+	"modernc.org/sqlite" // also registers the driver "sqlite", which needs no C compiler
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -31,13 +32,27 @@ func parseSQLite(path string) (target, error) {
 	case strings.Contains(path, "?"):
 		return target{}, usageError("sqlite: is followed by a path; parameters need SQLite's own form, file:/path?name=value")
 	}
+	t := sqliteTarget(sqliteURI(path), url.Values{})
+	t.redacted, t.file = "sqlite:"+path, path
+	return t, nil
+}
+
+// sqliteURI is the URI of a path, without parameters.
+func sqliteURI(path string) string {
 	slashed := filepath.ToSlash(path)
 	if filepath.VolumeName(path) != "" {
 		slashed = "/" + slashed // file:/C:/…
 	}
-	t := sqliteTarget("file:"+(&url.URL{Path: slashed}).EscapedPath(), url.Values{})
-	t.redacted, t.file = "sqlite:"+path, path
-	return t, nil
+	return "file:" + (&url.URL{Path: slashed}).EscapedPath()
+}
+
+// sqliteDSN is a DSN of a path that was not written as one: it may contain what
+// would be the beginning of parameters, or the end of a line.
+func sqliteDSN(path string) string {
+	if strings.ContainsAny(path, "?\n\r") {
+		return sqliteURI(path)
+	}
+	return "sqlite:" + path
 }
 
 // parseSQLiteURI parses what follows file: in an URI of SQLite's, which is used
@@ -80,3 +95,16 @@ func (t target) missing() bool {
 	_, err := os.Stat(t.file)
 	return t.file != "" && errors.Is(err, fs.ErrNotExist)
 }
+
+// unwritable reports whether SQLite could not write to a file or to its directory.
+func unwritable(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	const primary = 0xff // the low byte; the rest says more exactly why
+	code := e.Code() & primary
+	return code == sqlite3.SQLITE_READONLY || code == sqlite3.SQLITE_CANTOPEN
+}
+
+const writableHint = "a file that this user may write to, in a directory that is there and that this user may write to"

@@ -70,7 +70,7 @@ exec prints nothing of its own but trouble; --verbose tells more.`,
 		Args:        keyAndCommand,
 		Annotations: map[string]string{ownSignals: ""},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x.key, x.command = args[0], args[1:]
+			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			waitGiven := cmd.Flags().Changed("wait")
 			x.waitForEver = !waitGiven && !nonblock
@@ -94,25 +94,6 @@ exec prints nothing of its own but trouble; --verbose tells more.`,
 	flags.IntVarP(&x.conflict, "conflict-exit-code", "E", exitNotAcquired, "the exit code if the lock was not to be had in time")
 	flags.BoolVarP(&x.verbose, "verbose", "v", false, "say who is waited for, and what becomes of the lock")
 	return cmd
-}
-
-// keyAndCommand wants KEY -- CMD ARGS…. The two dashes tell the command's flags
-// from exec's.
-func keyAndCommand(cmd *cobra.Command, args []string) error {
-	var err error
-	switch dash := cmd.ArgsLenAtDash(); {
-	case len(args) == 0 || dash == 0:
-		err = usageError("%s: KEY is missing", cmd.CommandPath())
-	case dash < 0:
-		err = usageError("%s: the command to run stands behind --", cmd.CommandPath())
-	case dash > 1:
-		err = usageError("%s: %q is one argument too many before --", cmd.CommandPath(), args[1])
-	case len(args) == dash:
-		err = usageError("%s: the command to run is missing", cmd.CommandPath())
-	default:
-		return nil
-	}
-	return withHint(err, "%s nightly -- ./report.sh", cmd.CommandPath())
 }
 
 // check refuses values that make no sense before anything is done.

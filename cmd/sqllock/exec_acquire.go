@@ -13,6 +13,9 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
+// keyVariable is the variable by which a command knows its lock.
+const keyVariable = "SQLLOCK_KEY"
+
 // A holding is a lock that was acquired, and what it stands on.
 type holding struct {
 	connection *connection
@@ -81,15 +84,26 @@ func (x *execution) lock(ctx context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
-	if x.verbose && (x.waitForEver || x.wait > 0) {
+	nested := os.Getenv(keyVariable) == x.key
+	if (x.verbose || nested) && (x.waitForEver || x.wait > 0) {
 		h.lease, err = lock.TryLock(ctx)
 		if !errors.Is(err, sqllock.ErrNotAcquired) {
 			return err
 		}
-		x.mention("waiting for %s", holderText(err))
+		x.sayWaiting(err, nested)
 	}
 	h.lease, err = x.waitFor(ctx, lock)
 	return err
+}
+
+// sayWaiting says for what exec waits, since err was returned. A nested one, that
+// is run by the command of another of the same key, may wait for ever.
+func (x *execution) sayWaiting(err error, nested bool) {
+	if nested {
+		x.say("waiting for %s; this exec runs under a lock of the same key ($%s): if it is this lock, it waits for itself", holderText(err), keyVariable)
+		return
+	}
+	x.mention("waiting for %s", holderText(err))
 }
 
 // holderText says who has the lock.

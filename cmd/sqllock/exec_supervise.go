@@ -41,7 +41,7 @@ func (x *execution) commandUnder(lease *sqllock.Lease) *exec.Cmd {
 	// It has no context, which can only kill, and only the one process: attend stops it.
 	cmd := &exec.Cmd{Path: x.program, Args: x.command, Stdin: x.stdin, Stdout: x.stdout, Stderr: x.stderr}
 	cmd.Env = append(os.Environ(),
-		"SQLLOCK_KEY="+x.key,
+		keyVariable+"="+x.key,
 		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
 		// Fractions of a second, which many a script cannot read, are cut off:
 		// that is on the safe side.

@@ -120,6 +120,8 @@ func hintFor(err error) string {
 		return migrateUp("")
 	case errors.Is(err, sqllock.ErrSchema):
 		return "sqllock doctor" // the table is there, but wrong
+	case unwritable(err):
+		return writableHint
 	case errors.Is(err, sqllock.ErrReadOnly):
 		return "the DSN of the primary server, which accepts writes"
 	default:

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ var helperCommands = map[string]func(){
 	watchdogName: main,
 	gateName:     main,
 	"in-group":   inGroup,
+	// sqllock itself, with the name as its first argument.
+	"without-rights": withoutRights,
 }
 
 // inGroup runs a command in a process group of its own, as timeout(1) does.
@@ -23,6 +26,18 @@ func inGroup() {
 		os.Exit(1)
 	}
 	become(os.Args[1:])
+}
+
+// withoutRights runs sqllock as a user who may not do everything.
+func withoutRights() {
+	const nobody = 65534
+	if os.Getuid() == 0 {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			panic(err)
+		}
+	}
+	os.Args = os.Args[1:]
+	main()
 }
 
 // become replaces this process by a command.

@@ -88,7 +88,7 @@ Without it, locks live in an SQLite file of your own on this machine.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(usageError("%w", err), "%s --help", cmd.CommandPath())
+		return withHint(usageError("%w", err), "%s", flagHint(cmd, err))
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.dsn, "dsn", "", "the database (default: $"+dsnVariable+", else a local SQLite file)")
