@@ -171,8 +171,9 @@ func TestATryAfterARefusedOneReadsFirst(t *testing.T) {
 // fails, and the others go on.
 func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const part, more = 10_000, 10
+		const part, more = 100, 10
 		s, _ := beating(t, sqllock.RegistryOptions{})
+		sqllock.RenewInParts(s.registry, part)
 		var mu sync.Mutex
 		var leases []*sqllock.Lease
 		s.tryAll(part+more, func(lease *sqllock.Lease, err error) {

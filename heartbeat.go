@@ -3,7 +3,6 @@ package sqllock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ const (
 type heartbeat struct {
 	registry *Registry
 	ttl      time.Duration
+	pinned   pinnedRenewals
 }
 
 // watchOverLocked sees that h is renewed. Registry.mu is held.
@@ -43,7 +43,7 @@ func (r *Registry) watchOverLocked(h *hold) {
 	if _, ok := r.heartbeats[h.ttl]; ok {
 		return
 	}
-	b := &heartbeat{r, h.ttl}
+	b := newHeartbeat(r, h.ttl)
 	r.heartbeats[h.ttl] = b
 	r.beating.Go(b.run)
 }
@@ -56,17 +56,9 @@ func (b *heartbeat) run() {
 		if len(holds) == 0 {
 			return
 		}
-		pinned, err := b.beat(holds)
-		for len(pinned) > 0 && time.Since(began) < b.ttl/beatsPerTTL-b.ttl/beatRetry {
-			if !sleep(b.registry.closing, b.ttl/beatRetry) {
-				return
-			}
-			pinned = b.renewEach(pinned)
-		}
-		if err != nil && !errors.Is(err, ErrPinned) {
-			pause = b.ttl / beatRetry
-		} else {
-			pause = max(b.ttl/beatsPerTTL-time.Since(began), b.ttl/beatRetry)
+		pause = b.ttl / beatRetry
+		if b.beat(holds) {
+			pause = max(b.ttl/beatsPerTTL-time.Since(began), pause)
 		}
 	}
 }
@@ -90,28 +82,25 @@ func (b *heartbeat) holds() []*hold {
 }
 
 // beat renews those of the holds that may be renewed, and tells the user's OnRenewal how
-// it went. It returns those whose rows are pinned.
-func (b *heartbeat) beat(holds []*hold) (pinned []*hold, err error) {
+// it went. It reports whether the statements for all of them succeeded.
+func (b *heartbeat) beat(holds []*hold) bool {
 	if holds = renewable(holds); len(holds) == 0 {
-		return nil, nil
+		return true
 	}
 	r := b.registry
-	if pinned, err = b.renewAll(holds); len(pinned) > 0 {
-		if pinned = b.renewEach(pinned); len(pinned) > 0 {
-			err = errors.Join(err, fmt.Errorf("%w: %d of %d leases, to be renewed soon", ErrPinned, len(pinned), len(holds)))
-		}
-	}
+	pinned, failed := b.renewAll(holds)
+	err := errors.Join(failed, b.renewPinned(pinned))
 	if err != nil && r.closing.Err() != nil {
-		return nil, err // the user knows
+		return false // the user knows
 	}
 	if r.onRenewal != nil {
 		b.tell(len(holds), err)
 	}
-	return pinned, err
+	return failed == nil
 }
 
-// tell tells the user's OnRenewal how a renewal went, and waits for it until the registry is
-// closed: it may be OnRenewal that closes it.
+// tell calls the user's OnRenewal, and waits for it unless the registry is closed: it may
+// call Close, which waits for the heartbeat.
 func (b *heartbeat) tell(leases int, err error) {
 	told := make(chan struct{})
 	go func() {
@@ -131,7 +120,7 @@ func (b *heartbeat) renewAll(holds []*hold) (pinned []*hold, err error) {
 	r := b.registry
 	ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatTimeout)
 	defer cancel()
-	for part := range slices.Chunk(holds, maxRenewal) {
+	for part := range slices.Chunk(holds, r.renewalPart) {
 		rows, sent := rowsOf(part), time.Now()
 		outcome, failed := bounded.Do(ctx, beatLongGrace, func() ([]Renewal, error) { //nolint:contextcheck // it outlasts ctx
 			ctx, cancel := context.WithTimeout(r.closing, b.ttl/beatStatement)
@@ -153,57 +142,6 @@ func (b *heartbeat) renewAll(holds []*hold) (pinned []*hold, err error) {
 		}
 	}
 	return pinned, err
-}
-
-// renewEach renews holds one after the other, by the statement that waits for a row that
-// others have locked: those who try to acquire a lock that is held lock its row for a
-// moment, and many of them leave few gaps. It returns those whose rows are still pinned,
-// as by a guarded transaction, which may last; these come last.
-func (b *heartbeat) renewEach(holds []*hold) (pinned []*hold) {
-	repository := b.registry.repository
-	ctx, cancel := context.WithTimeout(b.registry.closing, b.ttl/beatTimeout)
-	defer cancel()
-	for _, h := range byUrgency(renewable(holds)) {
-		sent := time.Now()
-		renewed, err := repository.renew(ctx, h.params(), 0, func() {
-			b.abandon(b.settle([]*hold{h}, sent, []Renewal{Renewed}))
-		})
-		switch {
-		case err != nil:
-			pinned = append(pinned, h)
-		case renewed:
-			b.settleNow([]*hold{h}, sent, []Renewal{Renewed})
-		default:
-			b.settleNow([]*hold{h}, sent, []Renewal{Lost})
-		}
-	}
-	return pinned
-}
-
-// byUrgency sorts holds: those that a transaction was guarded with last, then those that end
-// first.
-func byUrgency(holds []*hold) []*hold {
-	type state struct {
-		guarded bool
-		end     time.Time
-	}
-	states := make(map[*hold]state, len(holds))
-	for _, h := range holds {
-		h.mu.Lock()
-		states[h] = state{h.guarded, h.end}
-		h.mu.Unlock()
-	}
-	slices.SortFunc(holds, func(a, b *hold) int {
-		switch x, y := states[a], states[b]; {
-		case x.guarded == y.guarded:
-			return x.end.Compare(y.end)
-		case x.guarded:
-			return 1
-		default:
-			return -1
-		}
-	})
-	return holds
 }
 
 // renewable returns the holds that may be renewed.
@@ -239,6 +177,7 @@ func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) (la
 		switch outcome[i] {
 		case Renewed:
 			h.extend(h.upTo(leaseEnd(sent, b.ttl)), sent.Add(b.ttl))
+			h.check() // the timer may come second
 			if errors.Is(h.lost(), ErrLockLost) {
 				late = append(late, h)
 			}
@@ -246,7 +185,7 @@ func (b *heartbeat) settle(holds []*hold, sent time.Time, outcome []Renewal) (la
 			if !h.isUnlocked() { // else its own Unlock was faster
 				h.finish(ErrLockLost)
 			}
-		case Pinned: // see renewEach
+		case Pinned: // see renewPinned
 		}
 	}
 	return late

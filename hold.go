@@ -174,7 +174,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
 	renewed, err := h.registry.repository.renew(bounded, p, longestPin, func() {
-		if errors.Is(h.lost(), ErrLockLost) {
+		if errors.Is(h.alive(), ErrLockLost) {
 			h.abandon(ctx)
 		}
 	})

@@ -52,11 +52,12 @@ func TestARowThatOthersHaveLockedIsRenewedAlone(t *testing.T) {
 		}
 
 		passedOver()
-		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
-		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
+		for range 4 { // it takes longer than OnRenewal is kept waiting
+			mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
+		}
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 		began = lease.Deadline()
-		time.Sleep(beatTTL / 2)
+		time.Sleep(beatTTL * 3 / 5)
 		synctest.Wait()
 		if len(told) != 2 || !errors.Is(told[1], sqllock.ErrPinned) {
 			t.Errorf("OnRenewal was told %v", told)

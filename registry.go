@@ -96,8 +96,9 @@ type Registry struct {
 	// calls that were admitted and have not returned
 	entering sync.WaitGroup
 
-	heartbeats map[time.Duration]*heartbeat // by time-to-live, guarded by mu
-	beating    sync.WaitGroup
+	renewalPart int                          // how many leases one statement renews at most
+	heartbeats  map[time.Duration]*heartbeat // by time-to-live, guarded by mu
+	beating     sync.WaitGroup
 }
 
 // NewRegistry returns a registry over repository. opts may be nil. Bad options
@@ -126,6 +127,8 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		waiting:    make(map[*hold]context.CancelCauseFunc),
 		holds:      make(map[*hold]struct{}),
 		heartbeats: make(map[time.Duration]*heartbeat),
+
+		renewalPart: maxRenewal,
 	}
 	r.closing, r.close = context.WithCancelCause(context.Background())
 	return r, nil

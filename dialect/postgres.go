@@ -56,7 +56,7 @@ RETURNING LOCK_KEY, {gone}`,
 (SELECT LOCK_KEY FROM {table} WHERE {of client} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
 			patience: patience{
 				inSelect: "FROM " + lockTimeout,
-				inUpdate: " FROM " + lockTimeout,
+				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS patience", // where many try, a queue takes its time
 				inDelete: " USING " + lockTimeout + ", " + notDurable,
 			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
