@@ -43,9 +43,11 @@ func call[T any](ctx context.Context, r *Repository, op, key string, fn func() (
 	return value, err
 }
 
-// errTooLate is why a row that was acquired gives no lease, and a call that takes
-// very long is given up.
+// errTooLate is why a row that was acquired gives no lease.
 var errTooLate = errors.New("the database took longer to answer than a lease would last")
+
+// errTimedOut is why a call is given up although its context lasts.
+var errTimedOut = errors.New("the database does not answer")
 
 func tooLate(key string) error { return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate) }
 
@@ -54,18 +56,25 @@ func tooLate(key string) error { return fmt.Errorf("%w: %q: %w", ErrDatabase, ke
 const longestAnswer = 10 * time.Second
 
 // within returns what call returns, which talks to the database about one row, or
-// errTooLate if a lease that was asked for now would be long over by then. The error is
+// errTimedOut if a lease that was asked for now would be long over by then. The error is
 // bounded.ErrNoAnswer as well if the call was left behind: late, if there is one, is told
 // what comes of it.
 func within[T any](ctx context.Context, ttl time.Duration, call func(context.Context) (T, error), late func(T, error)) (T, error) {
-	limited, cancel := context.WithTimeout(ctx, max(ttl, longestAnswer))
+	limited, cancel := context.WithTimeout(undated{ctx}, max(ttl, longestAnswer))
 	defer cancel()
 	value, err := bounded.Do(limited, grace, func() (T, error) { return call(limited) }, late)
 	if err == nil || ended(limited) == nil || ended(ctx) != nil {
 		return value, err
 	}
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		return value, fmt.Errorf("%w: %w", errTooLate, bounded.ErrNoAnswer)
+		return value, fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer)
 	}
-	return value, errTooLate // what the driver says would read like the end of ctx
+	return value, errTimedOut // what the driver says would read like the end of ctx
 }
+
+// An undated context does not tell its deadline. A context that is made from one with an earlier
+// deadline gets no timer of its own, and there are contexts that do not end at theirs.
+type undated struct{ context.Context }
+
+// Deadline implements context.Context.
+func (undated) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }

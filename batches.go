@@ -44,9 +44,7 @@ type batchers struct {
 	acquire *batch.Batcher[params, attempted]
 	remove  *batch.Batcher[params, removal]
 	alone   loners
-	// turns has room for each statement that is sent alone because its batch failed, or
-	// could not take it along: one broken connection must not send a crowd to the pool.
-	turns chan struct{}
+	turns   *turns
 }
 
 // attempted is what became of an attempt to acquire.
@@ -60,7 +58,7 @@ func (r *Repository) newBatchers() *batchers {
 		acquire: newBatcher(r, r.acquireBatch, attempted{unknown: true}, func(params) { r.orphans.add() },
 			func(p params, o batch.Outcome[attempted]) { go r.discard(p, o.Value) }),
 		remove: newBatcher(r, r.removeBatch, removal{resent: true}, nil, func(params, batch.Outcome[removal]) {}),
-		turns:  make(chan struct{}, maxAlone),
+		turns:  newTurns(maxAlone),
 	}
 }
 
@@ -111,11 +109,11 @@ func (r *Repository) attemptTogether(ctx context.Context, p params) (got Acquisi
 		left := sent && outcome.Err != nil && ended(ctx) != nil
 		return outcome.Value.Acquisition, outcome.Value.unknown || left, outcome.Err
 	}
-	if err := r.batchers.takeTurn(ctx); err != nil {
+	if err := r.batchers.turns.take(ctx); err != nil {
 		return Acquisition{}, false, err
 	}
-	defer r.batchers.passTurn()
 	got, unknown, err = r.attemptAlone(ctx, p)
+	r.batchers.turns.pass(err)
 	if r.isBlocked(err) {
 		r.batchers.alone.add(p.lockKey)
 	}
@@ -144,24 +142,6 @@ func (r *Repository) attemptAlone(ctx context.Context, p params) (Acquisition, b
 	return a.Acquisition, a.unknown || left, err
 }
 
-// takeTurn waits until a statement may be sent alone, for no longer than a batch may take: if
-// those before it have no answer until then, neither would it. It returns ctx's error if that
-// ends first.
-func (g *batchers) takeTurn(ctx context.Context) error {
-	limit := time.NewTimer(batchTimeout)
-	defer limit.Stop()
-	select {
-	case g.turns <- struct{}{}:
-		return nil
-	case <-limit.C:
-		return errNoAnswer
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (g *batchers) passTurn() { <-g.turns }
-
 // A removal is what became of the deletion of a row.
 type removal struct {
 	removed bool
@@ -182,11 +162,11 @@ func (r *Repository) removeTogether(ctx context.Context, p params) (removal, err
 	if !errors.Is(outcome.Err, errAlone) {
 		return outcome.Value, outcome.Err
 	}
-	if err := r.batchers.takeTurn(ctx); err != nil {
+	if err := r.batchers.turns.take(ctx); err != nil {
 		return outcome.Value, err
 	}
-	defer r.batchers.passTurn()
 	alone, err := r.removeInTime(ctx, p)
+	r.batchers.turns.pass(err)
 	alone.resent = alone.resent || outcome.Value.resent
 	return alone, err
 }
@@ -198,7 +178,7 @@ func (r *Repository) removeInTime(ctx context.Context, p params) (removal, error
 }
 
 func (r *Repository) removeAlone(ctx context.Context, p params) (got removal, err error) {
-	got.resent, err = r.once(ctx, p, func(db executor, p params) error {
+	got.resent, err = r.once(ctx, r.statements.remove, p, func(db executor, p params) error {
 		n, err := execIn(ctx, db, r.statements.remove, p)
 		got.removed = n > 0
 		return err
@@ -405,7 +385,7 @@ func (r *Repository) removeRows(ctx context.Context, p params) (gone map[rowID]b
 		gone, err = r.pickAnd(ctx, r.statements.removeAll, p)
 		return gone, false, err
 	}
-	resent, err = r.once(ctx, p, func(db executor, p params) (err error) {
+	resent, err = r.once(ctx, r.statements.removeAll, p, func(db executor, p params) (err error) {
 		gone, err = selectRowIDs(ctx, db, r.statements.removeAll, p)
 		return err
 	})

@@ -36,8 +36,9 @@ func (r *Registry) Close(ctx context.Context) error {
 	go func() { settled <- r.settle(ctx) }()
 	left, err := r.releaseRows(ctx, over)
 	silent := errors.Is(err, bounded.ErrNoAnswer)
-	err = errors.Join(err, <-settled)
-	if !silent {
+	unsettled := <-settled
+	err = errors.Join(err, unsettled)
+	if !silent && unsettled == nil { // else there is no answer to this either
 		_, failed := answered(ctx, "release", "", func() (struct{}, error) {
 			return struct{}{}, r.repository.clearAllAbandoned(ctx)
 		})

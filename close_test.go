@@ -182,3 +182,29 @@ func TestCloseKeepsItsContextWhenAnAcquisitionDoesNotEnd(t *testing.T) {
 		must(t, s.registry.Close(t.Context()))
 	})
 }
+
+// Of a server that does not answer Close is done after ten seconds, as documented, whatever was
+// under way.
+func TestCloseGivesUpASilentServerOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		fallSilent(s)
+		locked := make(chan error, 1)
+		go func() {
+			_, err := s.lock.Lock(t.Context())
+			locked <- err
+		}()
+		time.Sleep(4 * time.Second)
+		began := time.Now()
+		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 11*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+			t.Error(err)
+		}
+		waitUntilBroken(s)
+	})
+}

@@ -129,6 +129,21 @@ func TestASilentDatabaseAfterABrokenBatch(t *testing.T) {
 	})
 }
 
+// A database that is slow is not silent: all who wait for their turn get an answer.
+func TestASlowDatabaseAfterABrokenBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		s.oneBatch(50, func(context.Context) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}, func(_ *sqllock.Lease, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
 // A lock that was found taken is looked at before it is tried again: a refused attempt locks
 // the row, which the holder has to renew.
 func TestATryAfterARefusedOneReadsFirst(t *testing.T) {

@@ -50,3 +50,21 @@ func TestAContextThatOutlivesItsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// Such a context does not take their limits from calls to a database that is silent.
+func TestAContextThatOutlivesItsDeadlineOnASilentServer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScenePlain(t, sqllock.RepositoryOptions{WithoutGroupCommit: true})
+		fallSilent(s)
+		began := time.Now()
+		parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
+		defer cancel()
+		if _, err := s.lock.TryLock(detached{parent, make(chan struct{})}); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > ttl+5*time.Second {
+			t.Errorf("took %v", took)
+		}
+		waitUntilBroken(s)
+	})
+}

@@ -207,3 +207,23 @@ func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 		t.Fatal(rows)
 	}
 }
+
+// An answer to a renewal that comes after the lease, but before its timer has run, as after a
+// pause of the whole process, is late as well.
+func TestALateAnswerBeforeTheTimer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := beating(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && m.Done {
+				sqllock.EndSilently(lease)
+			}
+			return nil
+		})
+		time.Sleep(beatTTL/3 + time.Second)
+		s.connector.Follow(nil)
+		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}

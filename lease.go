@@ -32,7 +32,7 @@ type Lease struct {
 
 // errNoLease is what a nil lease returns.
 func errNoLease() error {
-	return fmt.Errorf("%w: the lease is nil: look at the error that came with it", ErrNotHeld)
+	return fmt.Errorf("%w: the lease is nil: check the error that Lock returned", ErrNotHeld)
 }
 
 // noLease is the context of a nil lease.

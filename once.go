@@ -14,7 +14,7 @@ type executor interface {
 	sqlx.ExecerContext
 }
 
-// once runs fn, which sends a statement that takes effect once, with the parameters that it
+// once runs fn, which sends s, a statement that takes effect once, with the parameters that it
 // is given. resent says that the statement may have been sent before: then a result of 0 rows
 // does not say who did its work.
 //
@@ -22,8 +22,8 @@ type executor interface {
 // one as bad. Drivers should do so only for what the server cannot have seen, but lib/pq also
 // does it for a connection that breaks while it waits for the answer. On a connection that was
 // taken from the pool database/sql sends a statement once, so here the second time is ours.
-func (r *Repository) once(ctx context.Context, p params, fn func(executor, params) error) (resent bool, err error) {
-	if r.prepared != nil {
+func (r *Repository) once(ctx context.Context, s statement, p params, fn func(executor, params) error) (resent bool, err error) {
+	if r.prepared != nil && r.prepared.Keeps(ctx, s.text) {
 		return r.oncePrepared(p, fn)
 	}
 	conn, err := r.db.Connx(ctx)
@@ -38,8 +38,9 @@ func (r *Repository) once(ctx context.Context, p params, fn func(executor, param
 	return false, err
 }
 
-// oncePrepared is once for prepared statements, which belong to the pool: it counts how often
-// database/sql converts an argument for the driver.
+// oncePrepared is once for a statement that is prepared, and belongs to the pool: it counts how
+// often database/sql converts an argument for the driver. (Of one that is not prepared it may
+// convert the arguments twice and send it once: see driver.ErrSkip.)
 func (r *Repository) oncePrepared(p params, fn func(executor, params) error) (resent bool, err error) {
 	p.sends = new(int)
 	err = fn(r.on(nil), p)

@@ -170,7 +170,7 @@ func (r *Repository) leave(ctx context.Context, p params, left time.Duration) (o
 }
 
 func (r *Repository) leaveOnce(ctx context.Context, p params) (left bool, err error) {
-	resent, err := r.once(ctx, p, func(db executor, p params) error {
+	resent, err := r.once(ctx, r.statements.leave, p, func(db executor, p params) error {
 		n, err := execIn(ctx, db, r.statements.leave, p)
 		left = n > 0
 		return err

@@ -18,7 +18,7 @@ func (s *silence) Unwrap() error { return s.err }
 // database does not answer. Each would find it out by itself otherwise, one after the other,
 // after seconds each.
 func (r *Registry) shareSilence(h *hold, err error) {
-	if !errors.Is(err, bounded.ErrNoAnswer) && !errors.Is(err, errTooLate) || h.entry.mutex.Waiters() == 0 {
+	if !errors.Is(err, bounded.ErrNoAnswer) && !errors.Is(err, errTimedOut) || h.entry.mutex.Waiters() == 0 {
 		return
 	}
 	var giveUps []context.CancelCauseFunc

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -187,6 +188,32 @@ func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lease that is shorter than the database's answers take fails its caller alone.
+func TestALeaseThatIsTooShortDoesNotFailOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newScene(t, sqllock.Serializable)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(15 * time.Millisecond)
+			}
+			return nil
+		})
+		short := make(chan error, 1)
+		go func() {
+			_, err := s.lock.WithTTL(sqllock.MinTTL).TryLock(t.Context())
+			short <- err
+		}()
+		synctest.Wait()
+		lease, err := s.lock.Lock(t.Context())
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		if err := <-short; !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		s.connector.Follow(nil)
+	})
 }
 
 // A caller whose own time is over tells nothing about the database.

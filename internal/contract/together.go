@@ -93,6 +93,18 @@ var togetherTests = []test{
 			})
 		}
 	}},
+	{"TheFirstDeletionsOfRowsThatAreNotThere", func(w *world) {
+		for range 3 {
+			r := w.process() // has sent nothing yet
+			w.all(8, func(i int) error {
+				deleted, err := r.Delete(w.Context(), fmt.Sprint(i), r.NewHolder())
+				if err == nil && deleted {
+					err = fmt.Errorf("deleted row %d, which was not there", i)
+				}
+				return err
+			})
+		}
+	}},
 	{"APinnedRowHoldsUpNobodyElse", func(w *world) {
 		if w.cell.Dialect.Embedded {
 			return // there a transaction that has written holds up everything

@@ -78,6 +78,16 @@ func (c *Cache) Close() error {
 	return errors.Join(errs...)
 }
 
+// Keeps prepares a text for the pool if need be, and reports whether it is prepared.
+func (c *Cache) Keeps(ctx context.Context, text string) bool {
+	k := c.find(ctx, nil, text)
+	if k == nil {
+		return false
+	}
+	_ = k.release() // it stays; if Close came between, the next use prepares it again
+	return true
+}
+
 // find returns the statement of a text, which the caller releases, or nil if it is to be
 // sent as it is.
 func (c *Cache) find(ctx context.Context, tx *sqlx.Tx, text string) *stmt {
