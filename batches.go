@@ -44,7 +44,8 @@ type batchers struct {
 	acquire *batch.Batcher[params, attempted]
 	remove  *batch.Batcher[params, removal]
 	alone   loners
-	turns   *turns
+	turns   *turns // for statements that are sent alone because their batch failed
+	looks   *turns // for reads before a try
 }
 
 // attempted is what became of an attempt to acquire.
@@ -59,6 +60,7 @@ func (r *Repository) newBatchers() *batchers {
 			func(p params, o batch.Outcome[attempted]) { go r.discard(p, o.Value) }),
 		remove: newBatcher(r, r.removeBatch, removal{resent: true}, nil, func(params, batch.Outcome[removal]) {}),
 		turns:  newTurns(maxAlone),
+		looks:  newTurns(maxAlone),
 	}
 }
 

@@ -197,7 +197,7 @@ func (l *JdbcLock) enter(ctx context.Context, h *hold, once bool) (seen Row, err
 func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, err error) {
 	bell := bell{hold: h}
 	defer bell.hangUp()
-	seen, err = l.lookIfTaken(ctx, h)
+	seen, err = l.lookIfTaken(ctx, h, once)
 	for free := seen.free(); err == nil; free = true {
 		if free {
 			var acquired bool
@@ -214,16 +214,18 @@ func (l *JdbcLock) contend(ctx context.Context, h *hold, once bool) (seen Row, e
 	return seen, err
 }
 
-// lookIfTaken reads the row if an attempt has found it taken and its lease may last. A refused
-// attempt locks the row until its transaction ends, and costs more round trips, so
-// processes that try again and again should not have the row locked most of the time: its
-// holder has to renew it.
-func (l *JdbcLock) lookIfTaken(ctx context.Context, h *hold) (Row, error) {
+// lookIfTaken reads the row if an attempt has found it taken and its lease may last, and before
+// a single try on MariaDB. A refused attempt locks the row until its transaction ends, and
+// costs more round trips, so processes that try again and again should not have the row
+// locked most of the time: its holder has to renew it. On MariaDB a refused attempt locks it
+// for two statements and the end of the transaction, so that a few dozen processes can.
+func (l *JdbcLock) lookIfTaken(ctx context.Context, h *hold, once bool) (Row, error) {
 	repository := l.registry.repository
-	if !time.Now().Before(h.entry.takenUntil) || repository.abandoned.has(h.lockKey) { // an attempt deletes that row
+	may := time.Now().Before(h.entry.takenUntil) || once && repository.triesLockLong
+	if !may || repository.abandoned.has(h.lockKey) { // an attempt deletes that row
 		return Row{}, nil
 	}
-	seen, _, err := repository.look(ctx, h.params())
+	seen, err := repository.lookInTurn(ctx, h.params())
 	h.entry.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
 	return seen, err
 }

@@ -140,9 +140,11 @@ type Repository struct {
 	abandoned  abandoned
 	orphans    orphans
 	trimmer    trimmer
-	looksFirst bool             // before each attempt, whether the row is held
-	batchers   *batchers        // nil if batching is disabled
-	prepared   *stmtcache.Cache // nil unless asked for
+	looksFirst bool // before each attempt, whether the row is held
+	// triesLockLong says that a refused attempt locks the row for several round trips
+	triesLockLong bool
+	batchers      *batchers        // nil if batching is disabled
+	prepared      *stmtcache.Cache // nil unless asked for
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is
@@ -195,6 +197,7 @@ func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Re
 			return nil, err
 		}
 	}
+	r.triesLockLong = !d.Returning && !r.looksFirst
 	if !o.WithoutGroupCommit {
 		r.batchers = r.newBatchers()
 	}

@@ -56,6 +56,21 @@ func (r *Repository) look(ctx context.Context, p params) (row Row, ok bool, err 
 	return row, err == nil && row != (Row{}), err
 }
 
+// lookInTurn is look before a try, of a few callers at a time: a crowd that tries at once must
+// not use up the pool.
+func (r *Repository) lookInTurn(ctx context.Context, p params) (Row, error) {
+	if r.batchers == nil {
+		row, _, err := r.look(ctx, p)
+		return row, err
+	}
+	if err := r.batchers.looks.take(ctx); err != nil {
+		return Row{}, r.trouble(ctx, "look up", p.name, err)
+	}
+	row, _, err := r.look(ctx, p)
+	r.batchers.looks.pass(err)
+	return row, err
+}
+
 func (r *Repository) peek(ctx context.Context, db sqlx.QueryerContext, p params) (Row, bool, error) {
 	var age, left int64
 	row := Row{Region: r.region, LockKey: p.lockKey}
