@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxBatch is how many rows travel in one statement.
+	// maxBatch is how many rows one statement has at most.
 	maxBatch = 256
 	// batchSlowAfter is how long others wait behind a batch before they take another
 	// connection, of maxLanes at most.
@@ -26,7 +26,7 @@ const (
 	// batchTimeout is when a batch is given up. A connection that has gone dead does
 	// not say so.
 	batchTimeout = 5 * time.Second
-	// aloneFor is how long a key travels alone after its row was found pinned.
+	// aloneFor is how long statements for a key are sent alone after its row was found pinned.
 	aloneFor = 5 * time.Second
 )
 
@@ -64,9 +64,9 @@ func (r *Repository) newBatchers() *batchers {
 	}
 }
 
-// newBatcher returns a group of statements for one row each. A batch that has no answer
-// leaves silence behind.
-func newBatcher[O any](r *Repository, run func(context.Context, []params, []batch.Outcome[O]), silence O, left func(params), late func(params, batch.Outcome[O])) *batch.Batcher[params, O] {
+// newBatcher returns a batcher of statements for one row each. If a batch times out, its
+// callers get timedOut.
+func newBatcher[O any](r *Repository, run func(context.Context, []params, []batch.Outcome[O]), timedOut O, left func(params), late func(params, batch.Outcome[O])) *batch.Batcher[params, O] {
 	return batch.New(batch.Settings[params, O]{
 		Run: func(ctx context.Context, items []params, outcomes []batch.Outcome[O]) {
 			run(ctx, items, outcomes)
@@ -81,7 +81,7 @@ func newBatcher[O any](r *Repository, run func(context.Context, []params, []batc
 		OnOrphan: late,
 		Key:      func(p params) string { return p.lockKey },
 		Max:      maxBatch, SlowAfter: batchSlowAfter, Lanes: maxLanes, Timeout: batchTimeout, Grace: grace,
-		TimedOut: batch.Outcome[O]{Value: silence, Err: errNoAnswer},
+		TimedOut: batch.Outcome[O]{Value: timedOut, Err: errNoAnswer},
 	})
 }
 
@@ -246,7 +246,7 @@ func (r *Repository) errOfMany(ctx context.Context, err error, unknown bool) err
 
 // withoutTaken returns a batch for the rows that may be acquired together. On MySQL a
 // statement waits for a row that is pinned or being changed as long as the session says,
-// and so would all others: there only rows that do not exist yet travel together.
+// and so would all others: there a batch has only rows that do not exist yet.
 func (r *Repository) withoutTaken(ctx context.Context, items []params, outcomes []batch.Outcome[attempted]) (params, error) {
 	if r.dialect.Returning {
 		return together(items), nil

@@ -53,7 +53,7 @@ func (r *Registry) Close(ctx context.Context) error {
 // sendAllAway closes the registry for those who come, and ends the wait of those who are
 // there.
 func (r *Registry) sendAllAway() {
-	r.mu.Lock() // whoever enlists a hold has seen that r is open
+	r.mu.Lock() // a caller that enlists a hold has seen that r is open
 	r.close(ErrClosed)
 	giveUps := slices.Collect(maps.Values(r.waiting))
 	r.mu.Unlock()

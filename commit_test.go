@@ -102,7 +102,7 @@ func pass(from net.Conn, write func([]byte) error) {
 	}
 }
 
-// Whoever gets an error that is no ErrDatabase does the work again. So there must be none
+// A caller that gets an error that is no ErrDatabase does the work again. So there must be none
 // after a COMMIT that may have been applied.
 func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()

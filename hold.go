@@ -135,7 +135,7 @@ func (h *hold) reenter(ctx context.Context, key string) (*Lease, error) {
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
 	}
-	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // a pinned row is nobody else's
+	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
 		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
 		return nil, err
 	}

@@ -70,8 +70,8 @@ func (r *Registry) leasesIn(ctx context.Context, lockKey string) (leases []*Leas
 // returns the innermost that was not unlocked. Whether ctx itself has ended makes no
 // difference.
 //
-// The lease is the caller's own, not a further entry: Unlock gives it back for whoever
-// holds it. fn may therefore unlock early; the release after fn then does nothing and
+// The lease is the caller's own, not a further entry: Unlock gives it back for all
+// who use it. fn may therefore unlock early; the release after fn then does nothing and
 // returns the same result, see [Lease.Unlock]. In [Registry.ExecuteLockedTx] leave that
 // to the registry: the transaction pins the row, so Unlock and UnlockAfter return
 // [ErrPinned] there, and end the context, which rolls the transaction back.

@@ -10,7 +10,7 @@ import (
 type orphans struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when there are none, if somebody waits for that
+	none chan struct{} // closed when there are none, if a caller waits for that
 }
 
 func (o *orphans) add() {

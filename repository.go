@@ -124,7 +124,7 @@ type RepositoryOptions struct {
 // has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned], a
 // deletion after three. All give up with [ErrDatabase] a moment after ctx has ended if
 // there is no answer, also if the driver does not look at its context. One about a single
-// row gives up after 5 s if it travels with others, else after its
+// row gives up after 5 s if it is batched with others, else after its
 // time-to-live or 10 s, whichever is more. Durations are kept to the microsecond, on SQLite
 // to the millisecond. All methods are safe for concurrent use.
 type Repository struct {

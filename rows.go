@@ -56,8 +56,8 @@ func (r *Repository) look(ctx context.Context, p params) (row Row, ok bool, err 
 	return row, err == nil && row != (Row{}), err
 }
 
-// lookInTurn is look before a try, of a few callers at a time: a crowd that tries at once must
-// not use up the pool.
+// lookInTurn is look before a try, of a few callers at a time: many that try at once must not
+// use up the pool.
 func (r *Repository) lookInTurn(ctx context.Context, p params) (Row, error) {
 	if r.batchers == nil {
 		row, _, err := r.look(ctx, p)

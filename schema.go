@@ -72,7 +72,7 @@ func (r *Repository) lookAtTable(ctx context.Context) (found lockTable, err erro
 // err, or "". With the wrong dialect it may not even know how it is asked for its name.
 func (r *Repository) serverOf(ctx context.Context, err error) (server string) {
 	if r.dialect.Classify(err) != dialect.Unknown || r.db.Stats().OpenConnections == 0 {
-		return "" // the dialect knows what is wrong, or there is nobody to ask
+		return "" // the dialect knows what is wrong, or there is no server to ask
 	}
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.SQLite()} { // MySQL is asked as PostgreSQL is
 		server, err := call(ctx, r, "ask for the version of", r.names.Lock, func() (server string, err error) {
