@@ -60,7 +60,7 @@ const longestAnswer = 10 * time.Second
 // bounded.ErrNoAnswer as well if the call was left behind: late, if there is one, is told
 // what comes of it.
 func within[T any](ctx context.Context, ttl time.Duration, call func(context.Context) (T, error), late func(T, error)) (T, error) {
-	limited, cancel := context.WithTimeout(undated{ctx}, max(ttl, longestAnswer))
+	limited, cancel := limit(ctx, max(ttl, longestAnswer))
 	defer cancel()
 	value, err := bounded.Do(limited, grace, func() (T, error) { return call(limited) }, late)
 	if err == nil || ended(limited) == nil || ended(ctx) != nil {
@@ -70,6 +70,11 @@ func within[T any](ctx context.Context, ttl time.Duration, call func(context.Con
 		return value, fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer)
 	}
 	return value, errTimedOut // what the driver says would read like the end of ctx
+}
+
+// limit is context.WithTimeout, also for a context that does not end at its own deadline.
+func limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(undated{ctx}, d)
 }
 
 // An undated context does not tell its deadline. A context that is made from one with an earlier
