@@ -35,13 +35,15 @@ type execution struct {
 	conflict    int // the exit code if the lock was not to be had
 	verbose     bool
 
+	suspend func() // stops this process, and returns when it has been continued
+
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	saying         sync.Mutex // messages come from several goroutines
 }
 
 func newExecCommand(g *globals) *cobra.Command {
-	x := &execution{g: g}
+	x := &execution{g: g, suspend: stopSelf}
 	var nonblock bool
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- CMD ARGS…",

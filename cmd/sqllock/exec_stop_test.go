@@ -3,11 +3,14 @@
 package main
 
 import (
+	"context"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -35,20 +38,48 @@ type stoppedExec struct {
 // no parent in its session.
 func stopExec(t *testing.T, script string, args ...string) stoppedExec {
 	t.Helper()
-	db := dbtest.SQLite(t)
-	s := stoppedExec{repository: migrated(t, db)}
-	line := "in-group sqllock exec " + strings.Join(args, " ") + ` nightly -- sh -c "$0"; exit $?`
-	s.program = startProgram(t, db.DSN, "sh", "-c", line, "echo inside; echo $PPID; echo $$; "+script)
-	s.stdout.await("inside")
-	s.exec, s.command = s.stdout.number(), s.stdout.number()
-	if err := syscall.Kill(s.exec, syscall.SIGTSTP); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "exec is stopped", func() bool { return stopped(t, s.exec) })
-	if !stopped(t, s.command) {
-		t.Error("the command goes on while exec is stopped")
+	s, ok := tryStopExec(t, script, args...)
+	if !ok {
+		t.Fatalf("exec has ended: %s", s.stderr.rest())
 	}
 	return s
+}
+
+// tryStopExec is stopExec for a lease that may end before exec is stopped: then ok is
+// false.
+func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok bool) {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	s.repository = migrated(t, db)
+	line := "in-group sqllock exec " + strings.Join(args, " ") + ` nightly -- sh -c "$0"; exit $?`
+	s.program = startProgram(t, db.DSN, "sh", "-c", line, "echo inside; echo $PPID; echo $$; "+script)
+	if !s.stdout.lines.Scan() || !s.numbers() { // the first line is "inside"
+		return s, false
+	}
+	_ = syscall.Kill(s.exec, syscall.SIGTSTP) // it fails if exec has ended
+	eventually(t, "exec is stopped or has ended", func() bool { return stopped(t, s.exec) || gone(s.exec) })
+	if gone(s.exec) {
+		return s, false
+	}
+	eventually(t, "the command is stopped", func() bool { return stopped(t, s.command) })
+	return s, true
+}
+
+// numbers reads the numbers of the processes. It returns false if the command has
+// ended before it wrote them.
+func (s *stoppedExec) numbers() bool {
+	s.t.Helper()
+	for _, number := range []*int{&s.exec, &s.command} {
+		if !s.stdout.lines.Scan() {
+			return false
+		}
+		n, err := strconv.Atoi(s.stdout.lines.Text())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		*number = n
+	}
+	return true
 }
 
 func (s stoppedExec) resume() {
@@ -78,11 +109,25 @@ func TestExecStopped(t *testing.T) {
 	}
 }
 
+// stopExecInTime stops an exec whose lease is as short as the machine allows: it is
+// still there when exec is stopped.
+func stopExecInTime(t *testing.T, script string, args ...string) stoppedExec {
+	t.Helper()
+	for ttl := 500 * time.Millisecond; ; ttl *= 2 {
+		s, ok := tryStopExec(t, script, append(args, "--ttl", ttl.String())...)
+		if ok {
+			return s
+		}
+		s.wantCode(exitLockLost)
+		t.Logf("a time-to-live of %v has ended before exec was stopped", ttl)
+	}
+}
+
 // TestExecStoppedTooLong continues an exec whose lease has ended: its command ends
 // without having worked.
 func TestExecStoppedTooLong(t *testing.T) {
 	t.Parallel()
-	s := stopExec(t, "sleep 1000; echo worked", "--ttl", "500ms")
+	s := stopExecInTime(t, "sleep 1000; echo worked", "--grace", "1h")
 	eventually(t, "the lease has ended", func() bool {
 		row, ok, err := s.repository.Peek(t.Context(), "nightly", time.Second)
 		return err == nil && (!ok || row.Expired())
@@ -93,4 +138,59 @@ func TestExecStoppedTooLong(t *testing.T) {
 		t.Errorf("output %q", out)
 	}
 	contains(t, s.stderr.rest(), `the lock "nightly" is lost`, "the command ended with signal: terminated")
+}
+
+// A scriptedContext is a lease whose Done calls next, if that is not nil: attend asks
+// it before each choice between what has happened.
+type scriptedContext struct {
+	context.Context
+	next func()
+}
+
+func (c *scriptedContext) Done() <-chan struct{} {
+	c.next()
+	return c.Context.Done()
+}
+
+// TestExecContinuedBeforeStop delivers SIGCONT when the time before the stop is over,
+// so that both can be chosen: exec does not stop.
+func TestExecContinuedBeforeStop(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for range 64 { // either is chosen as often
+		synctest.Test(t, func(t *testing.T) {
+			c := &child{cmd: cmd, ended: make(chan struct{})}
+			signals := make(chan os.Signal, 16)
+			x := &execution{suspend: func() { t.Error("exec has stopped after SIGCONT") }}
+			steps := []func(){
+				func() { signals <- syscall.SIGTSTP },
+				func() {
+					time.Sleep(stopDelay)
+					signals <- syscall.SIGCONT
+				},
+			}
+			x.attend(&scriptedContext{t.Context(), func() {
+				switch {
+				case len(steps) > 0:
+					steps[0]()
+					steps = steps[1:]
+				case len(signals) == 0:
+					close(c.ended)
+				}
+			}}, c, signals)
+		})
+	}
 }

@@ -22,6 +22,9 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	child, dismiss, err := x.start(h.lease, terminal)
 	if err != nil {
 		x.release(h.lease, 0)
+		if errors.Is(err, sqllock.ErrLockLost) {
+			return &exitError{exitLockLost, fmt.Errorf("the lock %q was lost before the command could run", x.key)}
+		}
 		return notRun(err)
 	}
 	x.attend(h.lease.Context(), child, signals)
@@ -78,8 +81,12 @@ func (x *execution) attend(lease context.Context, child *child, signals <-chan o
 				child.signal(s)
 			}
 		case <-stopping:
+			if len(signals) > 0 { // SIGCONT perhaps, which would not end a stop after it
+				stopping = time.After(0)
+				continue
+			}
 			child.stop()
-			stopSelf()
+			x.suspend()
 		case <-lease.Done():
 			x.say("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still there in %s", x.key, short(x.grace))
 			child.signal(syscall.SIGTERM)

@@ -24,5 +24,5 @@ func (c *child) stop() { c.signal(syscall.SIGSTOP) }
 
 func (c *child) resume() { c.signal(syscall.SIGCONT) }
 
-// stopSelf returns when this process has been continued.
+// stopSelf stops this process, and returns when it has been continued.
 func stopSelf() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
