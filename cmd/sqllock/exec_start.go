@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os/exec"
 
 	"github.com/sqllock/sqllock"
@@ -13,7 +14,7 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *child, dismis
 	w, err := startWatchdog()
 	switch {
 	case w != nil:
-		return x.startGuarded(cmd, w, terminal)
+		return x.startGuarded(lease.Context(), cmd, w, terminal)
 	case err != nil:
 		x.unguarded(err)
 	}
@@ -21,10 +22,10 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *child, dismis
 	return c, func() {}, err
 }
 
-// startGuarded starts the command once the watchdog knows it. The command is not
-// tied to this process by the kernel: the watchdog finds its descendants through
-// it, so it has to be there.
-func (x *execution) startGuarded(cmd *exec.Cmd, w *watchdog, terminal bool) (c *child, dismiss func(), err error) {
+// startGuarded starts the command once a watchdog is ready, if the lease lasts
+// until then. The command is not tied to this process by the kernel: the watchdog
+// finds its descendants through it, so it has to be there.
+func (x *execution) startGuarded(lease context.Context, cmd *exec.Cmd, w *watchdog, terminal bool) (c *child, dismiss func(), err error) {
 	g, err := newGate(cmd)
 	if err != nil {
 		w.dismiss()
@@ -36,13 +37,23 @@ func (x *execution) startGuarded(cmd *exec.Cmd, w *watchdog, terminal bool) (c *
 		w.dismiss()
 		return nil, nil, g.named(err)
 	}
-	dismiss = guard(c, w, x.unguarded)
-	if err := g.open(); err != nil {
+	watch := x.newGuard(c, w)
+	watch.await(lease.Done())
+	if err := g.openUnder(lease); err != nil {
 		<-c.ended
-		dismiss()
+		watch.dismiss()
 		return nil, nil, err
 	}
-	return c, dismiss, nil
+	return c, watch.dismiss, nil
+}
+
+// openUnder lets the gate become the command, unless the lease is over.
+func (g *gate) openUnder(lease context.Context) error {
+	if lease.Err() != nil {
+		g.abandon()
+		return context.Cause(lease)
+	}
+	return g.open()
 }
 
 // unguarded says what follows from that a watchdog was not started.

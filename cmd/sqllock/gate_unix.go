@@ -75,6 +75,9 @@ func (g *gate) open() error {
 	return &fs.PathError{Op: "exec", Path: g.program, Err: syscall.Errno(number)}
 }
 
+// abandon ends the gate before it becomes the command.
+func (g *gate) abandon() { _ = g.socket.Close() }
+
 // isGate reports whether this process was started as a gate.
 func isGate() bool { return filepath.Base(os.Args[0]) == gateName && len(os.Args) > 3 }
 

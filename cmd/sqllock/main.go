@@ -19,7 +19,7 @@ import (
 func main() {
 	switch {
 	case isWatchdog():
-		beWatchdog(os.Stdin)
+		beWatchdog(os.Stdin, os.Stdout)
 		return
 	case isGate():
 		beGate()

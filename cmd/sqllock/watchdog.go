@@ -15,12 +15,14 @@ const watchdogName = "exec-watchdog"
 // dismissing it, be it by SIGKILL: nothing renews the lock of that command any more.
 //
 // It learns of the end from its standard input, a pipe whose other end only this
-// process has. It has no other file of this process, and a session of its own, in
-// which neither the terminal's keys nor signals to a group reach it.
+// process has. Its standard output is a pipe to this process. It has no other file
+// of this process, and a session of its own, in which neither the terminal's keys
+// nor signals to a group reach it.
 type watchdog struct {
 	cmd     *exec.Cmd
 	pipe    *os.File
 	started time.Time
+	ready   chan struct{} // closed when it ignores signals and knows the command
 	ended   chan struct{}
 }
 
@@ -35,12 +37,19 @@ func startWatchdog() (*watchdog, error) {
 		return nil, err
 	}
 	defer func() { _ = read.Close() }()
-	cmd.Stdin = read
-	if err := startOwn(cmd); err != nil {
+	answer, theirs, err := os.Pipe()
+	if err != nil {
 		_ = write.Close()
 		return nil, err
 	}
-	w := &watchdog{cmd: cmd, pipe: write, started: time.Now(), ended: make(chan struct{})}
+	defer func() { _ = theirs.Close() }()
+	cmd.Stdin, cmd.Stdout = read, theirs
+	if err := startOwn(cmd); err != nil {
+		_, _ = write.Close(), answer.Close()
+		return nil, err
+	}
+	w := &watchdog{cmd: cmd, pipe: write, started: time.Now(), ready: make(chan struct{}), ended: make(chan struct{})}
+	go w.awaitAnswer(answer)
 	go func() {
 		defer close(w.ended)
 		_ = waitOwn(cmd) // that it has ended is all there is to know
@@ -48,8 +57,17 @@ func startWatchdog() (*watchdog, error) {
 	return w, nil
 }
 
-// watch tells the watchdog which command to kill. If it has ended itself, it is
-// not there to be told, and ended says so.
+// awaitAnswer closes ready when the watchdog has answered. It returns at the end of
+// the watchdog if that does not answer.
+func (w *watchdog) awaitAnswer(answer *os.File) {
+	defer func() { _ = answer.Close() }()
+	if n, _ := answer.Read(make([]byte, 1)); n == 1 {
+		close(w.ready)
+	}
+}
+
+// watch tells the watchdog which command to kill. If the watchdog has ended, ended
+// is closed, and the error of the write says nothing more.
 func (w *watchdog) watch(c *child) {
 	group := c.cmd.Process.Pid
 	if c.terminal {
@@ -66,50 +84,4 @@ func (w *watchdog) dismiss() {
 	_ = w.cmd.Process.Kill()
 	<-w.ended
 	_ = w.pipe.Close()
-}
-
-// restartAfter is the least time between two starts of watchdogs for one command.
-const restartAfter = time.Second
-
-// guard keeps a watchdog, w at first, over the child until dismiss is called. If
-// it is killed, another takes its place; that there is none is told.
-func guard(c *child, w *watchdog, complain func(error)) (dismiss func()) {
-	if w == nil {
-		return func() {}
-	}
-	w.watch(c)
-	leave, left := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(left)
-		for w != nil {
-			select {
-			case <-leave:
-				w.dismiss()
-				return
-			case <-w.ended:
-			}
-			w = w.replaced(c, leave, complain)
-		}
-	}()
-	return func() {
-		close(leave)
-		<-left
-	}
-}
-
-// replaced returns the successor of a watchdog that has ended, or nil.
-func (w *watchdog) replaced(c *child, leave <-chan struct{}, complain func(error)) *watchdog {
-	_ = w.pipe.Close()
-	select {
-	case <-leave:
-		return nil
-	case <-time.After(time.Until(w.started.Add(restartAfter))):
-	}
-	next, err := startWatchdog()
-	if err != nil {
-		complain(err)
-		return nil
-	}
-	next.watch(c)
-	return next
 }

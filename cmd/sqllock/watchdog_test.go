@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,11 +19,11 @@ import (
 
 // startInside starts an exec whose command is a shell's, and waits until that has
 // said "inside".
-func startInside(t *testing.T, script string) *program {
+func startInside(t *testing.T, script string, flags ...string) *program {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := start(t, db.DSN, "exec", "nightly", "--", "sh", "-c", script)
+	p := start(t, db.DSN, slices.Concat([]string{"exec"}, flags, []string{"nightly", "--", "sh", "-c", script})...)
 	p.stdout.await("inside")
 	return p
 }
@@ -74,20 +75,15 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// watchdogOf returns the watchdog of a program that runs the command given, other
-// than the last one.
-func watchdogOf(t *testing.T, p *program, command, last int) (watchdog int) {
+// watchdogOf returns the watchdog of a program that runs the command given. There
+// is one since before the command began.
+func watchdogOf(t *testing.T, p *program, command int) int {
 	t.Helper()
-	eventually(t, "there is a watchdog", func() bool {
-		for _, pid := range children(t, p.cmd.Process.Pid) {
-			if pid != command && pid != last {
-				watchdog = pid
-				return true
-			}
-		}
-		return false
-	})
-	return watchdog
+	others := slices.DeleteFunc(children(t, p.cmd.Process.Pid), func(pid int) bool { return pid == command })
+	if len(others) != 1 {
+		t.Fatalf("exec has the children %v beside its command, want the watchdog", others)
+	}
+	return others[0]
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
@@ -106,13 +102,11 @@ func (s *stream) number() int {
 // TestWatchdogKilled kills the watchdog first. Another takes its place.
 func TestWatchdogKilled(t *testing.T) {
 	t.Parallel()
-	p := startInside(t, "echo inside; echo $$; sleep 1000; true")
-	command := p.stdout.number()
-	first := watchdogOf(t, p, command, 0)
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
+	if err := syscall.Kill(watchdogOf(t, p, p.stdout.number()), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	watchdogOf(t, p, command, first)
+	p.stderr.await("another has taken its place") // it is ready
 	p.signal(syscall.SIGKILL)
 	p.stdout.rest()
 }
@@ -133,7 +127,7 @@ func TestWatchdogLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
-	watchdog := watchdogOf(t, p, pid, 0)
+	watchdog := watchdogOf(t, p, pid)
 	p.stdin.Close()
 	p.wantCode(3)
 	if out := p.stdout.rest() + p.stderr.rest(); out != "" {
@@ -152,11 +146,10 @@ func TestWatchdogLeaves(t *testing.T) {
 func TestWatchdogIsDeaf(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
-	command := p.stdout.number()
-	for range 3 {
-		pid := watchdogOf(t, p, command, 0)
-		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
-			_ = syscall.Kill(pid, s)
+	watchdog := watchdogOf(t, p, p.stdout.number())
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
+		if err := syscall.Kill(watchdog, s); err != nil {
+			t.Error(err)
 		}
 	}
 	p.signal(syscall.SIGKILL)

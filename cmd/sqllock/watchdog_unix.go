@@ -31,15 +31,19 @@ func watchdogCommand() (*exec.Cmd, error) {
 func isWatchdog() bool { return filepath.Base(os.Args[0]) == watchdogName }
 
 // beWatchdog waits for the end of the process that has started this one, and
-// kills its command.
-func beWatchdog(stdin io.Reader) {
-	signal.Ignore() // all: supervisors send SIGTERM to everything that they have started
-	text, _ := io.ReadAll(stdin)
+// kills its command. It says on stdout when it is ready to.
+func beWatchdog(stdin io.Reader, stdout io.Writer) {
+	// All: supervisors send SIGTERM to everything that they have started, and SIGPIPE
+	// would end it if the other process has ended before the answer.
+	signal.Ignore()
 	var guarded, root, group int
-	if n, _ := fmt.Sscan(string(text), &guarded, &root, &group); n == 3 {
-		awaitEnd(guarded)
-		killFamily(root, group)
+	if n, _ := fmt.Fscanln(stdin, &guarded, &root, &group); n != 3 {
+		return // the command was not started
 	}
+	_, _ = fmt.Fprintln(stdout, "ready")
+	_, _ = io.Copy(io.Discard, stdin)
+	awaitEnd(guarded)
+	killFamily(root, group)
 }
 
 // awaitEnd waits until the parent of this process, whose files are closed already,

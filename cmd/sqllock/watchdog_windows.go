@@ -10,4 +10,4 @@ func watchdogCommand() (*exec.Cmd, error) { return nil, nil }
 
 func isWatchdog() bool { return false }
 
-func beWatchdog(io.Reader) {}
+func beWatchdog(io.Reader, io.Writer) {}
