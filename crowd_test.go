@@ -233,7 +233,7 @@ func TestRowsOfLateRenewalsDoNotHoldUpTheHeartbeat(t *testing.T) {
 			&sqllock.RegistryOptions{TTL: beatTTL, AutoRenew: true})
 		began := time.Now()
 		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })
-		const lastTry = 26 * time.Second // of the first leases, which end at 29.5 s
+		const lastTry = beatTTL * 26 / 30 // of the first leases, which end half a second before beatTTL
 		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
 			switch since := time.Since(began); {
 			case m.Op == flaky.Exec && !m.Done: // deletes one row

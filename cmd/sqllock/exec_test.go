@@ -130,7 +130,8 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 func TestExecDeadConnection(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t)
-	p := start(t, proxy.dsn, "exec", "--ttl", "3s", "nightly", "--", "sh", "-c", "echo inside; read wait")
+	// The second try is to succeed within a quarter of the time-to-live, on a busy machine too.
+	p := start(t, proxy.dsn, "exec", "--ttl", "12s", "nightly", "--", "sh", "-c", "echo inside; read wait")
 	p.stdout.await("inside")
 	proxy.freeze()
 	p.stderr.await(`renew "nightly": `)
