@@ -2,7 +2,7 @@
 # else they need is installed.
 GO ?= go
 LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
-WITH_SERVERS = $(GO) run ./internal/dbtest/cmd/withservers --
+WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers --
 
 .DEFAULT_GOAL := help
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/golden"
+	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
 // TestAPI keeps what each package exports in testdata/api, so that a change shows

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
 // tryAll has each of n callers try for a lock of its own, and returns when all have ended.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
 // beatTTL is a time-to-live of which a third is a round number. The tests run in

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
 // lateTTL is waited for; what is late comes after it. A lease of it must still be

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
 // blackHole has every operation hang until its context ends.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/flaky"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
 // fallSilent has the server answer nothing from now on, behind a driver that does not look

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/contract"
+	"github.com/sqllock/sqllock/internal/test/contract"
 )
 
 var (
@@ -32,7 +32,7 @@ func TestSpringDocs(t *testing.T) {
 		if promise, ok := strings.CutPrefix(name, "contract: "); ok {
 			named++
 			if promise != "Lease/…" && !slices.Contains(contract.Names(), promise) {
-				t.Errorf("internal/contract has no test %s", promise)
+				t.Errorf("internal/test/contract has no test %s", promise)
 			}
 		} else if testName.MatchString(name) {
 			named++

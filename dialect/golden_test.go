@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/golden"
+	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
 // TestStatements keeps the text of every statement of every dialect and layout

@@ -14,7 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 
-	"github.com/sqllock/sqllock/internal/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 func TestMain(m *testing.M) {

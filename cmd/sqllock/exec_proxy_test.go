@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // A proxy stands between a client and PostgreSQL. Unlike a server that is shut

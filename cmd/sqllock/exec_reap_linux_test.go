@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // TestExecReapsOrphans runs an exec as the first process of a container: it is the

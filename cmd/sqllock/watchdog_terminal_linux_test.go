@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // TestExecKilledOnTerminal kills an exec that shares its group with a script, as it

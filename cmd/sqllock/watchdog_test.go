@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sqllock/sqllock/internal/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // startInside starts an exec whose command is a shell's, and waits until that has

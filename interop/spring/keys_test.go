@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/golden"
+	"github.com/sqllock/sqllock/internal/test/golden"
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock/bench/internal/contender"
 	"github.com/sqllock/sqllock/bench/internal/durable"
-	"github.com/sqllock/sqllock/internal/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // Settings say how long and how much is measured.

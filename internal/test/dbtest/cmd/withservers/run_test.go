@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/report"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// withOwnServers sets the variables of all servers, so that none is started,
+// and removes what could be set outside.
+func withOwnServers(t *testing.T) {
+	t.Helper()
+	for _, kind := range server.Kinds {
+		if kind.Variable != "" {
+			t.Setenv(kind.Variable, kind.Name)
+		}
+	}
+	for _, variable := range []string{"CI", server.RequireVariable, server.ServersVariable, report.Variable} {
+		t.Setenv(variable, "")
+	}
+}
+
+func TestRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
+	for name, test := range map[string]struct {
+		command []string
+		code    int
+	}{
+		"success":           {[]string{"--", "true"}, 0},
+		"without dashes":    {[]string{"true"}, 0},
+		"the command's own": {[]string{"--", "sh", "-c", "exit 7"}, 7},
+		"ended by a signal": {[]string{"--", "sh", "-c", "kill -TERM $$"}, 128 + 15},
+		"variables":         {[]string{"--", "sh", "-c", `test "$SQLLOCK_TEST_POSTGRES+$SQLLOCK_TEST_ORACLE_MYSQL" = postgres+oracle-mysql`}, 0},
+		"signals passed on": {[]string{"--", "sh", "-c", `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`}, 9},
+		"no such command":   {[]string{"--", "sqllock-no-such-command"}, exitNotFound},
+		"nothing to run":    {[]string{"--"}, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withOwnServers(t)
+			if code := run(test.command); code != test.code {
+				t.Errorf("exit code %d, not %d", code, test.code)
+			}
+		})
+	}
+}
+
+func TestRunWithoutServer(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are started on Linux only")
+	}
+	for name, test := range map[string]struct {
+		missing, ci, require, servers string
+		code                          int
+	}{
+		"at a desk":                {"mysql", "", "", "", 0},
+		"in CI":                    {"mysql", "true", "", "", exitTrouble},
+		"in CI, one that may lack": {"oracle-mysql", "true", "", "", 0},
+		"named":                    {"oracle-mysql", "", "sqlite,oracle-mysql", "", exitTrouble},
+		"others named":             {"mysql", "true", "oracle-mysql", "", 0},
+		"left out":                 {"pgbouncer", "", "", "mysql", 0},
+		"left out, but named":      {"pgbouncer", "", "pgbouncer", "mysql", exitTrouble},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withOwnServers(t)
+			t.Setenv(server.KindOf(test.missing).Variable, "")
+			t.Setenv("CI", test.ci)
+			t.Setenv("SQLLOCK_REQUIRE", test.require)
+			t.Setenv("SQLLOCK_SERVERS", test.servers)
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			t.Setenv("PATH", t.TempDir()) // nothing to install or fetch with
+			var code int
+			told := stderrOf(t, func() { code = run([]string{"--", "/bin/true"}) })
+			if code != test.code {
+				t.Errorf("exit code %d, not %d", code, test.code)
+			}
+			if boxes := strings.Count(told, "("+test.missing+"): ITS TESTS ARE SKIPPED"); code == 0 && boxes != 2 {
+				t.Errorf("%d boxes, not one before and one after, in:\n%s", boxes, told)
+			}
+		})
+	}
+}
+
+func TestBouncerNeedsPostgreSQL(t *testing.T) {
+	if _, err := startBouncer(t.Context(), t.TempDir(), nil); !errors.Is(err, server.ErrMissing) {
+		t.Errorf("error %v, not ErrMissing", err)
+	}
+}
+
+func TestRunWithUnknownNames(t *testing.T) {
+	for _, variable := range []string{server.RequireVariable, server.ServersVariable} {
+		t.Run(variable, func(t *testing.T) {
+			withOwnServers(t)
+			t.Setenv(variable, "mysql,postgress")
+			if code := run([]string{"--", "true"}); code != exitUsage {
+				t.Errorf("exit code %d, not %d", code, exitUsage)
+			}
+		})
+	}
+}
+
+func TestReportIsShownAlsoOfFailure(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
+	withOwnServers(t)
+	const command = `echo '{"Server": "sqlite", "Layout": "five columns", "Run": 12345}' >>"$SQLLOCK_TEST_REPORT"; exit 3`
+	told := stderrOf(t, func() {
+		if code := run([]string{"sh", "-c", command}); code != 3 {
+			t.Errorf("exit code %d, not 3", code)
+		}
+	})
+	for _, want := range []string{"sqlite", "five columns", "12345"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in:\n%s", want, told)
+		}
+	}
+}
+
+func TestReportOfSomebodyElse(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
+	withOwnServers(t)
+	t.Setenv(report.Variable, "theirs")
+	if code := run([]string{"sh", "-c", `test "$SQLLOCK_TEST_REPORT" = theirs`}); code != 0 {
+		t.Error("the variable is another in the command")
+	}
+}
+
+// stderrOf returns what f writes to the standard error.
+func stderrOf(t *testing.T, f func()) string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	stderr := os.Stderr
+	os.Stderr = write
+	defer func() { os.Stderr = stderr }()
+	var text bytes.Buffer
+	copied := make(chan error)
+	go func() {
+		_, err := io.Copy(&text, read)
+		copied <- err
+	}()
+	f()
+	write.Close()
+	if err := <-copied; err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}

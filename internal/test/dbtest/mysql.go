@@ -1,0 +1,45 @@
+package dbtest
+
+import (
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// MySQL returns a new database on the server of SQLLOCK_TEST_MYSQL, which may
+// be a MySQL or a MariaDB. The parameters of the variable's DSN are kept, so
+// that a suite can be run with others, such as clientFoundRows=true.
+func MySQL(tb testing.TB) *DB {
+	tb.Helper()
+	return newMySQL(tb, server.MySQL)
+}
+
+// OracleMySQL is [MySQL] on the server of SQLLOCK_TEST_ORACLE_MYSQL.
+func OracleMySQL(tb testing.TB) *DB {
+	tb.Helper()
+	return newMySQL(tb, server.OracleMySQL)
+}
+
+func newMySQL(tb testing.TB, name string) *DB {
+	tb.Helper()
+	serverDSN := variable(tb, name)
+	database := uniqueName(tb)
+	isolate(tb, isolation{
+		driver: "mysql",
+		dsn:    serverDSN,
+		create: "CREATE DATABASE " + database,
+		drop:   []string{"SET SESSION lock_wait_timeout = 10", "DROP DATABASE " + database},
+		name:   "database " + database,
+	})
+	config, err := mysql.ParseDSN(serverDSN)
+	if err != nil {
+		tb.Fatalf("%s: %v", server.KindOf(name).Variable, err)
+	}
+	config.DBName = database
+	db := &DB{Name: "mysql", Server: name, Driver: "mysql", DSN: config.FormatDSN(), Dialect: dialect.MySQL()}
+	db.DB = open(tb, db.Driver, db.DSN)
+	return db
+}

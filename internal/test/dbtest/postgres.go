@@ -1,0 +1,70 @@
+package dbtest
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	_ "github.com/lib/pq" // the driver "postgres"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// Postgres returns a new schema on the server of SQLLOCK_TEST_POSTGRES. The
+// DSN makes it the search_path of every connection.
+func Postgres(tb testing.TB) *DB {
+	tb.Helper()
+	return newSchema(tb, server.Postgres)
+}
+
+// PostgresNewest is [Postgres] on the server of SQLLOCK_TEST_POSTGRES_NEWEST.
+func PostgresNewest(tb testing.TB) *DB {
+	tb.Helper()
+	return newSchema(tb, server.PostgresNewest)
+}
+
+func newSchema(tb testing.TB, name string) *DB {
+	tb.Helper()
+	serverDSN := variable(tb, name)
+	schema := uniqueName(tb)
+	isolate(tb, isolation{
+		driver: "postgres",
+		dsn:    serverDSN,
+		// The schema belongs to the user, so no right on the database itself
+		// but CREATE is wanted.
+		create: `CREATE SCHEMA ` + schema,
+		drop:   []string{`SET lock_timeout = '10s'`, `DROP SCHEMA ` + schema + ` CASCADE`},
+		name:   "schema " + schema,
+	})
+	return newPostgres(tb, name, urlWith(tb, serverDSN, func(u *url.URL) {
+		setParameters(u, map[string]string{"search_path": schema})
+	}))
+}
+
+func newPostgres(tb testing.TB, name, dsn string) *DB {
+	tb.Helper()
+	db := &DB{Name: "postgres", Server: name, Driver: "postgres", DSN: dsn, Dialect: dialect.Postgres()}
+	db.DB = open(tb, db.Driver, db.DSN)
+	return db
+}
+
+// urlWith returns a DSN that is a URL, after a change.
+func urlWith(tb testing.TB, dsn string, change func(*url.URL)) string {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatalf("a DSN that is no URL: %v", err)
+	}
+	change(u)
+	return u.String()
+}
+
+func setParameters(u *url.URL, parameters map[string]string) {
+	query := u.Query()
+	for name, value := range parameters {
+		query.Set(name, value)
+	}
+	// A plus sign means a space to lib/pq, but itself to pgx.
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+}

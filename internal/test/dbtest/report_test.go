@@ -1,0 +1,27 @@
+package dbtest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/report"
+)
+
+func TestReportCell(t *testing.T) {
+	cell := dbtest.Cell{
+		Server: "mysql", Version: "10.11", Driver: "mysql", Layout: "4 columns", Isolation: "serializable",
+		Settings: "clientFoundRows=true", Run: 7, Failed: 1, Skipped: 2, Reason: `said "no"`,
+	}
+	path := filepath.Join(t.TempDir(), "report")
+	t.Setenv(report.Variable, "")
+	dbtest.ReportCell(t, cell) // to nobody
+	t.Setenv(report.Variable, path)
+	dbtest.ReportCell(t, cell)
+	got, err := report.Read(path)
+	if diff := cmp.Diff([]dbtest.Cell{cell}, got); diff != "" || err != nil {
+		t.Errorf("error %v, cells:\n%s", err, diff)
+	}
+}

@@ -1,0 +1,122 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// scratch returns a directory for servers that are down when the test ends.
+func scratch(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: starts real database servers")
+	}
+	s, err := server.NewScratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Dir
+}
+
+// running fails the test, or skips it where there is no such server, unless err
+// is nil. It stops the servers when the test ends.
+func running(t *testing.T, err error, servers ...*server.Server) {
+	t.Helper()
+	if errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported) {
+		t.Skipf("SKIPPED, no server to test with: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range servers {
+		t.Cleanup(func() {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestDurableServers(t *testing.T) {
+	for name, durable := range map[string]struct {
+		start            func(context.Context, string) (*server.Server, error)
+		driver, question string
+	}{
+		"postgres": {
+			server.StartDurablePostgres, "postgres",
+			"SELECT COUNT(*) FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'on'",
+		},
+		"mysql": {
+			server.StartDurableMariaDB, "mysql",
+			"SELECT @@innodb_flush_log_at_trx_commit + 2 * @@innodb_doublewrite",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := durable.start(t.Context(), filepath.Join(scratch(t), "durable"))
+			running(t, err, s)
+			if n := count(t, open(t, durable.driver, s.DSN()), durable.question); n != 3 {
+				t.Errorf("%d: what is committed can be lost", n)
+			}
+		})
+	}
+}
+
+func TestPairFailsOver(t *testing.T) {
+	primary, replica, err := server.StartPostgresPair(t.Context(), scratch(t))
+	running(t, err, primary, replica)
+	db := open(t, "postgres", primary.DSN())
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t AS SELECT 7 AS n"); err != nil {
+		t.Fatal(err)
+	}
+	standby := open(t, "postgres", replica.DSN())
+	if n := count(t, standby, "SELECT n FROM t"); n != 7 {
+		t.Fatalf("the replica has %d", n)
+	}
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := standby.ExecContext(t.Context(), "INSERT INTO t VALUES (8)"); err != nil {
+		t.Errorf("it is no primary: %v", err)
+	}
+}
+
+func TestPausedServerIsSilent(t *testing.T) {
+	for _, name := range []string{server.Postgres, server.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			s := startNew(t, name)
+			db := open(t, starters[name].driver, s.DSN())
+			count(t, db, "SELECT 1")
+			if err := s.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			answered := make(chan error, 1)
+			go func() { answered <- db.PingContext(t.Context()) }()
+			silence := time.NewTimer(200 * time.Millisecond)
+			select {
+			case err := <-answered:
+				t.Errorf("the server answers: %v", err)
+				answered <- err
+			case <-silence.C:
+			}
+			if err := s.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-answered; err != nil {
+				t.Errorf("the server has not gone on: %v", err)
+			}
+		})
+	}
+}

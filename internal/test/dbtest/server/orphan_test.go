@@ -1,0 +1,85 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// orphanmaker names the server that a copy of the test program is to start and
+// to leave behind.
+const orphanmaker = "SQLLOCK_TEST_ORPHANMAKER"
+
+// beOrphanmaker does nothing unless this process is such a copy.
+func beOrphanmaker() {
+	by, ok := starters[os.Getenv(orphanmaker)]
+	if !ok {
+		return
+	}
+	servers, err := by.start(context.Background(), os.Getenv("SQLLOCK_TEST_DIR"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(servers[len(servers)-1].DSN())
+	select {} // until killed
+}
+
+func TestServerDiesWithItsParent(t *testing.T) {
+	for name, by := range starters {
+		t.Run(name, func(t *testing.T) {
+			startNew(t, name) // skips where there is none, and installs what the copy needs
+			scratch, err := server.NewScratch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			parent := osexec.CommandContext(t.Context(), os.Args[0])
+			parent.Env = append(os.Environ(), orphanmaker+"="+name, "SQLLOCK_TEST_DIR="+scratch.Dir)
+			parent.Stderr = os.Stderr
+			out, err := parent.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			if !lines.Scan() {
+				t.Fatal("the copy started no server")
+			}
+			orphan := open(t, by.driver, lines.Text())
+			orphan.SetMaxIdleConns(0) // each ping is a new connection
+			count(t, orphan, "SELECT 1")
+			if err := parent.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = parent.Wait() // it was killed, and says so
+			awaitDown(t, orphan)
+			if err := scratch.Remove(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func awaitDown(t *testing.T, db *sql.DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for db.PingContext(ctx) == nil {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatal("the server outlives its parent")
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package server_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+type starter struct {
+	// start returns the server under test last, behind what it needs.
+	start  func(ctx context.Context, dir string) ([]*server.Server, error)
+	driver string
+}
+
+// starters has the names of [server.Kinds].
+var starters = map[string]starter{
+	server.Postgres:       {alone(server.StartPostgres), "postgres"},
+	server.PgBouncer:      {startBouncer, "postgres"},
+	server.PostgresNewest: {alone(server.StartPostgresNewest), "postgres"},
+	server.MySQL:          {alone(server.StartMariaDB), "mysql"},
+	server.OracleMySQL:    {alone(server.StartOracleMySQL), "mysql"},
+}
+
+func alone(start func(context.Context, string) (*server.Server, error)) func(context.Context, string) ([]*server.Server, error) {
+	return func(ctx context.Context, dir string) ([]*server.Server, error) {
+		s, err := start(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		return []*server.Server{s}, nil
+	}
+}
+
+func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
+	behind, err := server.StartPostgres(ctx, filepath.Join(dir, "behind"))
+	if err != nil {
+		return nil, err
+	}
+	bouncer, err := server.StartPgBouncer(ctx, filepath.Join(dir, "bouncer"), behind.DSN())
+	if err != nil {
+		return nil, errors.Join(err, behind.Stop())
+	}
+	return []*server.Server{behind, bouncer}, nil
+}
+
+// startNew starts a server that is stopped when the test ends. It skips the
+// test for a reason only, and never that of a server that is required.
+func startNew(t *testing.T, name string) *server.Server {
+	t.Helper()
+	required, err := server.Required(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() && !required {
+		t.Skip("SKIPPED with -short: starts real database servers")
+	}
+	if wanted, err := server.Wanted(name); err != nil || !wanted && !required {
+		t.Skipf("SKIPPED: %s does not name %s (%v)", server.ServersVariable, name, err)
+	}
+	scratch, err := server.NewScratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := scratch.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	began := time.Now()
+	servers, err := starters[name].start(t.Context(), scratch.Dir)
+	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && !required {
+		t.Skipf("SKIPPED, no server to test with: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s was ready after %v", name, time.Since(began).Round(time.Millisecond))
+	for _, s := range servers {
+		t.Cleanup(func() {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return servers[len(servers)-1]
+}
+
+func open(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func count(t *testing.T, db *sql.DB, query string) int {
+	t.Helper()
+	var n int
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func TestServerKeepsDataOverStopAndKill(t *testing.T) {
+	for name, by := range starters {
+		t.Run(name, func(t *testing.T) {
+			s := startNew(t, name)
+			db := open(t, by.driver, s.DSN())
+			exec(t, db, "CREATE TABLE kept (id INT PRIMARY KEY)")
+			exec(t, db, "INSERT INTO kept VALUES (1)")
+			for _, end := range []func() error{s.Stop, s.Kill, s.Stop} {
+				if err := end(); err != nil {
+					t.Fatal(err)
+				}
+				if err := end(); err != nil {
+					t.Fatalf("ending a server that is down: %v", err)
+				}
+				if err := db.PingContext(t.Context()); err == nil {
+					t.Fatal("the server answers although it was ended")
+				}
+				if err := s.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				// Read by a pool of its own, since db's still has connections
+				// to the server that is gone.
+				if n := count(t, open(t, by.driver, s.DSN()), "SELECT COUNT(*) FROM kept"); n != 1 {
+					t.Errorf("%d rows after the restart, not 1", n)
+				}
+			}
+		})
+	}
+}
+
+func TestRestartOfRunningServer(t *testing.T) {
+	s := startNew(t, server.Postgres)
+	dsn := s.DSN()
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.DSN() != dsn {
+		t.Errorf("the DSN was %s and is %s", dsn, s.DSN())
+	}
+	count(t, open(t, "postgres", dsn), "SELECT 1")
+}
+
+func TestServerTakesManyConnections(t *testing.T) {
+	for name, by := range starters {
+		t.Run(name, func(t *testing.T) {
+			s := startNew(t, name)
+			db := open(t, by.driver, s.DSN())
+			for range 250 {
+				conn, err := db.Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			}
+		})
+	}
+}
+
+func TestErrorTellsWhyServerDoesNotStart(t *testing.T) {
+	s := startNew(t, server.Postgres)
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(s.Log()), "data", "PG_VERSION")); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Restart(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
+		t.Errorf("the server's own words are not in the error: %v", err)
+	}
+}
+
+func TestStopTellsOfCrash(t *testing.T) {
+	s := startNew(t, server.Postgres)
+	db := open(t, "postgres", s.DSN())
+	// The first line of the file is the server's process id. The statement may
+	// end in an error, since nobody may be left to answer it.
+	_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
+	s.AwaitEnd()
+	if err := s.Stop(); !errors.Is(err, server.ErrEnded) {
+		t.Errorf("Stop returned %v, not ErrEnded", err)
+	}
+}
+
+func TestRestartHeedsContext(t *testing.T) {
+	s := startNew(t, server.Postgres)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Restart with a cancelled context: %v", err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Errorf("Restart after that: %v", err)
+	}
+}

@@ -1,0 +1,50 @@
+package dbtest
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver "sqlite", which needs no C compiler
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// SQLite returns a database in a new file, in WAL mode, whose connections wait
+// up to ten seconds for each other.
+func SQLite(tb testing.TB) *DB {
+	tb.Helper()
+	file := url.URL{
+		Scheme: "file",
+		Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(fileDir(tb), "test.db"))}).EscapedPath(),
+		RawQuery: url.Values{"_pragma": {
+			"busy_timeout(10000)",
+			"journal_mode(WAL)",
+			"synchronous(OFF)", // the file need not survive a crash of the machine
+		}}.Encode(),
+	}
+	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
+	db.DB = open(tb, db.Driver, db.DSN)
+	return db
+}
+
+// fileDir returns an empty directory, where the servers of this run have theirs.
+func fileDir(tb testing.TB) string {
+	tb.Helper()
+	parent := os.Getenv(server.ScratchVariable)
+	if parent == "" {
+		return tb.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "sqlite-") //nolint:usetesting // not where other temporary files are
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}

@@ -1,0 +1,48 @@
+package dbtest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// Missing returns why tests of the named server, one of [server.Kinds], are
+// skipped, or fail where it is required. It is empty when the server is there.
+func Missing(name string) string {
+	kind := server.KindOf(name)
+	if kind.Variable == "" || os.Getenv(kind.Variable) != "" {
+		return ""
+	}
+	return fmt.Sprintf("no %s (%s): %s is not set", kind.Title, kind.Name, kind.Variable)
+}
+
+// variable returns the environment variable that leads to the named server.
+// Without it the test is skipped, or fails if the server is required.
+func variable(tb testing.TB, name string) string {
+	tb.Helper()
+	missing := Missing(name)
+	if missing == "" {
+		return os.Getenv(server.KindOf(name).Variable)
+	}
+	required, err := server.Required(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const advice = "run: go run ./internal/test/dbtest/cmd/withservers -- go test ./..."
+	if required {
+		tb.Fatalf("%s, and it must be tested (%s, or CI=true); %s", missing, server.RequireVariable, advice)
+	}
+	// The reasons for skips are shown with -v only. This once per test program
+	// reaches everyone who runs a single package.
+	once, _ := warned.LoadOrStore(name, new(sync.Once))
+	once.(*sync.Once).Do(func() {
+		fmt.Fprintf(os.Stderr, "*** TESTS ARE SKIPPED: %s; %s\n", missing, advice)
+	})
+	tb.Skipf("SKIPPED, NOT TESTED: %s; %s", missing, advice)
+	return ""
+}
+
+var warned sync.Map // of name to *sync.Once
