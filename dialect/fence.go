@@ -1,9 +1,9 @@
 package dialect
 
-// Where there are no sequences, tokens are the numbers that a table gives to its
-// rows, which never come twice even if the rows have gone or were rolled back.
-// The statement reads the lock's row, which the transaction has written before, so
-// that it draws for its holder alone.
+// Databases without sequences take fencing tokens from a table whose rows are numbered
+// automatically. A number is never used twice, even if its row was deleted or rolled
+// back. drawFromTable reads the lock's row, which the transaction has written before, so
+// only the holder gets a token.
 const (
 	drawFromTable    = "INSERT INTO {fence} (ID) SELECT NULL FROM {table} WHERE {row} AND CLIENT_ID = :holder"
 	drawOneFromTable = "INSERT INTO {fence} (ID) VALUES (NULL)"

@@ -12,8 +12,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
-// TestStatements keeps the text of every statement of every dialect and layout
-// in testdata, so that a change shows in review.
+// TestStatements compares each statement of each dialect and layout with a file in
+// testdata, so that a change shows in review.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
@@ -27,17 +27,17 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestNotifyingStatements is the same for those that remove rows and tell.
+// TestNotifyingStatements does the same for the statements that delete rows and notify.
 func TestNotifyingStatements(t *testing.T) {
 	t.Parallel()
-	telling := names(t)
-	telling.Channel = dialect.Channel
-	s := dialect.Postgres().Statements(dialect.Spring7, telling)
+	notifying := names(t)
+	notifying.Channel = dialect.Channel
+	s := dialect.Postgres().Statements(dialect.Spring7, notifying)
 	golden.Check(t, filepath.Join("testdata", "postgres_notify.sql"),
 		s.Delete+";\n\n"+s.DeleteAll+";\n\n"+s.DeleteClient+";\n\n"+s.DeleteExpired+";\n")
 	for _, d := range []dialect.Dialect{dialect.MySQL(), dialect.SQLite()} {
-		if d.Notifies || d.Statements(dialect.Spring7, telling) != d.Statements(dialect.Spring7, names(t)) {
-			t.Errorf("%s tells", d.Name)
+		if d.Notifies || d.Statements(dialect.Spring7, notifying) != d.Statements(dialect.Spring7, names(t)) {
+			t.Errorf("%s: statements change with Names.Channel", d.Name)
 		}
 	}
 }
@@ -51,8 +51,8 @@ func render(s dialect.Statements) string {
 	return text.String()
 }
 
-// TestStatementsAreWhole finds a placeholder that no fragment fills.
-func TestStatementsAreWhole(t *testing.T) {
+// TestStatementsAreComplete finds statements that are empty or have unfilled placeholders.
+func TestStatementsAreComplete(t *testing.T) {
 	t.Parallel()
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
@@ -69,7 +69,7 @@ func TestStatementsAreWhole(t *testing.T) {
 	}
 }
 
-// optional are the statements that not every database has.
+// optional are the statements that some databases do not need.
 var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired"}
 
 func names(t *testing.T) dialect.Names {

@@ -1,12 +1,12 @@
 package dialect
 
-// MySQL returns the dialect of MySQL 8 and later and of MariaDB 10.6 and later.
-// The two need no different statements; which of them answers does not matter.
+// MySQL returns the dialect of MySQL 8 and later and of MariaDB 10.6 and later. Both
+// use the same statements.
 //
-// It works with every setting of the driver's clientFoundRows, parseTime, loc
-// and interpolateParams, because ownership is read from the row, never from a
-// count, and no date crosses the wire. interpolateParams=true saves a round
-// trip a statement.
+// It works with all settings of the driver's clientFoundRows, parseTime, loc and
+// interpolateParams: ownership is read from the row, not from a count of affected rows,
+// and no dates are transferred. interpolateParams=true saves one round trip for each
+// statement.
 func MySQL() Dialect {
 	return Dialect{
 		Name:     "mysql",
@@ -16,7 +16,7 @@ func MySQL() Dialect {
 			plus:    "TIMESTAMPADD(MICROSECOND, {micros}, {base})",
 			between: "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
 			epoch:   "'1970-01-01'",
-			// The server's default collations take 'a' and 'A' for equal.
+			// The server's default collations treat 'a' and 'A' as equal.
 			exact:      "CAST({text} AS BINARY)",
 			latest:     "GREATEST",
 			acquire:    onDuplicateKey,
@@ -29,7 +29,7 @@ func MySQL() Dialect {
 			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
-			// Small tables would be scanned, and each row that the scan passes locked.
+			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
@@ -38,55 +38,54 @@ func MySQL() Dialect {
 			deleteExpired: deletePicked,
 			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 1000 FOR UPDATE SKIP LOCKED",
 			deleteClient:  deletePicked,
-			// For MariaDB alone, in seconds. Oracle's MySQL has no setting for one
-			// statement: there the session's innodb_lock_wait_timeout counts.
-			patience: patience{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
-			readOnly: "SELECT @@global.read_only",
-			version:  "SELECT VERSION()",
+			// In seconds, and only on MariaDB. Oracle's MySQL cannot limit a single
+			// statement; there the session's innodb_lock_wait_timeout applies.
+			lockTimeout: lockTimeout{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
+			readOnly:    "SELECT @@global.read_only",
+			version:     "SELECT VERSION()",
 		},
 	}
 }
 
 const deletePicked = "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)"
 
-// onDuplicateKey is the acquire statement. A condition cannot be put on the
-// whole of ON DUPLICATE KEY UPDATE, so it stands in every assignment.
-// Assignments see the new values of earlier ones (unless MariaDB's
-// SIMULTANEOUS_ASSIGNMENT is set): therefore each condition also holds when
-// CLIENT_ID has been replaced already, and the column that decides expiry comes
-// last. VALUES() would be shorter, but MySQL 8 deprecates it and MariaDB lacks
-// its successor.
+// onDuplicateKey is the acquire statement. ON DUPLICATE KEY UPDATE takes no condition,
+// so each assignment has its own. An assignment sees the new values of earlier ones
+// (unless MariaDB's SIMULTANEOUS_ASSIGNMENT is set). Therefore each condition is also
+// true after CLIENT_ID has been replaced, and the column that decides expiry comes last.
+// VALUES() would be shorter, but MySQL 8 deprecates it and MariaDB lacks its successor.
 var onDuplicateKey = map[Layout]string{
-	Spring7: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+	Spring7: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 VALUES (:region, :key, :holder, {now}, {end})
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE),
 EXPIRED_AFTER = IF(CLIENT_ID = :holder OR {expired}, {end}, EXPIRED_AFTER)`,
-	Spring6: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+	Spring6: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
 VALUES (:region, :key, :holder, {now})
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE)`,
 }
 
-// onDuplicateKeys is onDuplicateKey for many rows. There is no other way to name the
-// values of each than VALUES(); where that has gone at last, rows are acquired one by
-// one.
+// onDuplicateKeys is onDuplicateKey for several rows. Only VALUES() can refer to the
+// values of each row. On a server that no longer knows VALUES(), rows are acquired one
+// by one.
 var onDuplicateKeys = map[Layout]string{
-	Spring7: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+	Spring7: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 VALUES :rows
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE),
 EXPIRED_AFTER = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(EXPIRED_AFTER), EXPIRED_AFTER)`,
-	Spring6: `{patient}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
+	Spring6: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
 VALUES :rows
 ON DUPLICATE KEY UPDATE
 CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE)`,
 }
 
+// proposedRow is one row of onDuplicateKeys.
 var proposedRow = map[Layout]string{
 	Spring7: "(:region, :key, :holder, {now}, {end})",
 	Spring6: "(:region, :key, :holder, {now})",
@@ -112,7 +111,7 @@ func classifyMySQL(err error) Class {
 	case 1146, // ER_NO_SUCH_TABLE
 		1054, // ER_BAD_FIELD_ERROR
 		1049, // ER_BAD_DB_ERROR
-		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that we do not fill
+		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that sqllock does not fill
 		return Schema
 	}
 	return Unknown

@@ -9,8 +9,7 @@ import (
 // DefaultPrefix is the prefix of Spring's tables.
 const DefaultPrefix = "INT_"
 
-// ErrPrefix is returned for a prefix that cannot stand in front of a table
-// name.
+// ErrPrefix is returned for a prefix that cannot begin the name of a table.
 var ErrPrefix = errors.New("invalid table prefix")
 
 // maxPrefix leaves room for the longest suffix within PostgreSQL's 63 bytes.
@@ -26,25 +25,26 @@ type Names struct {
 	Prefix string
 	// Lock is the lock table: Spring's INT_LOCK.
 	Lock string
-	// Fence is where fencing tokens are drawn from.
+	// Fence is the sequence or table from which fencing tokens are drawn.
 	Fence string
-	// Channel is where removed rows are told, if the database can: [Channel], or ""
-	// for nowhere, which NamesFor leaves it at.
+	// Channel is the channel that is notified of deleted rows, if the database can:
+	// [Channel], or "" for none. NamesFor leaves it empty.
 	Channel string
 }
 
-// NamesFor returns the names for a prefix such as "INT_" or "billing.INT_".
-// The empty prefix means [DefaultPrefix]. Letters, digits and underscores may
-// be used, with one dot behind the name of a schema; anything else, and a part
-// longer than 40 bytes, gives [ErrPrefix]. Names are put into statements as
-// they are, so their case is kept.
+// NamesFor returns the names for a prefix such as "INT_" or "billing.INT_". The empty
+// prefix means [DefaultPrefix].
+//
+// A prefix consists of letters, digits and underscores, optionally after the name of a
+// schema and a dot; each part has at most 40 bytes. Other prefixes give [ErrPrefix].
+// Names are inserted into statements unchanged and without quotes.
 func NamesFor(prefix string) (Names, error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
 	parts := prefixForm.FindStringSubmatch(prefix)
 	if parts == nil || len(parts[1]) > maxPrefix || len(parts[2]) > maxPrefix {
-		return Names{}, fmt.Errorf("%w %q: up to %d letters, digits and underscores, with a schema and a dot before them if need be",
+		return Names{}, fmt.Errorf("%w %q: must be up to %d letters, digits and underscores, optionally after a schema and a dot",
 			ErrPrefix, prefix, maxPrefix)
 	}
 	return Names{

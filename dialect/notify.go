@@ -2,27 +2,28 @@ package dialect
 
 import "strings"
 
-// Channel is the channel of LISTEN and NOTIFY on which PostgreSQL tells that rows
-// were removed. It is one for all tables of a database, so that who listens has
-// nothing to subscribe to at the server when another table, region or key comes
-// up; [Names.Topic] tells them apart. A server wakes all its listeners for every
-// notification, whatever the channel is called.
+// Channel is the channel of PostgreSQL's LISTEN and NOTIFY on which the deletion of rows
+// is notified. All tables of a database share it, so a listener needs no further LISTEN
+// when another table, region or key comes up; [Names.Topic] distinguishes them. More
+// channels would save nothing: the server wakes all its listeners for each notification.
 const Channel = "sqllock"
 
-// Topic is what is told on [Channel] when the row of (region, lockKey) is removed:
-// the name of the table, region and key, with tabs between them, for neither has
-// control characters. The schema is left out, because it can be written in the
-// prefix or be found by the search path: tables of one name in two schemas share
-// their topics, and at worst somebody is woken for nothing.
+// Topic returns the payload of the notification that is sent on [Channel] when the row of
+// (region, lockKey) is deleted: the name of the table, the region and the key, separated
+// by tabs, since none of them contains control characters.
+//
+// The schema is not part of it, because it may come from the prefix or from the search
+// path. Tables of the same name in two schemas therefore share their topics; at worst a
+// waiter is woken up early.
 func (n Names) Topic(region, lockKey string) string {
 	return strings.Join([]string{n.table(), region, lockKey}, "\t")
 }
 
-// table is the name that the server knows the table by. Names are not quoted, so
-// it has made them lower case.
+// table returns the table's name as the server stores it: in lower case, because the
+// names in statements are not quoted.
 func (n Names) table() string { return strings.ToLower(n.Prefix + "LOCK") }
 
-// notifyGone tells the topic of each row that a DELETE removes, in its RETURNING:
-// no further round trip, and the count of rows stays what it was. It is told when
-// the transaction is committed, or not at all.
-const notifyGone = "pg_notify('{channel}', '{topic}' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY))"
+// notifyDeleted notifies the topic of each row that a DELETE deletes. It stands in the
+// RETURNING of that DELETE, so it needs no round trip of its own and does not change the
+// count of rows. The server sends the notification when the transaction commits.
+const notifyDeleted = "pg_notify('{channel}', '{topic}' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY))"

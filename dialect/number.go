@@ -2,17 +2,16 @@ package dialect
 
 import "reflect"
 
-// numberIn finds the vendor's error number in err's chain: the result of a
-// method or the value of a field with the given name. The drivers offer no
-// common interface for it (go-sql-driver/mysql and mattn/go-sqlite3 have a
-// field, modernc.org/sqlite a method), and importing one here would link it
-// into every application.
+// numberIn returns the vendor's error number from err's chain: the result of the method
+// or the value of the field with the given name. The drivers have no interface for it in
+// common (go-sql-driver/mysql and mattn/go-sqlite3 have a field, modernc.org/sqlite has a
+// method), and importing a driver here would link it into every application.
 func numberIn(err error, name string) (int64, bool) {
 	for err != nil {
 		if n, ok := numberOf(err, name); ok {
 			return n, true
 		}
-		switch e := err.(type) { //nolint:errorlint // this loop is what walks the chain
+		switch e := err.(type) { //nolint:errorlint // this loop walks the chain
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:

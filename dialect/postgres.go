@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Postgres returns the dialect of PostgreSQL 10 and later, for lib/pq and pgx
-// alike. No statement of it fails on the normal path, so none aborts a
-// transaction or writes to the server's log.
+// Postgres returns the dialect of PostgreSQL 10 and later, for lib/pq and pgx. No
+// statement fails on the normal path, so none aborts a transaction or writes to the
+// server's log.
 func Postgres() Dialect {
 	return Dialect{
 		Name:      "postgres",
@@ -17,8 +17,8 @@ func Postgres() Dialect {
 		Notifies:  true,
 		Classify:  classifyPostgres,
 		fragments: fragments{
-			// Not now(): that is the start of the transaction, so a lease
-			// taken after a wait could be born expired.
+			// Not now(): that is the start of the transaction, so a lease that is
+			// acquired after a wait could have expired already.
 			now:     "(clock_timestamp() AT TIME ZONE 'UTC')",
 			plus:    "({base} + CAST({micros} AS BIGINT) * INTERVAL '1 microsecond')",
 			between: "CAST(EXTRACT(EPOCH FROM ({to} - {from})) * 1000000 AS BIGINT)",
@@ -32,32 +32,33 @@ func Postgres() Dialect {
 				"{row.now}", "(SELECT {now})",
 				"{row.end}", "(SELECT {now}) + mine.l * INTERVAL '1 microsecond'",
 				"{row.again}", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)",
-				"{rows}", "{patient.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
-			token: "nextval('{fence}')",
-			tell:  notifyGone,
-			mine:  mineHashed,
-			// The columns are CHAR(36): compared as text, no index would be used.
+				"{rows}", "{lockTimeout.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
+			token:  "nextval('{fence}')",
+			notify: notifyDeleted,
+			mine:   mineHashed,
+			// The columns are CHAR(36): a comparison as text would not use the index.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
-			// FOR KEY SHARE would let a take-over pass.
+			// FOR KEY SHARE would permit a take-over.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
-			// Whatever the planner believes of the table, two hash tables: see mineHashed.
+			// Two hash tables, whatever the planner's statistics say: see mineHashed.
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} AND ` + fewHeld + ` FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE {table} SET {prolong} WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID`,
-			// ONLY, because rows of two partitions may have the same ctid. Those of a
-			// partitioned table are not found by this, and are deleted one by one.
+			// ONLY, because rows of two partitions may have the same ctid. The rows of a
+			// partitioned table are not found, and the caller deletes them one by one.
 			deleteAll: `DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(
 SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY {table} AS held
 WHERE ` + settings + ` AND held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND ` + fewRows + `
 FOR UPDATE OF held SKIP LOCKED)) AND ` + planAnew + `
-RETURNING LOCK_KEY, {gone}`,
+RETURNING LOCK_KEY, {deletedClient}`,
 			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
 			deleteClient: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
 (SELECT LOCK_KEY FROM {table} WHERE {of client} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
-			patience: patience{
-				inSelect: "FROM " + lockTimeout,
-				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS patience", // where many try, a queue takes its time
-				inDelete: " USING " + lockTimeout + ", " + notDurable,
+			lockTimeout: lockTimeout{
+				inSelect: "FROM " + setLockTimeout + " AS lock_timeout",
+				// Longer, because many acquirers may be queued for the row.
+				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS lock_timeout",
+				inDelete: " USING " + setLockTimeout + " AS lock_timeout, " + setAsyncCommit + " AS async_commit",
 			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
 			version:  "SELECT version()",
@@ -65,52 +66,46 @@ RETURNING LOCK_KEY, {gone}`,
 	}
 }
 
-// lockTimeout sets how long the statement that it stands in waits for a row, in
-// milliseconds, until the transaction ends. It is evaluated before the row is
+// setLockTimeout limits how long the statement that contains it, and the rest of the
+// transaction, wait for a row, in milliseconds. It is evaluated before the row is
 // locked, and saves the round trip of a SET LOCAL.
-const (
-	setLockTimeout = "set_config('lock_timeout', '250', true)"
-	lockTimeout    = setLockTimeout + " AS patience"
-)
+const setLockTimeout = "set_config('lock_timeout', '250', true)"
 
-// notDurable has the commit of a release wait neither for the disk nor for a replica,
-// which is most of what a release would cost. A crash of the server may forget the last
-// of them: then the row stays until its time-to-live ends, as if its holder had crashed.
-// It is not forgotten once somebody else has acquired the lock, for that commit
-// waits, and the log is written in order.
-const (
-	setNotDurable = "set_config('synchronous_commit', 'off', true)"
-	notDurable    = setNotDurable + " AS haste"
-)
+// setAsyncCommit keeps the commit of a release from waiting for the disk or a replica,
+// which would be most of the cost of a release. If the server crashes, it may lose the
+// most recent releases. Their rows then stay until they expire, as if the holder had
+// crashed. A release cannot be lost once another client has acquired the lock: that
+// commit waits for the disk, and the log is written in order.
+const setAsyncCommit = "set_config('synchronous_commit', 'off', true)"
 
-// settings is lockTimeout and notDurable as a condition, which is true. It is evaluated
-// once, and costs the planner less than more items in FROM.
-const settings = "(SELECT " + setLockTimeout + " || " + setNotDurable + ") <> ''"
+// settings is a condition, always true, that applies setLockTimeout and setAsyncCommit.
+// It is evaluated once, and costs the planner less than more items in FROM.
+const settings = "(SELECT " + setLockTimeout + " || " + setAsyncCommit + ") <> ''"
 
-// planAnew is true, and has the server plan the statement that it stands in for each
-// execution. Drivers that prepare statements would have it keep a plan that was made
-// when the table was small and that reads all of it, while locks that come and go leave a
-// hundred thousand dead rows behind until the next VACUUM. It keeps a plan only if that
-// seems to cost no more than plans for the values at hand; and for all it knows
-// then, :region may be empty, so that a million rows have to be counted.
+// planAnew is a condition, always true, that makes the server plan the statement anew for
+// each execution. For a prepared statement the server would otherwise keep a plan that was
+// made when the table was small and that reads all of it, although locks that come and go
+// leave a hundred thousand dead rows behind until the next VACUUM. The server keeps a
+// plan only if its estimated cost is not higher than that of plans for the actual values.
+// A kept plan has to allow for an empty :region, for which a million rows are counted.
 const planAnew = "(:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)"
 
-// mineHashed looks up each row of the table in a hash table of the keys and holders that are
-// asked for. IS TRUE keeps the planner from making a join of it: lock tables are often empty
-// when they are analysed, and a planner that expects one row compares each of ten thousand
-// with each, for 15 seconds.
+// mineHashed looks up each row of the table in a hash table of the keys and holders.
+// IS TRUE keeps the planner from turning it into a join. Lock tables are often empty when
+// they are analysed; a planner that expects one row would compare each of ten thousand
+// rows with each other one, which takes 15 seconds.
 const mineHashed = "((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM" +
 	" (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE"
 
-// fewHeld is true, and has the planner expect few rows, also of a large table: only then
-// does it trust a hash table with their keys.
+// fewHeld is a condition, always true, that makes the planner expect few rows even of a
+// large table. Only then does it choose a hash table for their keys.
 const fewHeld = "length(LOCK_KEY) BETWEEN 0 AND 36"
 
-// fewRows is true, and has the planner expect few rows to be asked for, so that it looks
-// them up one by one.
+// fewRows is a condition, always true, that makes the planner expect few items in :rows,
+// so that it looks them up one by one.
 const fewRows = "length(mine.k) BETWEEN 1 AND 36"
 
-// sqlState is what the errors of lib/pq and of pgx have in common.
+// sqlState is implemented by the errors of both lib/pq and pgx.
 type sqlState interface{ SQLState() string }
 
 func classifyPostgres(err error) Class {
@@ -127,7 +122,7 @@ func classifyPostgres(err error) Class {
 	case "25006": // read_only_sql_transaction
 		return ReadOnly
 	case "0A000": // feature_not_supported
-		// A hot standby refuses SERIALIZABLE before it looks at the statement.
+		// A hot standby refuses SERIALIZABLE before it reads the statement.
 		if strings.Contains(err.Error(), "standby") {
 			return ReadOnly
 		}
@@ -135,7 +130,7 @@ func classifyPostgres(err error) Class {
 		"42703", // undefined_column
 		"3F000", // invalid_schema_name
 		"42P10", // no primary key for ON CONFLICT
-		"23502": // not_null_violation: the table has a column that we do not fill
+		"23502": // not_null_violation: the table has a column that sqllock does not fill
 		return Schema
 	}
 	return Unknown

@@ -2,12 +2,12 @@ package dialect
 
 import "strings"
 
-// SQLite returns the dialect of SQLite 3.42 and later. Instants are kept as
-// text in UTC with milliseconds, the finest that SQLite's own clock gives.
+// SQLite returns the dialect of SQLite 3.42 and later. Instants are stored as text in UTC
+// with milliseconds, the resolution of SQLite's clock.
 //
-// Every transaction of SQLite is serializable, so all isolations are the same
-// there. Give the database a busy_timeout and WAL mode: contenders then wait
-// for each other's commits instead of failing.
+// All transactions of SQLite are serializable, so all isolations behave alike. Configure
+// a busy_timeout and WAL mode: contenders then wait for each other's commits instead of
+// failing.
 func SQLite() Dialect {
 	return Dialect{
 		Name:      "sqlite",
@@ -29,23 +29,23 @@ func SQLite() Dialect {
 				"{row.now}", "{now}",
 				"{row.end}", "datetime({now}, 'subsec', printf('%.6f seconds', (value ->> 'l') / 1000000.0))",
 				"{row.again}", "EXCLUDED.EXPIRED_AFTER",
-				"{rows}", "FROM json_each(:rows) {patient.select}"),
+				"{rows}", "FROM json_each(:rows) {lockTimeout.select}"),
 			drawOne: drawOneFromTable,
 			token:   "0",
 			draw:    drawFromTable,
 			trim:    trimTable,
 			items:   "(SELECT value FROM json_each({list}))",
 			mine:    "(LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows))",
-			// A transaction that has written keeps all other writers out.
+			// A transaction that has written excludes all other writers.
 			guard:         "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
 			deleteClient:  "DELETE FROM {table} WHERE {of client}",
-			// Without a WHERE, SQLite takes ON for the beginning of a join.
-			patience: patience{inSelect: "WHERE true"},
-			readOnly: "PRAGMA query_only",
-			version:  "SELECT 'SQLite ' || sqlite_version()",
+			// Without a WHERE, SQLite parses ON as part of a join.
+			lockTimeout: lockTimeout{inSelect: "WHERE true"},
+			readOnly:    "PRAGMA query_only",
+			version:     "SELECT 'SQLite ' || sqlite_version()",
 		},
 	}
 }
@@ -55,14 +55,14 @@ func classifySQLite(err error) Class {
 	if !ok {
 		return Unknown
 	}
-	const primary = 0xff // the low byte; the rest says more exactly why
+	const primary = 0xff // the low byte; the other bytes hold details
 	switch code & primary {
 	case 5, // SQLITE_BUSY
 		6: // SQLITE_LOCKED
 		return Transient
 	case 8: // SQLITE_READONLY
 		return ReadOnly
-	case 1: // SQLITE_ERROR: only the text tells these apart
+	case 1: // SQLITE_ERROR: only the text distinguishes these
 		if text := err.Error(); strings.Contains(text, "no such table") ||
 			strings.Contains(text, "no such column") || strings.Contains(text, "has no column") ||
 			strings.Contains(text, "ON CONFLICT clause does not match") {

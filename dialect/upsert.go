@@ -2,33 +2,32 @@ package dialect
 
 import "strings"
 
-// upsertReturning is the acquire statement of databases that know ON CONFLICT
-// and RETURNING. It answers a row exactly when the lock was acquired. Tokens are
-// drawn there, while the row is held, so those of one key are in its holders'
-// order.
+// upsertReturning is the acquire statement of databases that know ON CONFLICT and
+// RETURNING. It returns a row exactly if the lock was acquired. It draws the token while
+// the row is locked, so the tokens of a key are in the order of its holders.
 //
-// Nothing but the row itself is read, and only through the primary key:
-// SERIALIZABLE punishes reads (docs/design.md has the measurements). The
-// times are computed again in DO UPDATE, after the wait for a row that
-// somebody else is changing, so a lease is never born short.
+// The statement reads only the row itself, through the primary key: under SERIALIZABLE,
+// other reads cause serialization failures (docs/design.md has the measurements). DO
+// UPDATE computes the times again, after it has waited for a row that another transaction
+// was changing, so the lease always gets its full length.
 var upsertReturning = map[Layout]string{
 	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-SELECT :region, :key, :holder, {now}, {end} {patient.select}
+SELECT :region, :key, :holder, {now}, {end} {lockTimeout.select}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING {token}`,
 	Spring6: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-SELECT :region, :key, :holder, {now} {patient.select}
+SELECT :region, :key, :holder, {now} {lockTimeout.select}
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING {token}`,
 }
 
-// upsertAll is upsertReturning for many rows, {rows}. How long each is to last is the
-// difference of the two times that were proposed, and {row.now} may be one instant for
-// all: holders count from before the statement was sent.
+// upsertAll is upsertReturning for several rows, {rows}. Each lease lasts for the
+// difference of its two proposed times. {row.now} may be one instant for all rows:
+// holders measure their leases from before the statement was sent.
 var upsertAll = map[Layout]string{
 	Spring7: `INSERT INTO {table} AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 SELECT :region, {row.key}, {row.holder}, {row.now}, {row.end} {rows}
@@ -44,7 +43,7 @@ WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}
 RETURNING LOCK_KEY, {token}`,
 }
 
-// filled puts what a database has for them into the names that begin with row.
+// filled replaces placeholders, given in pairs with the text of a database, in all texts.
 func filled(texts map[Layout]string, names ...string) map[Layout]string {
 	all := make(map[Layout]string, len(texts))
 	for layout, text := range texts {

@@ -1,4 +1,4 @@
-DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder RETURNING pg_notify('sqllock', 'int_lock' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY));
+DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS lock_timeout, set_config('synchronous_commit', 'off', true) AS async_commit WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder RETURNING pg_notify('sqllock', 'int_lock' || chr(9) || REGION || chr(9) || rtrim(LOCK_KEY));
 
 DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(
 SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY INT_LOCK AS held

@@ -1,6 +1,6 @@
 -- Acquire
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-SELECT :region, :key, :holder, (clock_timestamp() AT TIME ZONE 'UTC'), ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '250', true) AS patience
+SELECT :region, :key, :holder, (clock_timestamp() AT TIME ZONE 'UTC'), ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '250', true) AS lock_timeout
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'), EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
@@ -8,7 +8,7 @@ RETURNING nextval('INT_LOCK_FENCE');
 
 -- AcquireAll
 INSERT INTO INT_LOCK AS held (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
-SELECT :region, mine.k, mine.h, (SELECT (clock_timestamp() AT TIME ZONE 'UTC')), (SELECT (clock_timestamp() AT TIME ZONE 'UTC')) + mine.l * INTERVAL '1 microsecond' FROM set_config('lock_timeout', '250', true) AS patience, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)
+SELECT :region, mine.k, mine.h, (SELECT (clock_timestamp() AT TIME ZONE 'UTC')), (SELECT (clock_timestamp() AT TIME ZONE 'UTC')) + mine.l * INTERVAL '1 microsecond' FROM set_config('lock_timeout', '250', true) AS lock_timeout, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)
 ON CONFLICT (LOCK_KEY, REGION) DO UPDATE
 SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'), EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 WHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR held.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
@@ -39,7 +39,7 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Renew
-UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) FROM set_config('lock_timeout', '1000', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Guard
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE;
@@ -55,10 +55,10 @@ UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() 
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Leave
-UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS patience WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Delete
-DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS patience, set_config('synchronous_commit', 'off', true) AS haste WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS lock_timeout, set_config('synchronous_commit', 'off', true) AS async_commit WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
 -- DeleteAll
 DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(

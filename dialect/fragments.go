@@ -1,0 +1,72 @@
+package dialect
+
+import "strings"
+
+// fragments are the expressions and texts from which statements are assembled. {…} is a
+// placeholder for an operand.
+type fragments struct {
+	now     string // the present instant
+	plus    string // {base} moved by {micros}
+	between string // the microseconds from {from} to {to}
+	epoch   string // the instant 1970-01-01 00:00:00
+	exact   string // {text}, compared byte for byte
+	latest  string // the function that returns the latest of its arguments
+
+	acquire map[Layout]string
+	token   string // draws the next fencing token from {fence}, if an expression can
+	draw    string // draws the next fencing token for a holder, if it takes a statement
+	drawOne string // draws the next fencing token without checking for a holder
+	trim    string
+	notify  string // notifies {channel} that a row of {topic} was deleted
+	guard   string
+	items   string // the items of {list}, a parameter, in parentheses
+	mine    string // the condition that a row carries one of the keys and holders
+
+	byKey string // follows the name of a table that must be read by its primary key
+
+	acquireAll, acquireRow map[Layout]string
+
+	pick, renewAll, deleteAll  string
+	pickExpired, deleteExpired string
+	pickClient, deleteClient   string
+
+	lockTimeout lockTimeout
+
+	readOnly string
+	version  string
+}
+
+// lockTimeout limits how long a statement waits for a row that another transaction has
+// locked. Depending on the statement, the limit stands in one of four places. inDelete,
+// which only releases use, also keeps the commit from waiting for the disk.
+type lockTimeout struct{ before, inSelect, inUpdate, inDelete string }
+
+// expiry returns the instant at which the lease of a row ends. qualifier, if not empty,
+// distinguishes the row of the table from a proposed row.
+func (f fragments) expiry(layout Layout, qualifier string) string {
+	if layout == Spring6 {
+		return f.add(qualifier+"CREATED_DATE", ":ttl")
+	}
+	return qualifier + "EXPIRED_AFTER"
+}
+
+func (f fragments) add(base, micros string) string {
+	return strings.NewReplacer("{base}", base, "{micros}", micros).Replace(f.plus)
+}
+
+// later returns the later one of two instants.
+func (f fragments) later(one, other string) string {
+	return f.latest + "(" + one + ", " + other + ")"
+}
+
+func (f fragments) elapsed(from, to string) string {
+	return strings.NewReplacer("{from}", from, "{to}", to).Replace(f.between)
+}
+
+func (f fragments) list(parameter string) string {
+	return strings.ReplaceAll(f.items, "{list}", parameter)
+}
+
+func (f fragments) bytes(text string) string {
+	return strings.ReplaceAll(f.exact, "{text}", text)
+}

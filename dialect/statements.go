@@ -1,0 +1,177 @@
+package dialect
+
+import "strings"
+
+// Statements are the texts of all statements, with named parameters and with the names
+// of the tables filled in. The statements that delete rows notify [Names.Channel], if
+// there is one.
+//
+// Statements serves sqllock's own packages. It is not covered by the promise of
+// compatibility: fields may change or go in any version.
+type Statements struct {
+	// Acquire inserts the row of (region, key), or takes it over if it has expired or
+	// carries this holder already. It reads no other row. If the database is Returning
+	// and Draw is "", the row that it returns holds the fencing token.
+	Acquire string
+	// AcquireAll is Acquire for several rows with different keys. If the database is
+	// Returning, it returns LOCK_KEY and fencing token of each row that was acquired.
+	// :rows is a JSON array of {k, h, l}: LOCK_KEY, CLIENT_ID and :left. If AcquireRow
+	// is not "", it stands there once for each row instead, separated by commas.
+	AcquireAll, AcquireRow string
+	// PeekAll returns the same columns as List, of the rows with one of :keys.
+	PeekAll string
+	// DrawOne draws the next fencing token. It is the last inserted id.
+	DrawOne string
+	// Draw draws the next fencing token if the row carries the holder; otherwise it
+	// affects no row. The token is the last inserted id.
+	Draw string
+	// Trim deletes the rows below :token that Draw and DrawOne have left behind.
+	Trim string
+	// Peek returns CLIENT_ID, age and time left (µs) of one row.
+	Peek string
+	// List returns REGION, LOCK_KEY, CLIENT_ID, age and time left (µs) of all rows.
+	List string
+	// Held counts the rows of (region, key) that carry the holder and have not expired.
+	Held string
+	// Renew makes the row that carries the holder last :left from now, if it has not
+	// expired. It never shortens a lease.
+	Renew string
+	// Guard returns a row if the row of (region, key) carries the holder and has not
+	// expired. It locks that row until the transaction ends, so that no other
+	// transaction can change or delete it.
+	Guard string
+	// Pick returns LOCK_KEY and CLIENT_ID of rows that have not expired, and locks them.
+	// The rows carry one of :keys and one of :holders; the caller drops those whose key
+	// and holder do not belong together. It skips rows that others have locked. It is ""
+	// where RenewAll does all this itself.
+	Pick string
+	// RenewAll is Renew for several rows. It skips rows that others have locked. If the
+	// database is Returning, it returns LOCK_KEY and CLIENT_ID of each renewed row;
+	// otherwise it must be given only rows that Pick has returned.
+	RenewAll string
+	// HeldAll returns LOCK_KEY and CLIENT_ID of rows that have not expired: all those
+	// that are asked for, and possibly others that Pick might return.
+	HeldAll string
+	// Leave makes the row that carries the holder last :left from now, and gives it
+	// the CLIENT_ID :next: statements that are still in flight for the holder no longer
+	// find it.
+	Leave string
+	// Delete deletes the row that carries the holder.
+	Delete string
+	// DeleteAll deletes several rows. It skips rows that others have locked. If the
+	// database is Returning, it returns LOCK_KEY and CLIENT_ID of each deleted row;
+	// otherwise it must be given only rows that Pick has returned.
+	DeleteAll string
+	// PickClient returns the LOCK_KEYs of up to 1000 rows of one client in a region, and
+	// locks them. It skips rows that others have locked. It is "" where DeleteClient does
+	// all this itself.
+	PickClient string
+	// DeleteClient deletes the rows of one client in a region; if PickClient is not "",
+	// only those with one of :keys. It skips rows that others have locked.
+	DeleteClient string
+	// CountClient counts the rows of one client in a region.
+	CountClient string
+	// PickExpired returns the LOCK_KEYs of up to 1000 expired rows of a region, and locks
+	// them. It skips rows that others have locked. It is "" where DeleteExpired does all
+	// this itself.
+	PickExpired string
+	// DeleteExpired deletes the expired rows of a region; if PickExpired is not "", only
+	// those with one of :keys.
+	DeleteExpired string
+	// Columns returns one row: the result of Version, followed by the columns of the
+	// table, all NULL. The names of the columns show the layout.
+	Columns string
+	// Fence returns no row. It fails if the source of fencing tokens is missing.
+	Fence string
+	// Clock returns the database's clock, in µs since 1970-01-01 UTC.
+	Clock string
+	// ReadOnly returns 1 if the server refuses writes, else 0.
+	ReadOnly string
+	// Version returns the name and version that the server reports.
+	Version string
+}
+
+// Statements returns the statements for a layout and for the tables with the given names.
+// If names.Fence is "", no fencing tokens are drawn.
+func (d Dialect) Statements(layout Layout, names Names) Statements {
+	f := d.fragments
+	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, "SELECT * FROM {fence} WHERE 1 = 0"
+	drawOne := f.drawOne
+	token := f.token
+	if names.Fence == "" {
+		draw, drawOne, trim, fence, token = "", "", "", "", "0"
+	}
+	// {notify} ends a DELETE that returns no rows. {deletedClient} is CLIENT_ID in the
+	// RETURNING of one that does.
+	notify, deletedClient := "", "CLIENT_ID"
+	if names.Channel != "" && f.notify != "" {
+		call := strings.NewReplacer("{channel}", names.Channel, "{topic}", names.table()).Replace(f.notify)
+		notify, deletedClient = " RETURNING "+call, "CASE WHEN "+call+" IS NOT NULL THEN CLIENT_ID END"
+	}
+	expiry, end := f.expiry(layout, ""), f.add(f.now, ":left")
+	last := "EXPIRED_AFTER = " + end
+	// A renewal that arrives late must not shorten what a later one has granted.
+	prolong := "EXPIRED_AFTER = " + f.later("EXPIRED_AFTER", end)
+	if layout == Spring6 {
+		last = "CREATED_DATE = " + f.add(f.now, ":shift")
+		prolong = last
+	}
+	fill := strings.NewReplacer(
+		"{table}", names.Lock,
+		"{table by key}", names.Lock+f.byKey,
+		"{fence}", names.Fence,
+		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
+		"{row}", "REGION = :region AND LOCK_KEY = :key",
+		"{mine}", "REGION = :region AND "+f.mine,
+		"{now}", f.now,
+		"{end}", end,
+		"{last}", last,
+		"{prolong}", prolong,
+		"{expired}", expiry+" < "+f.now,
+		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
+		"{valid}", expiry+" >= "+f.now,
+		"{age}", f.elapsed("CREATED_DATE", f.now),
+		"{left}", f.elapsed(f.now, expiry),
+		"{of client}", "REGION = :region AND SUBSTR("+f.bytes("CLIENT_ID")+", 1, LENGTH(:client)) = "+f.bytes(":client")+
+			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11",
+		"{notify}", notify,
+		"{deletedClient}", deletedClient,
+		"{lockTimeout}", f.lockTimeout.before,
+		"{lockTimeout.select}", f.lockTimeout.inSelect,
+		"{lockTimeout.update}", f.lockTimeout.inUpdate,
+		"{lockTimeout.delete}", f.lockTimeout.inDelete,
+	).Replace
+	return Statements{
+		Acquire:    fill(acquire),
+		AcquireAll: fill(f.acquireAll[layout]),
+		AcquireRow: fill(f.acquireRow[layout]),
+		PeekAll: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+			" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")),
+		DrawOne: fill(drawOne),
+		Draw:    fill(draw),
+		Trim:    fill(trim),
+		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
+		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+			" ORDER BY REGION, LOCK_KEY"),
+		Held:     fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Renew:    fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Guard:    fill(f.guard),
+		Pick:     fill(f.pick),
+		RenewAll: fill(f.renewAll),
+		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
+		Leave: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
+			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Delete:        fill("{lockTimeout}DELETE FROM {table}{lockTimeout.delete} WHERE {row} AND CLIENT_ID = :holder{notify}"),
+		DeleteAll:     fill(f.deleteAll),
+		PickClient:    fill(f.pickClient),
+		DeleteClient:  fill(f.deleteClient + "{notify}"),
+		CountClient:   fill("SELECT COUNT(*) FROM {table} WHERE {of client}"),
+		PickExpired:   fill(f.pickExpired),
+		DeleteExpired: fill(f.deleteExpired + "{notify}"),
+		Columns:       fill("SELECT server.version, held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
+		Fence:         fill(fence),
+		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
+		ReadOnly:      f.readOnly,
+		Version:       f.version,
+	}
+}
