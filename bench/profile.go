@@ -19,7 +19,7 @@ import (
 func runProfile(ctx context.Context, arguments []string) (err error) {
 	set := flags("profile")
 	out := set.String("out", ".", "the directory for cpu.pprof and allocs.pprof")
-	name := set.String("contender", "sqllock statement/pgx", "whom to profile")
+	name := set.String("contender", "sqllock autocommit/pgx", "the contender to profile")
 	workers := set.Int("workers", 1, "how many acquire at a time, each a key of its own")
 	lasting := set.Duration("for", 5*time.Second, "how long, for each of the two profiles")
 	if err := set.Parse(arguments); err != nil {

@@ -30,30 +30,30 @@ type variant struct {
 var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
 	{name: "read committed", loads: speed, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
-	{name: "statement", quick: true, loads: sending, settings: "Isolation: Statement", tune: isolated(sqllock.Statement)},
+	{name: "autocommit", quick: true, loads: sending, settings: "Isolation: Autocommit", tune: isolated(sqllock.Statement)},
 	{
 		name: "serializable, each alone", loads: slices.Concat(speed, crowded, []string{"pairs 16"}),
-		settings: "the default isolation, WithoutGroupCommit", tune: alone,
+		settings: "the default isolation, DisableBatching", tune: alone,
 	},
 	{
 		name: "serializable, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB, sqlite}, connections: 2,
 		settings: "the default isolation, over a pool of two",
 	},
 	{
-		name: "statement, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB}, connections: 2,
-		settings: "Isolation: Statement, over a pool of two", tune: isolated(sqllock.Statement),
+		name: "autocommit, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB}, connections: 2,
+		settings: "Isolation: Autocommit, over a pool of two", tune: isolated(sqllock.Statement),
 	},
 	{
-		name: "statement, prepared", loads: speed, only: []database{postgresPQ, mariaDB},
+		name: "autocommit, prepared", loads: speed, only: []database{postgresPQ, mariaDB},
 		settings: "statements are prepared once a connection", tune: keepingStatements,
 	},
 	{
-		name: "statement, binary_parameters", loads: speed, only: []database{postgresPQ},
-		settings: "Isolation: Statement, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
+		name: "autocommit, binary_parameters", loads: speed, only: []database{postgresPQ},
+		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
 	},
 	{
-		name: "statement, interpolateParams", loads: speed, only: []database{mariaDB},
-		settings: "Isolation: Statement, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
+		name: "autocommit, interpolateParams", loads: speed, only: []database{mariaDB},
+		settings: "Isolation: Autocommit, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
 	},
 	{
 		name: "notify", quick: true, loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX},

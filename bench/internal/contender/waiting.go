@@ -17,8 +17,8 @@ import (
 // process have the lock.
 func waiters() []Contender {
 	return []Contender{
-		waitingContender("raw statements, notify/pgx", "prepared; who finds the row taken waits for NOTIFY, and tries again; no lease, no retries", true),
-		waitingContender("raw statements, polling/pgx", "prepared; who finds the row taken tries again each 100 ms; no lease, no retries", false),
+		waitingContender("raw statements, notify/pgx", "prepared; a caller that finds the row taken waits for NOTIFY and retries; no lease, no retries", true),
+		waitingContender("raw statements, polling/pgx", "prepared; a caller that finds the row taken retries every 100 ms; no lease, no retries", false),
 	}
 }
 

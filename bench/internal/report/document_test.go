@@ -49,15 +49,15 @@ func sample() *record.File {
 		return s
 	}
 	contender := func(name string) record.Contender { return record.Contender{Name: name, Library: "a library"} }
-	contenders := []record.Contender{contender("sqllock statement/pq"), contender("sqllock statement/pgx"), contender("redislock")}
+	contenders := []record.Contender{contender("sqllock autocommit/pq"), contender("sqllock autocommit/pgx"), contender("redislock")}
 	return &record.File{Contenders: contenders, Series: []record.Series{
-		pairs("pairs 1", "sqllock statement/pgx", "postgres", 900, 1000, 1100),
+		pairs("pairs 1", "sqllock autocommit/pgx", "postgres", 900, 1000, 1100),
 		pairs("pairs 1", "raw statements/pgx", "postgres", 1000, 1050, 1100),
 		pairs("pairs 64", "sqllock serializable/pgx", "postgres", 5000, 5001),
 		pairs("pairs 64", "pglock/pgx", "postgres", 1000, 1001),
 		pairs("pairs 64", "redislock", "redis", 9000),
 		pairs("pairs 64", "raw statements, serializable batches/pgx", "postgres", 8000),
-		pairs("hand-off", "sqllock statement/pgx", "postgres", 50),
+		pairs("hand-off", "sqllock autocommit/pgx", "postgres", 50),
 	}}
 }
 
@@ -74,7 +74,7 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock statement | pq, pgx |", "pictures/bench-pairs-postgres.svg"} {
+	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock autocommit | pq, pgx |", "pictures/bench-pairs-postgres.svg"} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("not once %q in:\n%s", want, text)
 		}

@@ -22,16 +22,16 @@ type goal struct {
 
 // Our contenders that the goals are about.
 const (
-	ourDefault   = "sqllock serializable/pgx"
-	ourStatement = "sqllock statement/pgx"
-	ourHandOff   = "sqllock hand-off/pgx"
+	ourDefault    = "sqllock serializable/pgx"
+	ourAutocommit = "sqllock autocommit/pgx"
+	ourHandOff    = "sqllock hand-off/pgx"
 )
 
-// Limits of group commit: what the server does with batches, and what is left of that if
-// each row has a caller who waits and is woken.
+// Limits of batching: what the server does with batches, and what is left of that if
+// each row has a caller that waits and is woken.
 const (
 	serverLimit = "raw statements, serializable batches/pgx"
-	groupLimit  = "raw statements, grouped/pgx"
+	batchLimit  = "raw statements, grouped/pgx"
 )
 
 // Limits of waiting: the same statements and the machine's clock, channel or mutex.
@@ -42,13 +42,13 @@ const (
 )
 
 var goals = []goal{
-	{"64 workers, distinct keys, default isolation", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 64")},
-	{"256 workers", "≥ 5 × the best SQL rival that has leases", timesBestRival("pairs 256")},
+	{"64 workers, distinct keys, default isolation", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 64")},
+	{"256 workers", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 256")},
 	{"64 workers", "ahead of redislock", timesRival("pairs 64", "redislock", 1)},
 	{"256 workers", "ahead of redislock", timesRival("pairs 256", "redislock", 1)},
 	{"64 workers", "over ≤ 2 connections", connections},
-	{"uncontended pair, Statement, pgx", "≤ 1.15 × the raw statements", latency(ourStatement, "raw statements/pgx")},
-	{"uncontended pair, Statement, lib/pq, Prepare", "≤ 1.15 × the raw statements", latency("sqllock statement, prepared/pq", "raw statements/pq")},
+	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
+	{"uncontended pair, Autocommit, lib/pq, Prepare", "≤ 1.15 × the raw statements", latency("sqllock autocommit, prepared/pq", "raw statements/pq")},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5, notifyLimit)},
 	{"hand-off between processes, p99, without", "≤ 120 ms, 1.2 × IdleBetweenTries", handOffWithin("", 120, pollingLimit)},
@@ -114,7 +114,7 @@ func timesRival(load, rival string, times float64) func(*record.File) (string, b
 		met := ours >= times*theirs
 		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met {
 			got += fmt.Sprintf("; limit of the server: %s/s", number(limit, 0))
-			if least, known := of(f, load, groupLimit, "pairs_per_s"); known {
+			if least, known := of(f, load, batchLimit, "pairs_per_s"); known {
 				got += fmt.Sprintf(", with callers to wake: %s/s", number(least, 0))
 			}
 		}
