@@ -24,7 +24,7 @@ import (
 // with a setting that every connection of sqllock's can bring along.
 func TestSilenceBeforeCommit(t *testing.T) {
 	inParallel(t)
-	figures := newTable(t, "halfway", "database, driver", "setting", "silence before the commit of", "rival waits")
+	figures := newTable(t, "halfway", "database, driver", "setting", "network fails before the commit of", "rival waits")
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b := c.newBase(t)
 		for i, what := range []string{"an acquisition", "a renewal"} {

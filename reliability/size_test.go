@@ -5,7 +5,7 @@ package reliability
 import "flag"
 
 var (
-	full   = flag.Bool("full", false, "as many trials as docs/reliability.md tells of")
+	full   = flag.Bool("full", false, "as many trials as docs/reliability.md reports")
 	trials = flag.Int("trials", 0, "trials of each kind, instead of each test's own number")
 	page   = flag.String("page", "", "write the figures to this page")
 )

@@ -17,7 +17,7 @@ import (
 // leave the thief's row alone.
 func TestTheft(t *testing.T) {
 	inParallel(t)
-	figures := newTable(t, "theft", "database, driver", "row", "trials", "told after: shortest", "median", "longest")
+	figures := newTable(t, "theft", "database, driver", "row", "trials", "noticed after: shortest", "median", "longest")
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b := c.newBase(t)
 		for i, how := range []string{"deleted", "stolen"} {

@@ -28,7 +28,7 @@ func TestRenewalBesideTryers(t *testing.T) {
 	if *full {
 		load = tryers{ttl: 1500 * time.Millisecond, lasts: time.Minute, runs: 20, processes: 50, pause: 100 * time.Millisecond}
 	}
-	figures := newTable(t, "tryers", "database, driver", "time-to-live", "processes", "a try each", "runs", "kept", "tries refused",
+	figures := newTable(t, "tryers", "database, driver", "time-to-live", "processes", "a try every", "runs", "kept", "tries refused",
 		"renewals", "of these reported as pinned")
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b := c.newBase(t)
