@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
 )
 
-// contentionTests are about many at once.
+// contentionTests are about many callers that want a lock at the same time.
 var contentionTests = []test{
-	{"ACounterLosesNoUpdate", func(w *world) {
+	{"ACounterLosesNoUpdate", func(f *fixture) {
 		const processes, callers, rounds = 3, 3, 5
 		var counter, inside int
-		w.crowd(processes, callers, func(r *sqllock.Registry) error {
+		f.concurrently(processes, callers, func(r *sqllock.Registry) error {
 			for range rounds {
-				err := r.ExecuteLocked(w.Context(), "k", func(context.Context) error {
+				err := r.ExecuteLocked(f.Context(), "k", func(context.Context) error {
 					if inside++; inside != 1 {
 						return errors.New("two holders")
 					}
@@ -32,17 +31,17 @@ var contentionTests = []test{
 			}
 			return nil
 		})
-		same(w, "counter", counter, processes*callers*rounds)
+		equal(f, "counter", counter, processes*callers*rounds)
 	}},
-	{"OfTwentyTriesExactlyOneSucceeds", func(w *world) {
+	{"OfTwentyTriesExactlyOneSucceeds", func(f *fixture) {
 		for round := range 3 {
 			var winners atomic.Int64
-			w.crowd(20, 1, func(r *sqllock.Registry) error {
+			f.concurrently(20, 1, func(r *sqllock.Registry) error {
 				lock, err := r.Obtain(fmt.Sprint(round))
 				if err != nil {
 					return err
 				}
-				_, err = lock.TryLock(w.Context())
+				_, err = lock.TryLock(f.Context())
 				if err == nil {
 					winners.Add(1)
 				} else if !errors.Is(err, sqllock.ErrNotAcquired) {
@@ -50,11 +49,11 @@ var contentionTests = []test{
 				}
 				return nil
 			})
-			same(w, "winners", winners.Load(), 1)
+			equal(f, "winners", winners.Load(), 1)
 		}
 	}},
-	{"ExclusiveAccessFromFirstToLast", func(w *world) {
-		first, second := w.registry(ttl), w.registry(ttl)
+	{"ExclusiveAccessFromFirstToLast", func(f *fixture) {
+		first, second := f.registry(ttl), f.registry(ttl)
 		var order []int
 		work := func(from int) func(context.Context) error {
 			return func(context.Context) error {
@@ -62,27 +61,27 @@ var contentionTests = []test{
 				return nil
 			}
 		}
-		lease := w.acquire(w.obtain(first))
+		lease := f.acquire(f.obtain(first))
 		ended := make(chan error)
-		go func() { ended <- second.ExecuteLocked(w.Context(), "k", work(4)) }()
-		w.must(first.ExecuteLocked(lease.Context(), "k", work(1)))
-		w.must(lease.Unlock(w.Context()))
-		w.must(<-ended)
+		go func() { ended <- second.ExecuteLocked(f.Context(), "k", work(4)) }()
+		f.must(first.ExecuteLocked(lease.Context(), "k", work(1)))
+		f.must(lease.Unlock(f.Context()))
+		f.must(<-ended)
 		if !slices.Equal(order, []int{1, 2, 3, 4, 5, 6}) {
-			w.Fatal(order)
+			f.Fatal(order)
 		}
 	}},
-	{"AFreeLockIsGotAtTheFirstTry", func(w *world) {
-		l := w.lock(ttl)
+	{"AFreeLockIsAcquiredAtTheFirstTry", func(f *fixture) {
+		l := f.lock(ttl)
 		for range 10 {
-			w.must(w.acquire(l).Unlock(w.Context()))
+			f.must(f.acquire(l).Unlock(f.Context()))
 		}
 	}},
-	{"ManyKeysAtOnceGiveNoErrors", func(w *world) {
+	{"ManyKeysConcurrentlyGiveNoErrors", func(f *fixture) {
 		var key atomic.Int64
-		w.crowd(4, 4, func(r *sqllock.Registry) error {
+		f.concurrently(4, 4, func(r *sqllock.Registry) error {
 			for range 5 {
-				err := r.ExecuteLocked(w.Context(), fmt.Sprint(key.Add(1)), func(context.Context) error { return nil })
+				err := r.ExecuteLocked(f.Context(), fmt.Sprint(key.Add(1)), func(context.Context) error { return nil })
 				if err != nil {
 					return err
 				}
@@ -92,25 +91,13 @@ var contentionTests = []test{
 	}},
 }
 
-// crowd runs do in some goroutines of some processes, all at once.
-func (w *world) crowd(processes, callers int, do func(*sqllock.Registry) error) {
-	w.Helper()
-	var group sync.WaitGroup
-	start := make(chan struct{})
-	for range processes {
-		r := w.registry(ttl)
-		for range callers {
-			group.Go(func() {
-				<-start
-				if err := do(r); err != nil {
-					w.Error(err)
-				}
-			})
-		}
+// concurrently runs do in several goroutines of each of several processes, all at the same
+// time.
+func (f *fixture) concurrently(processes, callers int, do func(*sqllock.Registry) error) {
+	f.Helper()
+	registries := make([]*sqllock.Registry, processes)
+	for i := range registries {
+		registries[i] = f.registry(ttl)
 	}
-	close(start)
-	group.Wait()
-	if w.Failed() {
-		w.FailNow()
-	}
+	f.inGoroutines(processes*callers, func(i int) error { return do(registries[i%processes]) })
 }

@@ -1,8 +1,3 @@
-// Package contract is the behaviour that sqllock promises, as a test suite. Every
-// combination of database, driver, table layout and isolation must pass all of
-// it: a difference between them that a user could notice is a bug.
-//
-// To run it for a new combination, write a [Cell] and call [Run].
 package contract
 
 import (
@@ -18,25 +13,25 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A Cell is one combination that keeps the contract.
+// A Cell is one combination of database, driver, layout and options.
 type Cell struct {
-	// Dialect, Layout and Isolation are what the combination is made of, together
-	// with the driver of DB.
+	// Dialect, Layout and Isolation define the combination, together with the driver of
+	// DB.
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
-	// Plain says that group commit and hand-off are off.
+	// If Plain is true, batching and hand-off are disabled.
 	Plain bool
-	// Prepare says that statements are prepared and kept.
+	// If Prepare is true, the repositories prepare their statements.
 	Prepare bool
-	// DB has a migrated lock table of that layout. Tests share it: each has a
-	// region of its own.
+	// DB has a migrated lock table of that layout. All tests share it; each test uses
+	// a region of its own.
 	DB *sqlx.DB
-	// Waker, if any, wakes waiters; then releases notify.
+	// Waker, if not nil, wakes up waiters, and releases notify it.
 	Waker sqllock.Waker
 }
 
-// A Result says how many tests of a cell ran, and of those how many failed.
+// A Result is the number of tests of a cell that ran, and how many of them failed.
 type Result struct{ Run, Failed int }
 
 // Run runs the suite, and calls done when all of its tests have ended.
@@ -48,34 +43,35 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 		t.Run(part.name, func(t *testing.T) {
 			for _, test := range part.tests {
 				t.Run(test.name, func(t *testing.T) {
-					if !part.alone {
+					if !part.sequential {
 						t.Parallel()
 					}
-					t.Cleanup(func() { // the first to be registered is the last to run
+					t.Cleanup(func() { // registered first, so it runs last
 						ran.Add(1)
 						if t.Failed() {
 							failed.Add(1)
 						}
 					})
-					test.run(newWorld(t, cell))
+					test.run(newFixture(t, cell))
 				})
 			}
 		})
 	}
 }
 
-// A part is a group of tests; a part is begun when the one before has ended.
+// A part is a group of tests. The parts run one after the other.
 type part struct {
 	name  string
 	tests []test
-	// alone has the tests run one after the other: where one writer keeps all others out,
-	// the renewal of two thousand rows would cost a neighbour its lease.
-	alone bool
+	// If sequential is true, the tests of the part run one after the other. In SQLite one
+	// writer blocks all others: while one test renewed two thousand rows, the leases of
+	// another test could expire.
+	sequential bool
 }
 
-// parts are what a cell is tested for. How a lock was acquired makes no difference to
-// its renewal, nor to a guarded transaction: these take long, and are tested for one
-// isolation alone.
+// parts returns the tests of a cell. Renewals and guarded transactions do not depend on the
+// isolation in which a lock was acquired, and their tests take long: they run for one
+// isolation only.
 func parts(cell Cell) []part {
 	all := []part{
 		{name: "Repository", tests: repositoryTests},
@@ -86,17 +82,18 @@ func parts(cell Cell) []part {
 		{name: "Fencing", tests: fencingTests},
 	}
 	if !cell.Plain {
-		all = append(all, part{name: "Together", tests: togetherTests}, part{name: "HandOff", tests: handOffTests})
+		all = append(all, part{name: "Batching", tests: batchingTests}, part{name: "HandOff", tests: handOffTests})
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
-			part{name: "Renewal", tests: renewalTests, alone: cell.Dialect.Embedded},
-			part{name: "Guard", tests: guardTests, alone: cell.Dialect.Embedded})
+			part{name: "Renewal", tests: renewalTests, sequential: cell.Dialect.Embedded},
+			part{name: "Guard", tests: guardTests, sequential: cell.Dialect.Embedded})
 	}
 	return all
 }
 
-// Names returns the names of all tests, each behind that of its part: "Lease/ReentryByContext".
+// Names returns the names of all tests with the names of their parts, for example
+// "Lease/ReentryByContext".
 func Names() []string {
 	var names []string
 	for _, part := range parts(Cell{}) {
@@ -107,15 +104,15 @@ func Names() []string {
 	return names
 }
 
-// A test is one promise.
+// A test checks one promise.
 type test struct {
 	name string
-	run  func(*world)
+	run  func(*fixture)
 }
 
-// A world is what one test plays in: a region of the table, and as many
-// processes as it wants to make.
-type world struct {
+// A fixture is what one test works with: a region of the table of its own, in which it
+// creates as many processes as it needs.
+type fixture struct {
 	*testing.T
 	cell   Cell
 	region string
@@ -123,93 +120,92 @@ type world struct {
 
 var regions atomic.Int64
 
-func newWorld(t *testing.T, cell Cell) *world {
-	return &world{t, cell, fmt.Sprintf("region %d", regions.Add(1))}
+func newFixture(t *testing.T, cell Cell) *fixture {
+	return &fixture{t, cell, fmt.Sprintf("region %d", regions.Add(1))}
 }
 
-// ttl is long enough never to end within a test, unless the database hangs.
+// ttl never ends within a test, unless the database hangs.
 const ttl = time.Minute
 
-// The times-to-live whose ends tests wait for. A lease takes longer to get than to
-// last where a busy machine answers late: short is for rows only, brief for leases,
-// moderate for leases that somebody has to keep meanwhile.
+// The times-to-live whose ends tests wait for. On a busy machine a lease can expire before
+// the call that acquires it returns. So short is used for rows only, brief for leases, and
+// moderate for leases that a test must still hold after a few more calls.
 const (
 	short    = 250 * time.Millisecond
 	brief    = 4 * short
 	moderate = 4 * time.Second
 )
 
-// process returns what another process would have: a repository with a client
-// id of its own.
-func (w *world) process() *sqllock.Repository {
-	w.Helper()
-	r, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: w.region, Isolation: w.cell.Isolation, WithoutGroupCommit: w.cell.Plain, Prepare: w.cell.Prepare,
-		Notify: w.cell.Waker != nil,
+// process returns a repository with a client id of its own, as another process has.
+func (f *fixture) process() *sqllock.Repository {
+	f.Helper()
+	r, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+		Region: f.region, Isolation: f.cell.Isolation, WithoutGroupCommit: f.cell.Plain, Prepare: f.cell.Prepare,
+		Notify: f.cell.Waker != nil,
 	})
-	w.must(err)
-	if r.Layout() != w.cell.Layout {
-		w.Fatalf("layout %v, want %v", r.Layout(), w.cell.Layout)
+	f.must(err)
+	if r.Layout() != f.cell.Layout {
+		f.Fatalf("layout %v, want %v", r.Layout(), f.cell.Layout)
 	}
 	return r
 }
 
-// registry returns the registry of another process. It polls often, so that
-// tests are short.
-func (w *world) registry(ttl time.Duration) *sqllock.Registry {
-	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, HandOff: !w.cell.Plain, Waker: w.cell.Waker,
+// registry returns the registry of another process. It polls often, to keep the tests
+// short.
+func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
+	f.Helper()
+	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
 	})
-	w.must(err)
-	w.Cleanup(func() {
+	f.must(err)
+	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
-			w.Errorf("close: %v", err)
+			f.Errorf("close: %v", err)
 		}
 	})
 	return r
 }
 
-// lock returns the lock of "k" in yet another process.
-func (w *world) lock(ttl time.Duration) *sqllock.JdbcLock {
-	w.Helper()
-	return w.obtain(w.registry(ttl))
+// lock returns the lock of "k" in another process.
+func (f *fixture) lock(ttl time.Duration) *sqllock.JdbcLock {
+	f.Helper()
+	return f.obtain(f.registry(ttl))
 }
 
-func (w *world) obtain(r *sqllock.Registry) *sqllock.JdbcLock {
-	w.Helper()
+func (f *fixture) obtain(r *sqllock.Registry) *sqllock.JdbcLock {
+	f.Helper()
 	l, err := r.Obtain("k")
-	w.must(err)
+	f.must(err)
 	return l
 }
 
-// acquire locks l at once or fails the test.
-func (w *world) acquire(l *sqllock.JdbcLock) *sqllock.Lease {
-	w.Helper()
-	lease, err := l.TryLock(w.Context())
-	w.must(err)
+// acquire acquires l without waiting, or fails the test.
+func (f *fixture) acquire(l *sqllock.JdbcLock) *sqllock.Lease {
+	f.Helper()
+	lease, err := l.TryLock(f.Context())
+	f.must(err)
 	return lease
 }
 
-func (w *world) must(err error) {
-	w.Helper()
+func (f *fixture) must(err error) {
+	f.Helper()
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-// is checks that err is wanted, or nil where nil is wanted.
-func (w *world) is(err, wanted error) {
-	w.Helper()
+// is checks that err wraps wanted, or is nil if wanted is nil.
+func (f *fixture) is(err, wanted error) {
+	f.Helper()
 	if !is(err, wanted) {
-		w.Fatalf("error %v, want %v", err, wanted)
+		f.Fatalf("error %v, want %v", err, wanted)
 	}
 }
 
-// same checks a value.
-func same[V comparable](w *world, what string, got, want V) {
-	w.Helper()
+// equal checks a value.
+func equal[V comparable](f *fixture, what string, got, want V) {
+	f.Helper()
 	if got != want {
-		w.Fatalf("%s: %v, want %v", what, got, want)
+		f.Fatalf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -8,37 +8,37 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// fencingTests are about the tokens by which a storage tells an old holder from a
-// new one.
+// fencingTests are about the tokens with which a storage system distinguishes an old holder
+// from a new one.
 var fencingTests = []test{
-	{"TokensRiseFromHolderToHolder", func(w *world) {
-		first, second := w.lock(ttl), w.lock(ttl)
+	{"TokensRiseFromHolderToHolder", func(f *fixture) {
+		first, second := f.lock(ttl), f.lock(ttl)
 		var last int64
 		for i := range 6 {
 			l := first
 			if i%2 == 1 {
 				l = second
 			}
-			lease := w.acquire(l)
-			last = w.higher(lease.Token(), last)
-			w.must(lease.Unlock(w.Context()))
+			lease := f.acquire(l)
+			last = f.checkHigher(lease.Token(), last)
+			f.must(lease.Unlock(f.Context()))
 		}
 	}},
-	{"TokensRiseOverACrashAndOverRemoval", func(w *world) {
-		r := w.process()
-		w.taken(r, "k", short) // and never heard of again
-		w.untilExpired(r, "k", short)
-		last := w.higher(w.token(short), 0)
-		w.untilExpired(r, "k", short)
-		_, err := r.DeleteExpired(w.Context(), short)
-		w.must(err)
-		w.higher(w.token(short), last)
+	{"TokensRiseAcrossACrashAndADeletion", func(f *fixture) {
+		r := f.process()
+		f.acquireRow(r, "k", short) // and crashes
+		f.untilExpired(r, "k", short)
+		last := f.checkHigher(f.abandon(short), 0)
+		f.untilExpired(r, "k", short)
+		_, err := r.DeleteExpired(f.Context(), short)
+		f.must(err)
+		f.checkHigher(f.abandon(short), last)
 	}},
-	{"TokensRiseInACrowd", func(w *world) {
+	{"TokensRiseUnderContention", func(f *fixture) {
 		var last int64
-		w.crowd(3, 3, func(r *sqllock.Registry) error {
+		f.concurrently(3, 3, func(r *sqllock.Registry) error {
 			for range 5 {
-				lease, err := w.obtain(r).Lock(w.Context())
+				lease, err := f.obtain(r).Lock(f.Context())
 				if err != nil {
 					return err
 				}
@@ -47,69 +47,70 @@ var fencingTests = []test{
 					return fmt.Errorf("token %d after %d", token, last)
 				}
 				last = token
-				if err := lease.Unlock(w.Context()); err != nil {
+				if err := lease.Unlock(f.Context()); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}},
-	{"RenewalAndReentryKeepTheToken", func(w *world) {
-		l := w.lock(ttl)
-		outer := w.acquire(l)
-		token := w.higher(outer.Token(), 0)
-		w.must(outer.Renew(w.Context()))
+	{"RenewalAndReentryKeepTheToken", func(f *fixture) {
+		l := f.lock(ttl)
+		outer := f.acquire(l)
+		token := f.checkHigher(outer.Token(), 0)
+		f.must(outer.Renew(f.Context()))
 		inner, err := l.Lock(outer.Context())
-		w.must(err)
-		same(w, "token", inner.Token(), token)
-		same(w, "token", outer.Token(), token)
-		w.must(inner.Unlock(w.Context()))
-		w.must(outer.Unlock(w.Context()))
+		f.must(err)
+		equal(f, "token", inner.Token(), token)
+		equal(f, "token", outer.Token(), token)
+		f.must(inner.Unlock(f.Context()))
+		f.must(outer.Unlock(f.Context()))
 	}},
-	{"AFailedTryHasNoToken", func(w *world) {
-		holder, r := w.taken(w.process(), "k", ttl), w.process()
-		got, err := r.Acquire(w.Context(), "k", r.NewHolder(), ttl)
-		w.must(err)
-		same(w, "token", got.Token, 0)
-		same(w, "holder", got.Row.Holder, holder)
+	{"AFailedTryHasNoToken", func(f *fixture) {
+		holder, r := f.acquireRow(f.process(), "k", ttl), f.process()
+		got, err := r.Acquire(f.Context(), "k", r.NewHolder(), ttl)
+		f.must(err)
+		equal(f, "token", got.Token, 0)
+		equal(f, "holder", got.Row.Holder, holder)
 	}},
-	{"WithoutFenceThereIsNoTokenAndAllElseIsTheSame", func(w *world) {
-		unfenced, err := sqllock.NewRepository(w.cell.DB, w.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: w.region, Isolation: w.cell.Isolation, WithoutFence: true,
+	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
+		unfenced, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+			Region: f.region, Isolation: f.cell.Isolation, WithoutFence: true,
 		})
-		w.must(err)
+		f.must(err)
 		registry, err := sqllock.NewRegistry(unfenced, &sqllock.RegistryOptions{TTL: ttl})
-		w.must(err)
-		rival := w.lock(ttl)
+		f.must(err)
+		rival := f.lock(ttl)
 		for range 2 {
-			lease := w.acquire(w.obtain(registry))
-			same(w, "token", lease.Token(), 0)
-			_, err = rival.TryLock(w.Context())
-			w.is(err, sqllock.ErrNotAcquired)
-			w.must(lease.Unlock(w.Context()))
-			lease = w.acquire(rival)
-			_, err = w.obtain(registry).TryLock(w.Context())
-			w.is(err, sqllock.ErrNotAcquired)
-			w.must(lease.Unlock(w.Context()))
+			lease := f.acquire(f.obtain(registry))
+			equal(f, "token", lease.Token(), 0)
+			_, err = rival.TryLock(f.Context())
+			f.is(err, sqllock.ErrNotAcquired)
+			f.must(lease.Unlock(f.Context()))
+			lease = f.acquire(rival)
+			_, err = f.obtain(registry).TryLock(f.Context())
+			f.is(err, sqllock.ErrNotAcquired)
+			f.must(lease.Unlock(f.Context()))
 		}
-		w.must(registry.Close(context.Background()))
+		f.must(registry.Close(context.Background()))
 	}},
 }
 
-// token acquires the row for another process that never gives it back.
-func (w *world) token(ttl time.Duration) int64 {
-	w.Helper()
-	r := w.process()
-	got, err := r.Acquire(w.Context(), "k", r.NewHolder(), ttl)
-	w.must(err)
-	same(w, "acquired", got.Acquired, true)
+// abandon acquires the row in another process, which never releases it, and returns the
+// token.
+func (f *fixture) abandon(ttl time.Duration) int64 {
+	f.Helper()
+	r := f.process()
+	got, err := r.Acquire(f.Context(), "k", r.NewHolder(), ttl)
+	f.must(err)
+	equal(f, "acquired", got.Acquired, true)
 	return got.Token
 }
 
-func (w *world) higher(token, last int64) int64 {
-	w.Helper()
+func (f *fixture) checkHigher(token, last int64) int64 {
+	f.Helper()
 	if token <= last {
-		w.Fatalf("token %d after %d", token, last)
+		f.Fatalf("token %d after %d", token, last)
 	}
 	return token
 }

@@ -9,131 +9,131 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// handOffTests are about a row that the callers of one process give to each other.
+// handOffTests are about handing the row of a lock from one caller of a process to the next.
 var handOffTests = []test{
-	{"UnlockHandsTheRowToTheNextInLine", func(w *world) {
-		r := w.patient(ttl)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		waiting := w.queue(r, 3)
+	{"UnlockHandsTheRowToTheNextWaiter", func(f *fixture) {
+		r := f.slowPolling(ttl)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		waiting := f.queueWaiters(r, 3)
 		holder, token, deadline := first.Holder(), first.Token(), first.Deadline()
-		w.must(first.Unlock(w.Context()))
+		f.must(first.Unlock(f.Context()))
 		for _, next := range waiting {
 			got := <-next
-			w.must(got.err)
-			same(w, "holder", got.lease.Holder(), holder)
-			token = w.higher(got.lease.Token(), token)
+			f.must(got.err)
+			equal(f, "holder", got.lease.Holder(), holder)
+			token = f.checkHigher(got.lease.Token(), token)
 			if got.lease.Deadline().Before(deadline) || got.lease.Context().Err() != nil {
-				w.Fatalf("deadline %v, %v", got.lease.Deadline(), got.lease.Context().Err())
+				f.Fatalf("deadline %v, %v", got.lease.Deadline(), got.lease.Context().Err())
 			}
-			w.is(first.Renew(w.Context()), sqllock.ErrNotHeld)
-			_, err := w.lock(ttl).TryLock(w.Context())
-			w.is(err, sqllock.ErrNotAcquired)
-			w.must(got.lease.Unlock(w.Context()))
+			f.is(first.Renew(f.Context()), sqllock.ErrNotHeld)
+			_, err := f.lock(ttl).TryLock(f.Context())
+			f.is(err, sqllock.ErrNotAcquired)
+			f.must(got.lease.Unlock(f.Context()))
 		}
-		next := w.acquire(w.lock(ttl))
-		w.higher(next.Token(), token)
-		w.must(next.Unlock(w.Context()))
+		next := f.acquire(f.lock(ttl))
+		f.checkHigher(next.Token(), token)
+		f.must(next.Unlock(f.Context()))
 	}},
-	{"AWaiterThatGaveUpIsPassedBy", func(w *world) {
-		r := w.patient(ttl)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		ctx, cancel := context.WithCancel(w.Context())
-		gone := w.waiter(ctx, l)
-		w.queued(r, 1)
-		next := w.waiter(w.Context(), l)
-		w.queued(r, 2)
+	{"AWaiterThatHasGivenUpIsSkipped", func(f *fixture) {
+		r := f.slowPolling(ttl)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		ctx, cancel := context.WithCancel(f.Context())
+		gone := f.waiter(ctx, l)
+		f.waitForQueue(r, 1)
+		next := f.waiter(f.Context(), l)
+		f.waitForQueue(r, 2)
 		cancel()
-		w.is((<-gone).err, sqllock.ErrNotAcquired)
-		w.must(first.Unlock(w.Context()))
+		f.is((<-gone).err, sqllock.ErrNotAcquired)
+		f.must(first.Unlock(f.Context()))
 		got := <-next
-		w.must(got.err)
-		same(w, "holder", got.lease.Holder(), first.Holder())
-		w.must(got.lease.Unlock(w.Context()))
-		same(w, "rows", len(w.rows(w.process())), 0)
+		f.must(got.err)
+		equal(f, "holder", got.lease.Holder(), first.Holder())
+		f.must(got.lease.Unlock(f.Context()))
+		equal(f, "rows", len(f.rows(f.process())), 0)
 	}},
-	{"AShortRestOfALeaseIsRenewedFirst", func(w *world) {
-		r := w.patient(moderate)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		waiting := w.queue(r, 1)
+	{"ALeaseWithLittleTimeLeftIsRenewedFirst", func(f *fixture) {
+		r := f.slowPolling(moderate)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		waiting := f.queueWaiters(r, 1)
 		for time.Until(first.Deadline()) > moderate/3 {
-			w.pause(short)
+			f.pause(short)
 		}
-		w.must(first.Unlock(w.Context()))
+		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
-		w.must(got.err)
-		same(w, "holder", got.lease.Holder(), first.Holder())
+		f.must(got.err)
+		equal(f, "holder", got.lease.Holder(), first.Holder())
 		if left := time.Until(got.lease.Deadline()); left < moderate/3 {
-			w.Fatalf("%v left", left)
+			f.Fatalf("%v left", left)
 		}
-		w.must(got.lease.Unlock(w.Context()))
+		f.must(got.lease.Unlock(f.Context()))
 	}},
-	{"AGuardedRowIsNotHandedOn", func(w *world) {
-		r := w.registry(ttl)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		w.must(w.transaction(first))
-		waiting := w.queue(r, 1)
-		w.must(first.Unlock(w.Context()))
+	{"AGuardedRowIsNotHandedOn", func(f *fixture) {
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		f.must(f.transaction(first))
+		waiting := f.queueWaiters(r, 1)
+		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
-		w.must(got.err)
+		f.must(got.err)
 		if got.lease.Holder() == first.Holder() {
-			w.Fatal("a transaction may still have had it pinned")
+			f.Fatal("the row was handed on, but a transaction may still pin it")
 		}
-		w.must(got.lease.Unlock(w.Context()))
+		f.must(got.lease.Unlock(f.Context()))
 	}},
-	{"ARowThatWasRenewedForLongerIsNotHandedOn", func(w *world) {
-		if w.cell.Layout == dialect.Spring6 {
-			return // one time-to-live for all
+	{"ARowThatWasRenewedForLongerIsNotHandedOn", func(f *fixture) {
+		if f.cell.Layout == dialect.Spring6 {
+			return // it has one time-to-live for all rows
 		}
-		r := w.registry(ttl)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		w.must(first.RenewFor(w.Context(), 10*ttl))
-		waiting := w.queue(r, 1)
-		w.must(first.Unlock(w.Context()))
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		f.must(first.RenewFor(f.Context(), 10*ttl))
+		waiting := f.queueWaiters(r, 1)
+		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
-		w.must(got.err)
-		row, _, err := w.process().Peek(w.Context(), "k", ttl)
-		w.must(err)
+		f.must(got.err)
+		row, _, err := f.process().Peek(f.Context(), "k", ttl)
+		f.must(err)
 		if got.lease.Holder() == first.Holder() || row.Left > ttl {
-			w.Fatalf("the row lasts %v", row.Left)
+			f.Fatalf("the row lasts %v", row.Left)
 		}
-		w.must(got.lease.Unlock(w.Context()))
+		f.must(got.lease.Unlock(f.Context()))
 	}},
-	{"AMinimumHoldIsNotHandedOn", func(w *world) {
-		r := w.registry(ttl)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		waiting := w.queue(r, 1)
-		w.must(first.UnlockAfter(w.Context(), moderate))
-		w.stillWaiting(waiting[0])
-		w.granted(waiting[0])
+	{"ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		waiting := f.queueWaiters(r, 1)
+		f.must(first.UnlockAfter(f.Context(), moderate))
+		f.stillWaiting(waiting[0])
+		f.granted(waiting[0])
 	}},
-	{"WithoutHandOffEachAcquires", func(w *world) {
-		r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
+	{"WithoutHandOffEachAcquires", func(f *fixture) {
+		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 			TTL: ttl, IdleBetweenTries: 20 * time.Millisecond,
 		})
-		w.must(err)
-		l := w.obtain(r)
-		first := w.acquire(l)
-		waiting := w.queue(r, 1)
-		w.must(first.Unlock(w.Context()))
+		f.must(err)
+		l := f.obtain(r)
+		first := f.acquire(l)
+		waiting := f.queueWaiters(r, 1)
+		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
-		w.must(got.err)
+		f.must(got.err)
 		if got.lease.Holder() == first.Holder() {
-			w.Fatal("handed on")
+			f.Fatal("handed on")
 		}
-		w.must(got.lease.Unlock(w.Context()))
-		w.must(r.Close(w.Context()))
+		f.must(got.lease.Unlock(f.Context()))
+		f.must(r.Close(f.Context()))
 	}},
-	{"OtherProcessesGetTheirTurn", func(w *world) {
-		// A crowd in one process that always has somebody waiting, and a single
-		// caller in another.
-		r, other := w.registry(ttl), w.lock(ttl)
-		ctx, stop := context.WithCancel(w.Context())
+	{"OtherProcessesGetTheirTurn", func(f *fixture) {
+		// Several callers in one process, of which one is always waiting, and a
+		// single caller in another process.
+		r, other := f.registry(ttl), f.lock(ttl)
+		ctx, stop := context.WithCancel(f.Context())
 		ended := make(chan error, 4)
 		for range 4 {
 			go func() {
@@ -147,56 +147,56 @@ var handOffTests = []test{
 			}()
 		}
 		for range 3 {
-			lease, err := other.TryLockFor(w.Context(), ttl)
-			w.must(err)
-			w.must(lease.Unlock(w.Context()))
+			lease, err := other.TryLockFor(f.Context(), ttl)
+			f.must(err)
+			f.must(lease.Unlock(f.Context()))
 		}
 		stop()
 		for range 4 {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
-				w.Error(err)
+				f.Error(err)
 			}
 		}
 	}},
 }
 
-// patient returns the registry of another process that looks so seldom that others
-// must wait long for their turn.
-func (w *world) patient(ttl time.Duration) *sqllock.Registry {
-	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
-	w.must(err)
-	w.Cleanup(func() {
+// slowPolling returns the registry of another process, which polls so rarely that its
+// callers would wait long without hand-off.
+func (f *fixture) slowPolling(ttl time.Duration) *sqllock.Registry {
+	f.Helper()
+	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
+	f.must(err)
+	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
-			w.Errorf("close: %v", err)
+			f.Errorf("close: %v", err)
 		}
 	})
 	return r
 }
 
-// queue lets n callers wait in a known order.
-func (w *world) queue(r *sqllock.Registry, n int) []chan result {
-	w.Helper()
+// queueWaiters starts n callers that wait in a known order.
+func (f *fixture) queueWaiters(r *sqllock.Registry, n int) []chan result {
+	f.Helper()
 	var waiting []chan result
 	for i := range n {
-		waiting = append(waiting, w.waiter(w.Context(), w.obtain(r)))
-		w.queued(r, i+1)
+		waiting = append(waiting, f.waiter(f.Context(), f.obtain(r)))
+		f.waitForQueue(r, i+1)
 	}
 	return waiting
 }
 
-// queued waits until n callers wait for the one lock that r holds.
-func (w *world) queued(r *sqllock.Registry, n int) {
-	w.Helper()
+// waitForQueue waits until n callers wait for the only lock that r holds.
+func (f *fixture) waitForQueue(r *sqllock.Registry, n int) {
+	f.Helper()
 	for r.Held()[0].Waiting != n {
-		w.pause(time.Millisecond)
+		f.pause(time.Millisecond)
 	}
 }
 
 // transaction runs a guarded transaction that does nothing.
-func (w *world) transaction(lease *sqllock.Lease) error {
-	tx := w.begin(nil)
-	if err := lease.Guard(w.Context(), tx); err != nil {
+func (f *fixture) transaction(lease *sqllock.Lease) error {
+	tx := f.begin(nil)
+	if err := lease.Guard(f.Context(), tx); err != nil {
 		return err
 	}
 	return tx.Commit()

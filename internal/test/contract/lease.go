@@ -17,531 +17,530 @@ func is(err, wanted error) bool {
 	return errors.Is(err, wanted)
 }
 
-// leaseTests are about what a holder is given: a time, and to be told when it is
-// over.
+// leaseTests are about a holder's lease: how long it lasts, and how its end is reported.
 var leaseTests = []test{
-	{"LockAndUnlockTenTimes", func(w *world) {
-		r := w.registry(ttl)
+	{"LockAndUnlockTenTimes", func(f *fixture) {
+		r := f.registry(ttl)
 		for range 10 {
-			lease, err := w.obtain(r).Lock(w.Context())
-			w.must(err)
-			w.must(lease.Unlock(w.Context()))
+			lease, err := f.obtain(r).Lock(f.Context())
+			f.must(err)
+			f.must(lease.Unlock(f.Context()))
 		}
 	}},
-	{"ATryOnAHeldLockNamesTheHolder", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		_, err := w.lock(ttl).TryLock(w.Context())
-		w.is(err, sqllock.ErrNotAcquired)
+	{"ATryOnAHeldLockNamesTheHolder", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		_, err := f.lock(ttl).TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Key != "k" || held.Holder != lease.Holder() || held.Left <= ttl/2 {
-			w.Fatalf("%+v", held)
+			f.Fatalf("%+v", held)
 		}
 	}},
-	{"ATryInTheSameProcessNamesTheHolderToo", func(w *world) {
-		l := w.lock(ttl)
-		lease := w.acquire(l)
-		_, err := l.TryLock(w.Context())
+	{"ATryInTheSameProcessNamesTheHolderToo", func(f *fixture) {
+		l := f.lock(ttl)
+		lease := f.acquire(l)
+		_, err := l.TryLock(f.Context())
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Left <= ttl/2 {
-			w.Fatalf("%v", err)
+			f.Fatalf("%v", err)
 		}
 	}},
-	{"ATryInTheSameProcessTellsHowLongTheRowLasts", func(w *world) {
-		r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{TTL: ttl})
-		w.must(err)
-		other, l := w.process(), w.obtain(r)
+	{"ATryInTheSameProcessReportsTheTimeLeft", func(f *fixture) {
+		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{TTL: ttl})
+		f.must(err)
+		other, l := f.process(), f.obtain(r)
 		began := time.Now()
-		lease := w.acquire(l)
-		took := time.Since(began) // the holder does not know when in this time the row was written
-		before, _, err := other.Peek(w.Context(), "k", ttl)
-		w.must(err)
-		_, err = l.TryLock(w.Context())
+		lease := f.acquire(l)
+		took := time.Since(began) // the row was written at an unknown instant within this time
+		before, _, err := other.Peek(f.Context(), "k", ttl)
+		f.must(err)
+		_, err = l.TryLock(f.Context())
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) {
-			w.Fatal(err)
+			f.Fatal(err)
 		}
-		after, _, err := other.Peek(w.Context(), "k", ttl)
-		w.must(err)
+		after, _, err := other.Peek(f.Context(), "k", ttl)
+		f.must(err)
 		const rounding = 2 * time.Millisecond // of SQLite's clock
 		if held.Left > before.Left+rounding || held.Left < after.Left-took-rounding {
-			w.Fatalf("%v left, between %v and %v by the database, acquired in %v", held.Left, before.Left, after.Left, took)
+			f.Fatalf("%v left, between %v and %v by the database, acquired in %v", held.Left, before.Left, after.Left, took)
 		}
-		w.must(lease.Unlock(w.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}},
-	{"TheDeadlineIsBeforeTheRowExpires", func(w *world) {
-		r := w.process()
+	{"TheDeadlineIsBeforeTheRowExpires", func(f *fixture) {
+		r := f.process()
 		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
-		w.must(err)
-		lease := w.acquire(w.obtain(registry))
-		row, _, err := r.Peek(w.Context(), "k", ttl)
-		w.must(err)
+		f.must(err)
+		lease := f.acquire(f.obtain(registry))
+		row, _, err := r.Peek(f.Context(), "k", ttl)
+		f.must(err)
 		if own := time.Until(lease.Deadline()); own >= row.Left {
-			w.Fatalf("own %v, row's %v", own, row.Left)
+			f.Fatalf("own %v, row's %v", own, row.Left)
 		}
-		w.must(lease.Unlock(w.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}},
-	{"TheContextEndsWithErrLockLostBeforeAnotherHolds", func(w *world) {
-		first := w.acquire(w.lock(moderate))
-		second, err := w.lock(moderate).Lock(w.Context())
-		w.must(err)
+	{"TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires", func(f *fixture) {
+		first := f.acquire(f.lock(moderate))
+		second, err := f.lock(moderate).Lock(f.Context())
+		f.must(err)
 		select {
 		case <-first.Context().Done():
 		default:
-			w.Fatal("two holders")
+			f.Fatal("two holders")
 		}
-		w.is(context.Cause(first.Context()), sqllock.ErrLockLost)
-		w.is(first.Unlock(w.Context()), sqllock.ErrLockLost)
-		w.is(first.Renew(w.Context()), sqllock.ErrLockLost)
-		w.must(second.Renew(w.Context()))
-		w.must(second.Unlock(w.Context()))
+		f.is(context.Cause(first.Context()), sqllock.ErrLockLost)
+		f.is(first.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.is(first.Renew(f.Context()), sqllock.ErrLockLost)
+		f.must(second.Renew(f.Context()))
+		f.must(second.Unlock(f.Context()))
 	}},
-	{"AStuckHolderLosesToItsOwnProcessToo", func(w *world) {
-		l := w.lock(moderate)
-		first := w.acquire(l)
-		second, err := l.Lock(w.Context())
-		w.must(err)
-		w.is(context.Cause(first.Context()), sqllock.ErrLockLost)
-		w.is(first.Unlock(w.Context()), sqllock.ErrLockLost)
-		w.must(second.Unlock(w.Context()))
+	{"AStuckHolderLosesTheLockToItsOwnProcessToo", func(f *fixture) {
+		l := f.lock(moderate)
+		first := f.acquire(l)
+		second, err := l.Lock(f.Context())
+		f.must(err)
+		f.is(context.Cause(first.Context()), sqllock.ErrLockLost)
+		f.is(first.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.must(second.Unlock(f.Context()))
 	}},
-	{"UnlockOfARemovedRowTellsTheLoss", func(w *world) {
-		r := w.process()
-		lease := w.acquire(w.lock(ttl))
-		w.deleted(r, "k", lease.Holder(), true) // by force
-		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+	{"UnlockOfADeletedRowReturnsErrLockLost", func(f *fixture) {
+		r := f.process()
+		lease := f.acquire(f.lock(ttl))
+		f.checkDeleted(r, "k", lease.Holder(), true) // as `sqllock unlock` does
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
-	{"RenewOfARemovedRowTellsTheLossAndEndsTheContext", func(w *world) {
-		r := w.process()
-		lease := w.acquire(w.lock(ttl))
-		w.deleted(r, "k", lease.Holder(), true)
-		w.is(lease.Renew(w.Context()), sqllock.ErrLockLost)
-		w.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
-		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+	{"RenewOfADeletedRowReturnsErrLockLostAndEndsTheContext", func(f *fixture) {
+		r := f.process()
+		lease := f.acquire(f.lock(ttl))
+		f.checkDeleted(r, "k", lease.Holder(), true)
+		f.is(lease.Renew(f.Context()), sqllock.ErrLockLost)
+		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
-	{"RenewingKeepsALockFromRivals", func(w *world) {
-		lease := w.acquire(w.lock(moderate))
+	{"RenewalsKeepTheLockFromOthers", func(f *fixture) {
+		lease := f.acquire(f.lock(moderate))
 		rival := make(chan error, 1)
-		l := w.lock(moderate)
+		l := f.lock(moderate)
 		go func() {
-			_, err := l.TryLockFor(w.Context(), 2*moderate)
+			_, err := l.TryLockFor(f.Context(), 2*moderate)
 			rival <- err
 		}()
 		for {
 			select {
 			case err := <-rival:
-				w.is(err, sqllock.ErrNotAcquired)
-				w.must(lease.Unlock(w.Context()))
+				f.is(err, sqllock.ErrNotAcquired)
+				f.must(lease.Unlock(f.Context()))
 				return
 			default:
-				w.must(lease.Renew(w.Context()))
+				f.must(lease.Renew(f.Context()))
 			}
 		}
 	}},
-	{"UnlockAndReentryOfAnExpiredLeaseFailThoughNobodyTookIt", func(w *world) {
-		l := w.lock(brief)
-		lease := w.acquire(l)
+	{"UnlockAndReentryOfAnExpiredLeaseFailEvenIfTheRowIsStillThere", func(f *fixture) {
+		l := f.lock(brief)
+		lease := f.acquire(l)
 		<-lease.Context().Done()
 		_, err := l.Lock(context.WithoutCancel(lease.Context()))
-		w.is(err, sqllock.ErrLockLost)
-		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+		f.is(err, sqllock.ErrLockLost)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
-	{"AfterTheTTLTheNextHoldsAndTheOldCannotTry", func(w *world) {
-		first, second := w.lock(moderate), w.lock(moderate)
-		lease := w.acquire(first)
+	{"AfterTheTTLTheNextWaiterAcquiresAndTheOldHolderCannot", func(f *fixture) {
+		first, second := f.lock(moderate), f.lock(moderate)
+		lease := f.acquire(first)
 		<-lease.Context().Done()
-		next, err := second.Lock(w.Context())
-		w.must(err)
-		_, err = first.TryLock(w.Context())
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(next.Unlock(w.Context()))
+		next, err := second.Lock(f.Context())
+		f.must(err)
+		_, err = first.TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(next.Unlock(f.Context()))
 	}},
-	{"AnyGoroutineMayUnlock", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
+	{"AnyGoroutineMayUnlock", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
 		unlocked := make(chan error)
-		go func() { unlocked <- lease.Unlock(w.Context()) }()
-		w.must(<-unlocked)
-		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
+		go func() { unlocked <- lease.Unlock(f.Context()) }()
+		f.must(<-unlocked)
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
 	}},
-	{"RenewingManyTimes", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
+	{"ManyRenewals", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
 		for range 20 {
 			before := lease.Deadline()
-			w.must(lease.Renew(w.Context()))
+			f.must(lease.Renew(f.Context()))
 			if !lease.Deadline().After(before) {
-				w.Fatal("not renewed")
+				f.Fatal("not renewed")
 			}
 		}
-		w.must(lease.Unlock(w.Context()))
-		w.is(lease.Renew(w.Context()), sqllock.ErrNotHeld)
+		f.must(lease.Unlock(f.Context()))
+		f.is(lease.Renew(f.Context()), sqllock.ErrNotHeld)
 	}},
-	{"RenewLockByTheContextThatHolds", func(w *world) {
-		r := w.registry(ttl)
-		lease := w.acquire(w.obtain(r))
+	{"RenewLockWithTheContextOfTheLease", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtain(r))
 		before := lease.Deadline()
-		w.must(r.RenewLock(lease.Context(), "k"))
+		f.must(r.RenewLock(lease.Context(), "k"))
 		if !lease.Deadline().After(before) {
-			w.Fatal("not renewed")
+			f.Fatal("not renewed")
 		}
-		w.is(r.RenewLock(w.Context(), "k"), sqllock.ErrNotHeld)
-		w.is(r.RenewLock(lease.Context(), "other"), sqllock.ErrNotHeld)
-		w.must(lease.Unlock(w.Context()))
-		w.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
+		f.is(r.RenewLock(f.Context(), "k"), sqllock.ErrNotHeld)
+		f.is(r.RenewLock(lease.Context(), "other"), sqllock.ErrNotHeld)
+		f.must(lease.Unlock(f.Context()))
+		f.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
 	}},
-	{"RenewForLastsLongerThanTheTTL", func(w *world) {
-		lease := w.acquire(w.lock(moderate))
-		err := lease.RenewFor(w.Context(), ttl)
-		if w.cell.Layout == dialect.Spring6 {
-			w.is(err, sqllock.ErrInvalid)
-			w.must(lease.RenewFor(w.Context(), moderate))
-			w.must(lease.Unlock(w.Context()))
+	{"RenewForLastsLongerThanTheTTL", func(f *fixture) {
+		lease := f.acquire(f.lock(moderate))
+		err := lease.RenewFor(f.Context(), ttl)
+		if f.cell.Layout == dialect.Spring6 {
+			f.is(err, sqllock.ErrInvalid)
+			f.must(lease.RenewFor(f.Context(), moderate))
+			f.must(lease.Unlock(f.Context()))
 			return
 		}
-		w.must(err)
-		_, err = w.lock(moderate).TryLockFor(w.Context(), moderate+short)
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(lease.Unlock(w.Context()))
-		w.must(w.acquire(w.lock(moderate)).Unlock(w.Context()))
+		f.must(err)
+		_, err = f.lock(moderate).TryLockFor(f.Context(), moderate+short)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(lease.Unlock(f.Context()))
+		f.must(f.acquire(f.lock(moderate)).Unlock(f.Context()))
 	}},
-	{"NothingTakesBackWhatRenewForGave", func(w *world) {
-		if w.cell.Layout == dialect.Spring6 {
-			return // one time-to-live for all
+	{"NothingShortensWhatRenewForHasGranted", func(f *fixture) {
+		if f.cell.Layout == dialect.Spring6 {
+			return // it has one time-to-live for all rows
 		}
-		r, p := w.registry(moderate), w.process()
-		l := w.obtain(r)
-		lease := w.acquire(l)
-		w.must(r.RenewLockFor(lease.Context(), "k", ttl))
+		r, p := f.registry(moderate), f.process()
+		l := f.obtain(r)
+		lease := f.acquire(l)
+		f.must(r.RenewLockFor(lease.Context(), "k", ttl))
 		long := lease.Deadline()
 		for what, shorten := range map[string]func() error{
-			"Renew":     func() error { return lease.Renew(w.Context()) },
-			"RenewFor":  func() error { return lease.RenewFor(w.Context(), sqllock.MinTTL) },
+			"Renew":     func() error { return lease.Renew(f.Context()) },
+			"RenewFor":  func() error { return lease.RenewFor(f.Context(), sqllock.MinTTL) },
 			"RenewLock": func() error { return r.RenewLock(lease.Context(), "k") },
 			"re-entry": func() error {
 				inner, err := l.Lock(lease.Context())
-				return errors.Join(err, inner.Unlock(w.Context()))
+				return errors.Join(err, inner.Unlock(f.Context()))
 			},
 			"RenewAll": func() error {
-				_, err := p.RenewAll(w.Context(), []sqllock.Ownership{{Key: "k", Holder: lease.Holder()}}, short)
+				_, err := p.RenewAll(f.Context(), []sqllock.Ownership{{Key: "k", Holder: lease.Holder()}}, short)
 				return err
 			},
 		} {
-			w.must(shorten())
-			row, _, err := p.Peek(w.Context(), "k", ttl)
-			w.must(err)
+			f.must(shorten())
+			row, _, err := p.Peek(f.Context(), "k", ttl)
+			f.must(err)
 			if row.Left <= time.Until(long) || !lease.Deadline().Equal(long) {
-				w.Fatalf("%s: the row lasts %v, the lease %v, which had %v", what, row.Left, time.Until(lease.Deadline()), time.Until(long))
+				f.Fatalf("%s: the row lasts %v, the lease %v, want at least %v", what, row.Left, time.Until(lease.Deadline()), time.Until(long))
 			}
 		}
-		w.is(r.RenewLockFor(w.Context(), "k", ttl), sqllock.ErrNotHeld)
-		w.is(lease.RenewFor(w.Context(), sqllock.MinTTL-1), sqllock.ErrInvalid)
-		w.must(lease.Unlock(w.Context()))
-		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrNotHeld)
+		f.is(r.RenewLockFor(f.Context(), "k", ttl), sqllock.ErrNotHeld)
+		f.is(lease.RenewFor(f.Context(), sqllock.MinTTL-1), sqllock.ErrInvalid)
+		f.must(lease.Unlock(f.Context()))
+		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrNotHeld)
 	}},
-	{"AMinimumHoldAfterARenewal", func(w *world) {
-		lease := w.acquire(w.lock(moderate))
-		if w.cell.Layout == dialect.Spring7 { // else one time-to-live for all
-			w.must(lease.RenewFor(w.Context(), ttl))
+	{"AMinimumHoldAfterARenewal", func(f *fixture) {
+		lease := f.acquire(f.lock(moderate))
+		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
+			f.must(lease.RenewFor(f.Context(), ttl))
 		}
-		const atLeast = ttl / 2 // shorter than what RenewFor gave, and longer than the time-to-live
-		w.must(lease.UnlockAfter(w.Context(), atLeast))
-		row, ok, err := w.process().Peek(w.Context(), "k", moderate)
-		w.must(err)
+		const atLeast = ttl / 2 // shorter than what RenewFor has granted, and longer than the time-to-live
+		f.must(lease.UnlockAfter(f.Context(), atLeast))
+		row, ok, err := f.process().Peek(f.Context(), "k", moderate)
+		f.must(err)
 		if !ok || row.Left <= moderate || row.Left > atLeast {
-			w.Fatalf("%+v", row)
+			f.Fatalf("%+v", row)
 		}
-		_, err = w.lock(moderate).TryLock(w.Context())
-		w.is(err, sqllock.ErrNotAcquired)
+		_, err = f.lock(moderate).TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
 	}},
-	{"RenewForOfALostLeaseFails", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		w.deleted(w.process(), "k", lease.Holder(), true)
-		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrLockLost)
-		w.is(lease.RenewFor(w.Context(), ttl), sqllock.ErrLockLost)
+	{"RenewForOfALostLeaseFails", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		f.checkDeleted(f.process(), "k", lease.Holder(), true)
+		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrLockLost)
+		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrLockLost)
 	}},
-	{"AnUnlockedLeaseIsNotHeldThoughAnotherEntryIs", func(w *world) {
-		r := w.registry(ttl)
-		l := w.obtain(r)
-		outer := w.acquire(l)
+	{"AnUnlockedLeaseIsNotHeldEvenIfAnotherEntryIs", func(f *fixture) {
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		outer := f.acquire(l)
 		inner, err := l.Lock(outer.Context())
-		w.must(err)
+		f.must(err)
 		within := context.WithoutCancel(inner.Context())
 		got, err := r.LeaseFrom(within, "k")
-		w.must(err)
-		same(w, "lease", got, inner)
-		w.must(inner.Unlock(w.Context()))
-		w.is(inner.Renew(w.Context()), sqllock.ErrNotHeld)
-		w.is(inner.RenewFor(w.Context(), ttl), sqllock.ErrNotHeld)
-		w.is(inner.Guard(w.Context(), nil), sqllock.ErrNotHeld)
-		got, err = r.LeaseFrom(within, "k") // it is made from the outer lease's
-		w.must(err)
-		same(w, "lease", got, outer)
-		w.must(r.RenewLock(within, "k"))
-		w.must(outer.Unlock(w.Context()))
+		f.must(err)
+		equal(f, "lease", got, inner)
+		f.must(inner.Unlock(f.Context()))
+		f.is(inner.Renew(f.Context()), sqllock.ErrNotHeld)
+		f.is(inner.RenewFor(f.Context(), ttl), sqllock.ErrNotHeld)
+		f.is(inner.Guard(f.Context(), nil), sqllock.ErrNotHeld)
+		got, err = r.LeaseFrom(within, "k") // its context is derived from the outer lease's
+		f.must(err)
+		equal(f, "lease", got, outer)
+		f.must(r.RenewLock(within, "k"))
+		f.must(outer.Unlock(f.Context()))
 		_, err = r.LeaseFrom(within, "k")
-		w.is(err, sqllock.ErrNotHeld)
+		f.is(err, sqllock.ErrNotHeld)
 	}},
-	{"LeaseFromTellsWhetherTheCallerIsUnderTheLock", func(w *world) {
-		r, other := w.registry(ttl), w.registry(ttl)
-		lease := w.acquire(w.obtain(r))
+	{"LeaseFromReturnsTheLeaseOfTheContext", func(f *fixture) {
+		r, other := f.registry(ttl), f.registry(ttl)
+		lease := f.acquire(f.obtain(r))
 		far, err := other.Obtain("far")
-		w.must(err)
+		f.must(err)
 		both, err := far.Lock(lease.Context())
-		w.must(err)
+		f.must(err)
 		for _, of := range []struct {
 			registry *sqllock.Registry
 			key      string
 			want     *sqllock.Lease
 		}{{r, "k", lease}, {other, "far", both}, {r, "far", nil}, {other, "k", nil}} {
 			got, err := of.registry.LeaseFrom(both.Context(), of.key)
-			same(w, of.key, got, of.want)
+			equal(f, of.key, got, of.want)
 			if of.want == nil {
-				w.is(err, sqllock.ErrNotHeld)
+				f.is(err, sqllock.ErrNotHeld)
 			}
 		}
-		_, err = r.LeaseFrom(w.Context(), "k")
-		w.is(err, sqllock.ErrNotHeld)
-		w.deleted(w.process(), "k", lease.Holder(), true)
-		w.is(lease.Renew(w.Context()), sqllock.ErrLockLost)
+		_, err = r.LeaseFrom(f.Context(), "k")
+		f.is(err, sqllock.ErrNotHeld)
+		f.checkDeleted(f.process(), "k", lease.Holder(), true)
+		f.is(lease.Renew(f.Context()), sqllock.ErrLockLost)
 		_, err = r.LeaseFrom(both.Context(), "k")
-		w.is(err, sqllock.ErrLockLost)
+		f.is(err, sqllock.ErrLockLost)
 		_, err = other.LeaseFrom(context.WithoutCancel(both.Context()), "far")
-		w.must(err)
-		w.must(both.Unlock(w.Context()))
+		f.must(err)
+		f.must(both.Unlock(f.Context()))
 	}},
-	{"UnlockIsIdempotent", func(w *world) {
-		l := w.lock(ttl)
-		first := w.acquire(l)
-		w.must(first.Unlock(w.Context()))
-		second := w.acquire(l)
-		w.must(first.Unlock(w.Context()))
-		w.is(first.Renew(w.Context()), sqllock.ErrNotHeld)
-		w.must(second.Renew(w.Context()))
-		w.must(second.Unlock(w.Context()))
+	{"UnlockIsIdempotent", func(f *fixture) {
+		l := f.lock(ttl)
+		first := f.acquire(l)
+		f.must(first.Unlock(f.Context()))
+		second := f.acquire(l)
+		f.must(first.Unlock(f.Context()))
+		f.is(first.Renew(f.Context()), sqllock.ErrNotHeld)
+		f.must(second.Renew(f.Context()))
+		f.must(second.Unlock(f.Context()))
 	}},
-	{"UnlockWorksAfterTheContextEnded", func(w *world) {
-		l := w.lock(ttl)
-		ctx, cancel := context.WithCancel(w.Context())
+	{"UnlockWorksAfterTheContextEnded", func(f *fixture) {
+		l := f.lock(ttl)
+		ctx, cancel := context.WithCancel(f.Context())
 		lease, err := l.Lock(ctx)
-		w.must(err)
+		f.must(err)
 		cancel()
-		w.is(lease.Context().Err(), context.Canceled)
-		w.must(lease.Unlock(ctx))
-		_, ok, err := w.process().Peek(w.Context(), "k", ttl) // not before the row is gone
-		w.must(err)
-		same(w, "row", ok, false)
-		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
+		f.is(lease.Context().Err(), context.Canceled)
+		f.must(lease.Unlock(ctx))
+		_, ok, err := f.process().Peek(f.Context(), "k", ttl) // Unlock returns after the row was deleted
+		f.must(err)
+		equal(f, "row", ok, false)
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
 	}},
-	{"UnlockEndsTheContext", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		w.must(lease.Context().Err())
-		w.must(lease.Unlock(w.Context()))
-		w.is(context.Cause(lease.Context()), context.Canceled)
+	{"UnlockEndsTheContext", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		f.must(lease.Context().Err())
+		f.must(lease.Unlock(f.Context()))
+		f.is(context.Cause(lease.Context()), context.Canceled)
 	}},
-	{"ReentryByContext", func(w *world) {
-		l, rival := w.lock(ttl), w.lock(ttl)
-		outer := w.acquire(l)
+	{"ReentryByContext", func(f *fixture) {
+		l, rival := f.lock(ttl), f.lock(ttl)
+		outer := f.acquire(l)
 		inner, err := l.Lock(outer.Context())
-		w.must(err)
+		f.must(err)
 		third, err := l.TryLock(context.WithoutCancel(inner.Context()))
-		w.must(err)
-		same(w, "holder", inner.Holder(), outer.Holder())
-		w.must(inner.Unlock(w.Context()))
-		w.must(third.Unlock(w.Context()))
-		w.must(outer.Context().Err())
-		_, err = rival.TryLock(w.Context())
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(outer.Unlock(w.Context()))
-		w.must(w.acquire(rival).Unlock(w.Context()))
+		f.must(err)
+		equal(f, "holder", inner.Holder(), outer.Holder())
+		f.must(inner.Unlock(f.Context()))
+		f.must(third.Unlock(f.Context()))
+		f.must(outer.Context().Err())
+		_, err = rival.TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(outer.Unlock(f.Context()))
+		f.must(f.acquire(rival).Unlock(f.Context()))
 	}},
-	{"TheRowGoesWithTheLastLeaseWhateverTheOrder", func(w *world) {
-		l, rival := w.lock(ttl), w.lock(ttl)
-		outer := w.acquire(l)
+	{"TheLastUnlockDeletesTheRowInAnyOrder", func(f *fixture) {
+		l, rival := f.lock(ttl), f.lock(ttl)
+		outer := f.acquire(l)
 		inner, err := l.Lock(outer.Context())
-		w.must(err)
-		w.must(outer.Unlock(w.Context()))
-		_, err = rival.TryLock(w.Context())
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(inner.Unlock(w.Context()))
-		w.must(w.acquire(rival).Unlock(w.Context()))
+		f.must(err)
+		f.must(outer.Unlock(f.Context()))
+		_, err = rival.TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(inner.Unlock(f.Context()))
+		f.must(f.acquire(rival).Unlock(f.Context()))
 	}},
-	{"ReentryRenews", func(w *world) {
-		l := w.lock(ttl)
-		outer := w.acquire(l)
+	{"ReentryRenews", func(f *fixture) {
+		l := f.lock(ttl)
+		outer := f.acquire(l)
 		before := outer.Deadline()
 		inner, err := l.Lock(outer.Context())
-		w.must(err)
+		f.must(err)
 		if !outer.Deadline().After(before) {
-			w.Fatal("not renewed")
+			f.Fatal("not renewed")
 		}
-		w.must(inner.Unlock(w.Context()))
-		w.must(outer.Unlock(w.Context()))
+		f.must(inner.Unlock(f.Context()))
+		f.must(outer.Unlock(f.Context()))
 	}},
-	{"ReentryOfALostLeaseIsLost", func(w *world) {
-		r := w.process()
-		l := w.lock(ttl)
-		outer := w.acquire(l)
-		w.deleted(r, "k", outer.Holder(), true)
+	{"ReentryOfALostLeaseReturnsErrLockLost", func(f *fixture) {
+		r := f.process()
+		l := f.lock(ttl)
+		outer := f.acquire(l)
+		f.checkDeleted(r, "k", outer.Holder(), true)
 		_, err := l.Lock(context.WithoutCancel(outer.Context()))
-		w.is(err, sqllock.ErrLockLost)
-		w.is(context.Cause(outer.Context()), sqllock.ErrLockLost)
-		w.must(w.acquire(l).Unlock(w.Context()))
+		f.is(err, sqllock.ErrLockLost)
+		f.is(context.Cause(outer.Context()), sqllock.ErrLockLost)
+		f.must(f.acquire(l).Unlock(f.Context()))
 	}},
-	{"AHeldLockSurvivesTheClearingOfTheCache", func(w *world) {
-		r := w.registry(ttl)
-		lease := w.acquire(w.obtain(r))
+	{"ClearingTheCacheDoesNotAffectAHeldLock", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtain(r))
 		_, err := r.ExpireUnusedOlderThan(0)
-		w.must(err)
-		w.must(r.SetCacheCapacity(1))
-		for _, l := range []*sqllock.JdbcLock{w.obtain(r), w.lock(ttl)} {
-			_, err = l.TryLock(w.Context())
-			w.is(err, sqllock.ErrNotAcquired)
+		f.must(err)
+		f.must(r.SetCacheCapacity(1))
+		for _, l := range []*sqllock.JdbcLock{f.obtain(r), f.lock(ttl)} {
+			_, err = l.TryLock(f.Context())
+			f.is(err, sqllock.ErrNotAcquired)
 		}
-		w.must(lease.Renew(w.Context()))
-		w.must(lease.Unlock(w.Context()))
-		w.must(w.acquire(w.obtain(r)).Unlock(w.Context()))
+		f.must(lease.Renew(f.Context()))
+		f.must(lease.Unlock(f.Context()))
+		f.must(f.acquire(f.obtain(r)).Unlock(f.Context()))
 	}},
-	{"ATTLOfItsOwn", func(w *world) {
-		l := w.lock(short).WithTTL(ttl)
-		lease, err := l.Lock(w.Context())
-		if w.cell.Layout == dialect.Spring6 {
-			w.is(err, sqllock.ErrInvalid)
+	{"ALockWithItsOwnTTL", func(f *fixture) {
+		l := f.lock(short).WithTTL(ttl)
+		lease, err := l.Lock(f.Context())
+		if f.cell.Layout == dialect.Spring6 {
+			f.is(err, sqllock.ErrInvalid)
 			return
 		}
-		w.must(err)
-		rival := w.lock(short)
-		_, err = rival.TryLockFor(w.Context(), 2*short)
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(lease.Unlock(w.Context()))
+		f.must(err)
+		rival := f.lock(short)
+		_, err = rival.TryLockFor(f.Context(), 2*short)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(lease.Unlock(f.Context()))
 		for _, try := range []func() (*sqllock.Lease, error){
-			func() (*sqllock.Lease, error) { return l.TryLock(w.Context()) },
-			func() (*sqllock.Lease, error) { return l.TryLockFor(w.Context(), ttl) },
+			func() (*sqllock.Lease, error) { return l.TryLock(f.Context()) },
+			func() (*sqllock.Lease, error) { return l.TryLockFor(f.Context(), ttl) },
 		} {
 			lease, err := try()
-			w.must(err)
+			f.must(err)
 			if left := time.Until(lease.Deadline()); left < ttl/2 {
-				w.Fatalf("%v left", left)
+				f.Fatalf("%v left", left)
 			}
-			w.must(lease.Unlock(w.Context()))
+			f.must(lease.Unlock(f.Context()))
 		}
 	}},
-	{"RenewAndUnlockAtOnce", func(w *world) {
-		r := w.process()
+	{"RenewAndUnlockConcurrently", func(f *fixture) {
+		r := f.process()
 		for range 5 {
-			lease := w.acquire(w.lock(ttl))
+			lease := f.acquire(f.lock(ttl))
 			var renewing sync.WaitGroup
 			for range 3 {
 				renewing.Go(func() {
 					for err := error(nil); err == nil; {
-						if err = lease.Renew(w.Context()); err != nil && !errors.Is(err, sqllock.ErrNotHeld) {
-							w.Errorf("renew: %v", err)
+						if err = lease.Renew(f.Context()); err != nil && !errors.Is(err, sqllock.ErrNotHeld) {
+							f.Errorf("renew: %v", err)
 						}
 					}
 				})
 			}
-			w.must(lease.Unlock(w.Context()))
+			f.must(lease.Unlock(f.Context()))
 			renewing.Wait()
-			w.is(context.Cause(lease.Context()), context.Canceled)
-			same(w, "rows", len(w.rows(r)), 0)
+			f.is(context.Cause(lease.Context()), context.Canceled)
+			equal(f, "rows", len(f.rows(r)), 0)
 		}
 	}},
-	{"UnlockAfterKeepsTheLockTaken", func(w *world) {
-		l := w.lock(ttl)
+	{"AMinimumHoldKeepsTheLockTaken", func(f *fixture) {
+		l := f.lock(ttl)
 		sent := time.Now()
-		first := w.acquire(l)
-		w.must(first.UnlockAfter(w.Context(), moderate))
-		_, err := l.TryLock(w.Context()) // its own process neither gets it nor is blocked
-		w.is(err, sqllock.ErrNotAcquired)
-		second, err := w.lock(ttl).Lock(w.Context())
-		w.must(err)
+		first := f.acquire(l)
+		f.must(first.UnlockAfter(f.Context(), moderate))
+		_, err := l.TryLock(f.Context()) // in the same process too, and without blocking
+		f.is(err, sqllock.ErrNotAcquired)
+		second, err := f.lock(ttl).Lock(f.Context())
+		f.must(err)
 		if after := time.Since(sent); after < moderate-2*time.Millisecond || after > ttl/2 {
-			w.Fatalf("free after %v", after)
+			f.Fatalf("free after %v", after)
 		}
-		w.must(second.Unlock(w.Context()))
+		f.must(second.Unlock(f.Context()))
 	}},
-	{"UnlockAfterTheTimeIsUnlock", func(w *world) {
-		l := w.lock(ttl)
-		w.must(w.acquire(l).UnlockAfter(w.Context(), time.Nanosecond))
-		w.must(w.acquire(l).Unlock(w.Context()))
+	{"AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
+		l := f.lock(ttl)
+		f.must(f.acquire(l).UnlockAfter(f.Context(), time.Nanosecond))
+		f.must(f.acquire(l).Unlock(f.Context()))
 	}},
-	{"CloseReleasesAndTells", func(w *world) {
-		r := w.registry(ttl)
-		l := w.obtain(r)
-		lease := w.acquire(l)
-		w.must(r.Close(w.Context()))
-		w.is(context.Cause(lease.Context()), sqllock.ErrClosed)
-		w.is(lease.Unlock(w.Context()), sqllock.ErrClosed)
-		_, err := l.Lock(w.Context())
-		w.is(err, sqllock.ErrClosed)
-		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
+	{"CloseReleasesTheLockAndEndsTheLease", func(f *fixture) {
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		lease := f.acquire(l)
+		f.must(r.Close(f.Context()))
+		f.is(context.Cause(lease.Context()), sqllock.ErrClosed)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrClosed)
+		_, err := l.Lock(f.Context())
+		f.is(err, sqllock.ErrClosed)
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
 	}},
-	{"ExecuteLocked", func(w *world) {
-		r := w.registry(ttl)
+	{"ExecuteLocked", func(f *fixture) {
+		r := f.registry(ttl)
 		failure := errors.New("work")
-		err := r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
-			_, err := w.lock(ttl).TryLock(w.Context())
-			w.is(err, sqllock.ErrNotAcquired)
+		err := r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
+			_, err := f.lock(ttl).TryLock(f.Context())
+			f.is(err, sqllock.ErrNotAcquired)
 			return errors.Join(failure, r.ExecuteLocked(ctx, "k", func(context.Context) error { return nil }))
 		})
-		w.is(err, failure)
-		lease := w.acquire(w.lock(ttl))
-		err = r.ExecuteLockedFor(w.Context(), "k", short, func(context.Context) error { panic("must not run") })
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(lease.Unlock(w.Context()))
+		f.is(err, failure)
+		lease := f.acquire(f.lock(ttl))
+		err = r.ExecuteLockedFor(f.Context(), "k", short, func(context.Context) error { panic("must not run") })
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(lease.Unlock(f.Context()))
 	}},
-	{"ExecuteLockedGivesItsLease", func(w *world) {
-		r := w.registry(ttl)
+	{"ExecuteLockedPassesItsLease", func(f *fixture) {
+		r := f.registry(ttl)
 		var token int64
-		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
-			w.must(err)
-			same(w, "key", lease.Key(), "k")
-			same(w, "context", lease.Context() == ctx, true)
+			f.must(err)
+			equal(f, "key", lease.Key(), "k")
+			equal(f, "context", lease.Context() == ctx, true)
 			token = lease.Token()
 			return lease.Renew(ctx)
 		}))
-		next := w.acquire(w.lock(ttl))
-		w.higher(next.Token(), token)
-		w.must(next.Unlock(w.Context()))
+		next := f.acquire(f.lock(ttl))
+		f.checkHigher(next.Token(), token)
+		f.must(next.Unlock(f.Context()))
 	}},
-	{"UnlockInsideExecuteLockedIsTheOnlyOne", func(w *world) {
-		r, rival := w.registry(ttl), w.lock(ttl)
-		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+	{"UnlockInsideExecuteLockedIsNotRepeated", func(f *fixture) {
+		r, rival := f.registry(ttl), f.lock(ttl)
+		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
-			w.must(err)
-			w.must(lease.Unlock(ctx))
-			w.is(context.Cause(ctx), context.Canceled)
+			f.must(err)
+			f.must(lease.Unlock(ctx))
+			f.is(context.Cause(ctx), context.Canceled)
 			_, err = r.LeaseFrom(ctx, "k")
-			w.is(err, sqllock.ErrNotHeld)
-			next := w.acquire(rival) // the release that follows does not touch it
-			w.Cleanup(func() { w.must(next.Unlock(context.Background())) })
+			f.is(err, sqllock.ErrNotHeld)
+			next := f.acquire(rival) // ExecuteLocked's own release does not touch it
+			f.Cleanup(func() { f.must(next.Unlock(context.Background())) })
 			return nil
 		}))
-		same(w, "rows", len(w.rows(w.process())), 1)
+		equal(f, "rows", len(f.rows(f.process())), 1)
 	}},
-	{"AMinimumHoldInsideExecuteLocked", func(w *world) {
-		r := w.registry(ttl)
-		w.must(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+	{"AMinimumHoldInsideExecuteLocked", func(f *fixture) {
+		r := f.registry(ttl)
+		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
-			w.must(err)
+			f.must(err)
 			return lease.UnlockAfter(ctx, ttl)
 		}))
-		err := r.ExecuteLockedFor(w.Context(), "k", 0, func(context.Context) error { panic("too soon") })
-		w.is(err, sqllock.ErrNotAcquired)
+		err := r.ExecuteLockedFor(f.Context(), "k", 0, func(context.Context) error { panic("too soon") })
+		f.is(err, sqllock.ErrNotAcquired)
 	}},
-	{"AReleaseInsideExecuteLockedTellsTheLossOutside", func(w *world) {
-		r := w.registry(ttl)
-		w.is(r.ExecuteLocked(w.Context(), "k", func(ctx context.Context) error {
+	{"ALossInsideExecuteLockedIsReturned", func(f *fixture) {
+		r := f.registry(ttl)
+		f.is(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
-			w.must(err)
-			w.deleted(w.process(), "k", lease.Holder(), true)
-			w.is(lease.Unlock(ctx), sqllock.ErrLockLost)
+			f.must(err)
+			f.checkDeleted(f.process(), "k", lease.Holder(), true)
+			f.is(lease.Unlock(ctx), sqllock.ErrLockLost)
 			return nil
 		}), sqllock.ErrLockLost)
 	}},
-	{"ExecuteLockedReleasesAfterAPanic", func(w *world) {
+	{"ExecuteLockedReleasesAfterAPanic", func(f *fixture) {
 		func() {
 			defer func() { _ = recover() }()
-			_ = w.registry(ttl).ExecuteLocked(w.Context(), "k", func(context.Context) error { panic("work") })
+			_ = f.registry(ttl).ExecuteLocked(f.Context(), "k", func(context.Context) error { panic("work") })
 		}()
-		w.must(w.acquire(w.lock(ttl)).Unlock(w.Context()))
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
 	}},
 }

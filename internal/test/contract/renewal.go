@@ -10,244 +10,244 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// renewalTests are about leases that are renewed many at a time, by themselves.
+// renewalTests are about renewing several rows in one statement, and about AutoRenew.
 var renewalTests = []test{
-	{"RenewAllRenewsAndTellsWhatBecameOfEach", func(w *world) {
-		r, other := w.process(), w.process()
+	{"RenewAllReturnsTheOutcomeOfEachRow", func(f *fixture) {
+		r, other := f.process(), f.process()
 		rows := []sqllock.Ownership{
-			{Key: "a", Holder: w.taken(r, "a", ttl)},
+			{Key: "a", Holder: f.acquireRow(r, "a", ttl)},
 			{Key: "gone", Holder: r.NewHolder()},
-			{Key: "b", Holder: w.taken(r, "b", ttl)},
+			{Key: "b", Holder: f.acquireRow(r, "b", ttl)},
 			{Key: "taken", Holder: r.NewHolder()},
-			{Key: "expired", Holder: w.taken(r, "expired", short)},
+			{Key: "expired", Holder: f.acquireRow(r, "expired", short)},
 		}
-		w.taken(other, "taken", ttl)
-		w.untilExpired(r, "expired", short)
-		outcome, err := r.RenewAll(w.Context(), rows, ttl)
-		w.must(err)
+		f.acquireRow(other, "taken", ttl)
+		f.untilExpired(r, "expired", short)
+		outcome, err := r.RenewAll(f.Context(), rows, ttl)
+		f.must(err)
 		want := []sqllock.Renewal{sqllock.Renewed, sqllock.Lost, sqllock.Renewed, sqllock.Lost, sqllock.Renewed}
-		if w.cell.Layout == dialect.Spring7 { // else its time-to-live is that of those who look
+		if f.cell.Layout == dialect.Spring7 { // in Spring6 a row lasts for the time-to-live of the reader
 			want[4] = sqllock.Lost
 		}
-		same(w, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
+		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}},
-	{"RenewAllMatchesKeysAndHolders", func(w *world) {
-		r := w.process()
-		x, y := w.taken(r, "x", ttl), w.taken(r, "y", ttl)
-		w.taken(r, "z", ttl)
-		outcome, err := r.RenewAll(w.Context(), []sqllock.Ownership{
+	{"RenewAllMatchesKeysAndHolders", func(f *fixture) {
+		r := f.process()
+		x, y := f.acquireRow(r, "x", ttl), f.acquireRow(r, "y", ttl)
+		f.acquireRow(r, "z", ttl)
+		outcome, err := r.RenewAll(f.Context(), []sqllock.Ownership{
 			{Key: "x", Holder: x}, {Key: "y", Holder: x}, {Key: "z", Holder: x}, {Key: "y", Holder: y}, {Key: "x", Holder: y},
 		}, ttl)
-		w.must(err)
+		f.must(err)
 		want := []sqllock.Renewal{sqllock.Renewed, sqllock.Lost, sqllock.Lost, sqllock.Renewed, sqllock.Lost}
-		same(w, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
+		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}},
-	{"RenewAllExtends", func(w *world) {
-		r := w.process()
-		rows := []sqllock.Ownership{{Key: "a", Holder: w.taken(r, "a", ttl)}, {Key: "b", Holder: w.taken(r, "b", ttl)}}
-		w.untilLess(r, "a", ttl-short)
-		for tries := 0; ; tries++ { // the look may come late
-			before, _, err := r.Peek(w.Context(), "b", ttl)
-			w.must(err)
-			_, err = r.RenewAll(w.Context(), rows, ttl)
-			w.must(err)
-			after, _, err := r.Peek(w.Context(), "b", ttl)
-			w.must(err)
+	{"RenewAllExtends", func(f *fixture) {
+		r := f.process()
+		rows := []sqllock.Ownership{{Key: "a", Holder: f.acquireRow(r, "a", ttl)}, {Key: "b", Holder: f.acquireRow(r, "b", ttl)}}
+		f.untilLess(r, "a", ttl-short)
+		for tries := 0; ; tries++ { // the read may come late
+			before, _, err := r.Peek(f.Context(), "b", ttl)
+			f.must(err)
+			_, err = r.RenewAll(f.Context(), rows, ttl)
+			f.must(err)
+			after, _, err := r.Peek(f.Context(), "b", ttl)
+			f.must(err)
 			if after.Left > before.Left {
 				return
 			}
 			if tries == 10 {
-				w.Fatalf("left %v, then %v", before.Left, after.Left)
+				f.Fatalf("left %v, then %v", before.Left, after.Left)
 			}
 		}
 	}},
-	{"RenewAllBesideRenewalsOfEachLosesNone", func(w *world) {
+	{"RenewAllDuringSingleRenewalsLosesNone", func(f *fixture) {
 		const n, rounds = 10, 10
-		r := w.process()
+		r := f.process()
 		rows := make([]sqllock.Ownership, n)
 		for i := range rows {
-			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: w.taken(r, fmt.Sprint(i), ttl)}
+			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: f.acquireRow(r, fmt.Sprint(i), ttl)}
 		}
 		var each sync.WaitGroup
 		defer each.Wait()
 		for _, row := range rows {
 			each.Go(func() {
 				for range rounds {
-					if renewed, err := r.Renew(w.Context(), row.Key, row.Holder, ttl); !renewed || err != nil {
-						w.Errorf("%s: %v, %v", row.Key, renewed, err)
+					if renewed, err := r.Renew(f.Context(), row.Key, row.Holder, ttl); !renewed || err != nil {
+						f.Errorf("%s: %v, %v", row.Key, renewed, err)
 					}
 				}
 			})
 		}
 		for range rounds {
-			outcome, err := r.RenewAll(w.Context(), rows, ttl)
-			w.must(err)
+			outcome, err := r.RenewAll(f.Context(), rows, ttl)
+			f.must(err)
 			for i, got := range outcome {
 				if got == sqllock.Lost {
-					w.Errorf("%s: lost", rows[i].Key)
+					f.Errorf("%s: lost", rows[i].Key)
 				}
 			}
 		}
 	}},
-	{"RenewAllOfNothing", func(w *world) {
-		outcome, err := w.process().RenewAll(w.Context(), nil, ttl)
-		w.must(err)
-		same(w, "outcomes", len(outcome), 0)
+	{"RenewAllOfNoRows", func(f *fixture) {
+		outcome, err := f.process().RenewAll(f.Context(), nil, ttl)
+		f.must(err)
+		equal(f, "outcomes", len(outcome), 0)
 	}},
-	{"RenewAllOfThousands", func(w *world) {
+	{"RenewAllOfThousandsOfRows", func(f *fixture) {
 		const n = 2_000
-		r := w.process()
+		r := f.process()
 		rows := make([]sqllock.Ownership, n)
 		for i := range rows {
 			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: r.NewHolder()}
 		}
 		for _, i := range []int{0, n / 2, n - 1} {
-			rows[i].Holder = w.taken(r, rows[i].Key, ttl)
+			rows[i].Holder = f.acquireRow(r, rows[i].Key, ttl)
 		}
-		outcome, err := r.RenewAll(w.Context(), rows, ttl)
-		w.must(err)
+		outcome, err := r.RenewAll(f.Context(), rows, ttl)
+		f.must(err)
 		for i, got := range outcome {
 			want := sqllock.Lost
 			if i == 0 || i == n/2 || i == n-1 {
 				want = sqllock.Renewed
 			}
-			same(w, rows[i].Key, got, want)
+			equal(f, rows[i].Key, got, want)
 		}
 	}},
-	{"AutoRenewKeepsLocksAndTheirNeighbours", func(w *world) {
-		r := w.autoRenewed(moderate)
-		first := w.acquire(w.obtain(r))
+	{"AutoRenewKeepsAllLocksOfARegistry", func(f *fixture) {
+		r := f.autoRenewed(moderate)
+		first := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
-		w.must(err)
-		second := w.acquire(other)
-		_, err = w.lock(moderate).TryLockFor(w.Context(), 3*moderate/2)
-		w.is(err, sqllock.ErrNotAcquired)
+		f.must(err)
+		second := f.acquire(other)
+		_, err = f.lock(moderate).TryLockFor(f.Context(), 3*moderate/2)
+		f.is(err, sqllock.ErrNotAcquired)
 		for _, lease := range []*sqllock.Lease{first, second} {
-			w.must(lease.Context().Err())
-			w.must(lease.Unlock(w.Context()))
+			f.must(lease.Context().Err())
+			f.must(lease.Unlock(f.Context()))
 		}
 	}},
-	{"EachTimeToLiveIsRenewed", func(w *world) {
-		if w.cell.Layout == dialect.Spring6 {
-			return // it has but one
+	{"EachTimeToLiveIsRenewed", func(f *fixture) {
+		if f.cell.Layout == dialect.Spring6 {
+			return // it has one time-to-live for all rows
 		}
-		r := w.autoRenewed(ttl)
-		long := w.acquire(w.obtain(r))
+		r := f.autoRenewed(ttl)
+		long := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
-		w.must(err)
-		brief := w.acquire(other.WithTTL(moderate))
+		f.must(err)
+		brief := f.acquire(other.WithTTL(moderate))
 		began := brief.Deadline()
 		for time.Until(began) > 0 {
-			w.pause(short)
+			f.pause(short)
 		}
-		w.must(brief.Context().Err())
-		w.must(brief.Unlock(w.Context()))
-		w.must(long.Unlock(w.Context()))
+		f.must(brief.Context().Err())
+		f.must(brief.Unlock(f.Context()))
+		f.must(long.Unlock(f.Context()))
 	}},
-	{"AutoRenewOfOneLock", func(w *world) {
-		off, err := w.obtain(w.autoRenewed(moderate)).WithAutoRenew(false).Lock(w.Context())
-		w.must(err)
+	{"AutoRenewOfOneLock", func(f *fixture) {
+		off, err := f.obtain(f.autoRenewed(moderate)).WithAutoRenew(false).Lock(f.Context())
+		f.must(err)
 		end := off.Deadline()
-		other, err := w.registry(3 * moderate).Obtain("other")
-		w.must(err)
-		on, err := other.WithAutoRenew(true).Lock(w.Context())
-		w.must(err)
-		for first := on.Deadline(); on.Deadline().Equal(first); w.pause(short / 10) {
-			w.must(on.Context().Err())
+		other, err := f.registry(3 * moderate).Obtain("other")
+		f.must(err)
+		on, err := other.WithAutoRenew(true).Lock(f.Context())
+		f.must(err)
+		for first := on.Deadline(); on.Deadline().Equal(first); f.pause(short / 10) {
+			f.must(on.Context().Err())
 		}
 		<-off.Context().Done()
-		w.is(context.Cause(off.Context()), sqllock.ErrLockLost)
-		same(w, "moved", off.Deadline().Sub(end), 0)
-		w.must(on.Unlock(w.Context()))
+		f.is(context.Cause(off.Context()), sqllock.ErrLockLost)
+		equal(f, "moved", off.Deadline().Sub(end), 0)
+		f.must(on.Unlock(f.Context()))
 	}},
-	{"HeartbeatsTakeNothingBack", func(w *world) {
-		if w.cell.Layout == dialect.Spring6 {
-			return // one time-to-live for all
+	{"HeartbeatsShortenNoLease", func(f *fixture) {
+		if f.cell.Layout == dialect.Spring6 {
+			return // it has one time-to-live for all rows
 		}
-		p, beats := w.process(), make(chan error, 100)
+		p, beats := f.process(), make(chan error, 100)
 		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
 			TTL: moderate, AutoRenew: true, OnRenewal: func(_ int, err error) { beats <- err },
 		})
-		w.must(err)
-		lease := w.acquire(w.obtain(r))
-		w.must(lease.RenewFor(w.Context(), ttl))
+		f.must(err)
+		lease := f.acquire(f.obtain(r))
+		f.must(lease.RenewFor(f.Context(), ttl))
 		for good := 0; good < 2; {
 			if <-beats == nil {
 				good++
 			}
 		}
-		row, _, err := p.Peek(w.Context(), "k", ttl)
-		w.must(err)
+		row, _, err := p.Peek(f.Context(), "k", ttl)
+		f.must(err)
 		if own := time.Until(lease.Deadline()); row.Left < own || own < moderate {
-			w.Fatalf("own %v, row's %v", own, row.Left)
+			f.Fatalf("own %v, row's %v", own, row.Left)
 		}
-		w.must(lease.Unlock(w.Context()))
-		w.must(r.Close(w.Context()))
+		f.must(lease.Unlock(f.Context()))
+		f.must(r.Close(f.Context()))
 	}},
-	{"TheHeartbeatTellsOfARowThatWasRemovedByForce", func(w *world) {
-		lease := w.acquire(w.obtain(w.autoRenewed(moderate)))
-		w.deleted(w.process(), "k", lease.Holder(), true)
-		unaware := lease.Deadline() // when it would be lost for want of a renewal
+	{"TheHeartbeatReportsADeletedRow", func(f *fixture) {
+		lease := f.acquire(f.obtain(f.autoRenewed(moderate)))
+		f.checkDeleted(f.process(), "k", lease.Holder(), true)
+		deadline := lease.Deadline() // when the lease would end without a renewal
 		<-lease.Context().Done()
-		w.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
-		if !time.Now().Before(unaware) {
-			w.Fatal("the clock told, not the heartbeat")
+		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
+		if !time.Now().Before(deadline) {
+			f.Fatal("the lease ended at its deadline, not by the heartbeat")
 		}
-		w.is(lease.Unlock(w.Context()), sqllock.ErrLockLost)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
-	{"NothingRevivesARowThatIsLeftForAMinimumHold", func(w *world) {
-		l, r := w.lock(ttl), w.process()
-		lease := w.acquire(l)
-		w.must(lease.UnlockAfter(w.Context(), moderate))
+	{"NothingRenewsARowThatIsKeptForAMinimumHold", func(f *fixture) {
+		l, r := f.lock(ttl), f.process()
+		lease := f.acquire(l)
+		f.must(lease.UnlockAfter(f.Context(), moderate))
 		for _, holder := range []string{lease.Holder()} {
-			w.renewed(r, holder, ttl, false)
-			w.deleted(r, "k", holder, false)
+			f.checkRenewed(r, holder, ttl, false)
+			f.checkDeleted(r, "k", holder, false)
 		}
-		row, ok, err := r.Peek(w.Context(), "k", ttl)
-		w.must(err)
+		row, ok, err := r.Peek(f.Context(), "k", ttl)
+		f.must(err)
 		if !ok || row.Left > moderate {
-			w.Fatalf("%+v", row)
+			f.Fatalf("%+v", row)
 		}
 	}},
 }
 
-// autoRenewed returns the registry of another process, whose leases renew themselves.
-func (w *world) autoRenewed(ttl time.Duration) *sqllock.Registry {
-	w.Helper()
-	r, err := sqllock.NewRegistry(w.process(), &sqllock.RegistryOptions{
+// autoRenewed returns the registry of another process with AutoRenew.
+func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
+	f.Helper()
+	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, AutoRenew: true,
 	})
-	w.must(err)
-	w.Cleanup(func() {
+	f.must(err)
+	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
-			w.Errorf("close: %v", err)
+			f.Errorf("close: %v", err)
 		}
 	})
 	return r
 }
 
-// untilLess waits until a row has less than that left.
-func (w *world) untilLess(r *sqllock.Repository, key string, left time.Duration) {
-	w.Helper()
+// untilLess waits until less than left remains of a row's lease.
+func (f *fixture) untilLess(r *sqllock.Repository, key string, left time.Duration) {
+	f.Helper()
 	for {
-		row, ok, err := r.Peek(w.Context(), key, ttl)
-		w.must(err)
-		same(w, "row", ok, true)
+		row, ok, err := r.Peek(f.Context(), key, ttl)
+		f.must(err)
+		equal(f, "row", ok, true)
 		if row.Left < left {
 			return
 		}
-		w.pause(short / 10)
+		f.pause(short / 10)
 	}
 }
 
-// pause waits between two looks at something that takes its time.
-func (w *world) pause(d time.Duration) {
-	w.Helper()
+// pause waits between two polls.
+func (f *fixture) pause(d time.Duration) {
+	f.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.Context().Done():
-		w.Fatal(w.Context().Err())
+	case <-f.Context().Done():
+		f.Fatal(f.Context().Err())
 	}
 }

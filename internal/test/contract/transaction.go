@@ -10,61 +10,60 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// transactionTests are about the transactions of others: the application's own,
-// on the same pool.
+// transactionTests are about the application's own transactions on the same pool.
 var transactionTests = []test{
-	{"AnOpenTransactionOfTheCallerIsNotJoined", func(w *world) {
-		tx, err := w.cell.DB.BeginTxx(w.Context(), nil)
-		w.must(err)
-		r := w.process()
-		holder := w.taken(r, "k", ttl)
-		w.held(r, "k", holder, ttl, true)
-		w.renewed(r, holder, ttl, true)
-		w.must(tx.Rollback())
-		w.held(r, "k", holder, ttl, true) // the rollback undid nothing of ours
-		w.deleted(r, "k", holder, true)
+	{"AnOpenTransactionOfTheCallerIsNotJoined", func(f *fixture) {
+		tx, err := f.cell.DB.BeginTxx(f.Context(), nil)
+		f.must(err)
+		r := f.process()
+		holder := f.acquireRow(r, "k", ttl)
+		f.checkAcquired(r, "k", holder, ttl, true)
+		f.checkRenewed(r, holder, ttl, true)
+		f.must(tx.Rollback())
+		f.checkAcquired(r, "k", holder, ttl, true) // the rollback did not undo it
+		f.checkDeleted(r, "k", holder, true)
 	}},
-	{"ASnapshotOfTheCallerHidesNothing", func(w *world) {
-		tx, err := w.cell.DB.BeginTxx(w.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-		w.must(err)
-		defer func() { w.must(tx.Rollback()) }()
+	{"ASnapshotOfTheCallerHidesNothing", func(f *fixture) {
+		tx, err := f.cell.DB.BeginTxx(f.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		f.must(err)
+		defer func() { f.must(tx.Rollback()) }()
 		var n int
-		w.must(tx.GetContext(w.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
-		r := w.process()
-		holder := w.taken(r, "k", ttl)
-		w.held(r, "k", holder, ttl, true)
-		w.deleted(r, "k", holder, true)
-		w.held(r, "k", holder, ttl, false)
+		f.must(tx.GetContext(f.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
+		r := f.process()
+		holder := f.acquireRow(r, "k", ttl)
+		f.checkAcquired(r, "k", holder, ttl, true)
+		f.checkDeleted(r, "k", holder, true)
+		f.checkAcquired(r, "k", holder, ttl, false)
 	}},
-	{"ALockAroundATransactionLosesNoUpdate", func(w *world) {
+	{"ALockAroundATransactionLosesNoUpdate", func(f *fixture) {
 		const processes, rounds = 3, 4
-		table := strings.ReplaceAll(w.region, "region ", "COUNTER_")
-		w.exec("CREATE TABLE " + table + " (N INTEGER NOT NULL)")
-		w.Cleanup(func() { w.exec("DROP TABLE " + table) })
-		w.exec("INSERT INTO " + table + " VALUES (0)")
-		w.crowd(processes, 1, func(r *sqllock.Registry) error {
+		table := strings.ReplaceAll(f.region, "region ", "COUNTER_")
+		f.exec("CREATE TABLE " + table + " (N INTEGER NOT NULL)")
+		f.Cleanup(func() { f.exec("DROP TABLE " + table) })
+		f.exec("INSERT INTO " + table + " VALUES (0)")
+		f.concurrently(processes, 1, func(r *sqllock.Registry) error {
 			for range rounds {
-				if err := w.increment(r, table); err != nil {
+				if err := f.increment(r, table); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		var n int
-		w.must(w.cell.DB.GetContext(w.Context(), &n, "SELECT N FROM "+table))
-		same(w, "counter", n, processes*rounds)
+		f.must(f.cell.DB.GetContext(f.Context(), &n, "SELECT N FROM "+table))
+		equal(f, "counter", n, processes*rounds)
 	}},
 }
 
-// increment reads and writes the counter in two steps, which only the lock keeps
-// together.
-func (w *world) increment(r *sqllock.Registry, table string) error {
-	return r.ExecuteLocked(w.Context(), "counter", func(ctx context.Context) error {
+// increment reads and writes the counter in two steps. Without the lock, updates would be
+// lost.
+func (f *fixture) increment(r *sqllock.Registry, table string) error {
+	return r.ExecuteLocked(f.Context(), "counter", func(ctx context.Context) error {
 		var n int
-		if err := w.cell.DB.GetContext(ctx, &n, "SELECT N FROM "+table); err != nil {
+		if err := f.cell.DB.GetContext(ctx, &n, "SELECT N FROM "+table); err != nil {
 			return err
 		}
-		tx, err := w.cell.DB.BeginTxx(ctx, nil)
+		tx, err := f.cell.DB.BeginTxx(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -75,8 +74,8 @@ func (w *world) increment(r *sqllock.Registry, table string) error {
 	})
 }
 
-func (w *world) exec(text string) {
-	w.Helper()
-	_, err := w.cell.DB.ExecContext(context.WithoutCancel(w.Context()), text)
-	w.must(err)
+func (f *fixture) exec(text string) {
+	f.Helper()
+	_, err := f.cell.DB.ExecContext(context.WithoutCancel(f.Context()), text)
+	f.must(err)
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// waitingTests are about those who do not hold the lock yet.
+// waitingTests are about callers that wait for a lock.
 var waitingTests = []test{
-	{"LockWaitsForUnlockInAnotherProcess", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		got := w.waiter(w.Context(), w.lock(ttl))
-		w.stillWaiting(got)
-		w.must(lease.Unlock(w.Context()))
-		w.granted(got)
+	{"LockWaitsForUnlockInAnotherProcess", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		got := f.waiter(f.Context(), f.lock(ttl))
+		f.stillWaiting(got)
+		f.must(lease.Unlock(f.Context()))
+		f.granted(got)
 	}},
-	{"LockWaitsForUnlockInItsOwnProcess", func(w *world) {
-		l := w.lock(ttl)
-		lease := w.acquire(l)
-		got := w.waiter(w.Context(), l)
-		w.stillWaiting(got)
-		w.must(lease.Unlock(w.Context()))
-		w.granted(got)
+	{"LockWaitsForUnlockInItsOwnProcess", func(f *fixture) {
+		l := f.lock(ttl)
+		lease := f.acquire(l)
+		got := f.waiter(f.Context(), l)
+		f.stillWaiting(got)
+		f.must(lease.Unlock(f.Context()))
+		f.granted(got)
 	}},
-	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(w *world) {
+	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
-		w.taken(w.process(), "k", moderate) // and never heard of again
-		w.granted(w.waiter(w.Context(), w.lock(moderate)))
+		f.acquireRow(f.process(), "k", moderate) // and crashes
+		f.granted(f.waiter(f.Context(), f.lock(moderate)))
 		if after := time.Since(sent); after < moderate-2*time.Millisecond {
-			w.Fatalf("taken over after %v", after)
+			f.Fatalf("taken over after %v", after)
 		}
 	}},
-	{"OfTwoWaitersOneGetsTheLockAndTheOtherWaitsOn", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		first, second := w.waiter(w.Context(), w.lock(ttl)), w.waiter(w.Context(), w.lock(ttl))
-		w.must(lease.Unlock(w.Context()))
+	{"OfTwoWaitersOneAcquiresAndTheOtherWaits", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		first, second := f.waiter(f.Context(), f.lock(ttl)), f.waiter(f.Context(), f.lock(ttl))
+		f.must(lease.Unlock(f.Context()))
 		winner, loser := first, second
 		var got result
 		select {
@@ -44,86 +44,86 @@ var waitingTests = []test{
 		case got = <-second:
 			winner, loser = second, first
 		}
-		w.must(got.err)
-		w.stillWaiting(loser)
+		f.must(got.err)
+		f.stillWaiting(loser)
 		winner <- got
-		w.granted(winner)
-		w.granted(loser)
+		f.granted(winner)
+		f.granted(loser)
 	}},
-	{"WaitersOfOneProcessAreServedInOrder", func(w *world) {
-		l := w.lock(ttl)
-		lease := w.acquire(l)
-		first := w.waiter(w.Context(), l)
-		w.stillWaiting(first)
-		second := w.waiter(w.Context(), l)
-		w.stillWaiting(second)
-		w.must(lease.Unlock(w.Context()))
+	{"WaitersOfOneProcessAreServedInOrder", func(f *fixture) {
+		l := f.lock(ttl)
+		lease := f.acquire(l)
+		first := f.waiter(f.Context(), l)
+		f.stillWaiting(first)
+		second := f.waiter(f.Context(), l)
+		f.stillWaiting(second)
+		f.must(lease.Unlock(f.Context()))
 		got := <-first
-		w.must(got.err)
-		w.stillWaiting(second)
-		w.must(got.lease.Unlock(w.Context()))
-		w.granted(second)
+		f.must(got.err)
+		f.stillWaiting(second)
+		f.must(got.lease.Unlock(f.Context()))
+		f.granted(second)
 	}},
-	{"ATimedTryEndsInTime", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
+	{"ATimedTryEndsInTime", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
 		start := time.Now()
-		_, err := w.lock(ttl).TryLockFor(w.Context(), short)
-		w.is(err, sqllock.ErrNotAcquired)
+		_, err := f.lock(ttl).TryLockFor(f.Context(), short)
+		f.is(err, sqllock.ErrNotAcquired)
 		if errors.Is(err, context.DeadlineExceeded) {
-			w.Fatalf("the caller's context has not ended: %v", err)
+			f.Fatalf("the caller's context has not ended: %v", err)
 		}
 		if after := time.Since(start); after < short || after > ttl/2 {
-			w.Fatalf("gave up after %v", after)
+			f.Fatalf("gave up after %v", after)
 		}
-		w.must(lease.Unlock(w.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}},
-	{"ATimedTryInTheLocalQueueEndsInTime", func(w *world) {
-		l := w.lock(ttl)
-		lease := w.acquire(l)
-		_, err := l.TryLockFor(w.Context(), short)
-		w.is(err, sqllock.ErrNotAcquired)
-		w.must(lease.Unlock(w.Context()))
+	{"ATimedTryInTheLocalQueueEndsInTime", func(f *fixture) {
+		l := f.lock(ttl)
+		lease := f.acquire(l)
+		_, err := l.TryLockFor(f.Context(), short)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(lease.Unlock(f.Context()))
 	}},
-	{"ACancelledWaitLeavesNothingBehind", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		l := w.lock(ttl)
+	{"ACancelledWaitLeavesNothingBehind", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		l := f.lock(ttl)
 		reason := errors.New("changed my mind")
-		ctx, cancel := context.WithCancelCause(w.Context())
-		first, second := w.waiter(ctx, l), w.waiter(ctx, l)
-		w.stillWaiting(first)
+		ctx, cancel := context.WithCancelCause(f.Context())
+		first, second := f.waiter(ctx, l), f.waiter(ctx, l)
+		f.stillWaiting(first)
 		cancel(reason)
 		for _, got := range []chan result{first, second} {
 			r := <-got
-			w.is(r.err, sqllock.ErrNotAcquired)
-			w.is(r.err, context.Canceled)
-			w.is(r.err, reason)
+			f.is(r.err, sqllock.ErrNotAcquired)
+			f.is(r.err, context.Canceled)
+			f.is(r.err, reason)
 		}
-		w.must(lease.Unlock(w.Context()))
-		// A statement that was cancelled may come to its end now, and be undone.
-		next, err := l.TryLockFor(w.Context(), moderate)
-		w.must(err)
-		w.must(next.Unlock(w.Context()))
+		f.must(lease.Unlock(f.Context()))
+		// A cancelled statement may still complete now; then it is undone.
+		next, err := l.TryLockFor(f.Context(), moderate)
+		f.must(err)
+		f.must(next.Unlock(f.Context()))
 	}},
-	{"ACancelledCallerMakesNoAttempt", func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
+	{"ACancelledCallerMakesNoAttempt", func(f *fixture) {
+		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
-		l := w.lock(ttl)
+		l := f.lock(ttl)
 		_, err := l.Lock(ctx)
-		w.is(err, context.Canceled)
+		f.is(err, context.Canceled)
 		_, err = l.TryLock(ctx)
-		w.is(err, context.Canceled)
-		_, ok, err := w.process().Peek(w.Context(), "k", ttl)
-		w.must(err)
-		same(w, "row", ok, false)
+		f.is(err, context.Canceled)
+		_, ok, err := f.process().Peek(f.Context(), "k", ttl)
+		f.must(err)
+		equal(f, "row", ok, false)
 	}},
-	{"CloseEndsTheWait", func(w *world) {
-		lease := w.acquire(w.lock(ttl))
-		r := w.registry(ttl)
-		got := w.waiter(w.Context(), w.obtain(r))
-		w.stillWaiting(got)
-		w.must(r.Close(w.Context()))
-		w.is((<-got).err, sqllock.ErrClosed)
-		w.must(lease.Unlock(w.Context()))
+	{"CloseEndsTheWait", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		r := f.registry(ttl)
+		got := f.waiter(f.Context(), f.obtain(r))
+		f.stillWaiting(got)
+		f.must(r.Close(f.Context()))
+		f.is((<-got).err, sqllock.ErrClosed)
+		f.must(lease.Unlock(f.Context()))
 	}},
 }
 
@@ -132,8 +132,8 @@ type result struct {
 	err   error
 }
 
-// waiter locks l in the background.
-func (w *world) waiter(ctx context.Context, l *sqllock.JdbcLock) chan result {
+// waiter locks l in a goroutine of its own.
+func (f *fixture) waiter(ctx context.Context, l *sqllock.JdbcLock) chan result {
 	got := make(chan result, 1)
 	go func() {
 		lease, err := l.Lock(ctx)
@@ -142,20 +142,20 @@ func (w *world) waiter(ctx context.Context, l *sqllock.JdbcLock) chan result {
 	return got
 }
 
-// stillWaiting checks that a waiter gets nothing while it has polled a few times.
-func (w *world) stillWaiting(got chan result) {
-	w.Helper()
+// stillWaiting checks that a waiter has not acquired the lock after a few polls.
+func (f *fixture) stillWaiting(got chan result) {
+	f.Helper()
 	select {
 	case r := <-got:
-		w.Fatalf("did not wait: %+v", r)
+		f.Fatalf("did not wait: %+v", r)
 	case <-time.After(short / 2):
 	}
 }
 
-// granted waits for a waiter's lease and gives it back.
-func (w *world) granted(got chan result) {
-	w.Helper()
+// granted waits until a waiter has acquired the lock, and releases it.
+func (f *fixture) granted(got chan result) {
+	f.Helper()
 	r := <-got
-	w.must(r.err)
-	w.must(r.lease.Unlock(w.Context()))
+	f.must(r.err)
+	f.must(r.lease.Unlock(f.Context()))
 }
