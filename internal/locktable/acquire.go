@@ -1,0 +1,159 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Acquire inserts the claim's row, or takes it over if it has expired or carries this very
+// holder: a statement that is sent again after a lost race recognises its own row. It does not
+// wait for another holder.
+//
+// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as
+// not acquired. If the outcome is unknown (the connection broke, or ctx ended, while the
+// transaction was being committed), Acquire returns the error and sees to it that no row is
+// left behind: it deletes the row at once or, if the database cannot be reached, before the
+// next acquisition of the key. After an error the holder must not be used again, for that
+// deletion may come late.
+func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, t.errors.explain(ctx, acquiring.op, err)
+	}
+	switch err := t.deleteUnsettled(ctx, c.LockKey); {
+	case Is(err, PinnedRow): // the row is there and cannot be taken
+		row, _, err := t.Read(ctx, c)
+		return Result{Row: row}, err
+	case err != nil:
+		return Result{}, err
+	}
+	got, err := call(ctx, t.errors, acquiring, c.TTL, func(ctx context.Context) (Result, error) {
+		got, err := t.acquires.do(ctx, c)
+		if err != nil && got.unknown {
+			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err)
+		}
+		return got.value, err
+	}, nil)
+	if errors.Is(err, errOutcomeUnknown) {
+		t.Abandon(ctx, c)
+	}
+	switch {
+	case err == nil:
+	case Is(err, Race), Is(err, PinnedRow):
+		got = Result{} // too late this time
+	default:
+		return Result{}, err
+	}
+	if !got.Acquired && got.Row == (Row{}) {
+		got.Row, _, err = t.Read(ctx, c)
+		return got, err
+	}
+	return got, nil
+}
+
+// acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it
+// open whether the attempt was applied: a failed race never does.
+func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], err error) {
+	if t.readBeforeAcquire {
+		row, ok, err := t.peek(ctx, t.pool.on(nil), c)
+		if err != nil || ok && !row.Expired() && row.Holder != c.Holder {
+			return effect[Result]{value: Result{Row: row}}, err
+		}
+	}
+	got.unknown, err = t.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
+		got.value, written, err = t.upsert(ctx, db, c)
+		return written, err
+	})
+	if got.value.Acquired && err == nil {
+		t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
+	}
+	return got, err
+}
+
+// write runs upsert, in a transaction or on the pool as the isolation says. upsert reports
+// whether anything was written before it failed.
+func (t *Table) write(ctx context.Context, upsert func(sqlx.ExtContext) (written bool, err error)) (unknown bool, err error) {
+	if !t.transaction {
+		written, err := upsert(t.pool.on(nil))
+		return err != nil && (written || !t.errors.isRefusal(err)), err
+	}
+	var committing bool
+	err = t.pool.inTransaction(ctx, t.level, func(tx sqlx.ExtContext) error {
+		_, err := upsert(tx)
+		committing = err == nil
+		return err
+	})
+	return err != nil && committing && !t.errors.isRefusal(err), err
+}
+
+// upsert runs the acquire statement, and finds out who owns the row then. written reports
+// whether the statement succeeded, whatever came after.
+func (t *Table) upsert(ctx context.Context, db sqlx.ExtContext, c Claim) (got Result, written bool, err error) {
+	s, v := t.statements.acquire, values{Claim: c}
+	if t.dialect.Returning {
+		var number int64
+		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&number)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return Result{}, false, nil
+		case err != nil:
+			return Result{}, false, err
+		}
+		if got.Token, err = t.tokens.of(number); err != nil {
+			return Result{}, true, err
+		}
+		got.Acquired = true
+	} else {
+		_, err = db.ExecContext(ctx, s.text, s.args(v)...)
+	}
+	switch {
+	case err != nil:
+		return Result{}, false, err
+	case t.statements.draw.text != "":
+		got.Token, got.Acquired, err = t.draw(ctx, db, v)
+	case !t.dialect.Returning:
+		got.Row, _, err = t.peek(ctx, db, c)
+		got.Acquired = got.Row.Holder == c.Holder
+	}
+	return got, true, err
+}
+
+// draw draws a fencing token by a statement of its own, after the acquire statement, for the
+// owner of the row alone. Only the owner draws, so the tokens of one key are drawn in the
+// order of its holders: also outside of a transaction, because a lease that is over before the
+// answer comes is none.
+func (t *Table) draw(ctx context.Context, db sqlx.ExecerContext, v values) (token int64, acquired bool, err error) {
+	s := t.statements.draw
+	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
+	if err != nil {
+		return 0, false, err
+	}
+	// This count can be trusted on MySQL too: rows were inserted, not changed.
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return 0, false, err
+	}
+	token, err = t.tokens.inserted(result)
+	return token, err == nil, err
+}
+
+// trimTimeout bounds the statement that trims. If it fails, a later one does the work.
+const trimTimeout = time.Second
+
+// countToken keeps the table that tokens are drawn from small. The statement for that runs in
+// the background.
+func (t *Table) countToken(token int64) {
+	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
+		go t.trim(token)
+	}
+}
+
+func (t *Table) trim(token int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
+	defer cancel()
+	// The lock is acquired: what is left in that table does not concern its holder.
+	_, _ = exec(ctx, t.pool.db, t.statements.trim, values{token: trimBefore(token)})
+}

@@ -1,0 +1,142 @@
+package locktable
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/batch"
+)
+
+// acquireMany acquires the rows of a batch in one transaction, in the order of their keys, so
+// that processes cannot deadlock.
+func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[effect[Result]]) {
+	free, err := t.withoutTaken(ctx, claims, outcomes)
+	var unknown bool
+	var tokens map[string]int64
+	if err == nil && len(free.rows) > 0 {
+		unknown, err = t.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
+			tokens, written, err = t.upsertMany(ctx, db, free)
+			return written, err
+		})
+	}
+	if err != nil {
+		tokens = nil
+	}
+	err = t.errorOfMany(ctx, err, unknown)
+	for i, c := range claims {
+		if o := &outcomes[i]; o.Err == nil && o.Value.value.Row == (Row{}) {
+			o.Err, o.Value.unknown = err, unknown
+			o.Value.value.Token, o.Value.value.Acquired = tokens[c.LockKey]
+		}
+	}
+	for _, token := range tokens {
+		t.countToken(token) //nolint:contextcheck // the statement is not the batch's. All have the same token
+		break
+	}
+}
+
+// errorOfMany decides what an error of a statement for many is to each of them.
+func (t *Table) errorOfMany(ctx context.Context, err error, unknown bool) error {
+	if err == nil || unknown || ctx.Err() != nil { // the batch has used up the time of its callers
+		return err
+	}
+	switch t.errors(err) {
+	case dialect.Transient, dialect.Schema, dialect.ReadOnly:
+		return err // it would be the same alone
+	default:
+		return errRetryAlone
+	}
+}
+
+// withoutTaken returns the values for the rows that may be acquired together. On MySQL a
+// statement waits for a row that is pinned or being changed as long as the session says, and
+// so would all others: there a batch has only rows that do not exist yet.
+func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []batch.Outcome[effect[Result]]) (values, error) {
+	if t.dialect.Returning {
+		return together(claims), nil
+	}
+	rows, err := t.peekMany(ctx, together(claims))
+	if err != nil {
+		return values{}, err
+	}
+	var free []Claim
+	for i, c := range claims {
+		switch row, there := rows[c.LockKey]; {
+		case !there:
+			free = append(free, c)
+		case row.Expired() || row.Holder == c.Holder:
+			outcomes[i].Err = errRetryAlone
+		default:
+			outcomes[i].Value.value.Row = row
+		}
+	}
+	return together(free), nil
+}
+
+// peekMany returns the rows of many keys, by LOCK_KEY.
+func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
+	rows, err := selectRows(ctx, t.pool.on(nil), t.statements.peekAll, v)
+	found := make(map[string]Row, len(rows))
+	for _, row := range rows {
+		found[row.LockKey] = row
+	}
+	return found, err
+}
+
+// upsertMany is upsert for many rows. It returns the fencing tokens of those that were
+// acquired, by LOCK_KEY.
+func (t *Table) upsertMany(ctx context.Context, db sqlx.ExtContext, v values) (tokens map[string]int64, written bool, err error) {
+	if t.dialect.Returning {
+		tokens, err = t.upsertReturning(ctx, db, v)
+	} else {
+		tokens, written, err = t.upsertAndSelect(ctx, db, v)
+	}
+	if err != nil || t.statements.drawOne.text == "" || len(tokens) == 0 {
+		return tokens, written || err == nil, err
+	}
+	// One for all: it is higher than any before, and their keys are different.
+	result, err := db.ExecContext(ctx, t.statements.drawOne.text)
+	if err != nil {
+		return nil, true, err
+	}
+	token, err := t.tokens.inserted(result)
+	if err != nil {
+		return nil, true, err
+	}
+	for lockKey := range tokens {
+		tokens[lockKey] = token
+	}
+	return tokens, true, nil
+}
+
+func (t *Table) upsertReturning(ctx context.Context, db sqlx.QueryerContext, v values) (map[string]int64, error) {
+	tokens := make(map[string]int64, len(v.rows))
+	err := query(ctx, db, t.statements.acquireAll, v, func(rows *sqlx.Rows) error {
+		var lockKey string
+		var number int64
+		err := rows.Scan(&lockKey, &number)
+		if err != nil {
+			return err
+		}
+		tokens[unpadded(lockKey)], err = t.tokens.of(number)
+		return err
+	})
+	return tokens, err
+}
+
+func (t *Table) upsertAndSelect(ctx context.Context, db sqlx.ExtContext, v values) (tokens map[string]int64, written bool, err error) {
+	text, args := t.statements.acquireAll.bindRows(t.statements.acquireRow, v)
+	if _, err := db.ExecContext(ctx, text, args...); err != nil {
+		return nil, false, err
+	}
+	owned, err := selectRowIDs(ctx, db, t.statements.heldAll, v)
+	tokens = make(map[string]int64, len(owned))
+	for _, c := range v.rows {
+		if owned[c.id()] {
+			tokens[c.LockKey] = 0
+		}
+	}
+	return tokens, true, err
+}

@@ -1,0 +1,130 @@
+package locktable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+)
+
+// A policy says how long, and how often, a statement is sent.
+type policy struct {
+	op string
+	// races is how often the statement is sent again after a lost race.
+	races int
+	// pinned is for how long it is sent again while a transaction has the row pinned.
+	pinned time.Duration
+	// answer is how long each answer may take, or the claim's time-to-live if that is
+	// longer. 0 means as long as ctx lasts.
+	answer time.Duration
+	// timed means that what is sent keeps its own time: the batch of a statement does, and
+	// the renewer for a renewal of many.
+	timed bool
+}
+
+// always is for statements that are sent again after every lost race, until ctx ends.
+const always = int(^uint(0) >> 1)
+
+// answerTimeout is how long an answer is waited for at least. A shorter lease would be
+// over by then, but what holds the database up may pass.
+const answerTimeout = 10 * time.Second
+
+// PinnedTimeout is how long a statement about a row waits for a transaction that has the row
+// pinned.
+const PinnedTimeout = time.Second
+
+// releaseTimeout is the same for a release. If that fails, the lock stays taken although it
+// has no holder: on a slow server contenders may lock the row for a second.
+const releaseTimeout = 3 * time.Second
+
+// The limits of all statements.
+var (
+	opening   = policy{op: "open", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	acquiring = policy{op: "acquire", races: 10, timed: true}
+	releasing = policy{op: "release", races: always, pinned: releaseTimeout, timed: true}
+	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
+	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	guarding  = policy{op: "guard"}
+
+	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout, timed: true}
+	listing         = policy{op: "list", races: always, pinned: PinnedTimeout}
+	deletingExpired = policy{op: "delete expired locks", races: always, pinned: PinnedTimeout}
+	deletingClient  = policy{op: "release all", races: always, pinned: PinnedTimeout}
+	closing         = policy{op: "close", answer: answerTimeout}
+)
+
+// The time limits of a batch, see [batched].
+const (
+	// batchTimeout is when a batch is given up. A dead connection does not report that.
+	batchTimeout = 5 * time.Second
+	// batchSlowAfter is how long others wait behind a batch before they use another
+	// connection, of maxLanes at most.
+	batchSlowAfter = 100 * time.Millisecond
+	// grace is how long a driver may take to notice that its context has ended.
+	grace = 100 * time.Millisecond
+)
+
+// The pause after the n-th lost race is random, up to shortestPause doubled n times or
+// longestPause.
+const (
+	shortestPause = time.Millisecond
+	longestPause  = 64 * time.Millisecond
+)
+
+// call returns what send returns, which sends a statement. Every statement goes through here.
+// call sends again after lost races and while a row is pinned, as p allows, and returns a
+// moment after ctx or the time for an answer has ended, also if the driver does not look at its
+// context. Therefore send must not write to variables of its caller unless p is timed. late,
+// unless it is nil, gets the answer of a driver that was left behind. The error is an [*Error].
+func call[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	began := time.Now()
+	for n := 0; ; n++ {
+		var value T
+		var err error
+		if p.timed {
+			value, err = send(ctx)
+		} else {
+			value, err = await(ctx, p.limit(ttl), send, late)
+		}
+		again := c.isRace(err) && n < p.races || c.isBlocked(err) && time.Since(began) < p.pinned
+		if !again || !pauseAfterRace(ctx, n) {
+			return value, c.explain(ctx, p.op, err)
+		}
+	}
+}
+
+// limit is how long an answer may take for a row that lasts for ttl, or 0.
+func (p policy) limit(ttl time.Duration) time.Duration {
+	if p.answer == 0 {
+		return 0
+	}
+	return max(p.answer, ttl)
+}
+
+// await returns what send returns, or errTimedOut if that takes longer than limit, unless that
+// is 0. The error is bounded.ErrNoAnswer as well if send was left behind.
+func await[T any](ctx context.Context, limit time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	if limit == 0 {
+		return bounded.Do(ctx, grace, func() (T, error) { return send(ctx) }, late)
+	}
+	limited, cancel := bounded.WithTimeout(ctx, limit)
+	defer cancel()
+	value, err := bounded.Do(limited, grace, func() (T, error) { return send(limited) }, late)
+	if err == nil || bounded.Ended(limited) == nil || bounded.Ended(ctx) != nil {
+		return value, err
+	}
+	if errors.Is(err, bounded.ErrNoAnswer) {
+		return value, fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer)
+	}
+	return value, errTimedOut // the driver's words would read like the end of ctx
+}
+
+// pauseAfterRace separates statements that lost the same race. It returns false if ctx ended.
+func pauseAfterRace(ctx context.Context, n int) bool {
+	longest := min(shortestPause<<min(n, 10), longestPause)
+	return bounded.Sleep(ctx, 1+rand.N(longest))
+}

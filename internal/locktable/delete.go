@@ -1,0 +1,73 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
+// that a transaction has pinned are left for the next time. In the four-column layout ttl
+// decides which rows have expired.
+func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, error) {
+	v := values{Claim: Claim{TTL: ttl}}
+	return t.deleteUnpinned(ctx, deletingExpired, t.statements.pickExpired, t.statements.deleteExpired, v)
+}
+
+// DeleteClient deletes all rows of this client in the region. If a transaction has some of
+// them pinned for longer than [PinnedTimeout], it deletes the others and returns an error of
+// kind [PinnedRow].
+func (t *Table) DeleteClient(ctx context.Context) error {
+	v, began := values{client: t.holders.prefix()}, time.Now()
+	for n := 0; ; n++ {
+		if _, err := t.deleteUnpinned(ctx, deletingClient, t.statements.pickClient, t.statements.deleteClient, v); err != nil {
+			return err
+		}
+		left, err := call(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (n int, err error) {
+			s := t.statements.countClient
+			err = t.pool.db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&n)
+			return n, err
+		}, nil)
+		switch {
+		case err != nil || left == 0:
+			return err
+		case time.Since(began) >= PinnedTimeout:
+			return &Error{deletingClient.op, PinnedRow, fmt.Errorf("%d rows of %s are left", left, t.holders.client)}
+		case !pauseAfterRace(ctx, n):
+			return t.errors.explain(ctx, deletingClient.op, ctx.Err())
+		}
+	}
+}
+
+// deleteUnpinned runs s, which deletes rows that are not pinned: once, or if they have to be
+// picked before, until there are none. It returns how many there were.
+func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement, v values) (all int64, err error) {
+	for {
+		some, err := call(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
+			return t.deletePicked(ctx, pick, s, v)
+		}, nil)
+		all += some
+		if err != nil || some == 0 || pick.text == "" {
+			return all, err
+		}
+	}
+}
+
+// deletePicked runs s once, for what pick answers if there is such a statement.
+func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (deleted int64, err error) {
+	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of the table
+	// that the statement passes, other clients' included.
+	err = t.pool.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
+		if pick.text != "" {
+			if v.keys, err = selectTexts(ctx, tx, pick, v); err != nil || len(v.keys) == 0 {
+				return err
+			}
+		}
+		deleted, err = exec(ctx, tx, s, v)
+		return err
+	})
+	return deleted, err
+}

@@ -1,0 +1,125 @@
+package locktable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
+)
+
+// A Kind says what an [Error] means to the caller of a method.
+type Kind int
+
+const (
+	// Failed is a database error without a meaning of its own.
+	Failed Kind = iota
+	// Ended means that the caller's context ended first. Err is its cause.
+	Ended
+	// NoAnswer means that the database did not answer in time.
+	NoAnswer
+	// Race means that the statement lost a race and was not applied.
+	Race
+	// OutcomeUnknown means that an acquisition lost a race after it had written its row.
+	// The row is being deleted, maybe late, so the holder must not be used again.
+	OutcomeUnknown
+	// PinnedRow means that a transaction has the row pinned. The statement was not applied.
+	PinnedRow
+	// ReadOnly means that the server or the session refuses writes.
+	ReadOnly
+	// NoTable means that the server does not know the table, or a column of it.
+	NoTable
+	// WrongTable means that the table has other columns than expected.
+	WrongTable
+	// WrongDialect means that the server needs another dialect.
+	WrongDialect
+)
+
+// An Error is why a method failed. Its text names no key: only the caller knows the key
+// as the user wrote it.
+type Error struct {
+	Op   string // what was done, as in "acquire"
+	Kind Kind
+	Err  error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns the driver's error, or why the context ended.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether err is an [*Error] of that kind.
+func Is(err error, kind Kind) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == kind
+}
+
+var (
+	// errTimedOut is why a call is given up although its context lasts.
+	errTimedOut = errors.New("the database does not answer")
+	// errNoAnswer is what the callers of a batch get if it times out.
+	errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
+	// errOutcomeUnknown wraps the error of a statement that may have been applied.
+	errOutcomeUnknown = errors.New("it is not known whether the row was written")
+)
+
+// A classifier tells the errors of one database apart.
+type classifier func(error) dialect.Class
+
+// isRace reports whether err means that the statement lost a race, so that it was not
+// applied and may be sent again.
+func (c classifier) isRace(err error) bool { return c.isOf(err, dialect.Transient) }
+
+// isBlocked reports whether err means that a transaction has the row pinned.
+func (c classifier) isBlocked(err error) bool { return c.isOf(err, dialect.Blocked) }
+
+// isRefusal reports whether err means that the statement was not applied.
+func (c classifier) isRefusal(err error) bool { return c.isRace(err) || c.isBlocked(err) }
+
+func (c classifier) isOf(err error, class dialect.Class) bool {
+	return err != nil && !errors.Is(err, errOutcomeUnknown) && c(err) == class
+}
+
+// explain makes an *Error of an error that op ended with under ctx. If ctx has ended, that
+// explains err better than the driver does, unless the driver had to be left behind.
+func (c classifier) explain(ctx context.Context, op string, err error) error {
+	if err == nil || errors.As(err, new(*Error)) {
+		return err
+	}
+	if errors.Is(err, bounded.ErrNoAnswer) {
+		return &Error{op, NoAnswer, err}
+	}
+	if cause := bounded.Ended(ctx); cause != nil {
+		if c.isRefusal(err) {
+			cause = fmt.Errorf("%w: %w", cause, err) // why ctx ended before an answer
+		}
+		return &Error{op, Ended, cause}
+	}
+	return &Error{op, c.kindOf(err), err}
+}
+
+func (c classifier) kindOf(err error) Kind {
+	switch {
+	case errors.Is(err, errTimedOut):
+		return NoAnswer
+	case errors.Is(err, errOutcomeUnknown):
+		if c(err) == dialect.Transient || c(err) == dialect.Blocked {
+			return OutcomeUnknown
+		}
+		return Failed
+	}
+	switch c(err) {
+	case dialect.Transient:
+		return Race
+	case dialect.Blocked:
+		return PinnedRow
+	case dialect.ReadOnly:
+		return ReadOnly
+	case dialect.Schema:
+		return NoTable
+	default:
+		return Failed
+	}
+}

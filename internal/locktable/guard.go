@@ -1,0 +1,53 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// A Tx is an open transaction of the user's.
+type Tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
+func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
+	pinned, err := call(ctx, t.errors, guarding, c.TTL, func(ctx context.Context) (bool, error) {
+		return t.guard(ctx, tx, c)
+	}, nil)
+	switch {
+	case Is(err, PinnedRow): // another statement has it locked for longer than the session waits
+		return NotHeld, &Error{guarding.op, Failed, errors.Unwrap(err)}
+	case err != nil:
+		return NotHeld, err
+	case pinned:
+		return Guarded, nil
+	}
+	// The transaction does not see the row. Is it gone, or newer than tx?
+	held, err := t.IsHeld(ctx, c)
+	if err != nil || !held {
+		return NotHeld, err
+	}
+	return StaleSnapshot, nil
+}
+
+func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
+	var one int
+	s := t.statements.guard
+	err = tx.QueryRowContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Explain makes an [*Error] of an error that op, a statement in a transaction of the user's,
+// has ended with under ctx. It returns nil for nil.
+func (t *Table) Explain(ctx context.Context, op string, err error) error {
+	return t.errors.explain(ctx, op, err)
+}
+
+// IsRefusal reports whether err, of a transaction of the user's, means that the database
+// refused the statement: it was not applied.
+func (t *Table) IsRefusal(err error) bool { return t.errors.isRefusal(err) }

@@ -1,0 +1,102 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/stmtcache"
+)
+
+// A Config says which table, and how its rows are acquired. The root package has checked it.
+type Config struct {
+	DB       *sqlx.DB // stays the caller's
+	Dialect  dialect.Dialect
+	Names    dialect.Names // without a Fence no tokens are drawn, without a Channel releases do not notify
+	Region   string
+	ClientID string         // random if ""
+	Layout   dialect.Layout // asked of the database if 0
+
+	Isolation       sql.IsolationLevel // of the transaction that acquires
+	Autocommit      bool               // acquire without an explicit transaction
+	DisableBatching bool
+	Prepare         bool // keep statements prepared
+}
+
+// Open returns the table. Unless the layout is given, it asks the database what it is and what
+// its tables are like, again and again while the database is busy.
+func Open(ctx context.Context, config Config) (*Table, error) {
+	t := &Table{
+		pool: pool{db: config.DB}, dialect: config.Dialect, errors: config.Dialect.Classify,
+		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
+	}
+	if err := t.holders.begin(config.ClientID); err != nil {
+		return nil, &Error{opening.op, Failed, err}
+	}
+	t.tokens.begin(config.Names.Fence)
+	mariaDB := false
+	if t.layout == 0 {
+		found, err := t.inspect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.layout, mariaDB = found.layout, isMariaDB(found.server)
+	}
+	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
+	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not
+	// known either.
+	t.readBeforeAcquire = !t.dialect.Returning && !mariaDB
+	t.refusalsLockRows = mariaDB
+	var err error
+	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region); err != nil {
+		return nil, &Error{opening.op, Failed, err}
+	}
+	if config.Prepare {
+		t.pool.prepared = stmtcache.New(config.DB, t.statements.constant()...)
+	}
+	// Without round trips, one transaction for two statements is cheaper than one for each.
+	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
+	t.begin(!config.DisableBatching)
+	return t, nil
+}
+
+// begin makes the verbs that are sent for one row or for many.
+func (t *Table) begin(batching bool) {
+	t.acquires = batched[Result]{
+		one: t.acquireOne, many: t.acquireMany, errors: t.errors, onLeave: t.orphans.add, onOrphan: t.discard,
+	}
+	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors}
+	if batching {
+		t.acquires.begin()
+		t.releases.begin()
+		t.reads = newTurns(maxAlone)
+	}
+}
+
+// errNotReady says what Open has waited for until ctx ended.
+var errNotReady = errors.New("the database is not ready")
+
+func (t *Table) inspect(ctx context.Context) (finding, error) {
+	i := inspector{t.pool.db, t.dialect, t.names}
+	found, err := call(ctx, t.errors, opening, 0, i.inspect, nil)
+	if Is(err, Ended) { // it is the database that the caller has waited for
+		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
+	}
+	return found, err
+}
+
+// Close closes the prepared statements. A server that does not answer keeps it for 10 s at
+// most. The table can be used again, and then prepares them anew.
+func (t *Table) Close() error {
+	if t.pool.prepared == nil {
+		return nil
+	}
+	_, err := call(context.Background(), t.errors, closing, 0, func(context.Context) (struct{}, error) {
+		return struct{}{}, t.pool.prepared.Close()
+	}, nil)
+	return err
+}

@@ -1,0 +1,69 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Read reads the row of a key, whoever holds it. It writes nothing and locks nothing, so
+// waiters poll with it. ok is false if there is no row.
+func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
+	row, err = call(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (Row, error) {
+		row, _, err := t.peek(ctx, t.pool.on(nil), c)
+		return row, err
+	}, nil)
+	return row, err == nil && row != (Row{}), err
+}
+
+// ReadFirst is Read before an attempt to acquire, for a few callers at a time: many that try
+// at once must not use up the pool.
+func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
+	if t.reads == nil {
+		row, _, err := t.Read(ctx, c)
+		return row, err
+	}
+	if err := t.reads.take(ctx); err != nil {
+		return Row{}, t.errors.explain(ctx, reading.op, err)
+	}
+	row, _, err := t.Read(ctx, c)
+	t.reads.pass(err)
+	return row, err
+}
+
+// IsHeld reports whether the row carries the claim's holder and has not expired. In the
+// four-column layout TTL decides the latter.
+func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
+	return call(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) { return t.isHeld(ctx, c) }, nil)
+}
+
+// List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the
+// four-column layout ttl decides how long they last.
+func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
+	return call(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
+		return selectRows(ctx, t.pool.db, t.statements.list, values{Claim: Claim{TTL: ttl}})
+	}, nil)
+}
+
+func (t *Table) peek(ctx context.Context, db sqlx.QueryerContext, c Claim) (Row, bool, error) {
+	var age, left int64
+	row := Row{Region: t.region, LockKey: c.LockKey}
+	s := t.statements.peek
+	err := db.QueryRowxContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&row.Holder, &age, &left)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Row{}, false, nil
+	}
+	row.Holder = unpadded(row.Holder)
+	row.Age, row.Left = micros(age), micros(left)
+	return row, err == nil, err
+}
+
+func (t *Table) isHeld(ctx context.Context, c Claim) (bool, error) {
+	var n int
+	s := t.statements.held
+	err := t.pool.on(nil).QueryRowxContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&n)
+	return n > 0, err
+}

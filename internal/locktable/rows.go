@@ -1,0 +1,96 @@
+package locktable
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// query runs s and gives each row that it answers to scan.
+func query(ctx context.Context, db sqlx.QueryerContext, s statement, v values, scan func(*sqlx.Rows) error) error {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return err
+	}
+	rows, err := db.QueryxContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// selectRows returns the rows that s answers, or none if they are not complete.
+func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (list []Row, err error) {
+	err = query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+		var row Row
+		var age, left int64
+		if err := rows.Scan(&row.Region, &row.LockKey, &row.Holder, &age, &left); err != nil {
+			return err
+		}
+		row.LockKey, row.Holder = unpadded(row.LockKey), unpadded(row.Holder)
+		row.Age, row.Left = micros(age), micros(left)
+		list = append(list, row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// selectRowIDs returns the rows that s answers, which has columns LOCK_KEY and CLIENT_ID.
+func selectRowIDs(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (map[rowID]bool, error) {
+	ids := make(map[rowID]bool)
+	err := query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+		var id rowID
+		if err := rows.Scan(&id.lockKey, &id.holder); err != nil {
+			return err
+		}
+		ids[rowID{unpadded(id.lockKey), unpadded(id.holder)}] = true
+		return nil
+	})
+	return ids, err
+}
+
+// selectTexts returns the one column of text that s answers.
+func selectTexts(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (texts []string, err error) {
+	err = query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		texts = append(texts, unpadded(text))
+		return err
+	})
+	return texts, err
+}
+
+// exec returns how many rows s affected.
+func exec(ctx context.Context, db sqlx.ExecerContext, s statement, v values) (int64, error) {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return 0, err
+	}
+	result, err := db.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// micros converts what the database answered. It stops at the longest Duration,
+// 292 years: rows written by hand may lie further ahead.
+func micros(n int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(min(max(n, -most), most)) * time.Microsecond
+}
+
+// unpadded returns the value of a column CHAR(36), which is padded with blanks.
+func unpadded(text string) string { return strings.TrimRight(text, " ") }

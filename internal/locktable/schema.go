@@ -1,0 +1,145 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// An inspector asks a database what it is and what its tables are like.
+type inspector struct {
+	db      *sqlx.DB
+	dialect dialect.Dialect
+	names   dialect.Names
+}
+
+// A finding is what the database says of itself and of the lock table.
+type finding struct {
+	server string // its name and version
+	layout dialect.Layout
+}
+
+// inspect returns what it finds, or an error if the server needs another dialect, the table is
+// missing or has other columns, or there is nothing to draw fencing tokens from.
+func (i inspector) inspect(ctx context.Context) (found finding, err error) {
+	server, columns, err := i.readTable(ctx)
+	if err != nil {
+		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
+			return found, wrong
+		}
+		return found, err
+	}
+	if err := i.checkServer(server); err != nil {
+		return found, err
+	}
+	layout, err := layoutOf(i.names.Lock, columns)
+	if err != nil {
+		return found, err
+	}
+	return finding{server, layout}, i.findFence(ctx, layout)
+}
+
+// readTable returns the server's name and version, and the columns of the table.
+func (i inspector) readTable(ctx context.Context) (server string, columns []*sql.ColumnType, err error) {
+	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(dialect.Spring6, i.names).Columns)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	if columns, err = rows.ColumnTypes(); err != nil {
+		return "", nil, err
+	}
+	for rows.Next() {
+		into := make([]any, len(columns))
+		for n := range into {
+			into[n] = new(any) // NULL
+		}
+		into[0] = &server
+		if err := rows.Scan(into...); err != nil {
+			return "", nil, err
+		}
+	}
+	return server, columns[1:], rows.Err()
+}
+
+// serverOf returns the name and version of a server that refused the first statement with
+// err, or "". With the wrong dialect the server may not even understand the question.
+func (i inspector) serverOf(ctx context.Context, err error) (server string) {
+	if i.dialect.Classify(err) != dialect.Unknown || i.db.Stats().OpenConnections == 0 {
+		return "" // the dialect knows what is wrong, or there is no server to ask
+	}
+	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.SQLite()} { // MySQL is asked as PostgreSQL is
+		if err := i.db.GetContext(ctx, &server, d.Statements(dialect.Spring6, i.names).Version); err == nil {
+			return server
+		}
+	}
+	return ""
+}
+
+// checkServer returns an error if the server is known to need another dialect.
+func (i inspector) checkServer(server string) error {
+	needed := dialectFor(server)
+	if needed == "" || needed == i.dialect.Name {
+		return nil
+	}
+	return &Error{opening.op, WrongDialect, fmt.Errorf(
+		"the dialect is %s, but the database says that it is %q, which needs the dialect %s", i.dialect.Name, server, needed)}
+}
+
+// dialectFor returns the name of the dialect for a server by its name and version, or "" for
+// one that is not known.
+func dialectFor(server string) string {
+	switch {
+	case strings.HasPrefix(server, "PostgreSQL"):
+		return "postgres"
+	case strings.HasPrefix(server, "SQLite"):
+		return "sqlite"
+	case isMariaDB(server), strings.TrimLeft(server, "0123456789") != server:
+		return "mysql" // Oracle's returns no more than its number
+	default:
+		return ""
+	}
+}
+
+func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") }
+
+// findFence checks that there is what fencing tokens are drawn from.
+func (i inspector) findFence(ctx context.Context, layout dialect.Layout) error {
+	if i.names.Fence == "" {
+		return nil
+	}
+	_, err := i.db.ExecContext(ctx, i.dialect.Statements(layout, i.names).Fence)
+	return err
+}
+
+func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {
+	found := make(map[string]bool)
+	for _, c := range columns {
+		name := strings.ToUpper(c.Name())
+		found[name] = true
+		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one ends
+		// before its holder knows.
+		_, digits, known := c.DecimalSize()
+		if known && digits < 3 && (name == "CREATED_DATE" || name == "EXPIRED_AFTER") {
+			return 0, wrongTable("column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)", name, table, digits)
+		}
+	}
+	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
+		if !found[name] {
+			return 0, wrongTable("%s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`", table, name)
+		}
+	}
+	if found["EXPIRED_AFTER"] {
+		return dialect.Spring7, nil
+	}
+	return dialect.Spring6, nil
+}
+
+func wrongTable(format string, args ...any) error {
+	return &Error{opening.op, WrongTable, fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,232 @@
+package locktable
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A statement is a text with positional placeholders, and the names of the
+// parameters that stand in them, in order. Some databases have no statement for
+// some purposes: its text is "".
+type statement struct {
+	text  string
+	names []string
+	// from has the place where the value of each stands: its own, or that of the same
+	// name before
+	from []int
+	// fixed has the values that are the same each time
+	fixed []any
+	// expands says that lists have one placeholder each, which bind multiplies.
+	expands bool
+}
+
+// compile makes a statement of a text with named parameters, once, so that
+// running it costs no parsing.
+func compile(text string, d dialect.Dialect, region string) (statement, error) {
+	names := make(map[string]any)
+	for _, name := range []string{
+		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows",
+	} {
+		names[name] = name
+	}
+	positional, order, err := sqlx.Named(text, names)
+	if err != nil {
+		return statement{}, fmt.Errorf("statement %q: %w", text, err)
+	}
+	if d.Numbered {
+		positional = sqlx.Rebind(sqlx.DOLLAR, positional)
+	}
+	s := statement{text: positional}
+	s.fixed = make([]any, len(order))
+	for i, name := range order {
+		s.names = append(s.names, name.(string))
+		s.from = append(s.from, slices.Index(order, name))
+		if name == "region" {
+			s.fixed[i] = region
+		}
+	}
+	s.expands = !d.JSONLists && (slices.Contains(s.names, "keys") || slices.Contains(s.names, "holders"))
+	return s, nil
+}
+
+// bind returns the text to send and its arguments.
+func (s statement) bind(v values) (string, []any, error) {
+	if s.expands {
+		return sqlx.In(s.text, s.args(v)...)
+	}
+	return s.text, s.args(v), nil
+}
+
+// values are what statements may ask for.
+type values struct {
+	Claim
+	keepFor time.Duration // if not 0, how long the row lasts from now, instead of TTL
+	next    string        // the holder that a row is left to
+	client  string        // what the holders of a client begin with
+	token   int64
+	rows    []Claim
+	keys    []string // instead of those of rows
+	sends   *int     // counts how often the holder, or rows, are sent
+}
+
+// left is how long the row is to last from now.
+func (v values) left() time.Duration {
+	if v.keepFor != 0 {
+		return v.keepFor
+	}
+	return v.TTL
+}
+
+// lockKeys are the LOCK_KEYs that v is about.
+func (v values) lockKeys() []string {
+	if v.keys != nil {
+		return v.keys
+	}
+	keys := make([]string, len(v.rows))
+	for i, row := range v.rows {
+		keys[i] = row.LockKey
+	}
+	return keys
+}
+
+func (v values) holders() []string {
+	holders := make([]string, len(v.rows))
+	for i, row := range v.rows {
+		holders[i] = row.Holder
+	}
+	return holders
+}
+
+// only returns v with those of its rows that are in ids.
+func (v values) only(ids map[rowID]bool) values {
+	some := make([]Claim, 0, len(ids))
+	for _, row := range v.rows {
+		if ids[row.id()] {
+			some = append(some, row)
+		}
+	}
+	v.rows = some
+	return v
+}
+
+// together are the values of one statement for many rows. In the four-column layout
+// acquisitions share the time-to-live; releases need not know it.
+func together(claims []Claim) values {
+	v := values{rows: claims}
+	for _, c := range claims {
+		v.TTL = max(v.TTL, c.TTL)
+	}
+	return v
+}
+
+// args returns the values of s's parameters in order.
+func (s statement) args(v values) []any {
+	args := slices.Clone(s.fixed)
+	for i, name := range s.names {
+		if from := s.from[i]; from < i { // a conversion to any is an allocation
+			args[i] = args[from]
+			continue
+		}
+		switch name {
+		case "key":
+			args[i] = v.LockKey
+		case "holder":
+			args[i] = v.counted(v.Holder)
+		case "client":
+			args[i] = v.client
+		case "ttl":
+			args[i] = v.TTL.Microseconds()
+		case "left":
+			args[i] = v.left().Microseconds()
+		case "shift":
+			args[i] = (v.left() - v.TTL).Microseconds()
+		case "next":
+			args[i] = v.next
+		case "token":
+			args[i] = v.token
+		case "rows":
+			args[i] = v.counted(proposed(v.rows))
+		case "keys":
+			args[i] = s.list(v.lockKeys())
+		case "holders":
+			args[i] = s.list(v.holders())
+		}
+	}
+	return args
+}
+
+// inOrder returns rows in the order of their keys, so that processes that write many
+// cannot deadlock.
+func inOrder(rows []Claim) []*Claim {
+	sorted := make([]*Claim, len(rows))
+	for i := range rows {
+		sorted[i] = &rows[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Claim) int { return strings.Compare(a.LockKey, b.LockKey) })
+	return sorted
+}
+
+// proposed returns the JSON that says which rows are to be acquired, or deleted.
+func proposed(rows []Claim) string {
+	type row struct {
+		Key    string `json:"k"`
+		Holder string `json:"h"`
+		Left   int64  `json:"l"`
+	}
+	all := make([]row, len(rows))
+	for i, c := range inOrder(rows) {
+		all[i] = row{c.LockKey, c.Holder, c.TTL.Microseconds()}
+	}
+	const each = 128 // and a bit more than most
+	var text strings.Builder
+	text.Grow(each * len(rows))
+	_ = json.NewEncoder(&text).Encode(all) // strings and numbers always can be
+	return text.String()
+}
+
+// bindRows returns the text and arguments of s with a row of its own for each of
+// v.rows, where the database takes no JSON.
+func (s statement) bindRows(row statement, v values) (string, []any) {
+	rows := strings.Repeat(", "+row.text, len(v.rows))
+	var args []any
+	for _, one := range inOrder(v.rows) {
+		args = append(args, row.args(values{Claim: *one})...)
+	}
+	return strings.Replace(s.text, "{rows}", rows[len(", "):], 1), append(args, s.args(v)...)
+}
+
+func (s statement) list(items []string) any {
+	if s.expands {
+		return items
+	}
+	text, _ := json.Marshal(items) // strings always can be
+	return string(text)
+}
+
+// A countedText is an argument that counts how often it is sent.
+type countedText struct {
+	text  string
+	sends *int
+}
+
+// Value implements driver.Valuer.
+func (c countedText) Value() (driver.Value, error) {
+	*c.sends++
+	return c.text, nil
+}
+
+// counted returns text as an argument, which is counted if v asks for it.
+func (v values) counted(text string) any {
+	if v.sends == nil {
+		return text
+	}
+	return countedText{text, v.sends}
+}

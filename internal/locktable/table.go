@@ -1,0 +1,62 @@
+package locktable
+
+import (
+	"database/sql"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Table is the lock table of one client in one region. All methods are safe for concurrent
+// use. Their errors are of type [*Error].
+type Table struct {
+	pool       pool
+	dialect    dialect.Dialect
+	errors     classifier
+	statements statements
+	layout     dialect.Layout
+	names      dialect.Names
+	region     string
+	holders    holders
+	tokens     tokens
+
+	level       sql.IsolationLevel
+	transaction bool // whether to acquire in an explicit transaction
+	// readBeforeAcquire reports whether a refused attempt would wait for a pinned row, so
+	// that each attempt reads the row first.
+	readBeforeAcquire bool
+	// refusalsLockRows reports whether a refused attempt locks the row for several round
+	// trips.
+	refusalsLockRows bool
+
+	acquires  batched[Result]
+	releases  batched[bool]
+	reads     *turns // for reads before an attempt; nil if batching is disabled
+	unsettled unsettled
+	orphans   orphans
+}
+
+// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that
+// no other acquisition of this table has.
+func (t *Table) NewHolder() string { return t.holders.next() }
+
+// ClientID returns what all holders begin with.
+func (t *Table) ClientID() string { return t.holders.client }
+
+// Layout returns the layout of the table.
+func (t *Table) Layout() dialect.Layout { return t.layout }
+
+// RefusalsLockRows reports whether a refused attempt to acquire locks the row for several
+// round trips, so that a caller who tries only once should read it first. It does on MariaDB.
+func (t *Table) RefusalsLockRows() bool { return t.refusalsLockRows }
+
+// MaxReleases returns how many calls of [Table.Release] at the same time are of use: as many as
+// the batches take, or a few if batching is disabled.
+func (t *Table) MaxReleases() int {
+	if t.releases.batcher == nil {
+		return maxLanes
+	}
+	return maxLanes * maxBatch
+}
+
+// Topic returns the topic on which releases of a row notify.
+func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }

@@ -1,0 +1,60 @@
+package locktable
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// TokensPerAcquisition is how many fencing tokens lie between two numbers that the database
+// gave: one for each holder to whom the row can be handed on without the database.
+const TokensPerAcquisition = 1 << 16
+
+// lastNumber is the last number of which tokens can be made.
+const lastNumber = math.MaxInt64 / TokensPerAcquisition
+
+// trimEvery is how many tokens a process draws from a table until it deletes the rows that
+// all processes have left there.
+const trimEvery = 1024
+
+// tokens makes fencing tokens of the numbers that the database gives.
+type tokens struct {
+	source string // the sequence or table that numbers are drawn from
+	// drawn counts. The numbers themselves cannot say when to trim: with
+	// auto_increment_increment=2 they are all odd.
+	drawn atomic.Uint64
+}
+
+// begin counts from a random start, so that the rows of processes of which none draws many
+// are deleted, too.
+func (t *tokens) begin(source string) {
+	t.source = source
+	t.drawn.Store(rand.Uint64N(trimEvery))
+}
+
+// of makes a fencing token of a number. It is 0 where no numbers are drawn.
+func (t *tokens) of(number int64) (int64, error) {
+	if number < 0 || number > lastNumber {
+		return 0, fmt.Errorf("%s gave the number %d, and fencing tokens can be made of 0 to %d: "+
+			"set it back to 1 and have the storages that check tokens forget them, or set DisableFencing",
+			t.source, number, int64(lastNumber))
+	}
+	return number * TokensPerAcquisition, nil
+}
+
+// inserted makes a fencing token of the number that an INSERT drew.
+func (t *tokens) inserted(result sql.Result) (int64, error) {
+	number, err := result.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	return t.of(number)
+}
+
+// isTrimDue counts a token that was drawn, and reports whether rows are to be deleted.
+func (t *tokens) isTrimDue() bool { return t.drawn.Add(1)%trimEvery == 0 }
+
+// trimBefore is below which number rows are deleted once token was drawn.
+func trimBefore(token int64) int64 { return token/TokensPerAcquisition - trimEvery }
