@@ -1,10 +1,10 @@
-// Package cleanup is the housekeeping of a lock registry, for a goroutine ([Run])
-// or for a cron job ([Once]). It forgets lock objects that are no longer used and
-// deletes expired rows from the table.
+// Package cleanup removes what a lock registry no longer needs: unused lock objects from
+// its cache, and expired rows from the table. Call [Run] in a goroutine, or [Once] from a
+// cron job.
 //
-// Neither is needed for correctness: a contender takes an expired row over by
-// itself, and the registry's cache has a limit. It keeps the table and the
-// process small where keys are many and used once.
+// Correctness does not depend on it: an expired row can always be taken over, and the size
+// of the registry's cache is limited. Use it if there are many keys that are used only
+// once.
 package cleanup
 
 import (
@@ -24,35 +24,37 @@ const (
 	DefaultAge      = time.Hour
 )
 
-// Options are the settings of a clean-up. A zero field means its default.
+// Options are the settings of a cleanup. A zero field means its default.
 type Options struct {
-	// Interval is the time between two rounds of Run. Each is up to a tenth
-	// shorter, at random, so that the processes of a fleet part ways. Default
-	// 10 min.
+	// Interval is the time between two cleanups of Run. Each one is shortened by a
+	// random tenth at most, so that processes do not clean up at the same time.
+	// Default 10 min.
 	Interval time.Duration
 
-	// Age is how long a lock object must have been unused to be forgotten.
-	// Default 1 h.
+	// Age is how long a lock object must have been unused before it is removed from the
+	// cache. Default 1 h.
 	Age time.Duration
 
-	// Logger gets one line for each round: what was done at level Info (Debug if
-	// it was nothing), trouble at Warn. Default slog.Default.
+	// Logger receives one line for each cleanup: the result at level Info (Debug if
+	// nothing was removed), errors at level Warn. Default slog.Default.
 	Logger *slog.Logger
 }
 
-// A Result says what a round has done.
+// A Result is what a cleanup has removed.
 type Result struct {
-	// Forgotten is the number of lock objects.
+	// Forgotten is the number of lock objects that were removed from the cache.
 	Forgotten int
-	// Deleted is the number of expired rows.
+	// Deleted is the number of expired rows that were deleted.
 	Deleted int64
 }
 
-// Run cleans up at once and then every opts.Interval, until ctx ends, and returns
-// ctx.Err(). Trouble with the database is logged and does not end it. Bad options
-// give a [sqllock.ErrInvalid] at once; a closed registry ends it with a
-// [sqllock.ErrClosed]. opts may be nil. Run starts no goroutine: call it in one of
-// yours.
+// Run cleans up immediately and then every opts.Interval, until ctx ends. It starts no
+// goroutine: call it in one of yours. opts may be nil. It returns
+//   - ctx.Err() when ctx has ended,
+//   - a [sqllock.ErrClosed] when the registry was closed,
+//   - a [sqllock.ErrInvalid] immediately if opts are invalid.
+//
+// It logs errors of the database and goes on.
 func Run(ctx context.Context, registry *sqllock.Registry, opts *Options) error {
 	o, err := opts.complete()
 	if err != nil {
@@ -72,8 +74,8 @@ func Run(ctx context.Context, registry *sqllock.Registry, opts *Options) error {
 	}
 }
 
-// Once cleans up a single time: what to call from a cron job. Both parts are
-// tried, whatever becomes of the other. opts may be nil; its Interval is not used.
+// Once cleans up a single time, for example from a cron job. If one part of the cleanup
+// fails, the other one runs all the same. opts may be nil; its Interval is not used.
 func Once(ctx context.Context, registry *sqllock.Registry, opts *Options) (Result, error) {
 	o, err := opts.complete()
 	if err != nil {
@@ -103,7 +105,7 @@ func (o *Options) complete() (Options, error) {
 	return all, nil
 }
 
-// round does both parts and logs them. The end of ctx is no trouble.
+// round cleans up once and logs the result. It does not log the end of ctx as an error.
 func (o Options) round(ctx context.Context, registry *sqllock.Registry) (Result, error) {
 	start := time.Now()
 	forgotten, forgetErr := registry.ExpireUnusedOlderThan(o.Age)
@@ -119,6 +121,6 @@ func (o Options) round(ctx context.Context, registry *sqllock.Registry) (Result,
 	case result == Result{}:
 		level = slog.LevelDebug
 	}
-	o.Logger.LogAttrs(ctx, level, "sqllock: clean-up", attrs...)
+	o.Logger.LogAttrs(ctx, level, "sqllock: cleanup", attrs...)
 	return result, err
 }

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world has two expired rows and, in the registry, one unused lock.
-func world(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
+// newRegistry returns a registry with two expired rows and one unused lock.
+func newRegistry(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
@@ -46,7 +46,7 @@ func world(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	registry, _ := world(t)
+	registry, _ := newRegistry(t)
 	var log bytes.Buffer
 	opts := &cleanup.Options{Age: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	got, err := cleanup.Once(t.Context(), registry, opts)
@@ -65,9 +65,9 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func TestOnceReportsTrouble(t *testing.T) {
+func TestOnceReportsErrors(t *testing.T) {
 	t.Parallel()
-	registry, db := world(t)
+	registry, db := newRegistry(t)
 	_, err := db.DB.ExecContext(t.Context(), "DROP TABLE INT_LOCK")
 	must(t, err)
 	var log bytes.Buffer
@@ -83,7 +83,7 @@ func TestOnceReportsTrouble(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	registry, _ := world(t)
+	registry, _ := newRegistry(t)
 	for _, opts := range []*cleanup.Options{{Interval: -1}, {Age: -1}} {
 		if _, err := cleanup.Once(t.Context(), registry, opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Error(err)
@@ -102,9 +102,9 @@ func (r rounds) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func TestRunGoesRoundUntilItsContextEnds(t *testing.T) {
+func TestRunRepeatsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
-	registry, _ := world(t)
+	registry, _ := newRegistry(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := make(rounds, 100)
 	ended := make(chan error)
@@ -135,7 +135,7 @@ func TestRunGoesRoundUntilItsContextEnds(t *testing.T) {
 
 func TestRunEndsWithTheRegistry(t *testing.T) {
 	t.Parallel()
-	registry, _ := world(t)
+	registry, _ := newRegistry(t)
 	must(t, registry.Close(t.Context()))
 	if err := cleanup.Run(t.Context(), registry, nil); !errors.Is(err, sqllock.ErrClosed) {
 		t.Fatal(err)

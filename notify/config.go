@@ -9,11 +9,11 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// applicationName is how the connection shows in pg_stat_activity, unless the DSN
-// says otherwise.
+// applicationName is the name of the connection in pg_stat_activity, unless the DSN sets
+// another one.
 const applicationName = "sqllock notify"
 
-// parse understands a DSN of lib/pq or pgx.
+// parse parses a DSN of lib/pq or pgx.
 func parse(dsn string) (*pgconn.Config, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -30,8 +30,8 @@ func parse(dsn string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// isForDriver tells whether a parameter is one that lib/pq, pgx or its pool take out of
-// a DSN. The server would refuse the connection for it.
+// isForDriver reports whether a parameter is for lib/pq, pgx or its pool, which remove it
+// from the DSN. With such a parameter the server would refuse the connection.
 func isForDriver(name string) bool {
 	switch name {
 	case "binary_parameters", "disable_prepared_binary_result", "fallback_application_name",

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// query sends statements and returns the last value that they answer, with what is
-// notified meanwhile told. It is used instead of PgConn.Exec, which leaves a goroutine
-// behind for up to 15 s when ctx ends while the server is silent.
+// query runs statements and returns the last value of their results. Notifications that
+// arrive meanwhile are delivered. PgConn.Exec is not used, because it can leave a goroutine
+// behind for up to 15 s if ctx ends while the server does not respond.
 func query(ctx context.Context, conn *pgconn.PgConn, sql string) (last string, err error) {
 	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
 	if err := conn.Frontend().Flush(); err != nil {
@@ -32,11 +32,11 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string) (last string, e
 	}
 }
 
-// hangUp closes a connection, whatever has become of ctx.
-func hangUp(ctx context.Context, conn *pgconn.PgConn) {
+// disconnect closes a connection, even if ctx has ended.
+func disconnect(ctx context.Context, conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // it may be broken
-	// A broken one is being closed already, politely, which can take 15 s.
+	_ = conn.Close(ctx) // the connection may be broken
+	// pgconn may still be closing a broken connection gracefully, for up to 15 s.
 	_ = conn.Conn().Close()
 }

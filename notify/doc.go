@@ -1,18 +1,20 @@
-// Package notify wakes those who wait for a lock at the moment it is released, over
-// PostgreSQL's LISTEN and NOTIFY, instead of at their next look:
+// Package notify wakes up waiters as soon as a lock is released, with PostgreSQL's LISTEN
+// and NOTIFY. Without it, waiters find out at their next poll.
 //
-//	listener, err := notify.Listen(ctx, dsn, nil)
+//	listener, err := notify.Listen(ctx, dsn, nil) // one for the process
 //	…
 //	defer listener.Close()
-//	repository, err := sqllock.NewRepository(db, dialect.Postgres(), &sqllock.RepositoryOptions{Notify: true})
-//	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Waker: listener})
+//	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(),
+//		&sqllock.RepositoryOptions{Notify: true}) // releases notify
+//	registry, err := sqllock.NewRegistry(repository,
+//		&sqllock.RegistryOptions{Waker: listener}) // waiters listen
 //
-// [sqllock.RepositoryOptions.Notify] makes releases tell, [sqllock.RegistryOptions.Waker]
-// makes waiters listen. The processes need not agree: one that does neither polls, and
-// whoever waits for its locks does so too. docs/notify.md has the trigger that makes
-// everything that removes a row tell, a Java service or a DELETE by hand included, and
-// what telling costs.
+// Each process chooses both options for itself. A process without Waker polls. A waiter
+// finds the release of a process without Notify at its next poll.
 //
-// The package links pgconn, the lower half of pgx, whichever driver the application uses
-// for its own connections.
+// docs/notify.md has a trigger that notifies of all deleted rows, including those of a Java
+// service or of a DELETE by hand. It also describes what notifications cost.
+//
+// The package links pgconn, the lower half of pgx, even if the application itself uses
+// another driver.
 package notify

@@ -7,19 +7,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ListenThrough is Listen over connections that dial makes, with little patience.
+// ListenThrough is Listen over connections that dial makes, with short timeouts.
 func ListenThrough(ctx context.Context, dsn string, opts *Options, dial pgconn.DialFunc) (*Listener, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
 	config.DialFunc = dial
-	return listen(ctx, config, opts, patience{quiet: 50 * time.Millisecond, answer: time.Second})
+	return listen(ctx, config, opts, timeouts{idle: 50 * time.Millisecond, reply: time.Second})
 }
 
-// Topics returns how many topics somebody is subscribed to.
+// Topics returns the number of topics that have subscribers.
 func (l *Listener) Topics() int {
-	l.bells.mu.Lock()
-	defer l.bells.mu.Unlock()
-	return len(l.bells.byTopic)
+	l.subscriptions.mu.Lock()
+	defer l.subscriptions.mu.Unlock()
+	return len(l.subscriptions.byTopic)
 }

@@ -13,8 +13,8 @@ import (
 
 var errGate = errors.New("the gate is closed")
 
-// A gate is a network that can be closed to new connections, or swallow what is sent over
-// those that there are.
+// A gate is a network that can refuse new connections, or drop all data of the existing
+// ones.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
@@ -22,17 +22,17 @@ type gate struct {
 	writes atomic.Int64
 }
 
-// newGatedWorld has a listener behind a gate, which asks soon whether the server is there,
-// and sends what becomes of its connection.
-func newGatedWorld(t *testing.T) (*world, *gate, chan error) {
+// newGatedFixture returns a fixture whose listener connects through a gate and has short
+// timeouts. The channel receives what OnConnection is called with.
+func newGatedFixture(t *testing.T) (*fixture, *gate, chan error) {
 	t.Helper()
-	w, g, told := newSilentWorld(t), new(gate), make(chan error, 1000)
-	listener, err := notify.ListenThrough(t.Context(), w.dsn, &notify.Options{
-		OnConnection: func(err error) { told <- err },
+	f, g, connection := newFixtureWithoutListener(t), new(gate), make(chan error, 1000)
+	listener, err := notify.ListenThrough(t.Context(), f.dsn, &notify.Options{
+		OnConnection: func(err error) { connection <- err },
 	}, g.dial)
 	must(t, err)
-	w.use(listener)
-	return w, g, told
+	f.setListener(listener)
+	return f, g, connection
 }
 
 func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -62,28 +62,28 @@ func (g *gate) open() {
 	g.closed = false
 }
 
-// silence makes all connections that there are swallow everything.
-func (g *gate) silence() {
+// blackhole drops all data of the existing connections from now on.
+func (g *gate) blackhole() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.conns {
-		c.silent.Store(true)
+		c.blackholed.Store(true)
 	}
 }
 
-// written counts what was sent to the server.
+// written returns the number of writes to the server.
 func (g *gate) written() int64 { return g.writes.Load() }
 
 type gatedConn struct {
 	net.Conn
 	gate   *gate
-	silent atomic.Bool
+	blackholed atomic.Bool
 }
 
 func (c *gatedConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
-		if err != nil || !c.silent.Load() {
+		if err != nil || !c.blackholed.Load() {
 			return n, err
 		}
 	}
@@ -91,7 +91,7 @@ func (c *gatedConn) Read(p []byte) (int, error) {
 
 func (c *gatedConn) Write(p []byte) (int, error) {
 	c.gate.writes.Add(1)
-	if c.silent.Load() {
+	if c.blackholed.Load() {
 		return len(p), nil
 	}
 	return c.Conn.Write(p)

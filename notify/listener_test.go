@@ -18,41 +18,41 @@ func TestAReleaseWakesAWaiter(t *testing.T) {
 	for _, driver := range []string{"postgres", "pgx"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			db := w.db.OpenDSN(t, driver, w.db.DSN)
-			release := w.taken(w.process(db, sqllock.RepositoryOptions{Notify: true}), "k")
-			got := w.waiter(t.Context(), w.waiters(never), "k")
-			w.asleep(got)
+			f := newFixture(t)
+			db := f.db.OpenDSN(t, driver, f.db.DSN)
+			release := f.acquire(f.repository(db, sqllock.RepositoryOptions{Notify: true}), "k")
+			got := f.lockInBackground(t.Context(), f.registry(never), "k")
+			f.checkWaiting(got)
 			release()
-			w.woken(got)
+			f.checkAcquired(got)
 		})
 	}
 }
 
-// TestWithoutNotifyNobodyIsWoken shows that the test above can fail.
-func TestWithoutNotifyNobodyIsWoken(t *testing.T) {
+// TestWithoutNotifyNoWaiterIsWoken shows that the test above can fail.
+func TestWithoutNotifyNoWaiterIsWoken(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	release := w.taken(w.process(w.db.DB, sqllock.RepositoryOptions{}), "k")
+	f := newFixture(t)
+	release := f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{}), "k")
 	ctx, cancel := context.WithCancel(t.Context())
-	got := w.waiter(ctx, w.waiters(never), "k")
+	got := f.lockInBackground(ctx, f.registry(never), "k")
 	release()
-	w.told()
-	w.asleep(got)
+	f.waitForNotifications()
+	f.checkWaiting(got)
 	cancel()
 	if err := wait(t, got); !errors.Is(err, sqllock.ErrNotAcquired) {
 		t.Fatal(err)
 	}
 }
 
-func TestWaitersHandOnToEachOther(t *testing.T) {
+func TestWaitersWakeEachOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	const processes, rounds = 3, 10
 	done := make(chan error, processes)
 	for range processes {
-		repository := w.holder()
-		r, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: w.listener})
+		repository := f.holder()
+		r, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener})
 		must(t, err)
 		go func() {
 			defer func() { _ = r.Close(context.Background()) }()
@@ -70,173 +70,173 @@ func TestWaitersHandOnToEachOther(t *testing.T) {
 	}
 }
 
-func TestOthersWakeNobody(t *testing.T) {
+func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	f := newFixture(t)
 	names, err := dialect.NamesFor("")
 	must(t, err)
-	repository := w.holder()
+	repository := f.holder()
 	key, err := repository.LockKey("k")
 	must(t, err)
-	wake, stop := w.listener.Watch(names.Topic(w.name, key))
+	wake, stop := f.listener.Watch(names.Topic(f.name, key))
 	defer stop()
 
-	_, err = w.db.DB.ExecContext(t.Context(), "CREATE TABLE other_lock (LIKE int_lock INCLUDING ALL); CREATE SEQUENCE other_lock_fence")
+	_, err = f.db.DB.ExecContext(t.Context(), "CREATE TABLE other_lock (LIKE int_lock INCLUDING ALL); CREATE SEQUENCE other_lock_fence")
 	must(t, err)
-	w.taken(repository, "another key")()
-	w.taken(w.process(w.db.DB, sqllock.RepositoryOptions{Notify: true, Region: w.name[1:]}), "k")()
-	w.taken(w.process(w.db.DB, sqllock.RepositoryOptions{Notify: true, Prefix: "Other_"}), "k")()
-	w.told()
+	f.acquire(repository, "another key")()
+	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Region: f.name[1:]}), "k")()
+	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Prefix: "Other_"}), "k")()
+	f.waitForNotifications()
 	if len(wake) != 0 {
 		t.Fatal("woken for another row")
 	}
-	w.taken(repository, "k")()
+	f.acquire(repository, "k")()
 	wait(t, wake)
 }
 
-// TestTheConnectionIsMadeAnew releases while nobody listens.
-func TestTheConnectionIsMadeAnew(t *testing.T) {
+// TestTheListenerReconnects releases a lock while the listener is disconnected.
+func TestTheListenerReconnects(t *testing.T) {
 	t.Parallel()
-	w, gate, told := newGatedWorld(t)
-	release := w.taken(w.holder(), "k")
-	got := w.waiter(t.Context(), w.waiters(never), "k")
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
 	gate.close()
-	w.kill()
-	if err := wait(t, told); err == nil {
-		t.Fatal("told that it is there")
+	f.killConnection()
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
 	}
-	if err := wait(t, told); !errors.Is(err, errGate) {
+	if err := wait(t, connection); !errors.Is(err, errGate) {
 		t.Fatal(err)
 	}
 	release()
-	w.asleep(got)
+	f.checkWaiting(got)
 	gate.open()
-	w.woken(got)
-	for err := range told {
+	f.checkAcquired(got)
+	for err := range connection {
 		if err == nil {
 			break
 		}
 	}
-	w.taken(w.holder(), "k")() // listens again, and has one connection
-	if n := w.connections(); n != 1 {
+	f.acquire(f.holder(), "k")() // the listener has a single connection again
+	if n := f.connections(); n != 1 {
 		t.Fatalf("%d connections", n)
 	}
 }
 
 func TestWithoutTheListenerWaitersPoll(t *testing.T) {
 	t.Parallel()
-	w, gate, told := newGatedWorld(t)
-	release := w.taken(w.holder(), "k")
-	got := w.waiter(t.Context(), w.waiters(20*time.Millisecond), "k")
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(20*time.Millisecond), "k")
 	gate.close()
-	w.kill()
-	if err := wait(t, told); err == nil {
-		t.Fatal("told that it is there")
+	f.killConnection()
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
 	}
 	release()
-	w.woken(got)
+	f.checkAcquired(got)
 }
 
 func TestAfterCloseWaitersPoll(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	release := w.taken(w.holder(), "k")
-	r := w.waiters(20 * time.Millisecond)
-	must(t, w.listener.Close())
-	must(t, w.listener.Close())
-	got := w.waiter(t.Context(), r, "k")
+	f := newFixture(t)
+	release := f.acquire(f.holder(), "k")
+	r := f.registry(20 * time.Millisecond)
+	must(t, f.listener.Close())
+	must(t, f.listener.Close())
+	got := f.lockInBackground(t.Context(), r, "k")
 	release()
-	w.woken(got)
-	w.until("disconnected", func() bool { return w.connections() == 0 })
+	f.checkAcquired(got)
+	f.until("disconnected", func() bool { return f.connections() == 0 })
 }
 
-// TestASilentConnectionIsNoticed has a network that swallows everything.
-func TestASilentConnectionIsNoticed(t *testing.T) {
+// TestADeadConnectionIsDetected uses a network that drops all data.
+func TestADeadConnectionIsDetected(t *testing.T) {
 	t.Parallel()
-	w, gate, told := newGatedWorld(t)
-	release := w.taken(w.holder(), "k")
-	got := w.waiter(t.Context(), w.waiters(never), "k")
-	gate.silence()
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
+	gate.blackhole()
 	release()
-	if err := wait(t, told); err == nil {
-		t.Fatal("told that it is there")
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
 	}
-	w.woken(got)
+	f.checkAcquired(got)
 }
 
-// TestAQuietConnectionStays asks the server a few times whether it is there.
-func TestAQuietConnectionStays(t *testing.T) {
+// TestAnIdleConnectionIsKept lets the listener ping the server a few times.
+func TestAnIdleConnectionIsKept(t *testing.T) {
 	t.Parallel()
-	w, gate, told := newGatedWorld(t)
+	f, gate, connection := newGatedFixture(t)
 	written := gate.written()
-	w.until("asked three times", func() bool { return gate.written() >= written+3 })
-	if len(told) != 0 {
-		t.Fatal(<-told)
+	f.until("pinged three times", func() bool { return gate.written() >= written+3 })
+	if len(connection) != 0 {
+		t.Fatal(<-connection)
 	}
-	release := w.taken(w.holder(), "k")
-	got := w.waiter(t.Context(), w.waiters(never), "k")
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
 	release()
-	w.woken(got)
+	f.checkAcquired(got)
 }
 
 func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.pool.SetMaxOpenConns(5)
-	holder := w.holder()
+	f := newFixture(t)
+	f.pool.SetMaxOpenConns(5)
+	holder := f.holder()
 	var releases []func()
 	var waiting []<-chan error
 	for n := range 5 {
-		r := w.waiters(never)
+		r := f.registry(never)
 		for k := range 10 {
 			key := fmt.Sprintf("%d/%d", n, k)
-			releases = append(releases, w.taken(holder, key))
-			waiting = append(waiting, w.waiter(t.Context(), r, key))
+			releases = append(releases, f.acquire(holder, key))
+			waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
 		}
 	}
-	if n := w.connections(); n != 1 {
+	if n := f.connections(); n != 1 {
 		t.Fatalf("%d connections", n)
 	}
 	for i, got := range waiting {
-		w.asleep(got)
+		f.checkWaiting(got)
 		releases[i]()
-		w.woken(got)
+		f.checkAcquired(got)
 	}
 }
 
-// TestReleasesAtOnceWakeAll has releases that may travel together.
-func TestReleasesAtOnceWakeAll(t *testing.T) {
+// TestConcurrentReleasesWakeAllWaiters makes releases that may be batched.
+func TestConcurrentReleasesWakeAllWaiters(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.pool.SetMaxOpenConns(5)
-	holder, r := w.holder(), w.waiters(never)
+	f := newFixture(t)
+	f.pool.SetMaxOpenConns(5)
+	holder, r := f.holder(), f.registry(never)
 	var releases []func()
 	var waiting []<-chan error
 	for n := range 30 {
 		key := fmt.Sprint(n)
-		releases = append(releases, w.taken(holder, key))
-		waiting = append(waiting, w.waiter(t.Context(), r, key))
+		releases = append(releases, f.acquire(holder, key))
+		waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
 	}
-	w.db.DB.SetMaxOpenConns(2)
+	f.db.DB.SetMaxOpenConns(2)
 	for _, release := range releases {
 		go release()
 	}
 	for _, got := range waiting {
-		w.woken(got)
+		f.checkAcquired(got)
 	}
 }
 
-func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
+func TestAWaiterThatGivesUpUnsubscribes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.taken(w.holder(), "k")
+	f := newFixture(t)
+	f.acquire(f.holder(), "k")
 	ctx, cancel := context.WithCancel(t.Context())
-	got := w.waiter(ctx, w.waiters(never), "k")
+	got := f.lockInBackground(ctx, f.registry(never), "k")
 	cancel()
 	if err := wait(t, got); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if n := w.listener.Topics(); n != 0 {
+	if n := f.listener.Topics(); n != 0 {
 		t.Fatalf("%d subscriptions", n)
 	}
 }
@@ -244,9 +244,9 @@ func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
 func TestListenRefuses(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]error{
-		"postgres://localhost:port/db":                         sqllock.ErrInvalid,
-		"postgres://localhost:1/db?connect_timeout=1":          sqllock.ErrDatabase,
-		"host=/nowhere sslmode=disable user=nobody dbname=nil": sqllock.ErrDatabase,
+		"postgres://localhost:port/db":                          sqllock.ErrInvalid,
+		"postgres://localhost:1/db?connect_timeout=1":           sqllock.ErrDatabase,
+		"host=/nowhere sslmode=disable user=missing dbname=nil": sqllock.ErrDatabase,
 	} {
 		if _, err := notify.Listen(t.Context(), dsn, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v", dsn, err)
@@ -263,18 +263,18 @@ func TestListenRefusesAPooler(t *testing.T) {
 	}
 }
 
-// TestListenUnderstandsDriversParameters has what lib/pq, pgx and its pool take out of a
-// DSN.
-func TestListenUnderstandsDriversParameters(t *testing.T) {
+// TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove
+// from a DSN.
+func TestListenIgnoresParametersOfDrivers(t *testing.T) {
 	t.Parallel()
-	w := newSilentWorld(t)
-	dsn := w.db.With(t, map[string]string{
+	f := newFixtureWithoutListener(t)
+	dsn := f.db.With(t, map[string]string{
 		"binary_parameters": "yes", "disable_prepared_binary_result": "yes", "fallback_application_name": "app",
 		"default_query_exec_mode": "exec", "statement_cache_capacity": "5", "description_cache_capacity": "5",
 		"pool_max_conns": "4",
 	})
 	listener, err := notify.Listen(t.Context(), dsn, nil)
 	must(t, err)
-	w.use(listener)
-	w.told()
+	f.setListener(listener)
+	f.waitForNotifications()
 }
