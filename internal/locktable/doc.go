@@ -1,0 +1,171 @@
+// Package locktable reads and writes the lock table; the root package sends no SQL. It knows
+// rows and claims, but no lease, no registry and no key as the user wrote it.
+//
+// A row belongs to the CLIENT_ID that stands in it, here called the holder, until it expires by
+// the clock of the database. Each acquisition has a holder of its own, so a late statement of
+// one never touches the row of another. Durations cross the border, instants never do.
+//
+// # The way to the database
+//
+// An attempt to acquire goes through these functions:
+//
+//	Table.Acquire         deletes unsettled rows first; handles an unknown outcome at the end
+//	call                  applies the policy: lost races, pinned rows, time limits
+//	batched.do            joins a batch, or sends the statement alone
+//	batch.Batcher.Do      waits until the batch in flight is done
+//	batched.run           one row or many
+//	acquireOne            or acquireMany
+//	write                 opens the transaction, unless the table is in Autocommit
+//	upsert                or upsertMany: the statement
+//
+// A release takes the same way, to releaseOne or releaseMany. The other verbs are not batched:
+// call runs the function that sends the statement.
+//
+// # Acquire
+//
+// To acquire is to run one statement on the primary key: insert the row, or take it over if it
+// has expired or carries this very holder. The statement must read nothing but its row.
+// Under SERIALIZABLE every other read causes serialization failures on PostgreSQL and deadlocks
+// on InnoDB, even between different keys; docs/design.md has the measurements.
+//
+// On PostgreSQL and SQLite the statement returns a row exactly if the lock was acquired. On
+// MySQL and MariaDB the owner is read afterwards, by primary key, in the same transaction. In
+// Autocommit it is the next statement: no contender can take an unexpired row in between.
+// Counts of affected rows are not used for that, because they depend on the driver's
+// clientFoundRows and differ between servers.
+//
+// A refused attempt locks the row until its transaction ends and costs a commit. Then it reads
+// the row that is in the way, by a statement of its own. So waiters poll with [Table.Read],
+// which writes and locks nothing.
+//
+// # Release
+//
+// To release is to delete the row by region, key and holder. On PostgreSQL this transaction has
+// synchronous_commit off: it waits neither for the disk nor for a replica, and a crash of the
+// server may bring back a row that was released just before. It cannot bring back one that has
+// been acquired since, because the log is written in order.
+//
+// # Lost races
+//
+// Two callers of one key can give each other a serialization failure: 40001 and 40P01; 1213,
+// 1020, and 1180 at COMMIT (Group Replication); SQLITE_BUSY and SQLITE_LOCKED. All mean that
+// the statement was not applied. call sends it again after a random pause of up to 1, 2, 4 …
+// 64 ms. An acquisition counts as not acquired after ten of these.
+//
+// # Pinned rows
+//
+// A row is pinned while another transaction has it locked: a guarded one (see [Table.Guard])
+// for as long as it is open, or an attempt to acquire, for a moment. A statement that waits
+// for the row keeps a connection, so its wait is limited:
+//
+//   - On PostgreSQL set_config('lock_timeout', …, true) stands in the FROM or USING clause.
+//     It is evaluated before the row is locked, ends with the transaction, needs no round trip
+//     and works behind PgBouncer. The limit is 250 ms; for a renewal it is a second, since a
+//     statement that gives up loses its place in the row's queue.
+//   - On MariaDB it is SET STATEMENT innodb_lock_wait_timeout=1, in a comment that only
+//     MariaDB reads.
+//   - Oracle's MySQL has no limit for a statement; its hint SET_VAR refuses this variable. The
+//     session's counts: put innodb_lock_wait_timeout=1 into the DSN. Each attempt reads the row
+//     first there, so that it waits only for a row that looks free.
+//   - On SQLite there is one writer at a time, and the driver's busy_timeout limits the wait.
+//
+// Statements about many rows wait for none of them: they use SKIP LOCKED. MySQL's UPDATE and
+// DELETE cannot, so there a SELECT picks the rows first, in the same transaction.
+//
+// # How long a statement may take
+//
+// These are the policies of call.go. "Answer" limits one answer; a driver that does not return
+// then is left behind, because lib/pq waits for a silent server until TCP gives up.
+//
+//	verb                       lost races     row pinned           answer
+//	Acquire                    10 times       not acquired         the batch's, see below
+//	Release                    until ctx ends 3 s                  the batch's
+//	Renew                      until ctx ends as the caller says   10 s, or TTL if longer
+//	Keep                       until ctx ends 1 s                  10 s, or TTL if longer
+//	Read, ReadFirst, IsHeld    until ctx ends 1 s                  10 s, or TTL if longer
+//	RenewAll                   until ctx ends skipped              the caller bounds it
+//	List, DeleteExpired        until ctx ends 1 s                  until ctx ends
+//	DeleteClient               until ctx ends again for 1 s        until ctx ends
+//	Guard                      an error       an error             until ctx ends
+//	Open                       until ctx ends 1 s                  10 s
+//	Close                      an error       an error             10 s
+//
+// # Batches
+//
+// The type batched is where a verb for one row becomes a verb for many. A call that arrives
+// alone is sent at once. Calls that arrive while a batch is in flight make the next one: up to
+// 256 rows, one row a key, in the order of their keys, so that processes cannot deadlock.
+// Acquisitions and releases are batched apart, because a release reads. So a busy process needs
+// two connections, however many callers it has.
+//
+//   - A batch belongs to no caller. It has 5 s. A caller whose ctx ends leaves at once, and
+//     what was acquired for it is deleted.
+//   - After an error that need not be about every row, each caller's statement is sent alone,
+//     four at a time. So it is after a pinned row, whose key is then sent alone for 5 s. A
+//     statement sent alone has 10 s, or its time-to-live if that is longer.
+//   - A batch that takes longer than 100 ms does not delay those behind it: another one is
+//     begun, up to four.
+//   - On MySQL a statement waits for a pinned row as long as the session says. So a batch reads
+//     the rows first and acquires keys that have none; expired rows are taken over alone. Its
+//     statements name the primary key (FORCE INDEX): the server would scan a small table and
+//     lock each row that it scans. A pinned row of another key then delayed all for 50 s.
+//
+// # Renewals of many rows
+//
+// RenewAll renews up to 10 000 rows by one statement. PostgreSQL and SQLite take the keys and
+// holders as JSON, so that one text serves any number. On MySQL they are placeholders, because
+// the collation of a JSON table would clash with the column's. Rows that were not renewed are
+// read once more: a row that is gone is [Lost], one that is there is [Pinned]. The caller then renews such a row by [Table.Renew], which waits in the row's queue:
+// where many processes try, a statement that skips locked rows may find it locked each time.
+//
+// # Fencing tokens
+//
+// The acquire statement draws the token while it has the row, so the tokens of one key are in
+// the order of its holders. PostgreSQL uses nextval in RETURNING, at no cost; the sequence's
+// values are in the log before the row's commit is, so they survive what the row survives.
+// MySQL and SQLite insert into a table that numbers its rows, and only if the row is the
+// claim's. On MySQL that also answers who owns the row, without a further round trip. In
+// Autocommit the draw follows the acquisition; an answer that comes after the lease's end
+// gives none, so the draw comes while the row is held. A batch draws one number for all its
+// keys. Each 1024th draw of a process deletes old numbers, in the background. A token is the
+// number times 65 536, which leaves room for callers that hand the row over without the
+// database. A number of 2^47 or more gives no token and is an error.
+//
+// # Statements sent twice
+//
+// A release or Keep that finds no row proves a loss only if it was sent once. database/sql sends
+// a statement again when the driver calls a connection bad, and lib/pq does so also for one that
+// breaks while it waits for the answer. A batch whose answer was lost is sent again row by row.
+// pool.once notices when a statement was sent twice. Then a release counts as done, and Keep
+// reads the row.
+//
+// # Unknown outcomes and unsettled rows
+//
+// If the answer to a COMMIT is lost, or ctx ends before it comes, the row may or may not be
+// there. It has no holder, yet it would keep all contenders out. So [Table.Abandon]
+//
+//  1. deletes the row at once by its holder, whatever has become of ctx, within a second or
+//     the time-to-live if that is shorter;
+//  2. if that fails, or finds no row (the statement that writes it may still be on its way),
+//     remembers the claim as unsettled and deletes it before this client's next acquisition of
+//     the key. It forgets the claim after its time-to-live; after a minute if no row was found,
+//     the longest that a server lets a statement wait by default; and if 65 536 keys came after.
+//
+// The next acquisition has another holder, because the deletion may still be on its way. A
+// definite answer leaves the holder usable. A race that was lost after the row was written is
+// not definite: see [OutcomeUnknown]. A statement that comes even later than the second
+// deletion, or than the minute, leaves a row until it expires, as after a crash.
+//
+// # Guard
+//
+// Guard pins the row in the user's transaction, by a locking SELECT with holder and expiry. On
+// SQLite it is an UPDATE that changes nothing and begins the one write transaction. The caller
+// checks its deadline afterwards. The row expires later, so a lease that is not over then was
+// valid when the row was pinned, however long the statement waited.
+//
+// # The four-column layout
+//
+// Spring before 7 has no EXPIRED_AFTER: a row expires when CREATED_DATE is older than the
+// reader's time-to-live. So TTL matters in every claim there, also in one that only reads.
+// Renew and Keep move CREATED_DATE.
+package locktable
