@@ -64,7 +64,7 @@ func TestAdoptSpring6(t *testing.T) {
 		}
 		start := time.Now()
 		up(t, db, &migrations.Options{TTL: time.Hour})
-		took := time.Since(start) + time.Millisecond // SQLite's clock ticks so
+		took := time.Since(start) + time.Millisecond // the resolution of SQLite's clock
 		after := rows(t, db, dialect.Spring7)
 		for i := range after {
 			after[i].Expires = ""
@@ -90,8 +90,8 @@ func TestBackfillByDefaultIsSpringsTTL(t *testing.T) {
 	})
 }
 
-// TestHalfUpgraded meets a column that somebody added without a value, since
-// Spring's own statement fails when there are rows.
+// TestHalfUpgraded migrates a table to which the column was added without values, because
+// Spring's own statement fails if there are rows.
 func TestHalfUpgraded(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
@@ -116,8 +116,8 @@ func TestHalfUpgraded(t *testing.T) {
 	}
 }
 
-// TestZeroDates meets what Spring's own statement leaves on MariaDB, and on MySQL
-// without strict mode: rows that ended in the year 0.
+// TestZeroDates migrates rows that expired in the year 0, as Spring's own statement leaves
+// them on MariaDB, and on MySQL without strict mode.
 func TestZeroDates(t *testing.T) {
 	t.Parallel()
 	db := dbtest.MySQL(t)
@@ -142,8 +142,8 @@ func TestZeroDates(t *testing.T) {
 	}
 }
 
-// TestDownKeepsLeases goes from 3 to 2: contenders with the same time-to-live
-// judge a row by CREATED_DATE from then on.
+// TestDownKeepsLeases migrates from 3 to 2. From then on, contenders with the same
+// time-to-live derive the end of a lease from CREATED_DATE.
 func TestDownKeepsLeases(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {

@@ -79,7 +79,7 @@ func TestConcurrentProcesses(t *testing.T) {
 	})
 }
 
-// wantTables checks that nothing else has been left.
+// wantTables checks that there are no other tables.
 func wantTables(t *testing.T, db *dbtest.DB) {
 	t.Helper()
 	want := []string{"int_lock", "int_lock_fence", "int_lock_migrations"}

@@ -57,7 +57,7 @@ func TestSchemaMustExist(t *testing.T) {
 			t.Fatal("no error")
 		}
 		if db.Name == "sqlite" {
-			return // where Status cannot look for tables in what is not there, either
+			return // there, Status fails too if the schema is missing
 		}
 		if st := status(t, db, opts); st.Version != 0 || st.Layout != 0 {
 			t.Errorf("state %+v", st)
@@ -69,15 +69,15 @@ func TestUnusableState(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, statement, text string }{
 		{"dirty", "UPDATE INT_LOCK_MIGRATIONS SET dirty = TRUE", "drop INT_LOCK_MIGRATIONS"},
-		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 4", "version 4, and this sqllock knows 3"},
-		{"no table", "DROP TABLE INT_LOCK", "INT_LOCK is not there: drop INT_LOCK_MIGRATIONS"},
+		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 4", "has version 4, but this version of sqllock knows only 3"},
+		{"no table", "DROP TABLE INT_LOCK", "there is no table INT_LOCK: drop INT_LOCK_MIGRATIONS"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 				up(t, db, nil)
 				run(t, db, test.statement)
-				for range 2 { // an error changes nothing
+				for range 2 { // an error has no effect on the tables
 					wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
 					wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
 				}
@@ -87,7 +87,7 @@ func TestUnusableState(t *testing.T) {
 				if test.name == "newer" {
 					return
 				}
-				run(t, db, "DROP TABLE INT_LOCK_MIGRATIONS") // as the message says
+				run(t, db, "DROP TABLE INT_LOCK_MIGRATIONS") // as the error message advises
 				up(t, db, nil)
 				wantAt(t, db, 3, dialect.Spring7)
 			})
@@ -95,8 +95,9 @@ func TestUnusableState(t *testing.T) {
 	}
 }
 
-// TestDownCutShort is what MySQL has if the connection breaks in the middle.
-func TestDownCutShort(t *testing.T) {
+// TestDownInterrupted starts from the state that MySQL has if the connection breaks in the
+// middle.
+func TestDownInterrupted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		up(t, db, nil)
@@ -109,7 +110,7 @@ func TestDownCutShort(t *testing.T) {
 	})
 }
 
-// TestAllOrNothing fails in the middle: a view needs the column.
+// TestAllOrNothing lets a migration fail in the middle: a view needs the column.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "sqlite": dbtest.SQLite} {
@@ -130,8 +131,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestGolangMigratesNoVersion reads what golang-migrate's own drivers leave of a
-// first step that failed.
+// TestGolangMigratesNoVersion reads the version -1, which golang-migrate's own drivers
+// leave if the first step fails.
 func TestGolangMigratesNoVersion(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -165,7 +166,7 @@ func TestHeldLocksKeepTheTable(t *testing.T) {
 				up(t, db, opts)
 				acquire(t, db.DB, db.Dialect, layout)
 				drop := func() error { return migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts) }
-				wantErr(t, drop(), migrations.ErrHeld, "1 of them", "a-key in region DEFAULT", "held by a-token for another ", "Options.Force")
+				wantErr(t, drop(), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "held by a-token for another ", "Options.Force")
 				if got := len(rows(t, db, layout)); got != 1 {
 					t.Errorf("%d rows", got)
 				}
@@ -202,8 +203,8 @@ func TestCancelledContext(t *testing.T) {
 	})
 }
 
-// TestBlockedByReader has a transaction that has read the table, which holds up
-// ALTER TABLE on PostgreSQL and MySQL.
+// TestBlockedByReader opens a transaction that has read the table. It blocks ALTER TABLE
+// on PostgreSQL and MySQL.
 func TestBlockedByReader(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
@@ -235,11 +236,11 @@ func TestBlockedByReader(t *testing.T) {
 	}
 }
 
-// TestWaitsForWriter has another writer in SQLite, and no busy_timeout.
+// TestWaitsForWriter migrates while SQLite has another writer, and without busy_timeout.
 func TestWaitsForWriter(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
-	pool, err := sql.Open(db.Driver, impatient(db))
+	pool, err := sql.Open(db.Driver, withoutBusyTimeout(db))
 	must(t, err)
 	t.Cleanup(func() { must(t, pool.Close()) })
 	writer, err := db.DB.BeginTx(t.Context(), nil)

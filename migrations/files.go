@@ -13,8 +13,8 @@ import (
 //go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
 var embedded embed.FS
 
-// files are the embedded files of one database with the prefix and the
-// time-to-live filled in.
+// files are the embedded files of one database, with the prefix and the time-to-live
+// filled in.
 type files struct {
 	source.Driver
 	replacer *strings.Replacer
@@ -32,12 +32,12 @@ func newFiles(s settings) (*files, error) {
 	)}, nil
 }
 
-// ReadUp is part of source.Driver.
+// ReadUp implements source.Driver.
 func (f *files) ReadUp(version uint) (io.ReadCloser, string, error) {
 	return f.filled(f.Driver.ReadUp(version))
 }
 
-// ReadDown is part of source.Driver.
+// ReadDown implements source.Driver.
 func (f *files) ReadDown(version uint) (io.ReadCloser, string, error) {
 	return f.filled(f.Driver.ReadDown(version))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// TestFiles checks what the package takes for granted of the files.
+// TestFiles checks the package's assumptions about its files.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	for name := range flavours {
@@ -37,11 +37,11 @@ func checkText(t *testing.T, name, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if isComment := strings.HasPrefix(line, "--"); strings.Contains(line, "--") != isComment {
-			t.Errorf("%s: a comment behind something else: %s", name, line)
+			t.Errorf("%s: a comment after a statement: %s", name, line)
 		} else if isComment && strings.Contains(line, ";") {
 			t.Errorf("%s: a semicolon in a comment: %s", name, line)
 		} else if strings.HasPrefix(line, "-- when") && !condition.MatchString(line) {
-			t.Errorf("%s: a condition that is none: %s", name, line)
+			t.Errorf("%s: an invalid condition: %s", name, line)
 		}
 	}
 	if !strings.HasSuffix(text, ";\n") {

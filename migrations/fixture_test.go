@@ -80,7 +80,7 @@ func tables(t *testing.T, db *dbtest.DB) []string {
 	return names
 }
 
-// A row is one of the lock table, as texts.
+// A row is a row of the lock table, as text.
 type row struct {
 	Region  string         `db:"region"`
 	Key     string         `db:"k"`
@@ -108,7 +108,7 @@ func rows(t *testing.T, db *dbtest.DB, layout dialect.Layout) []row {
 	return all
 }
 
-// left returns how long each row has still to live, by the database's clock.
+// left returns how long the lease of each row still lasts, by the database's clock.
 func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
 	t.Helper()
 	list, err := db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, dialect.Names{Lock: table}).List)
@@ -137,7 +137,7 @@ func columns(t *testing.T, db *dbtest.DB, table string) string {
 	return strings.ToUpper(strings.Join(names, " "))
 }
 
-// acquire takes a lock for an hour, as a repository does.
+// acquire acquires a lock for an hour, as a repository does.
 func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout) {
 	t.Helper()
 	hour := time.Hour.Microseconds()

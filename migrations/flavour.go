@@ -6,32 +6,32 @@ import (
 )
 
 const (
-	// migrationWait is how long a migration waits for another.
+	// migrationWait is how long a migration waits for another one.
 	migrationWait = time.Minute
-	// tableWait is how long a statement waits for the lock table. Whatever
-	// others do with the table queues up behind it meanwhile, and leases that
-	// cannot be renewed run out.
+	// tableWait is how long a statement waits for the lock table. Meanwhile all other
+	// statements on the table queue up behind it, so leases cannot be renewed and may
+	// expire.
 	tableWait = 5 * time.Second
 )
 
-// A flavour is what differs between databases besides the files. {table},
-// {schema} and {name} in its texts are filled by table.fill.
+// A flavour describes how databases differ, apart from the files. table.fill replaces
+// {table}, {schema} and {name} in its texts.
 type flavour struct {
-	// columns answers the names of a table's columns.
+	// columns returns the names of a table's columns.
 	columns string
-	// bookkeeping creates the bookkeeping table, as golang-migrate does.
+	// bookkeeping creates the bookkeeping table in golang-migrate's format.
 	bookkeeping string
-	// write replaces the version in it by {version}.
+	// write sets the version in the bookkeeping table to {version}.
 	write []string
-	// freeze, if any, keeps others from the table until the transaction ends.
+	// freeze, if not empty, locks the table exclusively until the transaction ends.
 	freeze string
-	// lock makes other migrations of the same tables wait, until unlock or undo
-	// or the end of the connection. It ends in ErrBusy after migrationWait.
+	// lock makes other migrations of the same tables wait until unlock, undo or the end
+	// of the connection. It returns ErrBusy after migrationWait.
 	lock func(context.Context, *session) error
-	// unlock makes the changes last. If it gives an error, undo must follow.
+	// unlock commits the changes. If it returns an error, undo must follow.
 	unlock func(context.Context, *session) error
-	// undo takes back what the database can take back since lock, which may
-	// itself have stopped anywhere.
+	// undo rolls back all changes since lock that the database can roll back. lock
+	// itself may have failed half-way.
 	undo func(context.Context, *session) error
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// refuseHeld returns ErrHeld if locks are held in the table. Where the flavour
-// can, the table stays as it is found until the end of the transaction; on
-// MySQL a lock that is taken between this and the DROP TABLE is lost.
+// refuseHeld returns ErrHeld if locks are held in the table. If the database can, it keeps
+// the table unchanged until the end of the transaction. On MySQL, a lock that is acquired
+// between this check and the DROP TABLE is lost.
 func (s *session) refuseHeld(ctx context.Context, st State) error {
 	if s.force || st.Layout == 0 {
 		return nil
@@ -26,17 +26,17 @@ func (s *session) refuseHeld(ctx context.Context, st State) error {
 	}
 	held, err := s.held(ctx, st)
 	if err != nil {
-		return fmt.Errorf("look for held locks: %w", err)
+		return fmt.Errorf("read held locks: %w", err)
 	}
 	if len(held) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of them, such as %s (release them or wait; Options.Force drops the table nevertheless)",
+	return fmt.Errorf("%w: %d in total, for example %s (release them or wait; Options.Force drops the table anyway)",
 		ErrHeld, len(held), held[0])
 }
 
-// held describes each lock that has not expired, with the settings' time-to-live
-// where the rows tell none.
+// held returns a description of each lock that has not expired. In a four-column table the
+// time-to-live of the settings applies.
 func (s *session) held(ctx context.Context, st State) (_ []string, err error) {
 	list := s.dialect.Statements(st.Layout, dialect.Names{Lock: s.lock.String()}).List
 	list = strings.ReplaceAll(list, ":ttl", strconv.FormatInt(s.ttl.Microseconds(), 10))
@@ -48,7 +48,7 @@ func (s *session) held(ctx context.Context, st State) (_ []string, err error) {
 	var held []string
 	for rows.Next() {
 		var region, key, client string
-		var age, left sql.NullInt64 // NULL for what is no date: such a row never expires
+		var age, left sql.NullInt64 // NULL for an invalid date: such a row never expires
 		if err := rows.Scan(&region, &key, &client, &age, &left); err != nil {
 			return nil, err
 		}

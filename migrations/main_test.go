@@ -20,8 +20,8 @@ var dialects = map[string]dialect.Dialect{
 	"mysql":    dialect.MySQL(),
 }
 
-// childDSN makes this program a process that migrates the database of that DSN
-// up and exits; childDriver is its driver.
+// If childDSN is set, this program migrates the database of that DSN up and exits.
+// childDriver is its driver.
 const (
 	childDSN    = "SQLLOCK_MIGRATE_DSN"
 	childDriver = "SQLLOCK_MIGRATE_DRIVER"

@@ -1,26 +1,28 @@
-// Package migrations creates and changes sqllock's tables. The statements are
-// the SQL files beside this one, a folder per database; golang-migrate orders
-// them and this package runs them.
+// Package migrations creates and upgrades sqllock's tables:
 //
-//	version 1   the lock table of Spring Integration 4.3 to 6.x: INT_LOCK
-//	version 2   where fencing tokens are drawn from: INT_LOCK_FENCE
-//	version 3   the column EXPIRED_AFTER: the lock table of Spring Integration 7
+//	err := migrations.Up(ctx, db, dialect.Postgres(), nil)
 //
-// A table that Spring created, with or without EXPIRED_AFTER and with rows in
-// it, is adopted: [Up] adds what is missing and keeps the rest.
+// The versions are
 //
-// The version that has been reached stands in a table of the prefix's own,
-// INT_LOCK_MIGRATIONS, in golang-migrate's format. It is written only when a
-// step is complete, and each step may be repeated, so that one that was cut
-// short is simply run again: nothing is ever left dirty. On PostgreSQL and
-// SQLite a call is one transaction, which happens wholly or not at all.
+//	1   INT_LOCK, the lock table of Spring Integration 4.3 to 6.x
+//	2   INT_LOCK_FENCE, the source of fencing tokens
+//	3   the column EXPIRED_AFTER of INT_LOCK, as in Spring Integration 7
 //
-// All functions work on one connection of the pool and give it back. They may
-// be called by any number of processes at the same time: one migrates, the
-// others wait, for a minute at most. When ctx ends they stop and return its error
-// (on SQLite only after the connection's busy_timeout, if that is what they wait
-// for); the change is then undone on PostgreSQL and SQLite, and stands at the
-// last complete step on MySQL.
+// A table that Spring has created is adopted, with or without EXPIRED_AFTER and with its
+// rows: [Up] adds what is missing and keeps the rest.
+//
+// The current version is stored in a table of its own, INT_LOCK_MIGRATIONS, in
+// golang-migrate's format. It is written only when a step is complete, and each step can be
+// repeated: a migration that was interrupted is continued by the next call. On PostgreSQL
+// and SQLite each call is one transaction.
+//
+// All functions use one connection of the pool and return it. Any number of processes may
+// call them at the same time: one migrates, and the others wait for up to a minute. If ctx
+// ends, they stop and return its error; on SQLite only after the connection's busy_timeout,
+// if they wait for another writer. The changes are then rolled back on PostgreSQL and
+// SQLite; on MySQL the steps that were complete remain.
+//
+// The statements are in SQL files, in one folder for each database.
 package migrations
 
 import (
@@ -36,37 +38,38 @@ const (
 	latest  = 3
 )
 
-// Up migrates to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. It
-// never goes down. If there is nothing to do it only reads, so that an
-// application without rights to change the schema may call it at each start.
+// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. It never
+// migrates down. If the tables are up to date, it only reads, so an application without
+// the right to change the schema can call it at each start. opts may be nil.
 //
-// Errors, besides the database's own: [ErrDialect], [ErrOption],
-// [dialect.ErrPrefix], [ErrState], [ErrBusy].
+// Up returns errors of the database and [ErrDialect], [ErrOption], [dialect.ErrPrefix],
+// [ErrState] and [ErrBusy].
 func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
 	return run(ctx, db, d, opts, func(s *session, version uint) uint {
 		return max(version, s.target)
 	})
 }
 
-// Down undoes one step; at version 0 it does nothing. From version 1 it drops
-// the lock table, unless locks are held in it ([ErrHeld]; see Options.Force),
-// even if Spring created it.
+// Down migrates down by one version. opts may be nil.
 //
-// Going from 3 to 2 takes EXPIRED_AFTER away: CREATED_DATE becomes EXPIRED_AFTER
-// less opts.TTL, so that users of the four-column table with that time-to-live
-// see each lease end when it would have ended.
+//   - From version 3 to 2 it drops the column EXPIRED_AFTER. CREATED_DATE becomes
+//     EXPIRED_AFTER - opts.TTL, so for contenders with that time-to-live each lease ends
+//     when it would have ended before.
+//   - From version 1 to 0 it drops the lock table, even if Spring created it. While locks
+//     are held it returns [ErrHeld], unless opts.Force is true.
+//   - At version 0 it does nothing.
 //
-// Errors are those of [Up] and ErrHeld.
+// Down returns the errors of [Up] and ErrHeld.
 func Down(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
 	return run(ctx, db, d, opts, func(_ *session, version uint) uint {
 		return max(version, 1) - 1
 	})
 }
 
-// Goto migrates up or down to a version, whatever opts.Layout. Version 0 leaves
-// nothing behind; it is refused while locks are held, as for [Down].
+// Goto migrates up or down to a version. Version 0 drops all tables, unless locks are held,
+// as [Down] does. opts.Layout is not used; opts may be nil.
 //
-// Errors are those of Down, and [ErrVersion] for a version that there is not.
+// Goto returns the errors of Down, and [ErrVersion] for a version that does not exist.
 func Goto(ctx context.Context, db *sql.DB, d dialect.Dialect, version uint, opts *Options) error {
 	if version > latest {
 		return fmt.Errorf("%w %d: the last is %d", ErrVersion, version, latest)

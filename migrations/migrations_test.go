@@ -43,7 +43,7 @@ func TestUpAndDownStepByStep(t *testing.T) {
 		if left := tables(t, db); len(left) != 0 {
 			t.Errorf("version 0 leaves %v", left)
 		}
-		down() // nothing to do
+		down() // does nothing
 		wantAt(t, db, 0, 0)
 	})
 }
@@ -88,13 +88,13 @@ func TestSpring6StaysAtVersion2(t *testing.T) {
 			t.Errorf("state %+v", st)
 		}
 		up(t, db, nil)
-		up(t, db, spring6) // never goes down
+		up(t, db, spring6) // never migrates down
 		wantAt(t, db, 3, dialect.Spring7)
 	})
 }
 
-// TestTable holds the table against what it promises: keys differ by case, a
-// key is there once per region, and no insert of Spring 6 gets in.
+// TestTable checks the table's constraints: keys are case-sensitive, a key exists once per
+// region, and Spring 6 cannot insert rows.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// mysql has no transactions around changes of the schema. Its lock belongs to
-// the session, which ends with the call, so that neither the lock nor the
-// session's settings find their way into the caller's pool.
+// mysql cannot change the schema in a transaction. Its lock belongs to the session. The
+// session ends with the call, so neither the lock nor the session's settings reach the
+// caller's pool.
 var mysql = flavour{
 	columns: "SELECT COLUMN_NAME FROM information_schema.COLUMNS" +
 		" WHERE TABLE_SCHEMA = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND TABLE_NAME = '{name}'",
@@ -24,16 +24,17 @@ var mysql = flavour{
 func lockMySQL(ctx context.Context, s *session) error {
 	seconds := int(tableWait.Seconds())
 	if err := s.exec(ctx,
-		// Or else all reads show what the first one saw, before the lock was held.
+		// Otherwise all reads would use the snapshot of the first one, which was taken
+		// before the lock was acquired.
 		"SET SESSION autocommit = 1",
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds), // for a table
 		fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", seconds),
 	); err != nil {
 		return err
 	}
-	// One second at a time, because the server may notice only after a wait that
-	// the caller has gone. Names of locks have 64 characters at most. MySQL 9.6
-	// has no MD5 any more.
+	// It waits one second at a time, because the server may notice only after the wait
+	// that the client has disconnected. Names of locks have at most 64 characters. MySQL
+	// 9.6 no longer has MD5.
 	query := s.bookkeeping.fill("SELECT GET_LOCK(CONCAT('sqllock.', LEFT(SHA2(LOWER(CONCAT(" +
 		"COALESCE(NULLIF('{schema}', ''), DATABASE(), ''), '.{name}')), 256), 32)), 1)")
 	for start := time.Now(); time.Since(start) < migrationWait; {
@@ -45,10 +46,10 @@ func lockMySQL(ctx context.Context, s *session) error {
 			return nil
 		}
 		if !got.Valid {
-			return fmt.Errorf("%s: %w", query, errors.New("the server gave no answer"))
+			return fmt.Errorf("%s: %w", query, errors.New("the server returned NULL"))
 		}
 	}
-	return fmt.Errorf("%w: another migration has run for %v", ErrBusy, migrationWait)
+	return fmt.Errorf("%w: another migration has been running for %v", ErrBusy, migrationWait)
 }
 
 func endMySQL(_ context.Context, s *session) error {

@@ -10,28 +10,26 @@ import (
 // DefaultTTL is Spring's default time-to-live.
 const DefaultTTL = 10 * time.Second
 
-// Options say which tables to migrate, and how. Nil and the zero value mean
-// Spring's defaults.
+// Options are the settings of a migration. Nil and the zero value mean Spring's defaults.
 type Options struct {
-	// Prefix stands before the names of the tables, as [dialect.NamesFor] says.
-	// Default "INT_". A schema in it must exist.
+	// Prefix is the prefix of the tables' names: see [dialect.NamesFor]. If it contains
+	// a schema, the schema must exist. Default "INT_".
 	Prefix string
 
-	// Layout says how far Up goes. Default [dialect.Spring7]; a fleet that
-	// shares its locks with Spring Integration 6 or older needs
-	// [dialect.Spring6].
+	// Layout is the layout to which Up migrates. Use [dialect.Spring6] if the locks are
+	// shared with Spring Integration 6 or older. Default [dialect.Spring7].
 	Layout dialect.Layout
 
-	// TTL is how long the rows that are there when EXPIRED_AFTER is added are
-	// taken to last from then on: the time-to-live of the locks' users, or
-	// longer. It is rounded down to microseconds. Default [DefaultTTL].
+	// TTL is the time-to-live of the existing locks. When EXPIRED_AFTER is added, all
+	// existing rows get leases of this length; so use the longest time-to-live of all
+	// processes. It is rounded down to microseconds. Default [DefaultTTL].
 	TTL time.Duration
 
-	// Force drops the lock table even if locks are held in it.
+	// If Force is true, the lock table is dropped even if locks are held.
 	Force bool
 }
 
-// settings are validated options, with everything that follows from them.
+// settings are validated options, and values derived from them.
 type settings struct {
 	dialect     dialect.Dialect
 	flavour     flavour

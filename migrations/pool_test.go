@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// TestOneConnection works through a pool of one, which is given back after
-// success and after failure.
+// TestOneConnection uses a pool of one connection, which must be returned after success
+// and after failure.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -65,8 +65,8 @@ func TestMySQLSettings(t *testing.T) {
 	}
 }
 
-// TestPostgresStrictDefaults has a pool whose transactions are serializable and
-// read-only unless they say otherwise.
+// TestPostgresStrictDefaults uses a pool whose transactions are serializable and read-only
+// by default.
 func TestPostgresStrictDefaults(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
@@ -85,20 +85,20 @@ func TestSQLiteInMemory(t *testing.T) {
 func TestSQLiteRollbackJournal(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
-	pool := sqlx.MustOpen("sqlite", impatient(db)+"&_pragma=journal_mode(DELETE)")
+	pool := sqlx.MustOpen("sqlite", withoutBusyTimeout(db)+"&_pragma=journal_mode(DELETE)")
 	t.Cleanup(func() { must(t, pool.Close()) })
 	must(t, db.DB.Close())
 	cycle(t, &dbtest.DB{Name: "sqlite", DB: pool, Dialect: dialect.SQLite()}, pool)
 }
 
-// impatient is the DSN without a busy_timeout.
-func impatient(db *dbtest.DB) string {
+// withoutBusyTimeout returns the DSN without a busy_timeout.
+func withoutBusyTimeout(db *dbtest.DB) string {
 	return strings.ReplaceAll(db.DSN, url.QueryEscape("busy_timeout(10000)"), url.QueryEscape("busy_timeout(0)"))
 }
 
-// cycle goes through all versions and an error, and checks that the pool's only
-// connection comes back each time as it was. A connection or a transaction that
-// stayed behind would block what follows.
+// cycle migrates through all versions and an error. It checks that the pool's only
+// connection is returned unchanged each time: a connection or a transaction that was left
+// open would block the next step.
 func cycle(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
 	t.Helper()
 	pool.SetMaxOpenConns(1)

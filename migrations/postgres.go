@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// postgres does everything in one transaction, whose locks end with it: that
-// works behind PgBouncer's transaction pooling, too.
+// postgres runs each call in one transaction. All locks end with the transaction, so this
+// also works with PgBouncer's transaction pooling.
 var postgres = flavour{
 	columns: "SELECT attname FROM pg_attribute" +
 		" WHERE attrelid = to_regclass('{table}') AND attnum > 0 AND NOT attisdropped",
@@ -21,12 +21,12 @@ var postgres = flavour{
 
 func lockPostgres(ctx context.Context, s *session) error {
 	return s.exec(ctx,
-		// Not the session's default, which may be stricter: the statement that
-		// waits for the lock would then fix what all later ones see.
+		// The session's default may be stricter. Then all later statements would use the
+		// snapshot that was taken before the lock was acquired.
 		"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
 		lockTimeout(migrationWait),
-		// Names meet in one lock however they are written. That others meet in
-		// it as well does no harm. The first number is ours: "sqll".
+		// All spellings of a name use the same lock. If another name has the same hash,
+		// the migrations only wait for each other. The first number is "sqll" in ASCII.
 		s.bookkeeping.fill("SELECT pg_advisory_xact_lock(1936813164,"+
 			" hashtext(lower(COALESCE(NULLIF('{schema}', ''), current_schema(), '') || '.{name}')))"),
 		lockTimeout(tableWait),

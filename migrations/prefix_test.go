@@ -42,7 +42,7 @@ func TestPrefixWithSchema(t *testing.T) {
 		if got := columns(t, db, prefix+"LOCK"); got != five {
 			t.Errorf("columns %s", got)
 		}
-		if db.Name != "sqlite" { // there, the schema is the one that is used anyway
+		if db.Name != "sqlite" { // there, it is the default schema
 			if diff := cmp.Diff(before, tables(t, db)); diff != "" {
 				t.Errorf("outside of the schema: %s", diff)
 			}
@@ -63,8 +63,8 @@ func TestPrefixWithSchema(t *testing.T) {
 	})
 }
 
-// schema creates a schema beside the test's own and returns its name. The name
-// that dbtest would choose is too long for a prefix.
+// schema creates another schema and returns its name. The names that dbtest chooses are
+// too long for a prefix.
 func schema(t *testing.T, db *dbtest.DB) string {
 	t.Helper()
 	if db.Name == "sqlite" {

@@ -10,7 +10,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A session is one connection at work for one call.
+// A session is the connection that one call uses.
 type session struct {
 	settings
 	conn *sql.Conn
@@ -28,7 +28,7 @@ func open(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (*s
 	return &session{settings: s, conn: conn}, nil
 }
 
-// close gives the connection back, unless it has been discarded.
+// close returns the connection to the pool, unless it was discarded.
 func (s *session) close() error {
 	if err := s.conn.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
 		return err
@@ -36,8 +36,8 @@ func (s *session) close() error {
 	return nil
 }
 
-// run migrates to the version that plan chooses for the present one. Plan is
-// asked again once the lock is held: it may be another version by then.
+// run migrates to the version that plan returns for the current version. It calls plan
+// again after it has acquired the lock, since the version may have changed.
 func run(
 	ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options, plan func(s *session, version uint) uint,
 ) (err error) {
@@ -64,7 +64,7 @@ func run(
 			return err
 		}
 		target := plan(s, st.Version)
-		// Only now: without the lock, parts of the state may be of different ages.
+		// Checked only now: without the lock, the state may be inconsistent.
 		if err := st.sound(target); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func run(
 	})
 }
 
-// locked calls do while no other process migrates the same tables, in a
-// transaction where the database can undo changes of the schema.
+// locked calls do while no other process can migrate the same tables. It uses a
+// transaction if the database can roll back changes of the schema.
 func (s *session) locked(ctx context.Context, do func() error) error {
 	err := s.flavour.lock(ctx, s)
 	if err == nil {
@@ -89,19 +89,19 @@ func (s *session) locked(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// undo ends what lock began, even if ctx has ended. A connection that cannot be
-// brought back to where it was is not given back to the pool.
+// undo rolls back and releases the lock, even if ctx has ended. If that fails, the
+// connection is closed instead of being returned to the pool.
 func (s *session) undo(ctx context.Context) {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	const undoTimeout = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	if err := s.flavour.undo(ctx, s); err != nil {
 		discard(s.conn)
 	}
 }
 
-// explained adds the meaning that an error has for the caller. The end of ctx
-// comes back from drivers in many forms.
+// explained adds ctx.Err() or ErrBusy to an error, if it was caused by that. Drivers report
+// the end of ctx in different ways.
 func (s *session) explained(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

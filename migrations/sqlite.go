@@ -8,21 +8,20 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// sqlite does everything in one transaction that is the writer from its start.
-// That is a lock between processes; the one of golang-migrate's driver is a flag
-// in memory, so two processes that start at once run the same step twice.
+// sqlite runs each call in one transaction, which is the writer from its beginning. This
+// excludes other processes. The lock of golang-migrate's driver is a flag in memory: two
+// processes that start at the same time would run the same step twice.
 var sqlite = flavour{
 	columns:     "SELECT name FROM pragma_table_info('{name}', NULLIF('{schema}', ''))",
 	bookkeeping: createBookkeeping,
 	write:       writeVersion,
 	lock:        func(ctx context.Context, s *session) error { return s.persist(ctx, "BEGIN IMMEDIATE") },
-	// Without WAL mode readers hold up the commit, and it may be repeated.
+	// Without WAL mode, readers block the commit. It can be retried.
 	unlock: func(ctx context.Context, s *session) error { return s.persist(ctx, "COMMIT") },
 	undo:   func(ctx context.Context, s *session) error { return s.exec(ctx, "ROLLBACK") },
 }
 
-// persist repeats a statement while the database is busy: many pools have no
-// busy_timeout.
+// persist retries a statement while the database is busy: many pools have no busy_timeout.
 func (s *session) persist(ctx context.Context, statement string) error {
 	const pause = 20 * time.Millisecond
 	tick := time.NewTicker(pause)
@@ -33,7 +32,7 @@ func (s *session) persist(ctx context.Context, statement string) error {
 			return err
 		}
 		if time.Since(start) > migrationWait {
-			return fmt.Errorf("%w: another writer has gone on for %v: %w", ErrBusy, migrationWait, err)
+			return fmt.Errorf("%w: the database has been locked by another writer for %v: %w", ErrBusy, migrationWait, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -11,30 +11,29 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A State tells what has been migrated.
+// A State is the state of the tables of one prefix.
 type State struct {
-	// Version is the last complete step, or 0.
+	// Version is the current version, or 0.
 	Version uint
-	// Target is the version that Up goes to with the same options.
+	// Target is the version to which Up migrates with the same options.
 	Target uint
-	// Latest is the last version that there is.
+	// Latest is the latest version that this package knows.
 	Latest uint
-	// Dirty says that the bookkeeping table tells of a step that was left half
-	// done. This package never writes that; see [ErrState].
+	// Dirty is true if the bookkeeping table records an incomplete step. This package
+	// never writes that; see [ErrState].
 	Dirty bool
-	// Table and Bookkeeping are the names of the lock table and of the table
-	// that tells the version.
+	// Table and Bookkeeping are the names of the lock table and of the bookkeeping
+	// table, which stores the version.
 	Table, Bookkeeping string
-	// Layout is that of the lock table as it is, whoever created it, or 0 if
-	// there is none.
+	// Layout is the layout of the lock table, or 0 if there is no such table.
 	Layout dialect.Layout
 }
 
-// Status tells what has been migrated. It writes nothing and waits for nobody.
-// A lock table that Spring created and nobody adopted yet has version 0 and a
-// Layout.
+// Status returns the current state. It writes nothing, and does not wait for a migration
+// that is running. A lock table that Spring has created and that is not adopted yet has
+// version 0 and a Layout. opts may be nil.
 //
-// Errors, besides the database's own: [ErrDialect], [ErrOption],
+// Status returns errors of the database and [ErrDialect], [ErrOption] and
 // [dialect.ErrPrefix].
 func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (_ State, err error) {
 	s, err := open(ctx, db, d, opts)
@@ -89,8 +88,8 @@ func (s *session) version(ctx context.Context) (version uint, dirty bool, err er
 	return uint(max(number, 0)), dirty, nil
 }
 
-// dropped says whether an error came from the bookkeeping table being dropped by
-// another process just after we had seen it.
+// dropped reports whether cause is due to another process that has dropped the bookkeeping
+// table since its columns were read.
 func (s *session) dropped(ctx context.Context, cause error) bool {
 	if s.dialect.Classify(cause) != dialect.Schema {
 		return false
@@ -99,13 +98,13 @@ func (s *session) dropped(ctx context.Context, cause error) bool {
 	return err == nil && len(columns) == 0
 }
 
-// columns returns the names of a table's columns: none if there is no table.
-// The catalog tells, because on PostgreSQL a statement about a table that is
-// not there spoils the transaction.
+// columns returns the names of a table's columns, or none if there is no such table. It
+// reads the catalog, because on PostgreSQL a statement on a missing table would abort the
+// transaction.
 func (s *session) columns(ctx context.Context, t table) (_ []string, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("look for %v: %w", t, err)
+			err = fmt.Errorf("read columns of %v: %w", t, err)
 		}
 	}()
 	rows, err := s.conn.QueryContext(ctx, t.fill(s.flavour.columns))
@@ -128,20 +127,20 @@ func has(columns []string, name string) bool {
 	return slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
 }
 
-// sound returns ErrState if steps from the state cannot lead to the target.
+// sound returns ErrState if the state cannot be migrated to the target.
 func (st State) sound(target uint) error {
 	switch {
 	case st.Dirty:
-		return fmt.Errorf("%w: %s says that version %d was left half done, which sqllock never writes; "+
-			"every step may be repeated, so drop %[2]s and migrate up again", ErrState, st.Bookkeeping, st.Version)
+		return fmt.Errorf("%w: %s records that version %d is incomplete, which sqllock never writes; "+
+			"every step can be repeated, so drop %[2]s and migrate up again", ErrState, st.Bookkeeping, st.Version)
 	case st.Version > st.Latest:
-		return fmt.Errorf("%w: %s says version %d, and this sqllock knows %d: a newer one has migrated, use that",
+		return fmt.Errorf("%w: %s has version %d, but this version of sqllock knows only %d: use the newer version that has migrated",
 			ErrState, st.Bookkeeping, st.Version, st.Latest)
 	case st.Version > 0 && st.Layout == 0:
-		return fmt.Errorf("%w: %s says version %d, but %s is not there: drop %[2]s and migrate up again",
+		return fmt.Errorf("%w: %s has version %d, but there is no table %s: drop %[2]s and migrate up again",
 			ErrState, st.Bookkeeping, st.Version, st.Table)
 	case st.Version > spring6 && target > spring6 && st.Layout == dialect.Spring6:
-		return fmt.Errorf("%w: %s says version %d, but %s has no EXPIRED_AFTER: somebody dropped it, or going down was cut short; go to version %d, then up",
+		return fmt.Errorf("%w: %s has version %d, but %s has no column EXPIRED_AFTER: it was dropped, or migrating down was interrupted; go to version %d, then up",
 			ErrState, st.Bookkeeping, st.Version, st.Table, spring6)
 	}
 	return nil

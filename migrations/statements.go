@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// condition is a comment in a file: the statement that follows is run only when
-// it holds. Not every database can say so in SQL.
-var condition = regexp.MustCompile(`(?m)^-- when (\w+) is (there|missing)$`)
+// condition is a comment in a file. The statement after it runs only if the lock table has,
+// or lacks, the column. Not all databases can express this in SQL.
+var condition = regexp.MustCompile(`(?m)^-- if (\w+) (exists|is missing)$`)
 
-// comment is a line that is no part of a statement.
+// comment is a line that does not belong to a statement.
 var comment = regexp.MustCompile(`(?m)^--.*\n`)
 
-// runFile runs statements one by one, which needs no driver that takes many at
-// once. Files have semicolons nowhere but behind statements.
+// runFile runs the statements of a file one by one, since not all drivers can run several
+// at once. Files have semicolons only at the ends of statements.
 func (s *session) runFile(ctx context.Context, text string) error {
 	for part := range strings.SplitSeq(text, ";") {
 		statement := strings.TrimSpace(comment.ReplaceAllString(part, ""))
@@ -41,10 +41,10 @@ func (s *session) wanted(ctx context.Context, condition []string) (bool, error) 
 		return true, nil
 	}
 	columns, err := s.columns(ctx, s.lock)
-	return has(columns, condition[1]) == (condition[2] == "there"), err
+	return has(columns, condition[1]) == (condition[2] == "exists"), err
 }
 
-// write notes the version. Nothing stays of version 0.
+// write stores the version. For version 0 it drops the bookkeeping table.
 func (s *session) write(ctx context.Context, version uint) error {
 	if version == 0 {
 		return s.exec(ctx, s.bookkeeping.fill("DROP TABLE {table}"))

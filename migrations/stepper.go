@@ -10,14 +10,16 @@ import (
 
 // A stepper runs golang-migrate's steps on a session that holds the lock.
 //
-// golang-migrate's own drivers are not used. They know no context, so a lock
-// that another process holds leaves a goroutine waiting on the connection; that
-// of SQLite locks only within the process; that of PostgreSQL needs a session
-// of the server's, which PgBouncer does not give; that of MySQL needs
-// multiStatements and takes no schema; a step that fails half way leaves a
-// dirty state for a human to mend; and each links a driver.
+// golang-migrate's own drivers are not used, because
+//   - they take no context: while another process holds the lock, a goroutine waits on the
+//     connection,
+//   - SQLite's locks only within the process,
+//   - PostgreSQL's needs a session of the server, which PgBouncer does not provide,
+//   - MySQL's needs multiStatements and accepts no schema,
+//   - a step that fails half-way leaves a dirty state, which an operator must repair,
+//   - each of them links a driver.
 type stepper struct {
-	ctx     context.Context // golang-migrate passes none
+	ctx     context.Context // golang-migrate passes no context
 	session *session
 	version uint
 }
@@ -30,11 +32,10 @@ func (d *stepper) Open(string) (database.Driver, error) { return nil, errUnsuppo
 // Close leaves the connection to the session.
 func (d *stepper) Close() error { return nil }
 
-// Lock does nothing: the session has held the lock since before the version was
-// read.
+// Lock does nothing: the session acquired the lock before it read the version.
 func (d *stepper) Lock() error { return nil }
 
-// Unlock does nothing, as Lock.
+// Unlock does nothing: the session releases the lock.
 func (d *stepper) Unlock() error { return nil }
 
 // Run runs the statements of a file.
@@ -46,8 +47,8 @@ func (d *stepper) Run(file io.Reader) error {
 	return d.session.runFile(d.ctx, string(text))
 }
 
-// SetVersion notes a version once it is complete. A dirty one is not noted: the
-// step is undone if it fails, or else may be repeated.
+// SetVersion stores a version when it is complete. It does not store a dirty version: a step
+// that fails is rolled back or can be repeated.
 func (d *stepper) SetVersion(version int, dirty bool) error {
 	if dirty {
 		return nil

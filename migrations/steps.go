@@ -7,7 +7,7 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 )
 
-// migrate goes from one version to another, step by step.
+// migrate migrates from one version to another, step by step.
 func (s *session) migrate(ctx context.Context, from State, target uint) error {
 	if target == 0 {
 		if err := s.refuseHeld(ctx, from); err != nil {
@@ -33,7 +33,7 @@ func (s *session) migrate(ctx context.Context, from State, target uint) error {
 	if target < from.Version {
 		direction = -1
 	}
-	// One at a time: golang-migrate reads further files ahead in goroutines that
+	// One step at a time: golang-migrate reads the following files in goroutines, which
 	// never end if an earlier file gives an error.
 	for d.version != target {
 		if err := ctx.Err(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A table is the name of a table of one prefix, in parts.
+// A table is the name of a table, in parts.
 type table struct{ schema, unqualified, suffix string }
 
 func newTable(names dialect.Names, suffix string) table {
@@ -23,8 +23,8 @@ func (t table) prefix() string {
 	return t.schema + "." + t.unqualified
 }
 
-// fill puts the name into a text. Names are identifiers, as dialect.NamesFor
-// has seen to, so they can do no harm within quotes either.
+// fill puts the name into a text. dialect.NamesFor guarantees that names are identifiers,
+// so they cannot break out of quotes.
 func (t table) fill(text string) string {
 	return strings.NewReplacer(
 		"{table}", t.String(),

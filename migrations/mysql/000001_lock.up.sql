@@ -1,6 +1,6 @@
--- The lock table of Spring Integration 4.3 to 6.x. One that Spring's own script
--- created is kept as it is. The collation tells 'a' from 'A', which Spring's
--- script leaves to the server.
+-- The lock table of Spring Integration 4.3 to 6.x. A table that Spring's script has
+-- created is kept. The collation distinguishes 'a' and 'A'. Spring's script leaves this
+-- to the server's default.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK (
 	LOCK_KEY CHAR(36) NOT NULL,
 	REGION VARCHAR(100) NOT NULL,

@@ -1,3 +1,3 @@
--- A table made anew counts from 1: tokens given out before are then higher than
--- those that follow.
+-- A new table starts at 1. All tokens that were drawn before are higher than the first
+-- tokens of the new table.
 DROP TABLE IF EXISTS {prefix}LOCK_FENCE;

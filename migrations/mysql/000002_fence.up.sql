@@ -1,5 +1,4 @@
--- Where fencing tokens are drawn from: MySQL has no sequences. Spring does not
--- see it.
+-- The source of fencing tokens, because MySQL has no sequences. Spring does not use it.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK_FENCE (
 	ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY
 ) ENGINE=InnoDB;

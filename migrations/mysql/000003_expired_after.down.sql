@@ -1,7 +1,7 @@
--- From now on a lease is judged by CREATED_DATE and the judge's time-to-live (in
--- microseconds): this makes it end when it would have ended.
--- when EXPIRED_AFTER is there
+-- From now on, a lease ends at CREATED_DATE plus the reader's time-to-live (here in
+-- microseconds). This keeps the instant at which each lease ends.
+-- if EXPIRED_AFTER exists
 UPDATE {prefix}LOCK SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, -{ttl}, EXPIRED_AFTER);
 
--- when EXPIRED_AFTER is there
+-- if EXPIRED_AFTER exists
 ALTER TABLE {prefix}LOCK DROP COLUMN EXPIRED_AFTER;

@@ -1,5 +1,5 @@
--- The lock table of Spring Integration 4.3 to 6.x. One that Spring's own script
--- created is kept as it is.
+-- The lock table of Spring Integration 4.3 to 6.x. A table that Spring's script has
+-- created is kept.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK (
 	LOCK_KEY CHAR(36) NOT NULL,
 	REGION VARCHAR(100) NOT NULL,

@@ -1,3 +1,3 @@
--- A sequence made anew counts from 1: tokens given out before are then higher
--- than those that follow.
+-- A new sequence starts at 1. All tokens that were drawn before are higher than the
+-- first tokens of the new sequence.
 DROP SEQUENCE IF EXISTS {prefix}LOCK_FENCE;

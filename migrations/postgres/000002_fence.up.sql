@@ -1,2 +1,2 @@
--- Where fencing tokens are drawn from. Spring does not see it.
+-- The source of fencing tokens. Spring does not use it.
 CREATE SEQUENCE IF NOT EXISTS {prefix}LOCK_FENCE;

@@ -1,5 +1,5 @@
--- Where fencing tokens are drawn from: SQLite has no sequences. AUTOINCREMENT
--- never gives a number twice, even if its row has gone.
+-- The source of fencing tokens, because SQLite has no sequences. AUTOINCREMENT never
+-- assigns a number twice, even if its row was deleted.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK_FENCE (
 	ID INTEGER PRIMARY KEY AUTOINCREMENT
 );

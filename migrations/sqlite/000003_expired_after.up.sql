@@ -1,7 +1,7 @@
--- The column of Spring Integration 7. SQLite adds a NOT NULL column only with a
--- default, and with one Spring 6 could go on inserting rows, which would look
--- expired to all others: two holders. So the table is copied.
--- when EXPIRED_AFTER is missing
+-- The column of Spring Integration 7. SQLite adds a NOT NULL column only with a default.
+-- With a default, Spring 6 could go on inserting rows, which others would treat as
+-- expired: two processes could hold the lock. So the table is copied.
+-- if EXPIRED_AFTER is missing
 CREATE TABLE {prefix}LOCK_NEW (
 	LOCK_KEY CHAR(36) NOT NULL,
 	REGION VARCHAR(100) NOT NULL,
@@ -11,16 +11,16 @@ CREATE TABLE {prefix}LOCK_NEW (
 	CONSTRAINT {unqualified}LOCK_PK PRIMARY KEY (LOCK_KEY, REGION)
 );
 
--- When the leases that are there end, only their holders know. They are taken
--- to last for a whole time-to-live (in microseconds) from now.
--- when EXPIRED_AFTER is missing
+-- Only the holders of existing leases know when these end. So they last for a whole
+-- time-to-live (in microseconds) from now.
+-- if EXPIRED_AFTER is missing
 INSERT INTO {prefix}LOCK_NEW
 SELECT LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 	datetime('now', 'subsec', printf('%.6f seconds', {ttl} / 1000000.0))
 FROM {prefix}LOCK;
 
--- when EXPIRED_AFTER is missing
+-- if EXPIRED_AFTER is missing
 DROP TABLE {prefix}LOCK;
 
--- when EXPIRED_AFTER is missing
+-- if EXPIRED_AFTER is missing
 ALTER TABLE {prefix}LOCK_NEW RENAME TO {unqualified}LOCK;
