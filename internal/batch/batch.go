@@ -15,24 +15,24 @@ type Settings[I, O any] struct {
 	// outcomes, in order. ctx belongs to the batch, not to a caller, and ends after
 	// Timeout. Neither slice may be used after Run has returned.
 	Run func(ctx context.Context, items []I, outcomes []Outcome[O])
-	// Key returns what tells items apart: a batch has one item of a key.
+	// Key returns the key of an item. A batch has at most one item of each key.
 	Key func(I) string
-	// OnLeave, if set, is called with an item whose caller has left while it is in a
+	// OnLeave, if not nil, is called with an item whose caller has left while it is in a
 	// batch, because the caller's context ended or the batch timed out. It is called
 	// with a lock held and must not use the batcher. OnOrphan follows.
 	OnLeave func(I)
 	// OnOrphan is called with the outcome of an item whose caller has left. The next
 	// batch waits until it returns.
 	OnOrphan func(I, Outcome[O])
-	// Max is how many items a batch has at most.
+	// Max is the maximum number of items of a batch.
 	Max int
-	// SlowAfter is how long a batch may take before another one is run beside it.
+	// SlowAfter is how long a batch may take before another one may start beside it.
 	SlowAfter time.Duration
-	// Lanes is how many batches run at the same time at most.
+	// Lanes is the maximum number of batches in flight.
 	Lanes int
 	// Timeout is how long a batch may take, and Grace how much longer Run may need to
-	// notice the end of its context. After that the batch is left behind, and its
-	// callers get TimedOut. If Run returns within Grace, its outcomes count.
+	// notice the end of its context. After that the batch is abandoned, and its callers
+	// get TimedOut. If Run returns within Grace, its outcomes count.
 	Timeout, Grace time.Duration
 	TimedOut       Outcome[O]
 }
@@ -50,19 +50,19 @@ type Batcher[I, O any] struct {
 
 	mu    sync.Mutex
 	queue []*call[I, O]
-	lanes int         // batches that are being run
-	slow  int         // of these, how many have taken long already
-	spare *lane[I, O] // one that has nothing to do just now
+	lanes int         // the number of batches in flight
+	slow  int         // how many of these are slow
+	spare *lane[I, O] // an idle lane for the next batch
 
 	calls sync.Pool // of *call[I, O] that are no longer in use
 }
 
 type call[I, O any] struct {
 	item    I
-	done    chan struct{} // has room for the one message that outcome is there
+	done    chan struct{} // receives one value when outcome is set
 	outcome Outcome[O]
 	sent    bool // it is in a batch
-	left    bool // its caller has gone
+	left    bool // its caller has left
 }
 
 // New returns a batcher.
@@ -73,7 +73,7 @@ func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
 }
 
 // Do runs item, in a batch with others if one is in flight, and returns its outcome. If ctx
-// ends first, Do returns ctx's error at once. sent then reports whether the item is in a
+// ends first, Do returns ctx's error immediately. sent then reports whether the item is in a
 // batch: if it is, OnOrphan gets its outcome; if not, it is never run.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sent bool) {
 	c := b.calls.Get().(*call[I, O])
@@ -97,7 +97,7 @@ func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outco
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-c.done: // both at once
+	case <-c.done: // the outcome came at the same time
 		return c.outcome, true
 	default:
 	}

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fixture is a batcher of strings, whose key is what stands before a dash, and whose
-// batches take a second each.
+// A fixture is a batcher of strings. The key of a string is the part before its dash. Each
+// batch takes a second.
 type fixture struct {
 	*batch.Batcher[string, string]
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type fixture struct {
 	left    []string
 	late    []string
 	take    time.Duration
-	// obedient batches fail when their time is over
+	// if obedient is true, batches fail at the end of their context
 	obedient bool
 }
 
@@ -71,7 +71,7 @@ func (s *fixture) run(ctx context.Context, items []string, outcomes []batch.Outc
 	}
 }
 
-// sleep sleeps, whatever becomes of ctx, and reports whether it lasted.
+// sleep sleeps for d even if ctx ends, and reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	time.Sleep(d)
 	return ctx.Err() == nil
@@ -82,7 +82,7 @@ var (
 	errTimedOut = errors.New("timed out")
 )
 
-// start does items in the order given, each in a goroutine.
+// start passes the items to Do in the given order, each in a goroutine of its own.
 func (s *fixture) start(ctx context.Context, t *testing.T, items ...string) *sync.WaitGroup {
 	t.Helper()
 	var working sync.WaitGroup
@@ -116,7 +116,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-func TestAnIdleBatcherRunsACallAtOnce(t *testing.T) {
+func TestAnIdleBatcherRunsACallImmediately(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(10, 1)
 		for _, item := range []string{"a", "b"} {
@@ -138,7 +138,7 @@ func TestWaitingCallsAreBatched(t *testing.T) {
 	})
 }
 
-func TestABatchHasOneItemOfAKeyAndNotTooMany(t *testing.T) {
+func TestABatchHasOneItemOfAKeyAndAtMostMax(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(3, 1)
 		s.start(t.Context(), t, "a-1", "b-1", "b-2", "c-1", "d-1", "e-1", "b-3").Wait()
@@ -201,7 +201,7 @@ func TestASlowBatchDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// hurry has batches take a second from now on.
+// hurry makes batches take a second from now on.
 func (s *fixture) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +269,7 @@ func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 		if !sent || !errors.Is(outcome.Err, context.Canceled) {
 			t.Error(outcome, sent)
 		}
-		s.hurry() // under a context that lasts again
+		s.hurry() // with a new context
 		s.start(t.Context(), t, "b").Wait()
 	})
 }
@@ -282,13 +282,13 @@ func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
 		Max: 10, SlowAfter: time.Second, Lanes: 1, Timeout: time.Minute,
 	})
 	ctx := t.Context()
-	s.Do(ctx, "a") // makes the lane
+	s.Do(ctx, "a") // creates the lane
 	if n := testing.AllocsPerRun(100, func() { s.Do(ctx, "a") }); n > 4 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// Everyone gets the outcome of what is theirs, whoever comes and goes.
+// Each caller gets the outcome of its own item, while others arrive and leave.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(16, 3)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A lane runs one batch after the other until the queue is empty. It keeps its context, its
-// clock and its buffers for the next time, so that a single call costs little.
+// A lane runs one batch after the other until the queue is empty. It reuses its context,
+// timer and buffers, so that a single call costs little.
 type lane[I, O any] struct {
 	batcher  *Batcher[I, O]
-	ctx      context.Context // of the batches, until one takes too long
+	ctx      context.Context // for the batches, until one times out
 	cancel   context.CancelFunc
 	batch    []*call[I, O]
 	items    []I
@@ -19,11 +19,11 @@ type lane[I, O any] struct {
 	keys     map[string]bool
 
 	// The rest is guarded by the batcher's mutex.
-	clock   *time.Timer // calls watch
-	watched bool        // the clock is running
-	began   time.Time   // when the batch did; zero if there is none
+	timer   *time.Timer // calls watch
+	watched bool        // the timer is running
+	began   time.Time   // the start of the batch; zero if there is none
 	slow    bool
-	lost    bool // the batch was given up, and the lane with it
+	lost    bool // the batch was abandoned, and the lane with it
 }
 
 func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
@@ -78,7 +78,7 @@ func (l *lane[I, O]) takeLocked() {
 	l.outcomes = slices.Grow(l.outcomes, len(l.batch))[:len(l.batch)]
 }
 
-// end delivers the outcomes. It returns false if the lane was given up.
+// end delivers the outcomes. It returns false if the lane was abandoned.
 func (l *lane[I, O]) end() bool {
 	b := l.batcher
 	b.mu.Lock()
@@ -99,10 +99,11 @@ func (l *lane[I, O]) end() bool {
 	return kept
 }
 
-// deliverLocked gives callers their outcomes, and returns the items whose callers have gone.
+// deliverLocked gives the callers their outcomes, and returns the indexes of the items whose
+// callers have left.
 func (l *lane[I, O]) deliverLocked() (late []int) {
 	for i, c := range l.batch {
-		if l.lost || c.left { // a call that was given up may be another's already
+		if l.lost || c.left { // a call that timed out may be in use for another item
 			late = append(late, i)
 			continue
 		}
@@ -115,25 +116,26 @@ func (l *lane[I, O]) deliverLocked() (late []int) {
 // retireLocked makes the lane ready for another batch.
 func (l *lane[I, O]) retireLocked() {
 	l.began = time.Time{}
-	l.hurryLocked()
+	l.setFastLocked()
 	if l.ctx.Err() != nil {
 		l.ctx, l.cancel = context.WithCancel(context.Background())
 	}
 }
 
-// watchLocked has the clock look after the batch in a while, unless it will do so sooner.
+// watchLocked makes the timer call watch after the given time, unless it will do so earlier.
 func (l *lane[I, O]) watchLocked(after time.Duration) {
 	switch {
 	case l.watched:
-	case l.clock == nil:
-		l.clock = time.AfterFunc(after, l.watch)
+	case l.timer == nil:
+		l.timer = time.AfterFunc(after, l.watch)
 	default:
-		l.clock.Reset(after)
+		l.timer.Reset(after)
 	}
 	l.watched = true
 }
 
-// watch does what a batch that takes long calls for.
+// watch opens another lane if the batch is slow, ends the batch's context at the timeout,
+// and abandons the batch after the grace period.
 func (l *lane[I, O]) watch() {
 	b, s := l.batcher, &l.batcher.settings
 	b.mu.Lock()
@@ -154,12 +156,13 @@ func (l *lane[I, O]) watch() {
 		l.cancel()
 		l.watchLocked(s.Timeout + s.Grace - took)
 	default:
-		l.giveUpLocked()
+		l.abandonLocked()
 	}
 }
 
-// giveUpLocked leaves the batch behind. Its outcomes will be late, if they come.
-func (l *lane[I, O]) giveUpLocked() {
+// abandonLocked gives the callers of the batch the outcome TimedOut. Its own outcomes, if
+// they ever come, go to OnOrphan.
+func (l *lane[I, O]) abandonLocked() {
 	b := l.batcher
 	l.lost = true
 	l.cancel()
@@ -171,18 +174,18 @@ func (l *lane[I, O]) giveUpLocked() {
 		}
 	}
 	b.lanes--
-	l.hurryLocked()
+	l.setFastLocked()
 	b.openLocked()
 }
 
-// hurryLocked counts the lane as slow no more.
-func (l *lane[I, O]) hurryLocked() {
+// setFastLocked no longer counts the lane as slow.
+func (l *lane[I, O]) setFastLocked() {
 	if !l.slow {
 		return
 	}
 	l.slow = false
 	l.batcher.slow--
-	if l.clock.Stop() { // it was set for a later moment than the next batch needs
+	if l.timer.Stop() { // it was set for a later time than the next batch needs
 		l.watched = false
 	}
 }

@@ -1,6 +1,6 @@
-// Package bounded keeps calls to a database from outlasting their context. Not
-// every driver looks at its context while it waits for the network: lib/pq waits
-// for a server that has vanished until TCP gives up, which is minutes.
+// Package bounded makes calls to a database return soon after their context has ended. Not
+// every driver checks its context while it waits for the network: if a server has vanished,
+// lib/pq waits for minutes, until TCP times out.
 package bounded
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// ErrNoAnswer says that a call was given up.
+// ErrNoAnswer is returned for a call that did not return in time.
 var ErrNoAnswer = errors.New("no answer")
 
-// Do returns what fn returns, or ErrNoAnswer with the cause of ctx if fn goes on
-// for longer than grace after ctx has ended: long enough for a driver that does
-// look at its context. Then fn is left behind in a goroutine of its own, and late,
-// unless it is nil, is called there with what fn returns at last.
+// Do calls fn and returns its results. If fn has not returned within grace after the end of
+// ctx, Do returns ErrNoAnswer with the cause of ctx. fn then goes on in a goroutine of its
+// own, which calls late, if not nil, with the results of fn. grace gives a driver that does
+// check its context the time to return.
 func Do[T any](ctx context.Context, grace time.Duration, fn func() (T, error), late func(T, error)) (T, error) {
 	type outcome struct {
 		value T

@@ -10,17 +10,17 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 )
 
-func TestAnAnswerInTime(t *testing.T) {
+func TestAResultInTime(t *testing.T) {
 	t.Parallel()
-	wrong := errors.New("wrong")
-	got, err := bounded.Do(t.Context(), 0, func() (int, error) { return 7, wrong }, nil)
-	if got != 7 || !errors.Is(err, wrong) {
+	failure := errors.New("failure")
+	got, err := bounded.Do(t.Context(), 0, func() (int, error) { return 7, failure }, nil)
+	if got != 7 || !errors.Is(err, failure) {
 		t.Fatal(got, err)
 	}
 }
 
-// A driver that looks at its context knows better what has happened.
-func TestAnAnswerWithinTheGrace(t *testing.T) {
+// The error of a driver that checks its context says more than ErrNoAnswer.
+func TestAResultWithinTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -36,7 +36,7 @@ func TestAnAnswerWithinTheGrace(t *testing.T) {
 	})
 }
 
-func TestALateAnswer(t *testing.T) {
+func TestALateResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

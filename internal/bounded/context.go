@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// timerDelay is how long after its deadline a context may take to end.
+// timerDelay limits how long awaitEnd waits for a context that is past its deadline.
 const timerDelay = time.Second
 
-// Ended returns why ctx is done, so that errors.Is finds both ctx.Err() and the cause, or
-// nil. A context whose deadline has passed counts as done although its timer has not run
-// yet: a driver that gives the deadline to the network may notice it first.
+// Ended returns an error that wraps both ctx.Err() and the cause, or nil if ctx has not
+// ended. A context whose deadline has passed counts as ended even if its timer has not run
+// yet: a driver that passes the deadline to the network may notice the deadline first.
 func Ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
-		awaitEnd(ctx) // a context of another kind may have a deadline and never end
+		awaitEnd(ctx) // not every context ends at its deadline
 	}
 	err := ctx.Err()
 	if err == nil {
@@ -28,7 +28,7 @@ func Ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// awaitEnd waits for the timer of a context whose deadline has passed.
+// awaitEnd waits until a context whose deadline has passed ends.
 func awaitEnd(ctx context.Context) {
 	done := ctx.Done()
 	if done == nil { // it never ends
@@ -42,20 +42,21 @@ func awaitEnd(ctx context.Context) {
 	}
 }
 
-// WithTimeout is context.WithTimeout, also for a context that does not end at its own
+// WithTimeout is context.WithTimeout, also for a parent that does not end at its own
 // deadline.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(undated{ctx}, d)
 }
 
-// An undated context hides its deadline. A context that is made from one with an earlier
-// deadline gets no timer of its own, and some contexts do not end at theirs.
+// An undated context hides its deadline. If the parent has an earlier deadline,
+// context.WithTimeout sets no timer of its own, and some parents do not end at their
+// deadline.
 type undated struct{ context.Context }
 
 // Deadline implements context.Context.
 func (undated) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// Sleep waits for d. It returns false if ctx ended first.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

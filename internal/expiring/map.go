@@ -1,4 +1,4 @@
-// Package expiring has a map that forgets.
+// Package expiring provides a map whose entries expire.
 package expiring
 
 import (
@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// Most is how many keys a [Map] keeps at most.
-const Most = 1 << 16
+// MaxKeys is the maximum number of keys of a [Map].
+const MaxKeys = 1 << 16
 
-// A Map keeps a value for each key until a time that is given with it. Of more keys than
-// [Most] it forgets the one that was put in first.
+// A Map stores a value for each key until a given time. If there are more than [MaxKeys]
+// keys, it removes the entry that was put in first.
 //
-// No method but Keys reads all entries. They are kept in the order in which they were
-// put in, and those that are over are removed from its beginning. So the memory of an
-// entry is freed soon after its time if all last equally long, and otherwise after
-// those that were put in before it.
+// Only Keys reads all entries. Expired entries are removed from the front of a list in the
+// order of Put. So if all entries last equally long, the memory of an entry is freed soon
+// after it has expired; otherwise it is freed after all entries that were put in before it.
 //
 // The zero value is an empty map. All methods are safe for concurrent use.
 type Map[K comparable, V any] struct {
-	count atomic.Int64 // so that an empty map costs no lock
+	count atomic.Int64 // so that an empty map needs no mutex
 
 	mu      sync.Mutex
 	entries map[K]*list.Element
@@ -36,8 +35,9 @@ type entry[K comparable, V any] struct {
 	until time.Time
 }
 
-// Put makes the value of key what change returns, which is given the value before, or
-// the zero value. It lasts until then, or longer if the value before did.
+// Put sets the value of key to the result of change, which is called with the previous value
+// or the zero value. The entry lasts until the given time, or longer if the previous value
+// did.
 func (m *Map[K, V]) Put(key K, until time.Time, change func(V) V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,12 +54,12 @@ func (m *Map[K, V]) Put(key K, until time.Time, change func(V) V) {
 		until = before.until
 	}
 	m.entries[key] = m.order.PushBack(&entry[K, V]{key, change(before.value), until})
-	if len(m.entries) > Most {
+	if len(m.entries) > MaxKeys {
 		m.removeLocked(m.first().key)
 	}
 }
 
-// Get returns the value of key. ok is false if there is none or its time is over.
+// Get returns the value of key. ok is false if there is none or it has expired.
 func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	if m.count.Load() == 0 {
 		return value, false
@@ -79,7 +79,7 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return e.value, true
 }
 
-// Take is Get, and removes the key.
+// Take returns the value of key as Get does, and removes it.
 func (m *Map[K, V]) Take(key K) (value V, ok bool) {
 	if m.count.Load() == 0 {
 		return value, false
@@ -95,7 +95,7 @@ func (m *Map[K, V]) Take(key K) (value V, ok bool) {
 	return e.value, true
 }
 
-// Keys returns the keys whose time is not over, in no particular order.
+// Keys returns the keys that have not expired, in no particular order.
 func (m *Map[K, V]) Keys() []K {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,10 +107,10 @@ func (m *Map[K, V]) Keys() []K {
 	})
 }
 
-// Len returns how many keys are kept, including those that are over and not removed yet.
+// Len returns the number of entries, including expired ones that are not removed yet.
 func (m *Map[K, V]) Len() int { return int(m.count.Load()) }
 
-// purgeLocked removes the first entries as long as their time is over.
+// purgeLocked removes expired entries from the front of the list.
 func (m *Map[K, V]) purgeLocked() {
 	if m.order.Len() == 0 {
 		return
@@ -131,7 +131,7 @@ func (m *Map[K, V]) removeLocked(key K) (*entry[K, V], bool) {
 	return m.order.Remove(place).(*entry[K, V]), true
 }
 
-// countLocked also frees a map that is empty: deleting its keys does not.
+// countLocked updates count. It also frees an empty map: deleting its keys does not.
 func (m *Map[K, V]) countLocked() {
 	if len(m.entries) == 0 {
 		m.entries = nil

@@ -11,7 +11,7 @@ import (
 	"github.com/sqllock/sqllock/internal/expiring"
 )
 
-// put makes value the value of key for d from now.
+// put sets the value of key for d from now.
 func put(m *expiring.Map[string, int], key string, value int, d time.Duration) {
 	m.Put(key, time.Now().Add(d), func(int) int { return value })
 }
@@ -48,7 +48,7 @@ func TestAValueLastsUntilItsTime(t *testing.T) {
 	})
 }
 
-// What stands behind an entry that lasts longer is over all the same.
+// An entry expires even if the entry before it lasts longer.
 func TestAnEntryBehindOneThatLastsLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAnEntryBehindOneThatLastsLonger(t *testing.T) {
 	})
 }
 
-// A value that is changed lasts as long as the longer of the two.
+// A changed value lasts until the later one of the two times.
 func TestAChangedValue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,19 +89,19 @@ func TestAChangedValue(t *testing.T) {
 		time.Sleep(time.Hour - 1)
 		want(t, &m, "a", 7, true)
 		time.Sleep(time.Nanosecond)
-		add(8, time.Second) // what is over counts for nothing
+		add(8, time.Second) // change does not get an expired value
 		want(t, &m, "a", 8, true)
 	})
 }
 
-func TestThereAreNeverMoreThanMost(t *testing.T) {
+func TestThereAreAtMostMaxKeys(t *testing.T) {
 	t.Parallel()
 	var m expiring.Map[int, int]
 	until := time.Now().Add(time.Hour)
-	for i := range expiring.Most + 10 {
+	for i := range expiring.MaxKeys + 10 {
 		m.Put(i, until, func(int) int { return i })
 	}
-	if n := m.Len(); n != expiring.Most {
+	if n := m.Len(); n != expiring.MaxKeys {
 		t.Errorf("%d keys", n)
 	}
 	if _, ok := m.Get(9); ok {
@@ -112,7 +112,7 @@ func TestThereAreNeverMoreThanMost(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	var m expiring.Map[int, int]
 	var working sync.WaitGroup
@@ -135,7 +135,7 @@ func TestManyAtOnce(t *testing.T) {
 	working.Wait()
 }
 
-// The time of Put must not depend on how many keys there are.
+// The time of Put must not depend on the number of keys.
 func BenchmarkPut(b *testing.B) {
 	for name, keys := range map[string]int{"100": 100, "20000": 20_000} {
 		b.Run(name, func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"github.com/sqllock/sqllock/internal/reentrant"
 )
 
-// A model is the mutex as anyone would write it who need not wait: who owns it,
-// how deep, and who comes next.
+// A model is a simple implementation of the mutex without waiting: its owner, the depth and
+// the queue of waiters.
 type model struct {
 	owner, depth int
 	queue        []int
@@ -48,17 +48,17 @@ func (m *model) cancel(o int) {
 	m.queue = slices.DeleteFunc(m.queue, func(w int) bool { return w == o })
 }
 
-// TestModel does random things to the mutex and to the model, and compares.
+// TestModel performs random operations on the mutex and on the model, and compares them.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
-			playModel(t, rand.New(rand.NewPCG(seed, 0)))
+			compareWithModel(t, rand.New(rand.NewPCG(seed, 0)))
 		})
 	}
 }
 
-func playModel(t *testing.T, random *rand.Rand) {
+func compareWithModel(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	var actual reentrant.Mutex[int]
 	var naive model
@@ -68,7 +68,7 @@ func playModel(t *testing.T, random *rand.Rand) {
 		switch action := random.IntN(5); action {
 		case 0, 1:
 			if slices.Contains(naive.queue, o) || naive.owner == o && naive.depth == 0 {
-				continue // an owner waits once, and not for itself
+				continue // a caller waits at most once, and not for itself
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels[o] = cancel

@@ -1,6 +1,6 @@
-// Package reentrant is the in-process half of a lock: a mutex that its owner
-// may enter again, that hands itself on in the order of arrival, and that a
-// waiter can give up at any moment.
+// Package reentrant provides the in-process part of a lock: a mutex that its owner can enter
+// again, that is granted in the order of arrival, and for which a waiter can stop waiting at
+// any time.
 package reentrant
 
 import (
@@ -9,38 +9,39 @@ import (
 	"sync"
 )
 
-// A Mutex is owned by a value of type O, not by a goroutine: Go hides the
-// goroutine, and work is passed between goroutines freely. The zero value of
-// Mutex is unlocked; the zero value of O is nobody.
+// A Mutex is owned by a value of type O, not by a goroutine: goroutines have no identity in
+// Go, and work moves freely between them. The zero value of Mutex is unlocked; the zero
+// value of O means no owner.
 //
-// Leaving and releasing are two steps, because the owner has something to undo
-// in between (a row to delete) while nobody else may come in:
+// Leaving and releasing are two steps. Between them the owner can clean up (delete a row)
+// while no other caller can acquire the mutex:
 //
-//	Lock, TryLock   become the owner, or enter once more    depth + 1
-//	Leave           give one entry back                     depth - 1
-//	Release         stop being the owner, at any depth      next waiter owns
+//	Lock, TryLock   acquire the mutex, or enter it again   depth + 1
+//	Leave           leave it once                          depth - 1
+//	Release         release it, at any depth               the next waiter acquires it
 //
 // All methods are safe for concurrent use.
 type Mutex[O comparable] struct {
 	mu      sync.Mutex
 	owner   O
 	depth   int
-	waiters *list.List // of *waiter[O]; front is the next owner. It is nil if there are none
+	waiters *list.List // of *waiter[O], the next owner first; nil if there are none
 }
 
 type waiter[O comparable] struct {
 	owner  O
-	ready  chan struct{} // closed when owner owns the mutex
-	passed bool          // by Pass
+	ready  chan struct{} // closed when owner has acquired the mutex
+	passed bool          // Pass has granted the mutex
 }
 
-// Lock makes o the owner, waiting behind those who came before, and returns the
-// depth: 1, or more if o owned the mutex already. On failure it returns
-// ctx.Err() and leaves the mutex unchanged. If ctx is done already, Lock may
-// not succeed, even where it would not have to wait; but a caller to whom the mutex
-// was passed (see Pass) owns it, whatever has become of ctx.
+// Lock acquires the mutex for o, after all earlier waiters, and returns the depth: 1, or more
+// if o owned the mutex already.
+//
+// If ctx ends first, or has ended already, Lock returns ctx.Err() and leaves the mutex
+// unchanged. There is one exception: if the mutex was granted by [Mutex.Pass], Lock succeeds
+// even if ctx has ended.
 func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
-	// Prefer to fail: a caller that was cancelled has no use for the mutex.
+	// Fail even if the mutex is free: a cancelled caller does not need it.
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -58,7 +59,7 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 
 	select {
 	case <-w.ready:
-		// Both may be ready: a grant must not hide a cancellation.
+		// ctx may have ended at the same time: the cancellation takes precedence.
 		if err := ctx.Err(); err != nil && !w.passed {
 			m.Release(o)
 			return 0, err
@@ -74,7 +75,7 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 		if w.passed {
 			return 1, nil
 		}
-		// Became the owner after the cancellation: pass it on.
+		// Acquired after the cancellation: grant it to the next waiter.
 		m.handOnLocked()
 	default:
 		m.removeLocked(place)
@@ -82,16 +83,16 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 	return 0, ctx.Err()
 }
 
-// TryLock is Lock without waiting: ok is false if another owner has the mutex
-// or others wait for it.
+// TryLock is Lock without waiting. ok is false if another owner holds the mutex or others
+// wait for it.
 func (m *Mutex[O]) TryLock(o O) (depth int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.enterLocked(o)
 }
 
-// Enter enters a mutex that o owns once more. ok is false if o does not own it
-// or has left it for the last time.
+// Enter enters the mutex again if o owns it. ok is false if o does not own it or has left
+// it for the last time.
 func (m *Mutex[O]) Enter(o O) (depth int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,9 +103,9 @@ func (m *Mutex[O]) Enter(o O) (depth int, ok bool) {
 	return m.depth, true
 }
 
-// Leave gives one entry back and returns how many are left. At 0 the owner
-// still has the mutex, cannot enter it again, and must call Release. ok is false
-// if o is not the owner or has left for the last time already.
+// Leave leaves the mutex once and returns the remaining depth. At depth 0 the owner still
+// holds the mutex, cannot enter it again, and must call Release. ok is false if o is not
+// the owner or has left for the last time already.
 func (m *Mutex[O]) Leave(o O) (depth int, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +116,8 @@ func (m *Mutex[O]) Leave(o O) (depth int, ok bool) {
 	return m.depth, true
 }
 
-// Release takes the mutex from o, whatever the depth, and gives it to the next
-// waiter. It returns false, and does nothing, if o is not the owner.
+// Release releases the mutex at any depth and grants it to the next waiter. If o is not
+// the owner, it does nothing and returns false.
 func (m *Mutex[O]) Release(o O) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,10 +128,12 @@ func (m *Mutex[O]) Release(o O) bool {
 	return true
 }
 
-// Pass is Release for an owner that has something to give to the next one along
-// with the mutex. accept is asked whether the first waiter may have it, and sees to it
-// that it does, before that one knows. If there is no waiter, or accept says no, or o is
-// not the owner, Pass does nothing and returns false. accept must not use the mutex.
+// Pass releases the mutex as Release does, for an owner that hands something on to the next
+// owner. It calls accept with the first waiter before that waiter's Lock returns. If accept
+// returns true, it has handed on what there is, and Pass grants the mutex to the waiter.
+//
+// If there is no waiter, or accept returns false, or o is not the owner, Pass does nothing
+// and returns false. accept must not use the mutex.
 func (m *Mutex[O]) Pass(o O, accept func(next O) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,14 +150,14 @@ func (m *Mutex[O]) Pass(o O, accept func(next O) bool) bool {
 	return true
 }
 
-// Owner returns who owns the mutex, or the zero value.
+// Owner returns the owner of the mutex, or the zero value.
 func (m *Mutex[O]) Owner() O {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.owner
 }
 
-// Waiters returns how many wait for the mutex.
+// Waiters returns the number of waiters.
 func (m *Mutex[O]) Waiters() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,13 +168,13 @@ func (m *Mutex[O]) Waiters() int {
 }
 
 func (m *Mutex[O]) enterLocked(o O) (int, bool) {
-	var nobody O
+	var none O
 	switch {
 	case m.owner == o && m.depth > 0:
 		m.depth++
-	case m.owner == nobody:
-		// Nobody waits either: Release never leaves the mutex unowned while
-		// somebody does.
+	case m.owner == none:
+		// There are no waiters either: Release grants the mutex to a waiter if there
+		// is one.
 		m.owner, m.depth = o, 1
 	default:
 		return 0, false
@@ -179,10 +182,10 @@ func (m *Mutex[O]) enterLocked(o O) (int, bool) {
 	return m.depth, true
 }
 
-// handOnLocked makes the first waiter the owner, or nobody.
+// handOnLocked grants the mutex to the first waiter, or leaves it without an owner.
 func (m *Mutex[O]) handOnLocked() {
-	var nobody O
-	m.owner, m.depth = nobody, 0
+	var none O
+	m.owner, m.depth = none, 0
 	if m.waiters == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func TestEnterAndLeave(t *testing.T) {
 		t.Fatal(n, ok)
 	}
 	if _, ok := m.TryLock(8); ok {
-		t.Fatal("a stranger got in")
+		t.Fatal("acquired by another owner")
 	}
 	for want := 2; want >= 0; want-- {
 		if n, ok := m.Leave(7); n != want || !ok {
@@ -33,10 +33,10 @@ func TestEnterAndLeave(t *testing.T) {
 		t.Fatal("left more often than entered")
 	}
 	if _, ok := m.Enter(7); ok {
-		t.Fatal("entered what it had left")
+		t.Fatal("entered again after the last Leave")
 	}
 	if _, ok := m.TryLock(8); ok {
-		t.Fatal("a stranger got in before Release")
+		t.Fatal("acquired by another owner before Release")
 	}
 	if !m.Release(7) || m.Release(7) {
 		t.Fatal("Release")
@@ -46,7 +46,7 @@ func TestEnterAndLeave(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotLeaveOrRelease(t *testing.T) {
+func TestOthersCannotLeaveOrRelease(t *testing.T) {
 	t.Parallel()
 	var m mutex
 	depth(t, 1)(m.Lock(t.Context(), 7))
@@ -61,7 +61,7 @@ func TestStrangersCannotLeaveOrRelease(t *testing.T) {
 	}
 }
 
-func TestFirstComeFirstServed(t *testing.T) {
+func TestWaitersAcquireInTheOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var m mutex
@@ -104,16 +104,16 @@ func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 		}
 		m.Release(1)
 		if m.Owner() != 0 {
-			t.Fatal("granted to a waiter that had gone")
+			t.Fatal("granted to a waiter that has left")
 		}
 		if _, err := m.Lock(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal("a cancelled caller got a free mutex")
+			t.Fatal("a cancelled caller acquired a free mutex")
 		}
 	})
 }
 
-// TestHammer looks for lost wake-ups and double owners while waiters give up at
-// random moments.
+// TestHammer looks for lost wake-ups and double owners while waiters give up at random
+// times.
 func TestHammer(t *testing.T) {
 	t.Parallel()
 	var m mutex
@@ -128,7 +128,7 @@ func TestHammer(t *testing.T) {
 					ctx, cancel = context.WithCancel(t.Context())
 				}
 				if _, err := m.Lock(ctx, o); err == nil {
-					grants++ // the mutex is what makes this no race
+					grants++ // the mutex protects it
 					if inside++; inside != 1 {
 						failures++
 					}

@@ -1,5 +1,5 @@
-// Package stmtcache keeps prepared statements, so that the server parses a text once for each
-// connection, and not once for each execution. It is for drivers that do not do so by
+// Package stmtcache caches prepared statements, so that the server parses a text once for
+// each connection and not once for each execution. It is for drivers that do not do this
 // themselves: lib/pq and go-sql-driver/mysql.
 package stmtcache
 
@@ -13,21 +13,22 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// A Cache runs texts as prepared statements that it keeps. All methods are safe for
-// concurrent use.
+// A Cache prepares a fixed set of texts and keeps the prepared statements. All methods are
+// safe for concurrent use.
 //
-// A text that cannot be prepared, or not now, is sent as it is: what is wrong with it
-// shows there, and no caller waits for another's context.
+// A text that cannot be prepared, or that another caller is just preparing, is sent
+// unprepared. So an error shows when the text runs, and no caller waits for the context of
+// another one.
 type Cache struct {
 	db *sqlx.DB
-	// texts are those that are prepared. All others are sent as they are: one that is
-	// made anew for each call, with as many placeholders as it needs, would stay for ever.
+	// texts are the texts that are prepared. All others are sent unprepared: texts with a
+	// varying number of placeholders would fill the cache.
 	texts  map[string]*entry
-	wanted atomic.Bool // a quick look: whether a transaction has missed some texts
+	wanted atomic.Bool // true if a transaction has missed some texts
 }
 
-// New returns a cache for these texts of the pool db. All other texts are sent as they are.
-// Empty texts are left out.
+// New returns a cache of the given texts for the pool db. All other texts are sent
+// unprepared. Empty texts are ignored.
 func New(db *sqlx.DB, texts ...string) *Cache {
 	c := &Cache{db: db, texts: make(map[string]*entry, len(texts))}
 	for _, text := range texts {
@@ -38,8 +39,8 @@ func New(db *sqlx.DB, texts ...string) *Cache {
 	return c
 }
 
-// On returns what runs texts in tx, which is one of the same pool, or on the pool itself
-// if it is nil.
+// On returns an executor that runs texts in tx, or on the pool if tx is nil. tx must be a
+// transaction of the same pool.
 func (c *Cache) On(tx *sqlx.Tx) sqlx.ExtContext {
 	if tx == nil {
 		return executor{ExtContext: c.db, cache: c}
@@ -47,9 +48,9 @@ func (c *Cache) On(tx *sqlx.Tx) sqlx.ExtContext {
 	return executor{ExtContext: tx, cache: c, tx: tx}
 }
 
-// Begin begins a transaction. Before, it prepares what earlier ones have missed: in a
-// transaction nothing can be prepared for longer than it lasts, and to take a second
-// connection while it holds one might be to wait for itself.
+// Begin begins a transaction. Before that, it prepares the texts that earlier transactions
+// have missed. A text cannot be prepared within a transaction: that would need a second
+// connection, and waiting for one while holding another can be a deadlock.
 func (c *Cache) Begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
 	if c.wanted.Load() && c.wanted.Swap(false) {
 		for _, t := range c.texts {
@@ -57,19 +58,19 @@ func (c *Cache) Begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error
 				continue
 			}
 			if k := t.prepare(ctx, c.db); k != nil {
-				_ = k.release() // it stays; if close came between, it has no say here
+				_ = k.release() // the cache keeps it; an error of Close is not this caller's
 			}
 		}
 	}
 	return c.db.BeginTxx(ctx, opts)
 }
 
-// Close closes all statements; those that are in use, when they no longer are. Texts that
-// come later are prepared anew.
+// Close closes all statements; a statement in use is closed after its last use. The cache can
+// be used again: texts are then prepared anew.
 //
-// database/sql has no context for this, and holds up the whole pool until drivers have
-// told the server; lib/pq and pgx wait for its answer, however long. So it is for a
-// database that has just answered.
+// Call it only if the database responds. database/sql has no context for closing statements
+// and blocks the whole pool meanwhile; lib/pq and pgx wait without a limit for the server's
+// response.
 func (c *Cache) Close() error {
 	var errs []error
 	for _, t := range c.texts {
@@ -84,12 +85,12 @@ func (c *Cache) Keeps(ctx context.Context, text string) bool {
 	if k == nil {
 		return false
 	}
-	_ = k.release() // it stays; if Close came between, the next use prepares it again
+	_ = k.release() // the cache keeps it; after Close, the next use prepares it again
 	return true
 }
 
-// find returns the statement of a text, which the caller releases, or nil if it is to be
-// sent as it is.
+// find returns the statement of a text, or nil if the text must be sent unprepared. The
+// caller releases the statement.
 func (c *Cache) find(ctx context.Context, tx *sqlx.Tx, text string) *stmt {
 	t := c.texts[text]
 	switch {
@@ -106,25 +107,25 @@ func (c *Cache) find(ctx context.Context, tx *sqlx.Tx, text string) *stmt {
 	return k
 }
 
-// An entry is a text that is prepared when it is first used.
+// An entry is a text, which is prepared at its first use.
 type entry struct {
 	text   string
-	wanted atomic.Bool // by a transaction that found it unprepared
+	wanted atomic.Bool // by a transaction that has found it unprepared
 
 	mu        sync.Mutex
 	kept      *stmt // nil if it is not prepared
 	preparing bool
-	forgotten int // how often
+	forgotten int // the number of calls of forget
 }
 
-// A stmt is closed by its last user. While it is kept, that is one use.
+// A stmt is closed by its last user. The cache itself counts as a user.
 type stmt struct {
 	of       *entry
 	prepared *sqlx.Stmt
 	users    int // guarded by of.mu
 }
 
-// take returns the statement if there is one. The caller releases it.
+// take returns the statement, or nil. The caller releases it.
 func (t *entry) take() *stmt {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,8 +135,8 @@ func (t *entry) take() *stmt {
 	return t.kept
 }
 
-// prepare returns the statement, and prepares it if need be. It returns nil if that
-// fails, or while another caller prepares it. The caller releases it.
+// prepare returns the statement and prepares it if necessary. It returns nil if that fails,
+// or if another caller is preparing it. The caller releases it.
 func (t *entry) prepare(ctx context.Context, db *sqlx.DB) *stmt {
 	t.mu.Lock()
 	if t.kept != nil || t.preparing {
@@ -158,13 +159,13 @@ func (t *entry) prepare(ctx context.Context, db *sqlx.DB) *stmt {
 		return nil
 	}
 	k := &stmt{of: t, prepared: prepared, users: 1}
-	if t.forgotten == forgotten { // else close has come between
+	if t.forgotten == forgotten { // otherwise Close was called meanwhile
 		t.kept, k.users = k, 2
 	}
 	return k
 }
 
-// forget keeps the statement no longer.
+// forget removes the statement from the cache.
 func (t *entry) forget() error {
 	t.mu.Lock()
 	k := t.kept
@@ -194,15 +195,16 @@ func (s *stmt) done(err error) {
 		s.of.mu.Lock()
 		current := s.of.kept == s
 		s.of.mu.Unlock()
-		if current { // if not, another caller was faster
-			_ = s.of.forget() // err says more
+		if current { // otherwise another caller has replaced it
+			_ = s.of.forget() // err is reported
 		}
 	}
-	_ = s.release() // the answer is there
+	_ = s.release() // the result does not depend on it
 }
 
-// isStale reports whether PostgreSQL no longer runs a prepared statement whose text it would
-// run. Of other connections it is not known, so none of them keeps it.
+// isStale reports whether err means that PostgreSQL can no longer run the prepared statement,
+// although it could run its text. This may be true for all connections, so the statement is
+// prepared anew on all of them.
 func isStale(err error) bool {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
@@ -219,12 +221,12 @@ func isStale(err error) bool {
 
 // An executor is a pool or a transaction whose statements are prepared.
 type executor struct {
-	sqlx.ExtContext // for texts as they are
+	sqlx.ExtContext // runs unprepared texts
 	cache           *Cache
 	tx              *sqlx.Tx // nil on a pool
 }
 
-// in returns the statement as the transaction runs it, if there is one.
+// in returns the statement for use in the transaction, if there is one.
 func (e executor) in(ctx context.Context, k *stmt) *sqlx.Stmt {
 	if e.tx == nil {
 		return k.prepared
@@ -249,7 +251,7 @@ func (e executor) QueryxContext(ctx context.Context, text string, args ...any) (
 	if k == nil {
 		return e.ExtContext.QueryxContext(ctx, text, args...)
 	}
-	rows, err := e.in(ctx, k).QueryxContext(ctx, args...) //nolint:sqlclosecheck // the statement is kept
+	rows, err := e.in(ctx, k).QueryxContext(ctx, args...) //nolint:sqlclosecheck // the cache closes the statement
 	k.done(err)
 	return rows, err
 }
@@ -260,7 +262,7 @@ func (e executor) QueryRowxContext(ctx context.Context, text string, args ...any
 	if k == nil {
 		return e.ExtContext.QueryRowxContext(ctx, text, args...)
 	}
-	row := e.in(ctx, k).QueryRowxContext(ctx, args...) //nolint:sqlclosecheck // the statement is kept
+	row := e.in(ctx, k).QueryRowxContext(ctx, args...) //nolint:sqlclosecheck // the cache closes the statement
 	k.done(row.Err())
 	return row
 }

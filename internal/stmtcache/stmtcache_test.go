@@ -26,8 +26,7 @@ var (
 	readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 )
 
-// mocked returns a cache of one text, over one connection that answers what
-// the test says.
+// mocked returns a cache of one text, over a single mocked connection.
 func mocked(t *testing.T) (*Cache, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
@@ -50,7 +49,7 @@ func noError(t *testing.T, err error) {
 
 func one() *sqlmock.Rows { return sqlmock.NewRows([]string{"one"}).AddRow(1) }
 
-// ask runs a text that answers 1.
+// ask runs a text that returns 1.
 func ask(t *testing.T, db sqlx.QueryerContext, text string) {
 	t.Helper()
 	var n int
@@ -60,7 +59,7 @@ func ask(t *testing.T, db sqlx.QueryerContext, text string) {
 	}
 }
 
-// drain reads rows that a query has answered.
+// drain reads all rows of a query.
 func drain[R interface {
 	Next() bool
 	Close() error
@@ -69,13 +68,13 @@ func drain[R interface {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err tells
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 	}
 	return rows.Err()
 }
 
-func TestOnceAndExecutedTwice(t *testing.T) {
+func TestATextIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	statement := mock.ExpectPrepare(known)
@@ -95,8 +94,8 @@ func TestOnceAndExecutedTwice(t *testing.T) {
 	}
 }
 
-// What cannot be prepared is sent as it is, until it can be.
-func TestNotYet(t *testing.T) {
+// A text that cannot be prepared is sent unprepared, until it can be prepared.
+func TestATextThatCannotBePreparedYet(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	for range 2 {
@@ -105,9 +104,9 @@ func TestNotYet(t *testing.T) {
 		ask(t, p.On(nil), known)
 	}
 	mock.ExpectPrepare(known).WillReturnError(errPrepare)
-	natural := errors.New("no such table")
-	mock.ExpectExec(known).WillReturnError(natural)
-	if _, err := p.On(nil).ExecContext(t.Context(), known); !errors.Is(err, natural) {
+	failure := errors.New("no such table")
+	mock.ExpectExec(known).WillReturnError(failure)
+	if _, err := p.On(nil).ExecContext(t.Context(), known); !errors.Is(err, failure) {
 		t.Error(err)
 	}
 	statement := mock.ExpectPrepare(known)
@@ -117,8 +116,8 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// Texts that are made anew for each call must not fill the memory of the server.
-func TestLeavesOtherTextsAlone(t *testing.T) {
+// Texts that differ in each call must not fill the server's memory.
+func TestOtherTextsAreNotPrepared(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	mock.ExpectQuery(unknown).WillReturnRows(one())
@@ -134,8 +133,8 @@ func TestLeavesOtherTextsAlone(t *testing.T) {
 	noError(t, err)
 }
 
-// A transaction takes no second connection, of which there is none here: what it misses
-// is prepared before the next one.
+// A transaction uses no second connection; this pool has none. A text that it has missed is
+// prepared before the next transaction.
 func TestInATransaction(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
@@ -160,20 +159,20 @@ func TestInATransaction(t *testing.T) {
 		noError(t, tx.Commit())
 	}
 	statement.ExpectQuery().WillReturnRows(one())
-	ask(t, p.On(nil), known) // the transaction's end did not close it
+	ask(t, p.On(nil), known) // the end of the transaction has not closed it
 }
 
-// While somebody else prepares a text, possibly for ever, it is sent as it is.
-func TestWaitsForNobody(t *testing.T) {
+// While another caller prepares a text, possibly without an end, it is sent unprepared.
+func TestNoCallerWaitsForAnotherToPrepare(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
-	p.texts[known].preparing = true // by a call that hangs
+	p.texts[known].preparing = true // by a call that does not return
 	mock.ExpectQuery(known).WillReturnRows(one())
 	ask(t, p.On(nil), known)
 	noError(t, p.Close())
 }
 
-func TestBeginsWithoutWhatCannotBePrepared(t *testing.T) {
+func TestBeginWithATextThatCannotBePrepared(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	for i := range 3 {
@@ -191,7 +190,7 @@ func TestBeginsWithoutWhatCannotBePrepared(t *testing.T) {
 	}
 }
 
-func TestAgainAfterClose(t *testing.T) {
+func TestTextsArePreparedAgainAfterClose(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	noError(t, p.Close())
@@ -206,8 +205,8 @@ func TestAgainAfterClose(t *testing.T) {
 	}
 }
 
-// Close neither waits for a statement that is under way nor takes it away.
-func TestIsClosedUnderWay(t *testing.T) {
+// Close neither waits for a statement in use nor closes it.
+func TestCloseDuringUse(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	statement := mock.ExpectPrepare(known).WillBeClosed()
@@ -221,7 +220,7 @@ func TestIsClosedUnderWay(t *testing.T) {
 	ask(t, p.On(nil), known)
 }
 
-// alone runs a statement, whatever the text is.
+// alone runs a prepared statement and ignores the text.
 type alone struct{ stmt *sqlx.Stmt }
 
 func (a alone) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
@@ -236,13 +235,13 @@ func (a alone) QueryRowxContext(ctx context.Context, _ string, args ...any) *sql
 	return a.stmt.QueryRowxContext(ctx, args...)
 }
 
-// What the tests on real databases run. put is by whether placeholders are numbered.
+// The texts for real databases. The keys of put say whether placeholders are numbered.
 var (
 	put   = map[bool]string{false: "INSERT INTO t (n) VALUES (?)", true: "INSERT INTO t (n) VALUES ($1)"}
 	count = "SELECT COUNT(*) FROM t"
 )
 
-func TestConcurrently(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t).DB
 	db.SetMaxOpenConns(4)
@@ -289,12 +288,12 @@ func putOne(ctx context.Context, p *Cache, inTransaction bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.On(tx).ExecContext(ctx, put[false], 1) // first, so that nobody's snapshot is too old
+	_, err = p.On(tx).ExecContext(ctx, put[false], 1) // first, so that no snapshot is too old
 	return errors.Join(err, p.On(tx).QueryRowxContext(ctx, count).Scan(&n), tx.Commit())
 }
 
-// onServers runs a test on the servers that are asked over a network, with a table t and
-// a pool of one connection.
+// onServers runs a test on all database servers, with a table t and a pool of one
+// connection.
 func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *Cache, put string)) {
 	t.Helper()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -306,7 +305,7 @@ func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *Cache, pu
 		noError(t, err)
 		put := put[db.Dialect.Numbered]
 		p := New(db.DB, put, count)
-		for n := range 10 { // PostgreSQL keeps the plan from the sixth time on
+		for n := range 10 { // PostgreSQL keeps a plan from the sixth execution on
 			_, err := p.On(nil).ExecContext(t.Context(), put, n)
 			noError(t, err)
 			noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(new(int)))
@@ -325,8 +324,8 @@ func onServers(t *testing.T, test func(t *testing.T, db *dbtest.DB, p *Cache, pu
 	})
 }
 
-// The connection ends while statements are kept on it: the next call has another.
-func TestOutlivesItsConnections(t *testing.T) {
+// A connection with prepared statements breaks: the next call uses another one.
+func TestABrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, db *dbtest.DB, p *Cache, _ string) {
 		session, end, gone := "SELECT CONNECTION_ID()", "KILL %d", "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = %d"
@@ -349,8 +348,8 @@ func TestOutlivesItsConnections(t *testing.T) {
 	})
 }
 
-// The table is another one, with other columns, while statements are kept.
-func TestOutlivesItsTable(t *testing.T) {
+// The table is replaced by one with other columns while its statements are cached.
+func TestAReplacedTable(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, db *dbtest.DB, p *Cache, put string) {
 		for _, text := range []string{"DROP TABLE t", "CREATE TABLE t (m INTEGER, n INTEGER)", "ALTER TABLE t ADD COLUMN o INTEGER"} {
@@ -373,9 +372,9 @@ func TestOutlivesItsTable(t *testing.T) {
 	})
 }
 
-// PostgreSQL forgets statements when the application tells it to, and refuses those
-// whose result has changed: that fails once.
-func TestHeals(t *testing.T) {
+// PostgreSQL drops prepared statements if the application asks for it, and refuses those
+// whose result type has changed. Only one call fails.
+func TestStaleStatementsArePreparedAgain(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t).DB
 	db.SetMaxOpenConns(1)
