@@ -1,3 +1,0 @@
-package main
-
-var helperCommands map[string]func()

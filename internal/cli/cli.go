@@ -1,0 +1,106 @@
+// Package cli is the command sqllock. docs/cli.md describes it.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/demo"
+	"github.com/sqllock/sqllock/internal/cli/doctor"
+	"github.com/sqllock/sqllock/internal/cli/exec"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/migrate"
+	"github.com/sqllock/sqllock/internal/cli/show"
+)
+
+// Main is the main function of the program.
+func Main() {
+	exec.RunHelper()
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run runs a command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	root := newRootCommand(func() { interrupt(interrupted{}) }) //nolint:contextcheck // commands get theirs from cobra
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		exit.Report(stderr, err, connect.Hint(err))
+	}
+	return exit.CodeOf(err)
+}
+
+// interrupted is the cause with which a signal ends the context of a command. It is a
+// context.Canceled, so the library's errors contain it instead of that.
+type interrupted struct{}
+
+func (interrupted) Error() string        { return "interrupted" }
+func (interrupted) Is(target error) bool { return target == context.Canceled }
+
+// newRootCommand returns the tree of commands. It calls interrupt when a signal asks the
+// process to end.
+func newRootCommand(interrupt func()) *cobra.Command {
+	var flags connect.Flags
+	root := &cobra.Command{
+		Use:   "sqllock",
+		Short: "Distributed locks in the SQL database you already have",
+		Long: `Distributed locks in the SQL database you already have: PostgreSQL, MySQL,
+MariaDB or SQLite. The table is that of Spring Integration's JDBC lock
+registry, so Java services can share it.
+
+The database is given with --dsn or in SQLLOCK_DSN:
+
+  postgres://user:password@host:5432/database?sslmode=require
+  mysql://user:password@host:3306/database        (MariaDB: also mariadb://…)
+  user:password@tcp(host:3306)/database           (the form of the Go driver)
+  sqlite:/path/to/locks.db
+
+Otherwise, locks are kept in an SQLite file of your own on this machine.`,
+		Example: `  sqllock demo
+  sqllock exec nightly-report -- ./report.sh
+  sqllock list`,
+		Args:             args.NoneButCommands,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:    true, // run reports them
+		SilenceUsage:     true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { endOnSignals(cmd, interrupt) },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.WithHint(exit.Usagef("%w", err), "%s", flagHint(cmd, err))
+	})
+	flags.Register(root.PersistentFlags())
+	root.AddCommand(
+		exec.Command(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
+		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags),
+		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
+	)
+	return root
+}
+
+// endOnSignals calls interrupt when a signal asks the process to end, so that the command
+// can clean up. exec handles signals itself.
+func endOnSignals(cmd *cobra.Command, interrupt func()) {
+	if isExec(cmd) {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // the next one kills
+		interrupt()
+	}()
+}

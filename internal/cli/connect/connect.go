@@ -1,0 +1,81 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/state"
+)
+
+// Connect opens the database that the flags choose, and checks that it answers. Only
+// the default SQLite file is created and migrated automatically; for any other
+// database, its owner runs `sqllock migrate up`.
+func (f *Flags) Connect(ctx context.Context) (*Connection, error) {
+	c, err := f.Open(ctx, MustExist)
+	if err != nil || !c.Default {
+		return c, err
+	}
+	if err := migrateDefault(ctx, c, f.Prefix); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Open is Connect without migrations.
+func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
+	if _, err := dialect.NamesFor(f.Prefix); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	chosen, isDefault, err := f.chosenDSN()
+	if err != nil {
+		return nil, err
+	}
+	target, err := dsn.Parse(chosen)
+	if err != nil {
+		return nil, err
+	}
+	c := &Connection{Dialect: target.Dialect, Name: target.Redacted, Default: isDefault}
+	if c.DB, err = target.Open(ctx, isDefault || file == MayCreate); err != nil {
+		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
+		return nil, withOpenHint(err, target, isDefault, file)
+	}
+	return c, nil
+}
+
+// chosenDSN returns the DSN of the flag, else that of the environment, else that of
+// the default file, whose directory it creates.
+func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
+	if f.DSN != "" {
+		return f.DSN, false, nil
+	}
+	if chosen = os.Getenv(DSNVariable); chosen != "" {
+		return chosen, false, nil
+	}
+	directory, err := state.Directory()
+	if err != nil {
+		return "", false, exit.WithHint(exit.Usagef("no directory for the default database: %w", err), "--dsn sqlite:/path/to/locks.db")
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
+		return "", false, exit.WithHint(err, "%s", defaultFileHint)
+	}
+	return dsn.SQLite(filepath.Join(directory, "sqllock.db")), true, nil
+}
+
+// WithDatabase opens the database that the flags choose, without migrations, and calls
+// fn with it.
+func (f *Flags) WithDatabase(ctx context.Context, file Presence, fn func(*Connection) error) (err error) {
+	c, err := f.Open(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return fn(c)
+}

@@ -1,0 +1,107 @@
+package connect
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// writeLocked creates an SQLite file that another connection is writing to, as a
+// process does that opens the default database at the same time. It is not in
+// WAL mode yet. unlock commits.
+func writeLocked(t *testing.T) (path string, unlock func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "locks.db")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"CREATE TABLE other (n INTEGER)", "BEGIN IMMEDIATE", "INSERT INTO other VALUES (1)"} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, func() {
+		if _, err := conn.ExecContext(t.Context(), "COMMIT"); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	}
+}
+
+// TestOpenWaitsForSQLite opens a file while another process writes to it: the
+// switch to WAL does not ask SQLite's busy handler.
+func TestOpenWaitsForSQLite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path, unlock := writeLocked(t)
+		opened := make(chan error, 1)
+		go func() {
+			c, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(t.Context(), MustExist)
+			if err == nil {
+				err = c.Close()
+			}
+			opened <- err
+		}()
+		time.Sleep(dsn.OpenTimeout / 2)
+		select {
+		case err := <-opened:
+			t.Errorf("it ended while another wrote: %v", err)
+			unlock()
+		default:
+			unlock()
+			if err := <-opened; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestOpenSQLiteTimesOut wants an error from a file that stays locked.
+func TestOpenSQLiteTimesOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path, unlock := writeLocked(t)
+		defer unlock()
+		began := time.Now()
+		_, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(t.Context(), MustExist)
+		if took := time.Since(began); exit.CodeOf(err) != exit.Database || took < dsn.OpenTimeout || took > dsn.OpenTimeout+time.Second {
+			t.Errorf("%v after %v", err, took)
+		} else {
+			program.Contains(t, exit.Text(err), "no answer within 10s", "database is locked")
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if _, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(ctx, MustExist); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestDefaultFileIsInStateDirectory(t *testing.T) {
+	directory := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", directory)
+	t.Setenv(DSNVariable, "")
+	chosen, isDefault, err := (&Flags{}).chosenDSN()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "sqlite:" + filepath.Join(directory, "sqllock", "sqllock.db"); chosen != want || !isDefault {
+		t.Errorf("got %q, default %v, want %q", chosen, isDefault, want)
+	}
+}

@@ -1,0 +1,39 @@
+package connect
+
+import (
+	"database/sql"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Connection is an open database.
+type Connection struct {
+	DB      *sqlx.DB
+	Dialect dialect.Dialect
+	Name    string // the DSN without passwords, for messages
+	Default bool   // it is the default SQLite file
+}
+
+// Close closes the database.
+func (c *Connection) Close() error {
+	if err := c.DB.Close(); err != nil {
+		return fmt.Errorf("%w: close %s: %w", sqllock.ErrDatabase, c.Name, err)
+	}
+	return nil
+}
+
+// SQL returns the pool as package migrations needs it.
+func (c *Connection) SQL() *sql.DB { return c.DB.DB }
+
+// Presence says what to do about an SQLite file that does not exist. The default file
+// is always created.
+type Presence bool
+
+const (
+	MustExist Presence = false // return an error
+	MayCreate Presence = true  // create it
+)

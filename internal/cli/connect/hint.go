@@ -1,0 +1,59 @@
+package connect
+
+import (
+	"errors"
+
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+)
+
+// defaultFileHint is for users whose home directory is not writable, or not theirs.
+const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
+
+// withOpenHint adds the hint for an error of Open.
+func withOpenHint(err error, target dsn.Target, isDefault bool, file Presence) error {
+	switch {
+	case isDefault && dsn.IsUnwritable(err):
+		return exit.WithHint(err, "%s", defaultFileHint)
+	case target.Missing() && file == MustExist:
+		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return exit.WithHint(err, "sslmode=prefer or sslmode=disable among the parameters of the DSN, if you trust the network")
+	default:
+		return err
+	}
+}
+
+// MissesTable reports whether `sqllock migrate up` helps: the server says that a table
+// or a column does not exist.
+func (c *Connection) MissesTable(err error) bool {
+	return errors.Is(err, sqllock.ErrSchema) && c.Dialect.Classify(err) == dialect.Schema
+}
+
+// MigrateUp returns the command that creates the table with a prefix.
+func MigrateUp(prefix string) string {
+	if prefix == "" || prefix == sqllock.DefaultPrefix {
+		return "sqllock migrate up"
+	}
+	return "sqllock migrate up --prefix " + prefix
+}
+
+// Hint returns the hint for an error of any command, or "".
+func Hint(err error) string {
+	switch own := exit.Hint(err); {
+	case own != "":
+		return own
+	case errors.Is(err, sqllock.ErrSchema):
+		return "sqllock doctor" // the table exists, but is not a lock table
+	case dsn.IsUnwritable(err):
+		return dsn.WritableHint
+	case errors.Is(err, sqllock.ErrReadOnly):
+		return "the DSN of the primary server, which accepts writes"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// eachDatabase runs a test for every kind of database, one after the other: the
+// state directory is an environment variable of the whole process.
+func eachDatabase(t *testing.T, test func(t *testing.T, db *dbtest.DB)) {
+	t.Helper()
+	for name, create := range map[string]func(testing.TB) *dbtest.DB{
+		"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := create(t)
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			t.Setenv(connect.DSNVariable, db.DSN)
+			test(t, db)
+		})
+	}
+}
+
+// want runs a command line and returns what it printed. It ends the test if the
+// exit code is another.
+func want(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	got := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+	if got != code {
+		t.Fatalf("sqllock %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, &stdout, &stderr)
+	}
+	return stdout.String() + stderr.String()
+}
+
+// contains wants all of the parts in text.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in:\n%s", part, text)
+		}
+	}
+}
+
+// TestLifeOfALock sees a lock through every command, in both layouts.
+func TestLifeOfALock(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
+		program.Contains(t, want(t, exit.Database, "list"), "INT_LOCK", "try: sqllock migrate up")
+		program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ schema", "sqllock migrate up")
+		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+			t.Run(layout.String(), func(t *testing.T) {
+				want(t, 0, "migrate", "up", "--layout", layout.String())
+				if out := want(t, 0, "doctor"); strings.Contains(out, "✗") || strings.Contains(out, "! ") {
+					t.Errorf("the doctor finds fault with a new table:\n%s", out)
+				}
+				lifeOfALock(t, db)
+			})
+		}
+	})
+}
+
+func lifeOfALock(t *testing.T, db *dbtest.DB) {
+	const ttl = "1m"
+	r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := r.NewHolder()
+	if got, err := r.Acquire(t.Context(), "orders/42", holder, time.Minute); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	program.Contains(t, want(t, 0, "show", "orders/42", "--ttl", ttl), "held", holder)
+	program.Contains(t, want(t, 0, "list", "--ttl", ttl), "orders/42\t", "\theld\t"+holder)
+
+	var rows []struct {
+		Key, Holder *string
+		Age         *float64 `json:"age_seconds"`
+		Left        *float64 `json:"left_seconds"`
+	}
+	if err := json.Unmarshal([]byte(want(t, 0, "list", "--json", "--ttl", ttl)), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1 || *rows[0].Key != "orders/42" || *rows[0].Holder != holder || *rows[0].Left < 1 || *rows[0].Left > 60 || *rows[0].Age < 0 {
+		t.Errorf("rows %+v", rows)
+	}
+	program.Contains(t, want(t, 0, "cleanup", "--ttl", ttl), "removed 0 expired rows")
+	program.Contains(t, want(t, exit.Usage, "unlock", "orders/42"), "--force")
+	program.Contains(t, want(t, 0, "unlock", "--force", "orders/42", "--ttl", ttl), "removed", holder)
+	program.Contains(t, want(t, 0, "show", "orders/42"), "free")
+	if deleted, err := r.Delete(t.Context(), "orders/42", holder); err != nil || deleted {
+		t.Errorf("the row was still there: %v, %v", deleted, err)
+	}
+}
+
+// TestDoctorOnSpringsTable meets the tables that Spring's own scripts made.
+func TestDoctorOnSpringsTable(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
+		dateType := map[string]string{"mysql": "DATETIME(6)"}[db.Name]
+		if dateType == "" {
+			dateType = "TIMESTAMP"
+		}
+		db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
+CLIENT_ID CHAR(36), CREATED_DATE `+dateType+` NOT NULL, CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION))`)
+		program.Contains(t, want(t, 1, "doctor"), "✓ table        INT_LOCK, layout spring6", "✗ fence", "! schema       the table was not created by sqllock", "adopts it")
+		want(t, 0, "migrate", "up")
+		program.Contains(t, want(t, 0, "doctor"), "layout spring7", "✓ schema       version 3 of 3")
+	})
+}
+
+// TestDoctorOnMySQL meets what only MySQL has.
+func TestDoctorOnMySQL(t *testing.T) {
+	db := dbtest.MySQL(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
+CLIENT_ID CHAR(36), CREATED_DATE DATETIME(6) NOT NULL, EXPIRED_AFTER DATETIME(3) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))
+CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
+	program.Contains(t, want(t, 1, "doctor"), // nothing to draw tokens from
+		"✓ collation    LOCK_KEY has utf8mb4_general_ci, which does not distinguish a from A: this does not",
+		"! precision    EXPIRED_AFTER keeps 3 digits", "→ ALTER TABLE INT_LOCK MODIFY EXPIRED_AFTER DATETIME(6)")
+	program.Contains(t, want(t, 1, "doctor", "--plain-keys"), "! collation    LOCK_KEY", "COLLATE utf8mb4_bin")
+
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME NOT NULL`)
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
+}
+
+// TestDoctorOnReplica meets a server that refuses writes.
+func TestDoctorOnReplica(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	t.Setenv(connect.DSNVariable, db.DSN+"&default_transaction_read_only=on")
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ writes       rejected", "✗ round trip", "primary server")
+	program.Contains(t, want(t, exit.Database, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")
+}
+
+// TestPostgresWithoutTLS meets lib/pq's default, which wants TLS.
+func TestPostgresWithoutTLS(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	if !strings.Contains(db.DSN, "sslmode=disable") {
+		t.Skip("the server may have TLS")
+	}
+	t.Setenv(connect.DSNVariable, strings.Replace(db.DSN, "sslmode=disable", "sslmode=require", 1))
+	program.Contains(t, want(t, exit.Database, "list"), "SSL is not enabled", "try: sslmode=prefer or sslmode=disable")
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ connection", "→ sslmode=prefer or sslmode=disable")
+}
+
+// TestDoctorWithFewRights meets a user who may only look at locks: SET ROLE in the
+// DSN makes one of the superuser.
+func TestDoctorWithFewRights(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	db.DB.MustExecContext(t.Context(), `DO $$ BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO pg_monitor'; END $$`)
+	reader := db.DSN + "&role=pg_monitor"
+	program.Contains(t, want(t, exit.Failure, "doctor", "--dsn", reader), "✗ table", "→ check that the user may SELECT")
+	db.DB.MustExecContext(t.Context(), `GRANT SELECT ON INT_LOCK TO pg_monitor`)
+	t.Setenv(connect.DSNVariable, reader)
+	program.Contains(t, want(t, exit.Failure, "doctor"), "! schema       version not known", "✗ round trip", "may SELECT, INSERT, UPDATE and DELETE in INT_LOCK")
+	program.Contains(t, want(t, 0, "show", "orders/42"), "free")
+	program.Contains(t, want(t, exit.Database, "cleanup"), "permission denied")
+}

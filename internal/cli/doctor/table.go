@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+)
+
+func (e *examination) checkTable(ctx context.Context) []finding {
+	// checkFence checks the source of fencing tokens.
+	r, err := e.flags.Repository(e.Connection, sqllock.RepositoryOptions{ClientID: "doctor", WithoutFence: true}) //nolint:contextcheck // NewRepository takes none
+	if err != nil {
+		return []finding{{broken, "table", exit.Text(err), e.tableAdvice(ctx, err)}}
+	}
+	e.repository = r
+	text := e.names.Lock + ", layout " + r.Layout().String()
+	if r.Layout() == dialect.Spring6 {
+		return []finding{{
+			good, "table", text + " (no EXPIRED_AFTER)",
+			"all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up",
+		}}
+	}
+	return []finding{{good, "table", text, ""}}
+}
+
+// checkFence checks the source of fencing tokens. Spring's own script does not create it.
+func (e *examination) checkFence(context.Context) []finding {
+	if e.repository == nil {
+		return nil
+	}
+	r, err := e.flags.Repository(e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"}) //nolint:contextcheck // NewRepository takes none
+	if err != nil {
+		return []finding{{broken, "fence", exit.Text(err), fmt.Sprintf(
+			"sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option WithoutFence", e.repository.Layout())}}
+	}
+	e.repository = r
+	return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}
+}
+
+func (e *examination) tableAdvice(ctx context.Context, err error) string {
+	switch {
+	case e.MissesTable(err):
+		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
+	case errors.Is(err, sqllock.ErrSchema) && e.hasCoarseTimes(ctx):
+		return "see the line about precision below"
+	case errors.Is(err, sqllock.ErrSchema):
+		return "select another table with --prefix, or remove this one"
+	default:
+		return e.rightsAdvice()
+	}
+}

@@ -1,0 +1,139 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/format"
+)
+
+// keyVariable is the environment variable in which a command finds the key of its lock.
+const keyVariable = "SQLLOCK_KEY"
+
+// signalled is the cause with which a signal ends the wait for a lock.
+type signalled struct{ signal syscall.Signal }
+
+func (s signalled) Error() string { return s.signal.String() }
+
+// acquireUnlessSignalled acquires the lock. A signal ends the wait by calling interrupt.
+// ctx is the context of the lease.
+func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt context.CancelCauseFunc, signals chan os.Signal) (*holding, error) {
+	acquired, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case s := <-signals:
+			signal.Stop(signals) // the next one kills
+			number, _ := s.(syscall.Signal)
+			interrupt(signalled{number})
+		case <-acquired:
+		}
+	}()
+	h, err := answered(ctx, answerTimeout, func() (*holding, error) { return x.acquire(ctx) })
+	close(acquired)
+	<-watched
+	if ctx.Err() == nil {
+		return h, err
+	}
+	if err == nil { // both at once
+		x.release(h.lease, 0) //nolint:contextcheck // the lease has the context
+		h.close(ctx)
+	}
+	return nil, context.Cause(ctx)
+}
+
+func (x *execution) acquire(ctx context.Context) (*holding, error) {
+	c, err := x.flags.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &holding{connection: c}
+	if err := x.lock(ctx, h); err != nil {
+		return nil, errors.Join(x.flags.WithTableHint(c, err), c.Close())
+	}
+	x.verbosef("acquired %q as %s, fencing token %d", x.key, h.lease.Holder(), h.lease.Token())
+	return h, nil
+}
+
+// lock sets the registry and the lease of h.
+func (x *execution) lock(ctx context.Context, h *holding) error {
+	repository, err := x.flags.Repository(h.connection, sqllock.RepositoryOptions{ClientID: clientID()}) //nolint:contextcheck // NewRepository takes none
+	if err != nil {
+		return err
+	}
+	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
+		TTL: x.ttl, AutoRenew: !x.noRenew, OnRenewal: x.renewals(h),
+	})
+	if err != nil {
+		return err
+	}
+	lock, err := h.registry.Obtain(x.key)
+	if err != nil {
+		return err
+	}
+	nested := os.Getenv(keyVariable) == x.key
+	if (x.verbose || nested) && (x.waitForever || x.wait > 0) {
+		h.lease, err = lock.TryLock(ctx)
+		if !errors.Is(err, sqllock.ErrNotAcquired) {
+			return err
+		}
+		x.printWaiting(err, nested)
+	}
+	h.lease, err = x.waitFor(ctx, lock)
+	return err
+}
+
+// printWaiting prints which lock exec waits for, and its holder. err is the result of
+// the first try. A nested exec runs under another exec of the same key, and may wait
+// forever.
+func (x *execution) printWaiting(err error, nested bool) {
+	if nested {
+		x.printf("waiting for %s; this exec runs under a lock of the same key ($%s): if it is this lock, it waits for itself", holderText(err), keyVariable)
+		return
+	}
+	x.verbosef("waiting for %s", holderText(err))
+}
+
+// holderText describes the lock and its holder.
+func holderText(err error) string {
+	var held *sqllock.HeldError
+	if !errors.As(err, &held) || held.Holder == "" {
+		return "the lock"
+	}
+	return fmt.Sprintf("%q: held by %s, whose lease has %s left", held.Key, format.Printable(held.Holder), format.Duration(held.Left))
+}
+
+// waitFor waits as long as the flags allow. If the database stops answering, it returns
+// an error soon after that.
+func (x *execution) waitFor(ctx context.Context, lock *sqllock.JdbcLock) (*sqllock.Lease, error) {
+	if x.waitForever {
+		return lock.Lock(ctx)
+	}
+	limit, cancel := context.WithTimeout(ctx, max(x.wait, dsn.OpenTimeout))
+	defer cancel()
+	return answered(limit, answerTimeout, func() (*sqllock.Lease, error) { return lock.TryLockFor(ctx, x.wait) })
+}
+
+// explain converts the error that ended the wait into one with an exit code. Unless
+// --verbose is given, nothing is printed about a lock that is taken, so that cron does
+// not send mail about it.
+func (x *execution) explain(err error) error {
+	var s signalled
+	switch {
+	case errors.As(err, &s):
+		x.verbosef("%v ended the wait for %q", s.signal, x.key)
+		return &exit.Error{Code: 128 + int(s.signal)}
+	case errors.Is(err, sqllock.ErrNotAcquired):
+		x.verbosef("%s", exit.Text(err))
+		return &exit.Error{Code: x.conflict}
+	default:
+		return err
+	}
+}

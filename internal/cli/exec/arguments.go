@@ -1,0 +1,52 @@
+package exec
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+)
+
+// keyAndCommand accepts KEY -- CMD ARGS…. The two dashes separate the command's flags
+// from those of exec. A key that begins with a dash needs two more: -- KEY -- CMD ARGS….
+func keyAndCommand(cmd *cobra.Command, given []string) error {
+	var err error
+	switch dash := cmd.ArgsLenAtDash(); {
+	case isDashed(cmd, given) && len(given) > 2:
+		return nil
+	case isDashed(cmd, given):
+		err = exit.Usagef("%s: the command to run is missing", cmd.CommandPath())
+	case len(given) == 0 || dash == 0:
+		err = exit.Usagef("%s: KEY is missing", cmd.CommandPath())
+	case dash < 0:
+		err = exit.Usagef("%s: the command to run must follow --", cmd.CommandPath())
+		if len(given) > 1 {
+			return exit.WithHint(err, "%s", WithDashes(cmd, given))
+		}
+	case dash > 1:
+		err = exit.Usagef("%s: %q is one argument too many before --", cmd.CommandPath(), given[1])
+	case len(given) == dash:
+		err = exit.Usagef("%s: the command to run is missing", cmd.CommandPath())
+	default:
+		return nil
+	}
+	return exit.WithHint(err, "%s nightly -- ./report.sh", cmd.CommandPath())
+}
+
+// isDashed reports whether the arguments are -- KEY --, with or without a command.
+func isDashed(cmd *cobra.Command, given []string) bool {
+	return cmd.ArgsLenAtDash() == 0 && len(given) > 1 && given[1] == "--"
+}
+
+// split returns the key and the command of arguments that keyAndCommand accepts.
+func split(cmd *cobra.Command, given []string) (key string, command []string) {
+	if isDashed(cmd, given) {
+		return given[0], given[2:]
+	}
+	return given[0], given[1:]
+}
+
+// WithDashes returns the command line with the two dashes after the key.
+func WithDashes(cmd *cobra.Command, given []string) string {
+	return cmd.CommandPath() + " " + args.Quote(given[:1]...) + " -- " + args.Quote(given[1:]...)
+}

@@ -1,0 +1,108 @@
+// Package exec is the subcommand exec: it runs a command under a lock, and ends it if
+// the lock is lost.
+//
+// # The processes
+//
+// exec starts two processes of its own program. The gate waits until the watchdog is
+// ready, and then becomes the command by execve. The watchdog waits until exec has
+// ended. If exec was killed, so that nothing renews the lease any more, it kills the
+// command and all of its descendants. If exec ends by itself, it kills the watchdog
+// first.
+//
+// # The goroutines
+//
+//   - run acquires the lock, and supervises the command: it forwards signals, and ends
+//     the command when the context of the lease ends.
+//   - A guard keeps a watchdog running, and starts another if it is killed.
+//   - Each child has a goroutine that waits for its end, on a thread of its own.
+package exec
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/process"
+	"github.com/sqllock/sqllock/internal/cli/state"
+)
+
+const (
+	defaultTTL   = 30 * time.Second
+	defaultGrace = 5 * time.Second
+)
+
+// Command returns the subcommand. It handles signals itself.
+func Command(flags *connect.Flags) *cobra.Command {
+	x := &execution{flags: flags, suspend: process.StopSelf}
+	var nonblock bool
+	cmd := &cobra.Command{
+		Use:   "exec [flags] KEY -- CMD ARGS…",
+		Short: "Run a command under a lock",
+		Long: `Wait for the lock of KEY, run a command while it is held, and release it. The lease
+is renewed while the command runs. The exit code is that of the command, 128+n if
+signal n ended it, or:
+
+  64   the command line is wrong; nothing was done
+  69   database error; the command was not run
+  75   the lock was not acquired before the timeout (or the code of -E)
+  76   the lock was lost while the command ran, and the command was stopped
+  126  the command was found but cannot be run
+  127  the command was not found
+
+The command finds KEY in SQLLOCK_KEY, the fencing token in SQLLOCK_TOKEN (a number
+that is higher for each later holder of KEY), and in SQLLOCK_DEADLINE the time at
+which the lease ends unless it is renewed (RFC 3339, UTC). Signals are forwarded to
+it. If the lock is lost, it gets SIGTERM and, after the grace period, SIGKILL. If exec
+itself is killed, a watchdog kills the command and all processes it has started.
+
+exec prints only errors and warnings of its own; --verbose prints more.`,
+		Example: `  sqllock exec nightly-report -- ./report.sh
+  sqllock exec --wait 10s deploy -- make deploy
+  sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,
+		Args: keyAndCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x.key, x.command = split(cmd, args)
+			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			waitGiven := cmd.Flags().Changed("wait")
+			x.waitForever = !waitGiven && !nonblock
+			if waitGiven && nonblock {
+				return exit.Usagef("--wait and --nonblock exclude each other")
+			}
+			if err := x.check(); err != nil {
+				return err
+			}
+			state.RememberKey(x.key)
+			return x.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
+	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
+	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
+	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
+	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
+	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
+	f.IntVarP(&x.conflict, "conflict-exit-code", "E", exit.NotAcquired, "the exit code if the lock was not acquired before the timeout")
+	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
+	return cmd
+}
+
+// check rejects values that make no sense.
+func (x *execution) check() error {
+	switch {
+	case x.wait < 0:
+		return exit.Usagef("--wait %v is negative", x.wait)
+	case x.ttl < sqllock.MinTTL:
+		return exit.Usagef("--ttl %v: it must be at least %v", x.ttl, sqllock.MinTTL)
+	case x.minHold < 0:
+		return exit.Usagef("--min-hold %v is negative", x.minHold)
+	case x.grace < 0:
+		return exit.Usagef("--grace %v is negative", x.grace)
+	case x.conflict < 0 || x.conflict > 255:
+		return exit.Usagef("--conflict-exit-code %d: exit codes are 0 to 255", x.conflict)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package exec
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// TestExecExcludes lets processes run a command that fails when it meets itself.
+func TestExecExcludes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		migrated(t, db)
+		room := filepath.Join(t.TempDir(), "room")
+		var programs []*program.Program
+		for range 4 {
+			programs = append(programs, program.Start(t, db.DSN, "exec", "nightly", "--", "sh", "-c", `mkdir "$0" && sleep 0.05 && rmdir "$0"`, room))
+		}
+		for _, p := range programs {
+			p.WantCode(0)
+		}
+	})
+}
+
+// TestExecKilled kills an exec as nobody can prevent: its command dies with it,
+// and the next gets in when the lease has ended, not before.
+func TestExecKilled(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		r := migrated(t, db)
+		first := program.Start(t, db.DSN, "exec", "--ttl", "2s", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		first.Stdout.Await("inside")
+		second := program.Start(t, db.DSN, "exec", "-v", "--ttl", "2s", "nightly", "--", "true")
+		second.Stderr.Await("waiting for")
+
+		looked := time.Now()
+		row, ok, err := r.Peek(t.Context(), "nightly", 2*time.Second)
+		if err != nil || !ok {
+			t.Fatal(row, ok, err)
+		}
+		first.Signal(syscall.SIGKILL)
+		first.Stdout.Rest() // ends when the command has
+		if gone := time.Since(looked); gone > row.Left {
+			t.Errorf("the command was there %v after the kill, the lease only %v", gone, row.Left)
+		}
+		second.Stderr.Await("acquired")
+		if waited := time.Since(looked); waited < row.Left-clockPrecision {
+			t.Errorf("the second got in after %v, the lease had %v left", waited, row.Left)
+		}
+		second.WantCode(0)
+	})
+}
+
+// stubborn is a command that says so when it is asked to end, and does not.
+var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
+
+// TestExecLosesLock takes the lock away from under a command.
+func TestExecLosesLock(t *testing.T) {
+	t.Parallel()
+	const grace = 300 * time.Millisecond
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", "1s", "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
+	p.Stdout.Await("inside")
+	db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+	p.Stdout.Await("asked")
+	asked := time.Now()
+	p.WantCode(exit.LockLost)
+	if killed := time.Since(asked); killed < grace-100*time.Millisecond {
+		t.Errorf("killed %v after it was asked, want %v", killed, grace)
+	}
+	program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
+	p.Stdout.Rest() // nobody of the command's group is left
+}
+
+func TestExecForwardsSignals(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	p := program.Start(t, db.DSN, "exec", "nightly", "--", "sh", "-c",
+		// In the background, sleep does not keep the shell from its traps.
+		`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
+	p.Stdout.Await("inside")
+	for signal, name := range map[syscall.Signal]string{
+		syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
+	} {
+		p.Signal(signal)
+		p.Stdout.Await("got " + name)
+	}
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(5)
+	if _, ok, err := r.Peek(t.Context(), "nightly", time.Minute); ok || err != nil {
+		t.Errorf("the lock was not released: %v, %v", ok, err)
+	}
+}
+
+// TestExecSignalledWhileWaiting ends the wait, and leaves the holder alone.
+func TestExecSignalledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	holder := r.NewHolder()
+	if got, err := r.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
+		p := program.Start(t, db.DSN, "exec", "-v", "nightly", "--", "echo", "never")
+		p.Stderr.Await(`waiting for "nightly": held by ` + holder)
+		p.Signal(signal)
+		p.WantCode(128 + int(signal))
+		if out := p.Stdout.Rest(); out != "" {
+			t.Errorf("stdout %q", out)
+		}
+	}
+	row, _, err := r.Peek(t.Context(), "nightly", time.Hour)
+	if err != nil || row.Holder != holder {
+		t.Errorf("row %+v, %v", row, err)
+	}
+}
+
+// TestExecDeadConnection lets a connection go dead, as a failover does. The lease
+// is renewed over another.
+func TestExecDeadConnection(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t)
+	// The second try is to succeed within a quarter of the time-to-live, on a busy machine too.
+	p := program.Start(t, proxy.dsn, "exec", "--ttl", "12s", "nightly", "--", "sh", "-c", "echo inside; read wait")
+	p.Stdout.Await("inside")
+	proxy.freeze()
+	p.Stderr.Await(`renew "nightly": `)
+	p.Stderr.Await(`renewed "nightly" again`)
+	p.Stdin.Close()
+	p.WantCode(1) // that of read
+}
+
+// TestExecBlackHole lets the whole database vanish without a word.
+func TestExecBlackHole(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	proxy := newProxy(t)
+	p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+	p.Stdout.Await("inside")
+	proxy.swallow()
+	vanished := time.Now()
+	p.Stderr.Await(`the lock "nightly" is lost`)
+	if held := time.Since(vanished); held > ttl {
+		t.Errorf("lost %v after the database vanished, the time-to-live is %v", held, ttl)
+	}
+	p.WantCode(exit.LockLost)
+}
+
+// TestExecWaitInBlackHole wants an end to a wait that no answer will end.
+func TestExecWaitInBlackHole(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t)
+	holder := proxy.repository.NewHolder()
+	if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	p := program.Start(t, proxy.dsn, "exec", "-v", "nightly", "--", "true")
+	p.Stderr.Await("waiting for")
+	proxy.swallow()
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(128 + int(syscall.SIGTERM))
+}
+
+func TestClientID(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	id := clientID()
+	if _, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
+		t.Errorf("client id %q: %v", id, err)
+	}
+}

@@ -1,0 +1,27 @@
+package exec
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// clockPrecision is how much the clocks of SQLite, which counts milliseconds, and of this
+// process can seem to differ.
+const clockPrecision = 5 * time.Millisecond
+
+// migrated creates the tables, and returns their repository.
+func migrated(t *testing.T, db *dbtest.DB) *sqllock.Repository {
+	t.Helper()
+	if err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,200 @@
+//go:build unix
+
+package exec
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/process"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// stopped reports whether a process is stopped.
+func stopped(t *testing.T, pid int) bool {
+	t.Helper()
+	// It fails if the process has ended.
+	state, _ := exec.CommandContext(t.Context(), "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return strings.HasPrefix(string(state), "T")
+}
+
+// stoppedExec is an exec that was stopped with its command.
+type stoppedExec struct {
+	*program.Program
+	t          *testing.T
+	repository *sqllock.Repository
+	exec       int
+	command    int
+}
+
+// stopExec starts an exec of the shell script given, and stops it with SIGTSTP. It
+// runs as a job does: the kernel discards the SIGTSTP of a process whose group has
+// no parent in its session.
+func stopExec(t *testing.T, script string, args ...string) stoppedExec {
+	t.Helper()
+	s, ok := tryStopExec(t, script, args...)
+	if !ok {
+		t.Fatalf("exec has ended: %s", s.Stderr.Rest())
+	}
+	return s
+}
+
+// tryStopExec is stopExec for a lease that may end before exec is stopped: then ok is
+// false.
+func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok bool) {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	s.t, s.repository = t, migrated(t, db)
+	line := "in-group sqllock exec " + strings.Join(args, " ") + ` nightly -- sh -c "$0"; exit $?`
+	s.Program = program.StartAs(t, db.DSN, "sh", "-c", line, "echo inside; echo $PPID; echo $$; "+script)
+	if !s.Stdout.Lines.Scan() || !s.numbers() { // the first line is "inside"
+		return s, false
+	}
+	_ = syscall.Kill(s.exec, syscall.SIGTSTP) // it fails if exec has ended
+	eventually(t, "exec is stopped or has ended", func() bool { return stopped(t, s.exec) || gone(s.exec) })
+	if gone(s.exec) {
+		return s, false
+	}
+	eventually(t, "the command is stopped", func() bool { return stopped(t, s.command) })
+	return s, true
+}
+
+// numbers reads the numbers of the processes. It returns false if the command has
+// ended before it wrote them.
+func (s *stoppedExec) numbers() bool {
+	s.t.Helper()
+	for _, number := range []*int{&s.exec, &s.command} {
+		if !s.Stdout.Lines.Scan() {
+			return false
+		}
+		n, err := strconv.Atoi(s.Stdout.Lines.Text())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		*number = n
+	}
+	return true
+}
+
+func (s stoppedExec) resume() {
+	s.t.Helper()
+	if err := syscall.Kill(s.exec, syscall.SIGCONT); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestExecStopped stops an exec that has no terminal, and continues it while its
+// lease lasts.
+func TestExecStopped(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"stops":         "read wait; exit 5",
+		"is deaf":       "trap '' TSTP; read wait; exit 5",
+		"does it later": "trap : TSTP; cat; exit 5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stopExec(t, script, "--ttl", "1h")
+			s.resume()
+			eventually(t, "the command goes on", func() bool { return !stopped(t, s.command) })
+			s.Stdin.Close()
+			s.WantCode(5)
+		})
+	}
+}
+
+// stopExecInTime stops an exec whose lease is as short as the machine allows: it is
+// still there when exec is stopped.
+func stopExecInTime(t *testing.T, script string, args ...string) stoppedExec {
+	t.Helper()
+	for ttl := 500 * time.Millisecond; ; ttl *= 2 {
+		s, ok := tryStopExec(t, script, append(args, "--ttl", ttl.String())...)
+		if ok {
+			return s
+		}
+		s.WantCode(exit.LockLost)
+		t.Logf("a time-to-live of %v has ended before exec was stopped", ttl)
+	}
+}
+
+// TestExecStoppedTooLong continues an exec whose lease has ended: its command ends
+// without having worked.
+func TestExecStoppedTooLong(t *testing.T) {
+	t.Parallel()
+	s := stopExecInTime(t, "sleep 1000; echo worked", "--grace", "1h")
+	eventually(t, "the lease has ended", func() bool {
+		row, ok, err := s.repository.Peek(t.Context(), "nightly", time.Second)
+		return err == nil && (!ok || row.Expired())
+	})
+	s.resume()
+	s.WantCode(exit.LockLost)
+	if out := s.Stdout.Rest(); out != "" {
+		t.Errorf("output %q", out)
+	}
+	program.Contains(t, s.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: terminated")
+}
+
+// A scriptedContext is a lease whose Done calls next, if that is not nil: attend asks
+// it before each choice between what has happened.
+type scriptedContext struct {
+	context.Context
+	next func()
+}
+
+func (c *scriptedContext) Done() <-chan struct{} {
+	c.next()
+	return c.Context.Done()
+}
+
+// TestExecContinuedBeforeStop delivers SIGCONT when the time before the stop is over,
+// so that both can be chosen: exec does not stop.
+func TestExecContinuedBeforeStop(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "cat")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for range 64 { // either is chosen as often
+		synctest.Test(t, func(t *testing.T) {
+			c := &process.Child{Cmd: cmd, Ended: make(chan struct{})}
+			signals := make(chan os.Signal, 16)
+			x := &execution{suspend: func() { t.Error("exec has stopped after SIGCONT") }}
+			steps := []func(){
+				func() { signals <- syscall.SIGTSTP },
+				func() {
+					time.Sleep(stopDelay)
+					signals <- syscall.SIGCONT
+				},
+			}
+			x.attend(&scriptedContext{t.Context(), func() {
+				switch {
+				case len(steps) > 0:
+					steps[0]()
+					steps = steps[1:]
+				case len(signals) == 0:
+					close(c.Ended)
+				}
+			}}, c, signals)
+		})
+	}
+}

@@ -1,0 +1,165 @@
+//go:build unix
+
+package exec
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/internal/cli/process"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// startInside starts an exec whose command is a shell's, and waits until that has
+// said "inside".
+func startInside(t *testing.T, script string, flags ...string) *program.Program {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := program.Start(t, db.DSN, slices.Concat([]string{"exec"}, flags, []string{"nightly", "--", "sh", "-c", script})...)
+	p.Stdout.Await("inside")
+	return p
+}
+
+// TestExecKilledEndsFamily kills an exec: all that its command has started ends,
+// not only the command itself.
+func TestExecKilledEndsFamily(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"in the foreground":            "echo inside; sleep 1000; true",
+		"in the background":            "sleep 1000 & echo inside; wait",
+		"in a pipe":                    "{ echo inside; sleep 1000; } | cat; true",
+		"in a group of its own":        "in-group sh -c 'echo inside; sleep 1000; true'; true",
+		"under another lock":           "sqllock exec other -- sh -c 'echo inside; sleep 1000; true'; true",
+		"deaf to signals":              "trap '' TERM INT HUP; echo inside; sleep 1000; true",
+		"left behind by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startInside(t, script)
+			p.Signal(syscall.SIGKILL)
+			p.Stdout.Rest() // ends when all of the command have
+		})
+	}
+}
+
+// children are the processes that a process has started.
+func children(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	table, err := process.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range table {
+		if p.Parent == parent && !p.Zombie {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not so in time: %s", what)
+		}
+	}
+}
+
+// watchdogOf returns the watchdog of a program that runs the command given. There
+// is one since before the command began.
+func watchdogOf(t *testing.T, p *program.Program, command int) int {
+	t.Helper()
+	others := slices.DeleteFunc(children(t, p.Cmd.Process.Pid), func(pid int) bool { return pid == command })
+	if len(others) != 1 {
+		t.Fatalf("exec has the children %v beside its command, want the watchdog", others)
+	}
+	return others[0]
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// TestWatchdogKilled kills the watchdog first. Another takes its place.
+func TestWatchdogKilled(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
+	if err := syscall.Kill(watchdogOf(t, p, p.Stdout.Number()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr.Await("another has replaced it") // it is ready
+	p.Signal(syscall.SIGKILL)
+	p.Stdout.Rest()
+}
+
+// TestWatchdogLeaves wants nothing of it after an exec that ends by itself, and
+// what the command has left in the background as it is.
+func TestWatchdogLeaves(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
+	p.Stdout.Lines.Scan()
+	command, daemon, _ := strings.Cut(p.Stdout.Lines.Text(), " ")
+	pid, err := strconv.Atoi(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	background, err := strconv.Atoi(daemon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
+	watchdog := watchdogOf(t, p, pid)
+	p.Stdin.Close()
+	p.WantCode(3)
+	if out := p.Stdout.Rest() + p.Stderr.Rest(); out != "" {
+		t.Errorf("output %q", out)
+	}
+	if !gone(watchdog) {
+		t.Error("the watchdog is still there")
+	}
+	if gone(background) {
+		t.Error("what the command has left behind was killed")
+	}
+}
+
+// TestWatchdogIsDeaf sends the watchdog what supervisors send to all processes of a
+// service.
+func TestWatchdogIsDeaf(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
+	watchdog := watchdogOf(t, p, p.Stdout.Number())
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
+		if err := syscall.Kill(watchdog, s); err != nil {
+			t.Error(err)
+		}
+	}
+	p.Signal(syscall.SIGKILL)
+	p.Stdout.Rest()
+}
+
+// TestCommandHasNoOtherFiles wants the pipe to the watchdog kept from the command:
+// it would keep the watchdog from seeing its end.
+func TestCommandHasNoOtherFiles(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "echo inside; ls /dev/fd")
+	got := strings.Fields(p.Stdout.Rest())
+	// This process may have given on files of those that have started it.
+	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Fields(string(want))[1:], got); diff != "" {
+		t.Errorf("the command has other files: %s", diff)
+	}
+	p.WantCode(0)
+}

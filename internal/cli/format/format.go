@@ -1,0 +1,52 @@
+// Package format writes durations and text for people, and finds the width of a terminal.
+package format
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// Duration returns a duration with at most two units.
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	case d < 2*day:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	default:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+}
+
+// Printable returns text that is safe for a terminal and for a script that splits at
+// tabs and lines. A table can contain any text; if it has control characters, the
+// result is quoted.
+func Printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// TerminalWidth returns the number of columns of w, and reports whether w is a
+// terminal.
+func TerminalWidth(w io.Writer) (width int, ok bool) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}

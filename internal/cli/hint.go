@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/exec"
+)
+
+var (
+	plainNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
+	takesKey    = regexp.MustCompile(` (KEY|NAME)\b`)
+)
+
+// flagHint returns the hint for a flag that is wrong.
+func flagHint(cmd *cobra.Command, err error) string {
+	var (
+		path    = cmd.CommandPath()
+		words   = cmd.Flags().Args() // those before the flag
+		invalid *pflag.InvalidValueError
+		unknown *pflag.NotExistError
+	)
+	switch {
+	case len(words) > 1 && isExec(cmd):
+		// The flag most likely belongs to the command to run.
+		return exec.WithDashes(cmd, words) + " …"
+	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" && plainNumber.MatchString(invalid.GetValue()):
+		return fmt.Sprintf("%s --%s %ss", path, invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &unknown) && len(words) == 0 && takesKey.MatchString(cmd.Use):
+		key := "-- " + args.Quote(asWritten(unknown))
+		if isExec(cmd) {
+			key += " -- CMD"
+		}
+		return fmt.Sprintf("%s --help; or, for a key that begins with a dash, %s %s", path, path, key)
+	default:
+		return path + " --help"
+	}
+}
+
+// isExec reports whether a command is exec.
+func isExec(cmd *cobra.Command) bool { return cmd.Name() == "exec" }
+
+// asWritten returns an unknown flag as the user has written it.
+func asWritten(unknown *pflag.NotExistError) string {
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		return "-" + short
+	}
+	return "--" + unknown.GetSpecifiedName()
+}

@@ -1,0 +1,5 @@
+package process
+
+import "syscall"
+
+func attributes(bool, bool) *syscall.SysProcAttr { return nil }

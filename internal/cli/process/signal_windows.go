@@ -1,0 +1,31 @@
+package process
+
+import (
+	"os"
+	"syscall"
+)
+
+// ForwardedSignals are the signals that people and supervisors send to a command.
+var ForwardedSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// HasTerminal returns true: the console sends an interrupt to the child too.
+func HasTerminal() bool { return true }
+
+// Signal kills the child: Windows has no signals to send. The console has sent an
+// interrupt to the child already.
+func (c *Child) Signal(s os.Signal) {
+	if s != os.Interrupt {
+		c.Kill()
+	}
+}
+
+// Kill ends the child.
+func (c *Child) Kill() { _ = c.Cmd.Process.Kill() }
+
+func (c *Child) groupHasMembers() bool { return false }
+
+// GotFromTerminal reports whether the console has sent a signal to the child too.
+func (c *Child) GotFromTerminal(s os.Signal) bool { return s == os.Interrupt }
+
+// ExitCode returns the child's exit code.
+func (c *Child) ExitCode() int { return c.State.ExitCode() }

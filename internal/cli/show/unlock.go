@@ -1,0 +1,77 @@
+package show
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/format"
+	"github.com/sqllock/sqllock/internal/cli/state"
+)
+
+// Unlock returns the subcommand unlock.
+func Unlock(flags *connect.Flags) *cobra.Command {
+	var force bool
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:   "unlock --force KEY",
+		Short: "Remove the row of a lock, even if it is held",
+		Long: `Remove the row of a lock, even if it is held, and print what was removed.
+
+This breaks the lock. If its holder is alive, it goes on working until it
+renews or checks its lease, while another process can acquire the lock. Therefore
+--force is required. Make sure that the holder is dead; or wait until its lease expires.
+
+If another holder acquires the lock while the command runs, the new holder's row is
+not removed. A LOCK_KEY printed by list can be used as KEY.`,
+		Example: `  sqllock show orders/42
+  sqllock unlock --force orders/42`,
+		Args: args.Exactly("KEY"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if !force {
+				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
+					"sqllock show %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", given[0])
+			}
+			return flags.WithRepository(cmd.Context(), func(r *sqllock.Repository) error {
+				return unlock(cmd, flags, r, given[0], ttl)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "remove the row even if the lock is held")
+	connect.AddTTL(cmd, &ttl)
+	return cmd
+}
+
+// unlock removes the row that it has read, and no other.
+func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string, ttl time.Duration) error {
+	row, ok, err := r.Peek(cmd.Context(), key, ttl)
+	if err != nil {
+		return err
+	}
+	state.RememberKey(key)
+	if !ok {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%q in region %s is free: nothing to remove\n", key, format.Printable(flags.Region))
+		return err
+	}
+	v := viewOf(row, state.Keys(key))
+	deleted, err := r.Delete(cmd.Context(), key, row.Holder)
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return exit.WithHint(fmt.Errorf("%q was released or acquired by another holder meanwhile: nothing removed (it was held by %s)", key, v.holderText()),
+			"sqllock show %s", key)
+	}
+	left := "its lease had " + format.Duration(v.left) + " left"
+	if v.Expired {
+		left = "its lease " + v.leftText()
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: held by %s, acquired %s ago; %s\n",
+		key, format.Printable(v.Region), v.holderText(), format.Duration(v.age), left)
+	return err
+}

@@ -1,0 +1,108 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// namesIn gives the test a state directory of its own and returns its file of
+// names.
+func keysFile(t *testing.T) string {
+	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	path, err := keysPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRememberKey(t *testing.T) {
+	path := keysFile(t)
+	for _, name := range []string{
+		"orders/42", "Ünïcode key", "orders/42", "", "two\nlines", "\xff", strings.Repeat("x", maxKeyLength+1),
+		"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+	} {
+		RememberKey(name)
+	}
+	if got, want := readKeys(path), []string{"orders/42", "Ünïcode key"}; !slices.Equal(got, want) {
+		t.Errorf("remembered %q, want %q", got, want)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
+		t.Errorf("others may read the file: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestKeysAreBounded(t *testing.T) {
+	path := keysFile(t)
+	RememberKey("first")
+	many := make([]string, maxKeys)
+	for i := range many {
+		many[i] = fmt.Sprint("name ", i)
+	}
+	writeKeys(path, many)
+	RememberKey("last")
+	names := readKeys(path)
+	if len(names) != maxKeys || names[0] != "name 1" || names[maxKeys-1] != "last" {
+		t.Errorf("%d names, the first %q, the last %q", len(names), names[0], names[len(names)-1])
+	}
+}
+
+// TestRememberKeyConcurrently wants no torn lines and none twice. Some names may be
+// missing: nobody waits long for the file.
+func TestRememberKeyConcurrently(t *testing.T) {
+	path := keysFile(t)
+	var together sync.WaitGroup
+	for i := range 8 {
+		together.Go(func() {
+			for j := range 5 {
+				RememberKey(fmt.Sprintf("name of some length %d", (i+j)%10))
+			}
+		})
+	}
+	together.Wait()
+	names := readKeys(path)
+	slices.Sort(names)
+	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("names %q", names)
+	}
+	for _, name := range names {
+		if _, digit, ok := strings.Cut(name, "name of some length "); !ok || len(digit) != 1 {
+			t.Errorf("torn line %q", name)
+		}
+	}
+	if rest, _ := filepath.Glob(path + ".[0-9]*"); len(rest) > 0 {
+		t.Errorf("temporary files stay: %q", rest)
+	}
+}
+
+func TestRememberKeyWithoutDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_STATE_HOME", file)
+	RememberKey("orders/42") // must not panic, hang or print
+}
+
+func TestKeyOf(t *testing.T) {
+	keysFile(t)
+	RememberKey("orders/42")
+	book := Keys("b")
+	for lockKey, want := range map[string]string{
+		"d5642a7a-3ff9-3c02-839e-0a4ee8b8f024": "orders/42", // of this host
+		"92eb5ffe-e6ae-3fec-bad7-1c777531578f": "b",         // given
+		"0cc175b9-c0f1-36b6-831c-399e26977266": "",          // a hash: "a"
+		"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+		"nightly":                              "nightly",
+	} {
+		if key, known := book.KeyOf(lockKey); key != want || known != (want != "") {
+			t.Errorf("keyOf(%q) = %q, %v, want %q", lockKey, key, known, want)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package program
+
+func helpers(func()) map[string]func() { return map[string]func(){} }

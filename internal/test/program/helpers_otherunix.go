@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package program
+
+func addSystemHelpers(map[string]func()) {}

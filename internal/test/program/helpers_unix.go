@@ -1,0 +1,50 @@
+//go:build unix
+
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// helpers returns the programs that the tests use besides sqllock.
+func helpers(sqllock func()) map[string]func() {
+	commands := map[string]func(){
+		"in-group":       inGroup,
+		"without-rights": func() { withoutRights(sqllock) },
+	}
+	addSystemHelpers(commands)
+	return commands
+}
+
+func inGroup() {
+	if err := syscall.Setpgid(0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	become(os.Args[1:])
+}
+
+func withoutRights(sqllock func()) {
+	const nobody = 65534 // the user of that name
+	if os.Getuid() == 0 {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			panic(err)
+		}
+	}
+	os.Args = os.Args[1:]
+	sqllock()
+}
+
+// become replaces this process by a command.
+func become(command []string) {
+	path, err := exec.LookPath(command[0])
+	if err == nil {
+		err = syscall.Exec(path, command, os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}

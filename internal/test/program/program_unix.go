@@ -1,0 +1,140 @@
+//go:build unix
+
+package program
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Program is a sqllock that runs in a process of its own, without a terminal.
+type Program struct {
+	Cmd            *exec.Cmd
+	Stdin          io.WriteCloser
+	Stdout, Stderr *Stream
+
+	t *testing.T
+}
+
+// Start starts sqllock. A read from its output that does not end fails the test.
+func Start(t *testing.T, dsn string, args ...string) *Program {
+	t.Helper()
+	return StartAs(t, dsn, "sqllock", args...)
+}
+
+// StartAs is Start for another program, which runs sqllock.
+func StartAs(t *testing.T, dsn, name string, args ...string) *Program {
+	t.Helper()
+	//nolint:noctx // a test's context ends before its cleanups, which need the process
+	p := &Program{t: t, Cmd: exec.Command(name, args...)}
+	p.Cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), "SQLLOCK_DSN="+dsn)
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var toClose [2]*os.File
+	p.Stdout, toClose[0] = NewStream(t)
+	p.Stderr, toClose[1] = NewStream(t)
+	p.Cmd.Stdout, p.Cmd.Stderr = toClose[0], toClose[1]
+	stdin, err := p.Cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdin = stdin
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range toClose {
+		_ = f.Close() // the child has it
+	}
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill() // usually it has ended
+		_ = p.Cmd.Wait()
+	})
+	return p
+}
+
+// Signal sends a signal to the process.
+func (p *Program) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// WantCode waits for the end of the process, and checks its exit code: -1 after a
+// signal.
+func (p *Program) WantCode(code int) {
+	p.t.Helper()
+	err := p.Cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	if got := p.Cmd.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("exit code %d, want %d; stderr: %s", got, code, p.Stderr.Rest())
+	}
+}
+
+// A Stream is the output of a process, and of its children.
+type Stream struct {
+	File  *os.File
+	Lines *bufio.Scanner
+
+	t *testing.T
+}
+
+// NewStream returns a stream, and the file to write to.
+func NewStream(t *testing.T) (s *Stream, write *os.File) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = read.Close() }) // all was read
+	if err := read.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return &Stream{File: read, Lines: bufio.NewScanner(read), t: t}, write
+}
+
+// Await reads until a line contains text.
+func (s *Stream) Await(text string) {
+	s.t.Helper()
+	for s.Lines.Scan() {
+		if strings.Contains(s.Lines.Text(), text) {
+			return
+		}
+	}
+	s.t.Fatalf("no line with %q: %v", text, s.Lines.Err())
+}
+
+// Number reads a line that is a number.
+func (s *Stream) Number() int {
+	s.t.Helper()
+	s.Lines.Scan()
+	n, err := strconv.Atoi(strings.TrimSpace(s.Lines.Text()))
+	if err != nil {
+		s.t.Fatal(err, s.Lines.Err())
+	}
+	return n
+}
+
+// Rest returns the remaining lines. It waits until all processes that can write have
+// ended.
+func (s *Stream) Rest() string {
+	s.t.Helper()
+	var lines []string
+	for s.Lines.Scan() {
+		lines = append(lines, s.Lines.Text())
+	}
+	if err := s.Lines.Err(); err != nil {
+		s.t.Fatalf("a process still has the pipe open: %v", err)
+	}
+	return strings.Join(lines, "\n")
+}
