@@ -124,7 +124,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 				<-swallower.committed
 				cancel()
 			}()
-			err = registry.ExecuteLockedTx(ctx, "k", pool, func(ctx context.Context, tx *sqlx.Tx) error {
+			err = registry.ExecuteLockedTx(ctx, "k", pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 				_, err := tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)")
 				return err
 			})
@@ -143,7 +143,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 // inCommit runs ExecuteLockedTx over a driver that does at its COMMIT what plan says.
 func inCommit(ctx context.Context, s *scene, plan func(done bool) error) error {
 	s.Helper()
-	return s.registry.ExecuteLockedTx(ctx, "k", s.pool, func(ctx context.Context, tx *sqlx.Tx) error {
+	return s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Commit {
@@ -206,7 +206,7 @@ func TestAContextThatEndsBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, sqllock.Serializable)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, func(ctx context.Context, tx *sqlx.Tx) error {
+	err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
 		must(t, err)
 		cancel()

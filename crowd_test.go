@@ -188,7 +188,7 @@ func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const part, more = 100, 10
 		s, _ := beating(t, sqllock.RegistryOptions{})
-		sqllock.RenewInParts(s.registry, part)
+		sqllock.RenewInBatches(s.registry, part)
 		var mu sync.Mutex
 		var leases []*sqllock.Lease
 		s.tryAll(part+more, func(lease *sqllock.Lease, err error) {

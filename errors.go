@@ -47,8 +47,7 @@ var (
 	ErrPinned = errors.New("sqllock: pinned by an open transaction")
 
 	// ErrInvalid is returned for bad input: an empty or over-long key, region,
-	// prefix or client id, a duration that is not positive. Nothing was done, but
-	// for [Lease.UnlockAfter], which unlocks all the same.
+	// prefix or client id, a duration that is not positive. Nothing was done.
 	ErrInvalid = errors.New("sqllock: invalid")
 
 	// ErrNotHeld is returned by a lease after Unlock, by a nil lease, and by

@@ -115,18 +115,15 @@ func ExampleRegistry_LeaseFrom() {
 }
 
 // At most one run in 15 seconds over all instances, by ExecuteLocked.
-func ExampleRegistry_LeaseFrom_minimumHold() {
+func ExampleJdbcLock_ExecuteLockedFor() {
 	registry, closeAll := exampleRegistry()
 	defer closeAll()
+	lock, _ := registry.Obtain("every 15 s")
 
 	for range 2 {
-		err := registry.ExecuteLockedFor(context.Background(), "every 15 s", 0, func(ctx context.Context) error {
-			lease, err := registry.LeaseFrom(ctx, "every 15 s")
-			if err != nil {
-				return err
-			}
+		err := lock.WithMinHold(15*time.Second).ExecuteLockedFor(context.Background(), 0, func(context.Context) error {
 			fmt.Println("run")
-			return lease.UnlockAfter(ctx, 15*time.Second) // the release that follows does nothing
+			return nil
 		})
 		fmt.Println(errors.Is(err, sqllock.ErrNotAcquired))
 	}
@@ -241,20 +238,20 @@ func ExampleLease_RenewFor() {
 }
 
 // At most one run in 15 seconds over all instances, however short the run.
-func ExampleLease_UnlockAfter() {
+func ExampleJdbcLock_WithMinHold() {
 	ctx := context.Background()
 	registry, closeAll := exampleRegistry()
 	defer closeAll()
 	lock, _ := registry.Obtain("every 15 s")
 
 	for range 2 {
-		lease, err := lock.TryLock(ctx)
+		lease, err := lock.WithMinHold(15 * time.Second).TryLock(ctx)
 		if err != nil {
 			fmt.Println("not yet:", errors.Is(err, sqllock.ErrNotAcquired))
 			continue
 		}
 		fmt.Println("run")
-		_ = lease.UnlockAfter(ctx, 15*time.Second)
+		_ = lease.Unlock(ctx)
 	}
 	// Output:
 	// run
@@ -323,7 +320,7 @@ func ExampleRegistry_ExecuteLockedTx() {
 	defer registry.Close(ctx)
 	db.MustExec("CREATE TABLE account (id INTEGER, balance INTEGER); INSERT INTO account VALUES (42, 100)")
 
-	err = registry.ExecuteLockedTx(ctx, "account/42", db, func(ctx context.Context, tx *sqlx.Tx) error {
+	err = registry.ExecuteLockedTx(ctx, "account/42", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 10 WHERE id = 42")
 		return err
 	})

@@ -2,12 +2,12 @@ package sqllock
 
 import "time"
 
-// RenewInParts has one statement renew n leases of r at most, instead of ten thousand.
-func RenewInParts(r *Registry, n int) { r.renewalPart = n }
+// RenewInBatches makes one statement renew n leases of r at most, instead of ten thousand.
+func RenewInBatches(r *Registry, n int) { r.locks.renewal.batch = n }
 
-// EndSilently has the time of a lease be over before its timer runs.
-func EndSilently(l *Lease) {
+// EndBeforeTimer has the time of a lease be over before its timer runs.
+func EndBeforeTimer(l *Lease) {
 	l.hold.mu.Lock()
 	defer l.hold.mu.Unlock()
-	l.hold.end = time.Now()
+	l.hold.term.end = time.Now()
 }

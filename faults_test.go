@@ -56,6 +56,14 @@ func held(s *scene) *sqllock.Lease {
 	return lease
 }
 
+// heldFor is held with a minimum hold.
+func heldFor(s *scene) *sqllock.Lease {
+	s.Helper()
+	lease, err := s.lock.WithMinHold(time.Nanosecond).TryLock(s.Context())
+	must(s.T, err)
+	return lease
+}
+
 func free(*scene) *sqllock.Lease { return nil }
 
 // taken has another client hold the lock for as long as a waiter looks a few
@@ -77,7 +85,7 @@ func users(ctx context.Context, err error) error {
 
 var actions = []action{
 	{"ExecuteLockedTx", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
-		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool, func(ctx context.Context, tx *sqlx.Tx) error {
+		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM INT_LOCK WHERE REGION = 'elsewhere'")
 			return users(ctx, err)
 		})
@@ -114,8 +122,8 @@ var actions = []action{
 	{"Unlock", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, lease.Unlock(ctx)
 	}},
-	{"UnlockAfter", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
-		return nil, lease.UnlockAfter(ctx, time.Nanosecond)
+	{"UnlockWithAMinimumHold", heldFor, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, lease.Unlock(ctx)
 	}},
 	{"ExecuteLocked", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, s.registry.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })

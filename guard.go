@@ -3,8 +3,6 @@ package sqllock
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -19,38 +17,38 @@ type Tx interface {
 	Rollback() error
 }
 
-// Guard makes a transaction of the caller's commit only under this lease: it looks,
-// inside tx, whether the lock's row still carries the lease, and pins the row until
-// tx ends. Until then nobody can take the lock over, however long tx lasts and even
-// if the lease ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So
-// what tx writes is on disk before the next holder begins. No other store of locks
-// can promise that; it takes a lock that lives beside the data. tx must be one of the
-// database, schema and prefix that the lock is in, but may be of another pool.
+// Guard makes a transaction of the caller's commit only under this lease. It checks,
+// inside tx, that the lock's row still carries the lease, and pins the row until tx ends.
+// Until then no other holder can take the lock over, however long tx lasts and even if
+// the lease ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So what tx
+// writes is on disk before the next holder starts. It takes a lock that lives beside the
+// data to promise that. tx must be one of the database, schema and prefix that the lock is
+// in, but may be of another pool.
 //
-// Call Guard once in a transaction, first if that can be; [Registry.ExecuteLockedTx]
-// does all of it. Any number of transactions may be guarded by one lease at a time.
-// What is promised, at which isolation of tx:
+// Call Guard once in a transaction, first if possible; [Registry.ExecuteLockedTx] does all
+// of it. Any number of transactions may be guarded by one lease at a time. The promise
+// depends on the isolation of tx:
 //
-//   - READ COMMITTED (PostgreSQL's default): tx commits only if the lease was held
-//     when Guard returned, and then before anyone else holds the lock. This covers
-//     what tx wrote before Guard, too.
-//   - REPEATABLE READ and SERIALIZABLE: the same. tx must have begun after Lock: an
-//     older snapshot does not know the lease. On PostgreSQL that gives an [ErrInvalid],
+//   - READ COMMITTED (PostgreSQL's default): tx commits only if the lease was held when
+//     Guard returned, and then before anyone else holds the lock. This covers what tx
+//     wrote before Guard, too.
+//   - REPEATABLE READ and SERIALIZABLE: the same. tx must have begun after Lock, because
+//     an older snapshot does not show the lease. On PostgreSQL that gives an [ErrInvalid],
 //     or a serialization failure (40001) if the row was renewed after the snapshot was
 //     taken: then try tx again. On MySQL (REPEATABLE READ is its default) Guard cannot
 //     see how old the snapshot is, and what tx read before Lock may be out of date.
 //   - SQLite, always serializable: Guard writes, so that it begins the one write
-//     transaction that the database can have. Others wait until tx ends, the
-//     renewal of leases in the same file too: keep tx shorter than TTL / 2.
+//     transaction that the database can have. Others wait until tx ends, also the
+//     renewal of leases in the same file: keep tx shorter than TTL / 2.
 //
-// While the row is pinned the lease cannot be renewed. If it ends before tx, its
-// context does, with [ErrLockLost], and tx may still be committed. What was done
-// outside of the database has no such protection: that is what Token is for.
+// While the row is pinned the lease cannot be renewed. If it ends before tx, its context
+// ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
+// no such protection: that is what Token is for.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
 // [ErrDatabase] if the statement failed. After any error roll tx back: on MySQL a Guard
-// that was refused may have the next holder's row locked until then. ctx, or the
-// Deadline if that is earlier, bounds the call.
+// that was refused may have the next holder's row locked until then. ctx, or the Deadline
+// if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	if err := l.alive(); err != nil {
 		return err
@@ -60,80 +58,74 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 
 func (h *hold) guard(ctx context.Context, tx Tx) error {
 	h.mu.Lock()
-	h.guarded = true // the row must not be handed on while the transaction may be open
+	h.guarded = true // the row must not be handed over while the transaction may be open
 	h.mu.Unlock()
 	if err := h.alive(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	repository := h.registry.repository
-	pinned, err := answered(limited, "guard", h.key(), func() (bool, error) {
-		return repository.guard(limited, tx, h.key(), h.holder, h.ttl)
-	})
-	// The row was there then, and the lease has not ended since: so it had not
-	// expired either, whatever the statement had to wait for.
+	got, err := h.config.table.Guard(limited, tx, h.claim())
+	// The row was there then, and the lease has not ended since: so it had not expired
+	// either, whatever the statement had to wait for.
 	if lost := h.alive(); lost != nil {
 		return lost
 	}
-	if err != nil || pinned {
-		return err
-	}
-	// The transaction does not see the row. Is it gone, or newer than tx?
-	held, err := repository.IsAcquired(limited, h.key(), h.holder, h.ttl)
 	switch {
 	case err != nil:
-		return err
-	case held:
-		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key())
-	default:
+		return failure(err, h.key)
+	case got == guardStaleSnapshot:
+		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key)
+	case got == guardNotHeld:
 		h.finish(ErrLockLost)
 		return h.lost()
+	default:
+		return nil
 	}
 }
 
-// guard pins the row of key, if it carries the holder, in a transaction of the
-// user's.
-func (r *Repository) guard(ctx context.Context, tx Tx, key, holder string, ttl time.Duration) (pinned bool, err error) {
-	p, err := r.params(key, holder, ttl)
-	if err != nil {
-		return false, err
-	}
-	var one int
-	s := r.statements.guard
-	err = tx.QueryRowContext(ctx, s.text, s.args(p)...).Scan(&one)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if r.isBlocked(err) { // somebody is changing it, for longer than the session waits
-		return false, fmt.Errorf("%w: guard %q: %w", ErrDatabase, key, err)
-	}
-	return err == nil, r.trouble(ctx, "guard", key, err)
-}
-
-// ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock
-// of key: it waits for the lock, begins a transaction, guards it (see [Lease.Guard]),
-// runs fn, commits, and releases the lock. fn's context is that of the lease, and is
-// the transaction's too: if the lease is lost meanwhile, the transaction is rolled
-// back. fn must not end tx.
+// ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock: it
+// waits for the lock, begins a transaction, guards it (see [Lease.Guard]), runs fn,
+// commits, and releases the lock. opts are those of the transaction, and may be nil. fn's
+// context is that of the lease, and is the transaction's too: if the lease is lost
+// meanwhile, the transaction is rolled back. fn must not end tx.
 //
-// It returns nil exactly if the transaction was committed. A release that fails then is
-// no error: the row ends by itself. Otherwise nothing was committed, unless the
-// error is an [ErrDatabase] of the commit itself, whose answer may have been lost: once
-// COMMIT was sent, every error is one, also if ctx ended meanwhile, except for a refusal of
-// the database. The error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or
-// [ErrDatabase] what came between. If fn panics the transaction is rolled back and the
-// lock is released.
+// ExecuteLockedTx returns nil exactly if the transaction was committed. A release that
+// fails then is no error: the row expires. Otherwise nothing was committed, with one
+// exception: an [ErrDatabase] of the commit itself, whose answer may have been lost. Once
+// COMMIT was sent, every error is an ErrDatabase, also if ctx ended meanwhile, except for a
+// refusal of the database.
 //
-// db is a pool of the database that the lock is in. That should be the
-// application's, while the registry has a small one of its own.
-func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
+// The error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or [ErrDatabase] what
+// came between. If fn panics the transaction is rolled back and the lock is released.
+//
+// db is a pool of the database that the lock is in. That should be the application's,
+// while the registry has a small one of its own.
+func (l *JdbcLock) ExecuteLockedTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	if db == nil {
-		return invalid("a transaction needs a database")
+		return errNoDatabase()
 	}
+	lease, err := l.Lock(ctx)
+	return executeTx(ctx, lease, err, db, opts, fn)
+}
+
+// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock, after which
+// it returns [ErrNotAcquired] without having begun a transaction. 0 means a single try.
+func (l *JdbcLock) ExecuteLockedTxFor(ctx context.Context, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+	if db == nil {
+		return errNoDatabase()
+	}
+	lease, err := l.TryLockFor(ctx, wait)
+	return executeTx(ctx, lease, err, db, opts, fn)
+}
+
+func errNoDatabase() error { return invalid("a transaction needs a database") }
+
+// executeTx runs fn in a guarded transaction under a lease, and releases it.
+func executeTx(ctx context.Context, lease *Lease, err error, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	committed := false
-	err := r.ExecuteLocked(ctx, key, func(ctx context.Context) error {
-		err := r.transact(ctx, key, db, fn)
+	err = execute(ctx, lease, err, func(ctx context.Context) error {
+		err := lease.transact(ctx, db, opts, fn)
 		committed = err == nil
 		return err
 	})
@@ -143,54 +135,51 @@ func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB,
 	return err
 }
 
-// transact runs fn in a guarded transaction, under a context that carries the lease.
-func (r *Registry) transact(ctx context.Context, key string, db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
+// transact runs fn in a guarded transaction. ctx is the context of l.
+func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	// ctx ends the transaction only until COMMIT is sent. A driver that looks at the
 	// context would cut the COMMIT short, and return what reads as if none had been sent.
-	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	detach := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(life, nil) }, rollBack)
+	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(txCtx, opts) }, rollBackLate)
 	if err != nil {
-		return r.repository.trouble(ctx, "begin a transaction under", key, err)
+		return l.explain(ctx, "begin a transaction under", err)
 	}
-	// Not every driver looks at a context while it waits for an answer to the end of
-	// a transaction.
+	// Not every driver looks at a context while it waits for an answer to the end of a
+	// transaction.
 	defer func() { // after Commit it does nothing
-		_, _ = answered(ctx, "roll back under", key, func() (struct{}, error) { return struct{}{}, tx.Rollback() })
+		_, _ = bounded.Do(ctx, grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
 	}()
-	lease, err := r.LeaseFrom(ctx, key)
-	if err != nil {
-		return err
-	}
-	if err := lease.Guard(ctx, tx); err != nil {
+	if err := l.Guard(ctx, tx); err != nil {
 		return err
 	}
 	if err := fn(ctx, tx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil || !detach() {
-		return r.repository.trouble(ctx, "commit under", key, sql.ErrTxDone)
+		return l.explain(ctx, "commit under", sql.ErrTxDone)
 	}
-	return r.commit(ctx, key, tx)
+	return l.commit(ctx, tx)
 }
 
-// commit commits tx. If that fails, the outcome is unknown, whatever has become of ctx,
+// commit commits tx. If that fails the outcome is unknown, whatever has become of ctx,
 // unless the database refused it.
-func (r *Registry) commit(ctx context.Context, key string, tx *sqlx.Tx) error {
-	_, err := answered(ctx, "commit under", key, func() (struct{}, error) { return struct{}{}, tx.Commit() })
-	switch {
-	case r.repository.isRefusal(err):
-		return r.repository.trouble(ctx, "commit under", key, err)
-	case errors.Is(err, bounded.ErrNoAnswer):
-		return err
-	default:
-		return r.repository.trouble(context.WithoutCancel(ctx), "commit under", key, err)
+func (l *Lease) commit(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := bounded.Do(ctx, grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
+	if !l.hold.config.table.IsRefusal(err) {
+		ctx = context.WithoutCancel(ctx) // its end does not explain the error
 	}
+	return l.explain(ctx, "commit under", err)
 }
 
-// rollBack ends a transaction that was begun too late.
-func rollBack(tx *sqlx.Tx, err error) {
+// explain makes an error of this package of one of the caller's pool.
+func (l *Lease) explain(ctx context.Context, op string, err error) error {
+	return failure(l.hold.config.table.Explain(ctx, op, err), l.key)
+}
+
+// rollBackLate ends a transaction that was begun when the caller had gone.
+func rollBackLate(tx *sqlx.Tx, err error) {
 	if err == nil {
 		_ = tx.Rollback()
 	}

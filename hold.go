@@ -6,70 +6,125 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/reentrant"
 )
 
-// A hold is one acquisition of a lock by this process: one row, and the leases of
-// those who entered through it. It begins once the row is acquired and is over
-// exactly once: by the last Unlock, by the clock, by finding the row gone, or by
-// the registry's Close.
-//
-// Locks are taken in the order hold.mu, Registry.mu.
-type hold struct {
-	registry *Registry
-	entry    *entry
-	name     string // the key as the caller wrote it who acquired the row
-	lockKey  string // what stands in LOCK_KEY
-	holder   string
-	ttl      time.Duration
-	// autoRenew says that heartbeats renew it
+// A request is what a caller asks for: a key, mapped once, and the settings of its
+// handle.
+type request struct {
+	key       string // as the caller wrote it
+	lockKey   string // what stands in LOCK_KEY
+	ttl       time.Duration
+	minHold   time.Duration // how long the row stays at least
 	autoRenew bool
-	sent      time.Time // before the acquire statement was sent
-	token     int64     // the fencing token
-	passed    int       // how often the row was handed on before
-	since     time.Time // when this process acquired the row
-	// inherited is when the lease ends of a row that was handed on to it
-	inherited time.Time
-	// renewable is until when heartbeats may renew it; zero means always
-	renewable time.Time
-
-	mu       sync.Mutex
-	end      time.Time // when it ends for its holders; zero while contending
-	rowEnd   time.Time // when the row expires at the earliest
-	longest  time.Time // when the row expires at the latest, if it was asked to outlast ttl
-	timer    *time.Timer
-	leases   []*Lease
-	first    [1]*Lease     // where leases mostly has room enough
-	done     chan struct{} // closed when it is over, if somebody asked
-	tenure   tenure        // of its release
-	atLeast  time.Duration // the longest UnlockAfter
-	guarded  bool          // a transaction of the user's may have the row pinned
-	unlocked bool          // the last Unlock has begun
-	over     bool
-	cause    error // why it is over, or nil after Unlock
 }
 
-func newHold(l *JdbcLock) *hold {
-	return &hold{
-		registry: l.registry, name: l.key, lockKey: l.lockKey, holder: l.registry.repository.NewHolder(),
-		ttl: l.ttl, autoRenew: l.autoRenew,
+// A holdConfig is what all holds of a registry have in common.
+type holdConfig struct {
+	table    *table
+	onEnd    func(*hold)   // called once when a hold is over
+	fixedTTL time.Duration // the only one that a lease can have, or 0
+	handOff  bool          // Unlock hands the row over to the next local waiter
+	idle     time.Duration // IdleBetweenTries: how often other processes poll
+}
+
+// checkTTL refuses a time-to-live that a lease of key cannot have.
+func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
+	if err := checkTTL(ttl); err != nil {
+		return err
 	}
+	if c.fixedTTL != 0 && ttl != c.fixedTTL {
+		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (run `sqllock migrate up`)",
+			ttl, key, c.fixedTTL)
+	}
+	return nil
 }
 
-func (h *hold) key() string { return h.name }
-
-// params are what statements about the row need.
-func (h *hold) params() params {
-	return h.registry.repository.paramsOf(h.name, h.lockKey, h.holder, h.ttl)
+// An entry is what all holds of one LOCK_KEY in a registry share.
+type entry struct {
+	mutex reentrant.Mutex[*hold]
+	// stepBack is until when this process leaves the lock to others, or nil. It is kept
+	// as a Time for its monotonic clock.
+	stepBack atomic.Pointer[time.Time]
+	// takenUntil is when the lease may end that the last attempt has found. Only the
+	// owner of mutex uses it.
+	takenUntil time.Time
+	// handle is what [Registry.Obtain] returns. Only Obtain uses it, which knows its
+	// type: a hold knows no handle.
+	handle any
 }
 
-func (h *hold) deadline() time.Time {
+// A term is the time for which this process has a row, from its acquisition to its
+// release. One hold hands it over to the next.
+type term struct {
+	holder string    // what stands in CLIENT_ID
+	token  int64     // the fencing token of the hold that has the row
+	since  time.Time // before the statement that acquired the row was sent
+	end    time.Time // when the lease ends; zero until the row is acquired
+	passed int       // how often the row was handed over
+}
+
+// A user is told when the hold that it uses is over. It is a [Lease].
+type user interface{ end(cause error) }
+
+// A hold is one acquisition of a lock by this process: one row, and its users, which are
+// the lease of the caller that acquired it and those of callers that entered again. The
+// hold starts once the row is acquired. It is over exactly once: by the last Unlock, by
+// the clock, by finding the row gone, or by Close of the registry.
+//
+// Its fields are set before it starts, except for those that mu guards. No other mutex
+// is taken while mu is held.
+type hold struct {
+	request                // of the caller that acquired; mu guards minHold
+	term       term        // mu guards its end
+	config     *holdConfig // of the registry
+	entry      *entry      // of the LOCK_KEY
+	acquired   time.Time   // before the statement was sent, or when the row was handed over
+	renewUntil time.Time   // until when AutoRenew may renew; zero means always
+
+	mu        sync.Mutex
+	rowEnd    time.Time // when the row expires at the earliest; zero until the hold starts
+	rowEndMax time.Time // when the row expires at the latest, if it was asked to outlast ttl
+	timer     *time.Timer
+	users     []user
+	first     [1]user       // the memory of users, which mostly is one
+	ended     chan struct{} // closed when it is over; nil until done is called
+	guarded   bool          // a transaction of the caller's may have the row pinned
+	unlocked  bool          // the last Unlock has begun
+	over      bool
+	cause     error // why it is over, or nil after Unlock
+}
+
+func newHold(c *holdConfig, r request) *hold {
+	return &hold{request: r, config: c, term: term{holder: c.table.NewHolder()}}
+}
+
+// claim is what the table has to know of the row.
+func (h *hold) claim() claim { return claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl} }
+
+// lastingClaim is the claim with a TTL that covers all the time that the row may last.
+func (h *hold) lastingClaim() claim {
+	c := h.claim()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.end
+	if !h.rowEndMax.IsZero() {
+		c.TTL = max(c.TTL, time.Until(h.rowEndMax))
+	}
+	return c
 }
 
-// row describes h, which may be nil, to a caller of this process who has to wait.
+func (h *hold) currentTerm() term {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term
+}
+
+func (h *hold) deadline() time.Time { return h.currentTerm().end }
+
+// row describes h, which may be nil, to a caller of this process that has to wait.
 func (h *hold) row() Row {
 	if h == nil {
 		return Row{}
@@ -78,87 +133,52 @@ func (h *hold) row() Row {
 	end := h.rowEnd
 	h.mu.Unlock()
 	if end.IsZero() {
-		return Row{} // it is still contending itself
+		return Row{} // it is waiting itself
 	}
-	return Row{Holder: h.holder, Left: time.Until(end)}
+	return Row{Holder: h.term.holder, Left: time.Until(end)}
 }
 
-// begin starts the lease of an acquired row, unless it is over already.
-func (h *hold) begin(lease *Lease) error {
-	h.mu.Lock()
-	h.end = h.inherited
-	if h.end.IsZero() {
-		h.end = leaseEnd(h.sent, h.ttl)
-	}
-	h.rowEnd = h.end.Add(margin(h.ttl))
-	h.timer = time.AfterFunc(time.Until(h.end), h.check)
-	h.leases = append(h.first[:0], lease)
-	open := h.registry.enlist(h)
-	h.mu.Unlock()
-	if !open {
-		h.finish(ErrClosed)
-	}
-	err := h.alive()
-	if err == nil {
-		return nil
-	}
-	h.abandon(lease.ctx.Context)
-	if errors.Is(err, ErrLockLost) {
-		err = tooLate(h.key())
-	}
-	return err
-}
+// isTooLate reports whether the lease of a row that was acquired just now would be over.
+func (h *hold) isTooLate() bool { return !time.Now().Before(leaseEnd(h.acquired, h.ttl)) }
 
-// late tells whether the lease of a row that was just acquired would be over.
-func (h *hold) late() bool { return !time.Now().Before(leaseEnd(h.sent, h.ttl)) }
-
-// abandon sees to it that the row goes, whatever has become of ctx.
-func (h *hold) abandon(ctx context.Context) {
-	h.registry.repository.abandon(ctx, h.lastingParams())
-}
-
-// lastingParams are params whose ttl covers all the time that the row may last.
-func (h *hold) lastingParams() params {
-	p := h.params()
+// start begins the lease of the row that h has acquired, or was handed over. startTimer
+// follows once the registry knows h.
+func (h *hold) start(u user) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.longest.IsZero() {
-		p.ttl = max(p.ttl, time.Until(h.longest))
+	if h.term.passed == 0 {
+		h.term.end = leaseEnd(h.acquired, h.ttl)
 	}
-	return p
+	h.rowEnd = h.term.end.Add(margin(h.ttl))
+	h.users = append(h.first[:0], u)
 }
 
-// reenter enters the lock once more, for a context that carries h. It returns
-// neither a lease nor an error if h was unlocked: then the caller is an owner
-// like any other.
-func (h *hold) reenter(ctx context.Context, key string) (*Lease, error) {
-	if _, ok := h.entry.mutex.Enter(h); !ok {
-		return nil, h.lost()
-	}
-	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
-		_ = h.leave(ctx, 0) // what ends the outer lease here ended the renewal too
-		return nil, err
-	}
-	lease, _ := h.newLease(ctx, key)
+// startTimer has h end in time.
+func (h *hold) startTimer() {
 	h.mu.Lock()
-	h.leases = append(h.leases, lease)
+	defer h.mu.Unlock()
+	if !h.over {
+		h.timer = time.AfterFunc(time.Until(h.term.end), h.check)
+	}
+}
+
+// add adds a user that has entered the lock again, and the minimum hold that it asks for.
+func (h *hold) add(u user, minHold time.Duration) {
+	h.mu.Lock()
+	h.users = append(h.users, u)
+	h.minHold = max(h.minHold, minHold)
 	over, cause := h.over, h.cause
 	h.mu.Unlock()
 	if over {
-		lease.cancel(cause)
+		u.end(cause)
 	}
-	return lease, nil
 }
 
-// newLease returns a lease whose context is made from ctx, and the one that is under it,
-// which does not carry the lease. Neither it nor the lease's
-// cancel may be called with h.mu or Registry.mu held: ctx may be a lease's context,
-// which asks its hold for the time, and thereby may end it.
-func (h *hold) newLease(ctx context.Context, key string) (*Lease, context.Context) {
-	inner, cancel := context.WithCancelCause(ctx)
-	lease := &Lease{hold: h, key: key, cancel: cancel}
-	lease.ctx = leaseContext{inner, lease}
-	return lease, inner
+// remove removes a user that has unlocked.
+func (h *hold) remove(u user) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.users = slices.DeleteFunc(h.users, func(other user) bool { return other == u })
 }
 
 // renew makes the row, then the lease, last for ttl from now.
@@ -166,19 +186,19 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
-	if !h.mayLastFor(ttl) {
-		return h.notHeld() // it has begun this instant
+	if !h.expectRowFor(ttl) {
+		return h.notHeld() // the last Unlock has begun just now
 	}
-	sent, p := time.Now(), h.params()
-	p.left = ttl
+	sent, c := time.Now(), h.claim()
+	c.TTL = ttl
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.registry.repository.renew(bounded, p, longestPin, func() {
+	renewed, err := h.config.table.Renew(bounded, c, pinnedFor, func() {
 		if errors.Is(h.alive(), ErrLockLost) {
 			h.abandon(ctx)
 		}
 	})
-	h.mayLastFor(ttl)
+	h.expectRowFor(ttl)
 	switch {
 	case err == nil && renewed:
 		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))
@@ -189,160 +209,104 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	}
 	if lost := h.alive(); lost != nil {
 		if renewed && !errors.Is(lost, ErrNotHeld) {
-			// The answer came too late: nobody holds the row any more, nor is
-			// anybody about to delete it, as Unlock is.
+			// The answer came too late. The row has no holder, and no Unlock is about
+			// to delete it.
 			h.abandon(ctx)
 		}
 		return lost
 	}
-	return err
+	return failure(err, h.key)
 }
 
-// mayLastFor notes that the row is asked to last for ttl from now, if that is longer
-// than others expect of it. It returns false if the last Unlock has begun: then the row
-// may be about to be handed on.
-func (h *hold) mayLastFor(ttl time.Duration) bool {
+// expectRowFor notes that the row is asked to last for ttl from now, if that is longer
+// than the time-to-live. It reports whether the row may be renewed: once the last Unlock
+// has begun, the row may be about to be handed over.
+func (h *hold) expectRowFor(ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.unlocked {
 		return false
 	}
-	if until := time.Now().Add(ttl); ttl > h.ttl && until.After(h.longest) {
-		h.longest = until
+	if until := time.Now().Add(ttl); ttl > h.ttl && until.After(h.rowEndMax) {
+		h.rowEndMax = until
 	}
 	return true
 }
 
-// extend moves the ends of the lease and of the row. Renewals may overlap and arrive
-// in any order: none of them shortens the row, so the latest end counts.
+// extend moves the ends of the lease and of the row. Renewals may overlap and arrive in
+// any order. None of them shortens the row, so the latest end counts.
 func (h *hold) extend(end, rowEnd time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || !time.Now().Before(h.end) {
+	if h.over || !time.Now().Before(h.term.end) {
 		return
 	}
 	if rowEnd.After(h.rowEnd) {
 		h.rowEnd = rowEnd
 	}
-	if end.After(h.end) {
-		h.end = end
-		h.timer.Reset(time.Until(end))
-	}
-}
-
-// leave takes back one entry, and releases the row with the last.
-func (h *hold) leave(ctx context.Context, atLeast time.Duration) error {
-	if err := h.alive(); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	h.atLeast = max(h.atLeast, atLeast)
-	h.mu.Unlock()
-	switch depth, ok := h.entry.mutex.Leave(h); {
-	case !ok:
-		return h.lost() // it ended this instant
-	case depth > 0:
-		return nil
-	}
-	h.mu.Lock()
-	h.unlocked = true
-	h.mu.Unlock()
-	return h.release(ctx)
-}
-
-// release releases the row, then the local mutex. It has the time that the lease
-// has left: then the row is about to expire anyway.
-func (h *hold) release(ctx context.Context) error {
-	if h.handOn(ctx) {
-		return nil
-	}
-	h.tenure = tenure{h, context.WithoutCancel(ctx)}
-	released, err := h.releaseRow(&h.tenure) //nolint:contextcheck // it is made from ctx
-	switch {
-	case err != nil:
-		h.finish(nil)
-		if closed := h.lost(); errors.Is(closed, ErrClosed) {
-			return closed // by Close, meanwhile, which sees to the row
+	if end.After(h.term.end) {
+		h.term.end = end
+		if h.timer != nil {
+			h.timer.Reset(time.Until(end))
 		}
-		if !errors.Is(err, ErrDatabase) && !errors.Is(err, ErrPinned) { // the lease's end, not the caller's, cut it short
-			err = fmt.Errorf("%w: %w", ErrDatabase, err)
-		}
-		return err
-	case !released:
-		h.finish(ErrLockLost)
-		return h.lost()
-	default:
-		h.finish(nil)
-		return nil
 	}
 }
 
-// releaseRow deletes the row, or leaves it for what is missing of the minimum hold.
-func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
-	if left := time.Until(h.sent.Add(h.atLeast)); left > 0 {
-		return h.registry.repository.leave(ctx, h.params(), max(left, time.Millisecond))
-	}
-	return h.removeRow(ctx)
-}
+// abandon deletes the row, whatever has become of ctx. If it cannot, the table deletes it
+// later.
+func (h *hold) abandon(ctx context.Context) { h.config.table.Abandon(ctx, h.lastingClaim()) }
 
-// removeRow deletes the row, or sees to it that it is deleted later.
-func (h *hold) removeRow(ctx context.Context) (removed bool, err error) {
-	repository := h.registry.repository
-	got, err := repository.remove(ctx, h.params())
-	if err != nil {
-		repository.abandonLater(h.lastingParams())
-	}
-	return got.done(), err
-}
-
-// finish makes h over: it tells the holders first, then lets the next caller of
-// this process in. It returns false if h was over already.
+// finish ends h: it tells the users first, then lets the next caller of this process in.
+// It returns false if h was over already.
 func (h *hold) finish(cause error) bool {
-	if !h.conclude(cause) {
+	if !h.endUse(cause) {
 		return false
 	}
-	if errors.Is(cause, ErrLockLost) && h.outlasted() {
-		h.registry.repository.abandonLater(h.lastingParams())
+	if errors.Is(cause, ErrLockLost) && h.rowMayOutlast() {
+		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	h.entry.mutex.Release(h)
-	h.registry.dismiss(h)
+	h.config.onEnd(h)
 	return true
 }
 
-// outlasted reports whether the row may be there long after the lease: a renewal for
-// longer than ttl had no answer.
-func (h *hold) outlasted() bool {
+// rowMayOutlast reports whether the row may be there long after the lease, because a
+// renewal for longer than ttl had no answer.
+func (h *hold) rowMayOutlast() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Until(h.longest) > h.ttl
+	return time.Until(h.rowEndMax) > h.ttl
 }
 
-// conclude is the first half of finish.
-func (h *hold) conclude(cause error) bool {
+// endUse is the first half of finish. The users are told without mu: the context of a
+// user asks its hold for the time, and may thereby end it.
+func (h *hold) endUse(cause error) bool {
 	h.mu.Lock()
 	if h.over {
 		h.mu.Unlock()
 		return false
 	}
 	h.over, h.cause = true, cause
-	h.timer.Stop()
-	if h.done != nil {
-		close(h.done)
+	if h.timer != nil {
+		h.timer.Stop()
 	}
-	leases := h.leases
-	h.leases = nil // forget must not change what is read below
+	if h.ended != nil {
+		close(h.ended)
+	}
+	users := h.users
+	h.users = nil // remove must not change what is read below
 	h.mu.Unlock()
-	for _, lease := range leases {
-		lease.cancel(cause)
+	for _, u := range users {
+		u.end(cause)
 	}
 	return true
 }
 
-// check ends h if its time is up. The timer calls it, and everyone who asks how h
-// is, because after a pause of the whole process the timer may come second.
+// check ends h if its time is up. The timer calls it. So does every caller that asks how
+// h is, because after a pause of the whole process the timer may come second.
 func (h *hold) check() {
 	h.mu.Lock()
-	passed := !h.over && !time.Now().Before(h.end)
+	passed := !h.over && !time.Now().Before(h.term.end)
 	h.mu.Unlock()
 	if passed {
 		h.finish(ErrLockLost)
@@ -363,6 +327,24 @@ func (h *hold) alive() error {
 	return nil
 }
 
+// lost returns why h is over, or nil if it is not or was unlocked.
+func (h *hold) lost() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lostLocked()
+}
+
+func (h *hold) lostLocked() error {
+	if h.cause == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %q (%s)", h.cause, h.key, h.term.holder)
+}
+
+func (h *hold) notHeld() error {
+	return fmt.Errorf("%w: %q has been unlocked", ErrNotHeld, h.key)
+}
+
 func (h *hold) isOver() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -375,40 +357,15 @@ func (h *hold) isUnlocked() bool {
 	return h.unlocked
 }
 
-func (h *hold) notHeld() error {
-	return fmt.Errorf("%w: %q has been unlocked", ErrNotHeld, h.key())
-}
-
-// lost returns why h is over, or nil if it is not or was unlocked.
-func (h *hold) lost() error {
+// done returns a channel that is closed when h is over.
+func (h *hold) done() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lostLocked()
-}
-
-func (h *hold) lostLocked() error {
-	if h.cause == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %q (%s)", h.cause, h.key(), h.holder)
-}
-
-// forget drops a lease that was unlocked.
-func (h *hold) forget(lease *Lease) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.leases = slices.DeleteFunc(h.leases, func(l *Lease) bool { return l == lease })
-}
-
-// ended returns a channel that is closed when h is over.
-func (h *hold) ended() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.done == nil {
-		h.done = make(chan struct{})
+	if h.ended == nil {
+		h.ended = make(chan struct{})
 		if h.over {
-			close(h.done)
+			close(h.ended)
 		}
 	}
-	return h.done
+	return h.ended
 }

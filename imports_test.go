@@ -14,7 +14,7 @@ func TestImports(t *testing.T) {
 	const module = "github.com/sqllock/sqllock"
 	root := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
-		module + "/dialect", module + "/internal/bounded", module + "/internal/expiring", module + "/internal/batch", module + "/internal/reentrant",
+		module + "/dialect", module + "/internal/bounded", module + "/internal/expiring", module + "/internal/batch", module + "/internal/lru", module + "/internal/reentrant",
 		module + "/internal/stmtcache",
 	}
 	for pkg, allowed := range map[string][]string{

@@ -49,18 +49,24 @@ func lateScene(t *testing.T, isolation sqllock.Isolation) (s *scene, rival *sqll
 // it no harm.
 func TestALateStatementHarmsNobody(t *testing.T) {
 	t.Parallel()
-	for name, send := range map[string]func(context.Context, *sqllock.Lease) error{
-		"Unlock":      func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
-		"UnlockAfter": func(ctx context.Context, l *sqllock.Lease) error { return l.UnlockAfter(ctx, ttl) },
-		"Renew":       func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
+	unlock := (*sqllock.Lease).Unlock
+	for name, late := range map[string]struct {
+		minHold time.Duration
+		send    func(*sqllock.Lease, context.Context) error
+	}{
+		"Unlock":                 {0, unlock},
+		"UnlockWithAMinimumHold": {ttl, unlock},
+		"Renew":                  {0, (*sqllock.Lease).Renew},
 	} {
+		send := late.send
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, rival := lateScene(t, sqllock.Serializable)
+			s.lock = s.lock.WithMinHold(late.minHold)
 			old := held(s)
 			late := holdBack(s, flaky.Exec)
 			answer := make(chan error, 1)
-			go func() { answer <- send(context.WithoutCancel(t.Context()), old) }()
+			go func() { answer <- send(old, context.WithoutCancel(t.Context())) }()
 			select {
 			case <-late.reached:
 			case err := <-answer:
@@ -216,7 +222,7 @@ func TestALateAnswerBeforeTheTimer(t *testing.T) {
 		lease := held(s)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Query && m.Done {
-				sqllock.EndSilently(lease)
+				sqllock.EndBeforeTimer(lease)
 			}
 			return nil
 		})

@@ -2,21 +2,21 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A Lease is a lock that is held, for a time. It is given back with Unlock, ends
-// by itself at its Deadline, and then, or when its row is found taken, is lost:
-// its context ends, and every method returns [ErrLockLost].
+// A Lease is a lock that is held for a time. Unlock gives it back. It ends by itself at
+// its Deadline. A lease that has ended before Unlock, or whose row was removed or taken,
+// is lost: its context ends, and every method returns [ErrLockLost].
 //
-// A nil Lease, which comes with an error of Lock, holds nothing: Unlock, UnlockAfter,
-// Renew, RenewFor and Guard return [ErrNotHeld], so that a deferred Unlock does no harm
-// before the error is looked at. Its Key and Holder are "", its Token is 0, which is
-// lower than any other, its Deadline is the zero time, and its Context has ended with
-// cause ErrNotHeld.
+// A nil Lease, which comes with an error of Lock, holds nothing: Unlock, Renew, RenewFor
+// and Guard return [ErrNotHeld], so that a deferred Unlock does no harm before the error
+// is checked. Its Key and Holder are "", its Token is 0, which is lower than any other,
+// its Deadline is the zero time, and its Context has ended with cause ErrNotHeld.
 //
 // All methods are safe for concurrent use.
 type Lease struct {
@@ -25,9 +25,22 @@ type Lease struct {
 	ctx    leaseContext
 	cancel context.CancelCauseFunc
 
-	unlock   sync.Once
-	unlocked atomic.Bool // the first Unlock or UnlockAfter has begun
-	result   error       // of that
+	unlock    sync.Once
+	unlocked  atomic.Bool // the first Unlock has begun
+	releasing releaseContext
+	result    error // of the first Unlock
+}
+
+// newLease returns a lease whose context is made from ctx, and the one that is under it,
+// which does not carry the lease.
+//
+// Neither this nor the cancel function of the lease may be called with a mutex held: ctx
+// may be the context of a lease, which asks its hold for the time and may thereby end it.
+func newLease(ctx context.Context, h *hold, key string) (*Lease, context.Context) {
+	inner, cancel := context.WithCancelCause(ctx)
+	lease := &Lease{hold: h, key: key, cancel: cancel}
+	lease.ctx = leaseContext{inner, lease}
+	return lease, inner
 }
 
 // errNoLease is what a nil lease returns.
@@ -44,6 +57,9 @@ var noLease = func() context.Context {
 
 // isNone reports whether l is nil or a zero Lease.
 func (l *Lease) isNone() bool { return l == nil || l.hold == nil }
+
+// end implements user.
+func (l *Lease) end(cause error) { l.cancel(cause) }
 
 // alive returns nil while the lease lasts, then why it is over.
 func (l *Lease) alive() error {
@@ -67,35 +83,40 @@ func (l *Lease) Key() string {
 	return l.key
 }
 
-// Holder returns what stands in CLIENT_ID while the lease lasts: the client id of
-// the repository, a dash and the number of this acquisition of the row, which callers
-// of one process may hand on to each other.
+// Holder returns what stands in CLIENT_ID while the lease lasts: the client id of the
+// repository, a dash and the number of this acquisition of the row. Callers of one
+// process that hand the row over to each other have the same Holder.
 func (l *Lease) Holder() string {
 	if l.isNone() {
 		return ""
 	}
-	return l.hold.holder
+	return l.hold.term.holder
 }
 
 // Token returns the fencing token of the lease: a number that is higher than that of
 // every earlier lease of the same key, in whichever process, also after crashes and
-// restarts of the database. A storage outside of the database that remembers the
-// highest token it has seen, and refuses lower ones, is safe from a holder that has
-// lost its lease and does not know it yet; inside of the database [Lease.Guard] is
-// simpler. Entering the lock again gives the same token. It is 0 if the repository
-// draws none: see [RepositoryOptions].
+// restarts of the database. Entering the lock again gives the same token. It is 0 if the
+// repository draws none: see [RepositoryOptions].
+//
+// A storage outside of the database that remembers the highest token it has seen, and
+// refuses lower ones, is safe from a holder that has lost its lease and does not know it
+// yet. Inside the database [Lease.Guard] is simpler.
 func (l *Lease) Token() int64 {
 	if l.isNone() {
 		return 0
 	}
-	return l.hold.token
+	return l.hold.term.token
 }
 
-// Context returns the context to work under. It is made from the one that was
-// given to Lock and ends with that; with cause [ErrLockLost] (see context.Cause)
-// when the lease is lost, which is before anyone else can acquire the lock; and
-// with Unlock. It carries the lease: locking the same key with it enters the lock
-// again.
+// Context returns the context to work under. It is made from the one that was given to
+// Lock, and ends
+//
+//   - with that one,
+//   - with cause [ErrLockLost] (see context.Cause) when the lease is lost, which is before
+//     another holder can acquire the lock,
+//   - with Unlock.
+//
+// It carries the lease: locking the same key with it enters the lock again.
 func (l *Lease) Context() context.Context {
 	if l.isNone() {
 		return noLease
@@ -104,8 +125,8 @@ func (l *Lease) Context() context.Context {
 }
 
 // Deadline returns when the lease ends unless it is renewed. It is a time of this
-// process's monotonic clock, a margin (a tenth of the time-to-live, at most
-// 500 ms) earlier than the row expires by the database's.
+// process's monotonic clock. The row expires later, by the clock of the database: by a
+// margin of a tenth of the time-to-live, at most 500 ms.
 func (l *Lease) Deadline() time.Time {
 	if l.isNone() {
 		return time.Time{}
@@ -113,12 +134,12 @@ func (l *Lease) Deadline() time.Time {
 	return l.hold.deadline()
 }
 
-// Renew makes the lease last for its whole time-to-live from now. It returns
-// [ErrLockLost] if the lease is lost, and [ErrNotHeld] after Unlock. Any other
-// error leaves the lease as it was: it still lasts until its Deadline, and Renew
-// may be tried again. ctx, or the Deadline if that is earlier, bounds the call.
+// Renew makes the lease last for its whole time-to-live from now. It never shortens a
+// lease: see [Lease.RenewFor]. ctx, or the Deadline if that is earlier, limits the call.
 //
-// A renewal never shortens a lease: see [Lease.RenewFor].
+// Renew returns [ErrLockLost] if the lease is lost, and [ErrNotHeld] after Unlock. Any
+// other error leaves the lease as it was: it lasts until its Deadline, and Renew may be
+// called again.
 func (l *Lease) Renew(ctx context.Context) error {
 	if err := l.alive(); err != nil {
 		return err
@@ -126,19 +147,18 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return l.hold.renew(ctx, l.hold.ttl)
 }
 
-// RenewFor is Renew with another time-to-live: it makes the lease last for ttl from
-// now, once. It is for a step that takes longer than the others. The errors are those
-// of Renew.
+// RenewFor is Renew with another time-to-live: it makes the lease last for ttl from now,
+// once. It is for a step that takes longer than the others. The errors are those of Renew.
 //
 //   - No renewal shortens a lease. If the lease lasts for longer than ttl already,
 //     RenewFor changes nothing. Neither Renew, nor AutoRenew, nor entering the lock
 //     again takes back what RenewFor gave.
-//   - The time-to-live of the lease stays what it was: later renewals, by AutoRenew
-//     too, use that one.
-//   - [RegistryOptions.MaxHold] does not bound RenewFor.
+//   - The time-to-live of the lease stays what it was. Later renewals use that one, also
+//     those by AutoRenew.
+//   - [RegistryOptions.MaxHold] does not limit RenewFor.
 //   - If the holder crashes, the lock stays taken until ttl has passed. After an
 //     [ErrDatabase] it may stay so although the lease ends earlier.
-//   - A row that was renewed for longer than its time-to-live is not handed on
+//   - A row that was renewed for longer than its time-to-live is not handed over
 //     (see [RegistryOptions.HandOff]), it is released.
 //
 // A ttl below [MinTTL] gives an [ErrInvalid]. So does one that differs from the
@@ -147,59 +167,106 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 	if err := l.alive(); err != nil {
 		return err
 	}
-	if err := l.hold.registry.checkTTL(l.Key(), ttl); err != nil {
+	if err := l.hold.config.checkTTL(l.Key(), ttl); err != nil {
 		return err
 	}
 	return l.hold.renew(ctx, ttl)
 }
 
-// Unlock gives the lease back. If the lock was entered several times, the last
-// Unlock releases it. Only the first call of Unlock or UnlockAfter does anything;
-// later ones return what that returned, so it may be deferred and also called
-// early.
+// Unlock gives the lease back. If the lock was entered several times, the last Unlock
+// releases it. A lock with a minimum hold stays taken until that has passed: see
+// [JdbcLock.WithMinHold]. Only the first call of Unlock does anything. Later ones return
+// what the first returned, so Unlock may be deferred and also called early.
 //
-// Unlock does its work also when ctx has ended, and returns at the latest just after the
-// lease would have ended. It returns [ErrLockLost] if the lease was lost before:
-// work done under it may have met another holder's. After an [ErrDatabase] the row
-// stays until the next acquisition of the key in this process, or until its
-// time-to-live ends; so it does after an [ErrPinned], which tells of a transaction that
-// Guard was called in and that is still open. In every case the lock is free for other
-// callers in this process.
+// Unlock does its work also when ctx has ended. It returns at the latest just after the
+// lease would have ended. In every case the lock is then free for other callers in this
+// process, unless its minimum hold keeps it. The errors are
+//
+//   - [ErrLockLost] if the lease was lost before. Work that was done under it may have
+//     overlapped with another holder's.
+//   - [ErrDatabase] if the row could not be released. It stays until the next acquisition
+//     of the key in this process, or until its time-to-live ends. A row that was to be kept
+//     for a minimum hold stays until its time-to-live ends.
+//   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays
+//     as after an ErrDatabase.
 //
 // On PostgreSQL a release does not wait for the disk. If the server crashes within a
-// second or so it may forget the release: then, too, the row stays until its
-// time-to-live ends.
+// second or so it may forget the release. Then, too, the row stays until its time-to-live
+// ends.
 func (l *Lease) Unlock(ctx context.Context) error {
-	return l.release(ctx, 0)
-}
-
-// UnlockAfter is Unlock, except that the lock stays taken until atLeast has
-// passed since it was acquired: for a job that is to run at most once in that time
-// over all instances, however short it is. It does not wait; the row is left to
-// expire then, and keeps out the callers of this process too. atLeast may be longer
-// than the time-to-live. If the lock was entered several times, the longest
-// request counts. An atLeast that is not positive gives an [ErrInvalid], and the
-// lease is unlocked.
-func (l *Lease) UnlockAfter(ctx context.Context, atLeast time.Duration) error {
-	if l.isNone() {
-		return errNoLease()
-	}
-	if atLeast <= 0 {
-		_ = l.release(ctx, 0) // the caller's mistake matters more
-		return invalid("minimum hold %v of %q is not positive", atLeast, l.Key())
-	}
-	return l.release(ctx, atLeast)
-}
-
-func (l *Lease) release(ctx context.Context, atLeast time.Duration) error {
 	if l.isNone() {
 		return errNoLease()
 	}
 	l.unlock.Do(func() {
 		l.unlocked.Store(true)
-		l.result = l.hold.leave(ctx, atLeast)
-		l.hold.forget(l)
+		l.releasing = releaseContext{l.hold, context.WithoutCancel(ctx)}
+		l.result = l.hold.unlock(&l.releasing) //nolint:contextcheck // it is made from ctx
+		l.hold.remove(l)
 		l.cancel(nil)
 	})
 	return l.result
+}
+
+// A leaseContext is the context of a lease, which it carries. It looks at the clock when
+// it is asked. A holder that was stopped past the end of its lease thereby finds its
+// context done, whichever runs first: the holder or the timer.
+type leaseContext struct {
+	context.Context
+
+	lease *Lease
+}
+
+func (c *leaseContext) Done() <-chan struct{} {
+	c.lease.hold.check()
+	return c.Context.Done()
+}
+
+func (c *leaseContext) Err() error {
+	c.lease.hold.check()
+	return c.Context.Err()
+}
+
+func (c *leaseContext) Value(key any) any {
+	if of, ok := key.(leaseKey); ok && of.registry == c.lease.hold.config {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// A leaseKey is the key under which contexts carry the innermost lease of a registry.
+type leaseKey struct{ registry *holdConfig }
+
+// next returns the leaseContext of the registry that ctx is, or is made from, or nil.
+func (k leaseKey) next(ctx context.Context) *leaseContext {
+	c, _ := ctx.Value(k).(*leaseContext)
+	return c
+}
+
+// carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.
+func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
+	k := leaseKey{c}
+	for found := k.next(ctx); found != nil; found = k.next(found.Context) {
+		if h := found.lease.hold; h.lockKey == lockKey {
+			return h
+		}
+	}
+	return nil
+}
+
+// carriedLease returns the innermost lease of a LOCK_KEY that ctx carries and that was not
+// unlocked. Its error is ErrNotHeld if there is none, or says why that lease is over.
+func carriedLease(ctx context.Context, c *holdConfig, key, lockKey string) (*Lease, error) {
+	k := leaseKey{c}
+	for found := k.next(ctx); found != nil; found = k.next(found.Context) {
+		if found.lease.hold.lockKey != lockKey {
+			continue
+		}
+		switch err := found.lease.alive(); {
+		case err == nil:
+			return found.lease, nil
+		case !errors.Is(err, ErrNotHeld):
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%w: %q is not locked by this context", ErrNotHeld, key)
 }

@@ -26,12 +26,11 @@ func TestANilLeaseHoldsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for method, call := range map[string]func() error{
-				"Unlock":      func() error { return lease.Unlock(t.Context()) },
-				"UnlockAfter": func() error { return lease.UnlockAfter(t.Context(), time.Second) },
-				"again":       func() error { return lease.Unlock(t.Context()) },
-				"Renew":       func() error { return lease.Renew(t.Context()) },
-				"RenewFor":    func() error { return lease.RenewFor(t.Context(), time.Second) },
-				"Guard":       func() error { return lease.Guard(t.Context(), nil) },
+				"Unlock":   func() error { return lease.Unlock(t.Context()) },
+				"again":    func() error { return lease.Unlock(t.Context()) },
+				"Renew":    func() error { return lease.Renew(t.Context()) },
+				"RenewFor": func() error { return lease.RenewFor(t.Context(), time.Second) },
+				"Guard":    func() error { return lease.Guard(t.Context(), nil) },
 			} {
 				if err := call(); !errors.Is(err, sqllock.ErrNotHeld) || !strings.Contains(err.Error(), "lease is nil") {
 					t.Errorf("%s: %v", method, err)

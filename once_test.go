@@ -18,16 +18,13 @@ import (
 // nothing to do: the lock has been released all the same.
 func TestAReleaseThatIsSentTwiceIsARelease(t *testing.T) {
 	t.Parallel()
-	for name, release := range map[string]func(context.Context, *sqllock.Lease) error{
-		"Unlock":      func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
-		"UnlockAfter": func(ctx context.Context, l *sqllock.Lease) error { return l.UnlockAfter(ctx, time.Minute) },
-	} {
+	for name, minHold := range map[string]time.Duration{"Unlock": 0, "UnlockWithAMinimumHold": time.Minute} {
 		for _, prepare := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/prepare=%v", name, prepare), func(t *testing.T) {
 				t.Parallel()
 				s := newScene(t, sqllock.Serializable)
 				s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{Prepare: prepare}), nil)
-				lease, err := obtain(t, s.registry, "k").TryLock(t.Context())
+				lease, err := obtain(t, s.registry, "k").WithMinHold(minHold).TryLock(t.Context())
 				must(t, err)
 				var once sync.Once
 				s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
@@ -36,7 +33,7 @@ func TestAReleaseThatIsSentTwiceIsARelease(t *testing.T) {
 					}
 					return err
 				})
-				must(t, release(t.Context(), lease))
+				must(t, lease.Unlock(t.Context()))
 			})
 		}
 	}

@@ -7,22 +7,42 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
-// pinnedAtOnce is how many rows that others have locked a heartbeat waits for at a time.
+// pinnedAtOnce is how many pinned rows a renewer waits for at a time.
 const pinnedAtOnce = 2
 
-// pinnedRenewals are renewals of rows that the statement for all leases has passed over,
-// because others had them locked. A refused attempt to acquire locks the row for a moment, and
-// many processes that try leave few gaps. So each of these rows is renewed by a statement that
-// waits for it in the row's queue, beside the heartbeat: the next renewal of all is not
-// delayed.
+// pinnedRenewals renew rows that the statement for all leases has passed over, because
+// other transactions had them locked. A refused attempt to acquire locks the row for a
+// moment, and many processes that try leave few gaps. So each of these rows is renewed by a
+// statement that waits for it in the row's queue. It runs beside the renewer and does not
+// delay the next renewal of all leases.
 type pinnedRenewals struct {
-	// under way; only the heartbeat's goroutine uses the map
-	renewals map[*hold]*pinnedRenewal
-	// turns are for the statements that wait. Rows that a guarded transaction has locked,
-	// maybe for long, have one of their own and do not keep the others waiting.
+	background     *background
+	timeout, retry time.Duration // of an attempt of the renewer, and until its next one
+
+	// byHold has those under way. Only the goroutine of the renewer uses it.
+	byHold map[*hold]*pinnedRenewal
+	// turns limit the statements that wait. Rows that a guarded transaction has locked,
+	// maybe for long, have a turn of their own and do not keep the others waiting.
 	turns, guardedTurns chan struct{}
+}
+
+// background is where the renewals of a registry run.
+type background struct {
+	closing context.Context // done once the registry is closed
+	tasks   sync.WaitGroup
+}
+
+// deleteLate deletes the rows of holds that were renewed when their leases were over.
+func (b *background) deleteLate(holds []*hold) {
+	var deleting sync.WaitGroup
+	for _, h := range holds {
+		deleting.Go(func() { h.abandon(b.closing) })
+	}
+	deleting.Wait()
 }
 
 // A pinnedRenewal is under way until the row is renewed or gone, or its lease has ended.
@@ -32,48 +52,51 @@ type pinnedRenewal struct {
 	err  error // of the last attempt
 }
 
-func newHeartbeat(r *Registry, ttl time.Duration) *heartbeat {
-	return &heartbeat{registry: r, ttl: ttl, pinned: pinnedRenewals{
-		renewals:     make(map[*hold]*pinnedRenewal),
+func newPinnedRenewals(b *background, timeout, retry time.Duration) pinnedRenewals {
+	return pinnedRenewals{
+		background:   b,
+		timeout:      timeout,
+		retry:        retry,
+		byHold:       make(map[*hold]*pinnedRenewal),
 		turns:        make(chan struct{}, pinnedAtOnce),
 		guardedTurns: make(chan struct{}, 1),
-	}}
+	}
 }
 
-// renewPinned begins the renewals of holds whose rows are pinned, those that end first at
-// first, unless they are under way. It waits for them as long as a try may take, and returns
-// an error for those that are not done then.
-func (b *heartbeat) renewPinned(holds []*hold) error {
-	if len(holds) == 0 && len(b.pinned.renewals) == 0 {
+// renew begins the renewals of holds whose rows are pinned, unless they are under way,
+// those that end first at first. It waits for them for as long as an attempt may take, and
+// returns an error for those that are not done then.
+func (p *pinnedRenewals) renew(holds []*hold) error {
+	if len(holds) == 0 && len(p.byHold) == 0 {
 		return nil
 	}
 	slices.SortFunc(holds, func(x, y *hold) int { return x.deadline().Compare(y.deadline()) })
 	for _, h := range holds {
-		if b.pinned.renewals[h] == nil {
+		if p.byHold[h] == nil {
 			renewal := &pinnedRenewal{done: make(chan struct{})}
-			b.pinned.renewals[h] = renewal
-			b.registry.beating.Go(func() { b.waitAndRenew(h, renewal) })
+			p.byHold[h] = renewal
+			p.background.tasks.Go(func() { p.run(h, renewal) })
 		}
 	}
-	limit, cancel := context.WithTimeout(b.registry.closing, b.ttl/beatTimeout)
+	limited, cancel := context.WithTimeout(p.background.closing, p.timeout)
 	defer cancel()
 	var err error
 	waiting := 0
 	for _, h := range holds {
-		renewal := b.pinned.renewals[h]
+		renewal := p.byHold[h]
 		select {
 		case <-renewal.done:
-		case <-limit.Done():
+		case <-limited.Done():
 		}
-		if failed := renewal.failure(); failed != nil {
+		if failed := renewal.lastError(); failed != nil {
 			err = errors.Join(err, failed)
 		} else if !renewal.isDone() {
 			waiting++
 		}
 	}
-	for h, renewal := range b.pinned.renewals {
+	for h, renewal := range p.byHold {
 		if renewal.isDone() {
-			delete(b.pinned.renewals, h)
+			delete(p.byHold, h)
 		}
 	}
 	if waiting > 0 {
@@ -82,28 +105,28 @@ func (b *heartbeat) renewPinned(holds []*hold) error {
 	return err
 }
 
-// waitAndRenew renews h, again and again until that succeeds or h is not to be renewed any
-// more. The statement for all leases may be faster.
-func (b *heartbeat) waitAndRenew(h *hold, renewal *pinnedRenewal) {
+// run renews h, again and again until that succeeds or h is not to be renewed any more.
+// The statement for all leases may be faster.
+func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 	defer close(renewal.done)
 	end := h.deadline()
 	isDue := func() bool { return h.mayBeRenewed() && !h.deadline().After(end) }
 	for isDue() {
-		if b.attemptPinned(h, renewal, isDue) || !sleep(b.registry.closing, b.ttl/beatRetry) {
+		if p.attempt(h, renewal, isDue) || !bounded.Sleep(p.background.closing, p.retry) {
 			return
 		}
 	}
-	renewal.failed(nil)
+	renewal.setError(nil)
 }
 
-// attemptPinned waits for the row of h, until the lease ends at most, and renews it. It
-// reports whether it is known what became of the row.
-func (b *heartbeat) attemptPinned(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
-	ctx, cancel := context.WithDeadline(b.registry.closing, h.deadline())
+// attempt waits for the row of h, until the lease ends at most, and renews it. It reports
+// whether it is known what became of the row.
+func (p *pinnedRenewals) attempt(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
+	ctx, cancel := context.WithDeadline(p.background.closing, h.deadline())
 	defer cancel()
-	turns := b.pinned.turns
+	turns := p.turns
 	if h.isGuarded() {
-		turns = b.pinned.guardedTurns
+		turns = p.guardedTurns
 	}
 	select {
 	case turns <- struct{}{}:
@@ -115,28 +138,30 @@ func (b *heartbeat) attemptPinned(h *hold, renewal *pinnedRenewal, isDue func() 
 		return false
 	}
 	sent := time.Now()
-	renewed, err := b.registry.repository.renew(ctx, h.params(), 0, func() {
-		b.abandon(b.settle([]*hold{h}, sent, []Renewal{Renewed}))
+	renewed, err := h.config.table.Renew(ctx, h.claim(), 0, func() {
+		if h.autoRenewed(sent) {
+			h.abandon(p.background.closing)
+		}
 	})
-	if renewal.failed(err); err != nil {
+	if renewal.setError(failure(err, h.key)); err != nil {
 		return false
 	}
-	outcome := Lost
-	if renewed {
-		outcome = Renewed
+	if !renewed {
+		h.rowIsGone()
+	} else if h.autoRenewed(sent) {
+		p.background.tasks.Go(func() { h.abandon(p.background.closing) })
 	}
-	b.settleNow([]*hold{h}, sent, []Renewal{outcome})
 	return true
 }
 
-func (r *pinnedRenewal) failed(err error) {
+func (r *pinnedRenewal) setError(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
 }
 
-// failure returns the error of the last attempt, unless the row was pinned.
-func (r *pinnedRenewal) failure() error {
+// lastError returns the error of the last attempt, unless the row was pinned.
+func (r *pinnedRenewal) lastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errors.Is(r.err, ErrPinned) {
@@ -154,8 +179,34 @@ func (r *pinnedRenewal) isDone() bool {
 	}
 }
 
+// mayBeRenewed reports whether AutoRenew may still renew h.
+func (h *hold) mayBeRenewed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.over && !h.unlocked && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))
+}
+
 func (h *hold) isGuarded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.guarded
+}
+
+// autoRenewed extends the lease after its row was renewed by a statement that was sent at
+// sent. It reports whether the answer came too late: then the row lasts and has no holder.
+func (h *hold) autoRenewed(sent time.Time) (late bool) {
+	end := leaseEnd(sent, h.ttl)
+	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {
+		end = h.renewUntil
+	}
+	h.extend(end, sent.Add(h.ttl))
+	h.check() // the timer may come second
+	return errors.Is(h.lost(), ErrLockLost)
+}
+
+// rowIsGone ends h because its row was not there to be renewed.
+func (h *hold) rowIsGone() {
+	if !h.isUnlocked() { // otherwise its own Unlock was faster
+		h.finish(ErrLockLost)
+	}
 }

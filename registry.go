@@ -2,10 +2,12 @@ package sqllock
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
+	"database/sql"
 	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // Defaults of [RegistryOptions]: Spring's.
@@ -15,123 +17,91 @@ const (
 	DefaultCacheCapacity    = 100_000
 )
 
-// RegistryOptions are the settings of a [Registry]. A zero field means its
-// default.
+// RegistryOptions are the settings of a [Registry]. A zero field means its default.
 type RegistryOptions struct {
-	// TTL is the time-to-live of a lease: how long after a crash of its holder
-	// the lock stays taken, and how long a holder may work without renewing. At
-	// least [MinTTL]; default 10 s. [JdbcLock.WithTTL] gives one lock another.
+	// TTL is the time-to-live of a lease: how long the lock stays taken after its holder
+	// has crashed, and how long a holder may work without renewing. At least [MinTTL];
+	// default 10 s. [JdbcLock.WithTTL] gives one lock another.
 	TTL time.Duration
 
-	// IdleBetweenTries is the longest pause between two looks at a lock that
-	// somebody else holds. Default 100 ms.
+	// IdleBetweenTries is the longest pause between two polls of a lock that another
+	// process holds. Default 100 ms.
 	IdleBetweenTries time.Duration
 
-	// Waker, if set, wakes those who wait for a lock when it is released: package
-	// notify has one for PostgreSQL. They look every IdleBetweenTries all the
-	// same, for not everything that ends a lock can be told.
+	// Waker, if set, wakes waiters when the lock is released: package notify has one for
+	// PostgreSQL. Waiters still poll every IdleBetweenTries, because an expired lease
+	// produces no notification.
 	Waker Waker
 
-	// AutoRenew says that leases are renewed by themselves, each third of their
-	// time-to-live, until they are unlocked: a holder that works longer than TTL
-	// keeps its lock, and one that crashed, or is cut off from the database, loses
-	// it after TTL as before. All leases of one time-to-live are renewed by one
-	// statement. A goroutine does that for as long as there are any.
-	// [JdbcLock.WithAutoRenew] chooses for one lock.
+	// AutoRenew, if true, renews leases automatically, each third of their time-to-live,
+	// until they are unlocked. A holder that works longer than TTL keeps its lock. One that
+	// crashed, or is cut off from the database, loses it after TTL as before. One statement
+	// renews all leases of one time-to-live. A goroutine sends it for as long as there are
+	// any. [JdbcLock.WithAutoRenew] chooses for one lock.
 	AutoRenew bool
 
-	// MaxHold is how long after its acquisition a lease ends although it could be
-	// renewed by AutoRenew, so that a holder that is stuck does not keep the lock
-	// for ever. [Lease.Renew] and [Lease.RenewFor] are not bound by it. At least TTL; 0,
-	// the default, means no limit.
+	// MaxHold is how long after its acquisition a lease ends although AutoRenew could renew
+	// it, so that a holder that is stuck does not keep the lock for ever. It does not limit
+	// [Lease.Renew] and [Lease.RenewFor]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
 
-	// OnRenewal, if set, is told how each renewal by AutoRenew went: of how many
-	// leases, and what the trouble was, or nil. One failure loses nothing: it is
-	// tried again, and [Lease.Context] tells when a lease is lost. The next renewal
-	// waits until it returns. It may call Close, which therefore does not wait for it.
+	// OnRenewal, if set, is called after each renewal by AutoRenew, with the number of
+	// leases and the error, or nil. After an error AutoRenew tries again; a lease is lost
+	// only when its [Lease.Context] ends. The next renewal waits until OnRenewal returns. It
+	// may call Close, which therefore does not wait for it.
 	OnRenewal func(leases int, err error)
 
-	// HandOff says that Unlock hands the row on to the next caller in this process who
-	// waits for the same lock, without the database, in the order of arrival. Each has a
-	// lease and a fencing token of its own. After ten times IdleBetweenTries the row is
-	// released and this process steps back, so that others get their turn: a crowd in
-	// one process is served much faster then, while others, such as Java services, have
-	// one turn for each of its long ones.
+	// HandOff, if true, has Unlock hand the row over to the next caller in this process
+	// that waits for the same lock, in the order of arrival and without a statement. Each
+	// has a lease and a fencing token of its own. After ten times IdleBetweenTries the row
+	// is released and this process steps back, so that other processes get their turn. Many
+	// waiters in one process are served much faster then, while other processes, such as
+	// Java services, have one turn for each of its long ones.
 	HandOff bool
 
-	// CacheCapacity is how many lock objects are kept at most, not counting a
-	// surplus of held ones after SetCacheCapacity. Default 100 000.
+	// CacheCapacity is how many lock objects are kept at most. There can be more only if
+	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
 }
 
-// A Registry hands out locks by key. It is Spring's JdbcLockRegistry: one per
-// application (or per time-to-live) is the rule.
+// A Registry hands out locks by key. It is Spring's JdbcLockRegistry. An application
+// usually has one, or one for each time-to-live.
 //
-// Within a registry, callers of one key queue in the order of arrival, and only
-// the first of them talks to the database. Two registries of one process exclude
-// each other as two processes do.
+// Within a registry, callers of one key queue in the order of arrival, and only the first
+// of them talks to the database. Two registries of one process exclude each other as two
+// processes do.
 //
 // With AutoRenew there is a goroutine while there are leases; Close ends it. Other
-// goroutines last as long as the statement that they send. Timers end with the leases
-// they belong to. All methods are safe for concurrent use.
+// goroutines last as long as the statement that they send. Timers end with the leases they
+// belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
-	ttl        time.Duration
-	idle       time.Duration
-	waker      Waker
-	autoRenew  bool
-	maxHold    time.Duration
-	onRenewal  func(int, error)
-	handOff    bool
-
-	closing context.Context // done, with cause ErrClosed, once Close is called
-	close   context.CancelCauseFunc
-
-	mu    sync.Mutex
-	cache cache
-	// those who wait for a lock, with what ends their wait, and those who hold one
-	waiting map[*hold]context.CancelCauseFunc
-	holds   map[*hold]struct{}
-	// calls that were admitted and have not returned
-	entering sync.WaitGroup
-
-	renewalPart int                          // how many leases one statement renews at most
-	heartbeats  map[time.Duration]*heartbeat // by time-to-live, guarded by mu
-	beating     sync.WaitGroup
+	locks      *locks
+	defaults   request // of a handle, without a key
 }
 
-// NewRegistry returns a registry over repository. opts may be nil. Bad options
-// give an [ErrInvalid]. Nothing is sent to the database.
+// NewRegistry returns a registry over repository. opts may be nil. Bad options give an
+// [ErrInvalid]. NewRegistry sends nothing to the database.
 func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, error) {
 	var o RegistryOptions
 	if opts != nil {
 		o = *opts
 	}
-	if err := o.complete(); err != nil {
-		return nil, err
-	}
 	if repository == nil {
 		return nil, invalid("a registry needs a repository")
 	}
-	r := &Registry{
-		repository: repository,
-		ttl:        o.TTL,
-		idle:       o.IdleBetweenTries,
-		waker:      o.Waker,
-		autoRenew:  o.AutoRenew,
-		maxHold:    o.MaxHold,
-		onRenewal:  o.OnRenewal,
-		handOff:    o.HandOff,
-		cache:      cache{capacity: o.CacheCapacity, began: time.Now(), entries: make(map[string]*entry)},
-		waiting:    make(map[*hold]context.CancelCauseFunc),
-		holds:      make(map[*hold]struct{}),
-		heartbeats: make(map[time.Duration]*heartbeat),
-
-		renewalPart: maxRenewal,
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
-	r.closing, r.close = context.WithCancelCause(context.Background())
-	return r, nil
+	var fixedTTL time.Duration
+	if repository.Layout() == dialect.Spring6 {
+		fixedTTL = o.TTL
+	}
+	return &Registry{
+		repository: repository,
+		locks:      newLocks(&table{repository}, o, fixedTTL),
+		defaults:   request{ttl: o.TTL, autoRenew: o.AutoRenew},
+	}, nil
 }
 
 // complete checks the options and fills in the defaults.
@@ -156,78 +126,141 @@ func (o *RegistryOptions) complete() error {
 	return checkTTL(o.TTL)
 }
 
-// Obtain returns the lock of key. While the lock is cached, it is the same
-// object each time. Obtain sends nothing to the database; a lock need not be
-// given back.
+// Obtain returns the lock of key. While the lock is cached, it is the same object each
+// time. Obtain sends nothing to the database; a lock need not be given back.
 //
-// Keys that the [KeyMapper] maps to one LOCK_KEY are one lock, as two spellings of a
-// UUID are: they exclude each other, and one enters what the other holds. Each has a
-// handle that shows the key as it was written; of these the one that was asked for first
+// Keys that the [KeyMapper] maps to one LOCK_KEY are one lock, as two spellings of a UUID
+// are: they exclude each other, and a caller that holds one enters the other. Each spelling
+// has a handle that shows the key as it was written. Only the one that was asked for first
 // is the cached object.
 //
-// A bad key gives an [ErrInvalid]. If the cache is full of locks in use, the
-// error is an [ErrCapacity]. A lock in use is never evicted; the handle of one
-// that was goes on working.
+// A bad key gives an [ErrInvalid]. If the cache is full of locks in use, the error is an
+// [ErrCapacity]. A lock in use is never evicted. The handle of an evicted lock goes on
+// working.
 func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 	lockKey, err := r.repository.LockKey(key)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, err := r.entryLocked(key, lockKey)
+	r.locks.mu.Lock()
+	defer r.locks.mu.Unlock()
+	e, err := r.locks.entryLocked(key, lockKey)
 	if err != nil {
 		return nil, err
 	}
-	if e.lock.key != key {
-		lock := r.newLock(key, lockKey)
-		return &lock, nil
+	cached, _ := e.handle.(*JdbcLock)
+	if cached != nil && cached.key == key {
+		return cached, nil
 	}
-	return &e.lock, nil
+	lock := &JdbcLock{locks: r.locks, request: r.defaults}
+	lock.key, lock.lockKey = key, lockKey
+	if cached == nil {
+		e.handle = lock
+	}
+	return lock, nil
 }
 
-// newLock returns a handle with the settings of the registry.
-func (r *Registry) newLock(key, lockKey string) JdbcLock {
-	return JdbcLock{registry: r, key: key, lockKey: lockKey, ttl: r.ttl, autoRenew: r.autoRenew}
+// Lock acquires the lock of key, waiting for as long as ctx lasts. It is Obtain and
+// [JdbcLock.Lock].
+func (r *Registry) Lock(ctx context.Context, key string) (*Lease, error) {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Lock(ctx)
 }
 
-// ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as
-// ctx lasts. fn's context ends with cause [ErrLockLost] if the lease is lost, and
-// carries the lease, so that fn may lock the key again, and reach the lease itself with
-// [Registry.LeaseFrom]. The lock is released when
-// fn returns or panics; fn's error and that of the release are joined.
+// TryLock acquires the lock of key if it is free or expired, and returns [ErrNotAcquired]
+// if it is held. It is Obtain and [JdbcLock.TryLock].
+func (r *Registry) TryLock(ctx context.Context, key string) (*Lease, error) {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return nil, err
+	}
+	return lock.TryLock(ctx)
+}
+
+// TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired]. It
+// is Obtain and [JdbcLock.TryLockFor].
+func (r *Registry) TryLockFor(ctx context.Context, key string, wait time.Duration) (*Lease, error) {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return nil, err
+	}
+	return lock.TryLockFor(ctx, wait)
+}
+
+// ExecuteLocked runs fn while it holds the lock of key, waiting for it as long as ctx
+// lasts. It is Obtain and [JdbcLock.ExecuteLocked].
 func (r *Registry) ExecuteLocked(ctx context.Context, key string, fn func(context.Context) error) error {
 	lock, err := r.Obtain(key)
 	if err != nil {
 		return err
 	}
-	lease, err := lock.Lock(ctx)
-	return execute(ctx, lease, err, fn)
+	return lock.ExecuteLocked(ctx, fn)
 }
 
-// ExecuteLockedFor is ExecuteLocked with a limit to the wait for the lock, after
-// which it returns [ErrNotAcquired] without having run fn. 0 means a single try.
+// ExecuteLockedFor is ExecuteLocked with a limit to the wait for the lock. It is Obtain and
+// [JdbcLock.ExecuteLockedFor].
 func (r *Registry) ExecuteLockedFor(ctx context.Context, key string, wait time.Duration, fn func(context.Context) error) error {
 	lock, err := r.Obtain(key)
 	if err != nil {
 		return err
 	}
-	lease, err := lock.TryLockFor(ctx, wait)
-	return execute(ctx, lease, err, fn)
+	return lock.ExecuteLockedFor(ctx, wait, fn)
 }
 
-func execute(ctx context.Context, lease *Lease, err error, fn func(context.Context) error) (result error) {
+// ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock of
+// key. It is Obtain and [JdbcLock.ExecuteLockedTx]. opts may be nil.
+func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+	lock, err := r.Obtain(key)
 	if err != nil {
 		return err
 	}
-	defer func() { result = errors.Join(result, lease.Unlock(ctx)) }()
-	return fn(lease.Context()) //nolint:contextcheck // it is made from ctx
+	return lock.ExecuteLockedTx(ctx, db, opts, fn)
 }
 
-// RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last
-// for its whole time-to-live from now. It returns [ErrNotHeld] if ctx carries
-// none, as Spring does for a thread that is not the owner, and [ErrLockLost] if
-// the lease is lost.
+// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock. It is Obtain
+// and [JdbcLock.ExecuteLockedTxFor].
+func (r *Registry) ExecuteLockedTxFor(ctx context.Context, key string, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return err
+	}
+	return lock.ExecuteLockedTxFor(ctx, wait, db, opts, fn)
+}
+
+// LeaseFrom returns the lease of key in this registry that ctx carries: the one whose
+// [Lease.Context] ctx is, or is made from. It sends nothing to the database.
+//
+// Inside [Registry.ExecuteLocked] it gives fn its lease, for [Lease.Token], [Lease.Guard]
+// or [Lease.RenewFor]. Anywhere else it asserts that the caller works under the lock.
+//
+// A ctx may carry leases of several keys and registries. Of several leases of one key
+// LeaseFrom returns the innermost that was not unlocked. Whether ctx itself has ended makes
+// no difference. The error is
+//
+//   - [ErrNotHeld] if ctx carries no lease of key, or only ones that were unlocked,
+//   - [ErrLockLost] if the lease is lost,
+//   - [ErrClosed] after Close,
+//   - [ErrInvalid] for a bad key.
+//
+// The lease is the caller's own, not a further entry: Unlock gives it back for all that
+// use it. fn may therefore unlock early. The release after fn then does nothing and returns
+// the same result, see [Lease.Unlock]. In [Registry.ExecuteLockedTx] leave that to the
+// registry: the transaction pins the row, so Unlock returns [ErrPinned] there, and ends the
+// context, which rolls the transaction back.
+func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
+	lockKey, err := r.repository.LockKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return carriedLease(ctx, &r.locks.config, key, lockKey)
+}
+
+// RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last for its
+// whole time-to-live from now. It returns [ErrNotHeld] if ctx carries none, as Spring does
+// for a thread that is not the owner, and [ErrLockLost] if the lease is lost.
 func (r *Registry) RenewLock(ctx context.Context, key string) error {
 	lease, err := r.LeaseFrom(ctx, key)
 	if err != nil {
@@ -243,44 +276,6 @@ func (r *Registry) RenewLockFor(ctx context.Context, key string, ttl time.Durati
 		return err
 	}
 	return lease.RenewFor(ctx, ttl)
-}
-
-// ExpireUnusedOlderThan forgets the locks that nobody holds or waits for and that
-// were last used longer than age ago, and returns how many there were. It frees
-// memory and does not touch the database: see [Registry.DeleteExpired] for that.
-// Call it from time to time where keys are many; package cleanup does. A negative
-// age gives an [ErrInvalid].
-func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
-	if age < 0 {
-		return 0, invalid("age %v is negative", age)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cache.evictUnusedSince(time.Now().Add(-age)), nil
-}
-
-// DeleteExpired removes the expired rows of the region, whoever left them, and
-// returns how many there were. A contender takes over an expired row by itself;
-// this is for keys that nobody asks for again.
-func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
-	if r.closing.Err() != nil {
-		return 0, ErrClosed
-	}
-	return r.repository.DeleteExpired(ctx, r.ttl)
-}
-
-// SetCacheCapacity changes how many lock objects are kept. If there are more,
-// unused ones are evicted at once, the longest unused first, and others when they
-// fall out of use. A capacity below 1 gives an [ErrInvalid].
-func (r *Registry) SetCacheCapacity(capacity int) error {
-	if capacity < 1 {
-		return invalid("CacheCapacity %d: it must be at least 1", capacity)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cache.capacity = capacity
-	r.cache.evictTo(capacity)
-	return nil
 }
 
 // Held describes a lease that this registry holds.
@@ -300,85 +295,64 @@ type Held struct {
 // Held returns the leases that are held now, in no particular order.
 func (r *Registry) Held() []Held {
 	var held []Held
-	for _, h := range r.snapshot() {
+	for _, h := range r.locks.allHolds() {
 		if h.isOver() {
-			continue // it has just been handed on
+			continue // it has just ended, or was handed over
 		}
+		t := h.currentTerm()
 		held = append(held, Held{
-			Key: h.key(), Holder: h.holder, Token: h.token, Deadline: h.deadline(), Waiting: h.entry.mutex.Waiters(),
+			Key: h.key, Holder: t.holder, Token: t.token, Deadline: t.end, Waiting: h.entry.mutex.Waiters(),
 		})
 	}
 	return held
 }
 
-func (r *Registry) snapshot() []*hold {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	holds := make([]*hold, 0, len(r.holds))
-	for h := range r.holds {
-		holds = append(holds, h)
+// DeleteExpired removes the expired rows of the region, of all clients, and returns how
+// many there were. An attempt to acquire takes over an expired row by itself. DeleteExpired
+// is for keys that are not asked for again.
+func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
+	if r.locks.closing.Err() != nil {
+		return 0, ErrClosed
 	}
-	return holds
+	return r.repository.DeleteExpired(ctx, r.defaults.ttl)
 }
 
-// admit gives h, which is about to wait for its lock, the entry of its key, which
-// stays cached meanwhile. giveUp is called if the registry is closed before h is
-// enlisted or sent away. The caller says entering.Done when nothing is left of the call.
-func (r *Registry) admit(h *hold, giveUp context.CancelCauseFunc) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, err := r.entryLocked(h.name, h.lockKey)
-	if err != nil {
-		return err
+// ExpireUnusedOlderThan forgets the locks that are neither held nor waited for and were
+// last used longer than age ago, and returns how many there were. It frees memory and does
+// not touch the database: see [Registry.DeleteExpired] for that. Call it from time to time
+// where keys are many; package cleanup does. A negative age gives an [ErrInvalid].
+func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
+	if age < 0 {
+		return 0, invalid("age %v is negative", age)
 	}
-	r.cache.pin(e)
-	h.entry = e
-	r.waiting[h] = giveUp
-	r.entering.Add(1)
+	r.locks.mu.Lock()
+	defer r.locks.mu.Unlock()
+	return r.locks.entries.EvictUnusedSince(time.Now().Add(-age)), nil
+}
+
+// SetCacheCapacity changes how many lock objects are kept. If there are more, unused ones
+// are evicted at once, the longest unused first, and others when they fall out of use. A
+// capacity below 1 gives an [ErrInvalid].
+func (r *Registry) SetCacheCapacity(capacity int) error {
+	if capacity < 1 {
+		return invalid("CacheCapacity %d: it must be at least 1", capacity)
+	}
+	r.locks.mu.Lock()
+	defer r.locks.mu.Unlock()
+	r.locks.entries.SetCapacity(capacity)
 	return nil
 }
 
-// sendAway takes back what admit did, for a hold that did not get the lock.
-func (r *Registry) sendAway(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, h)
-	r.cache.unpin(h.entry)
-}
-
-// entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
-func (r *Registry) entryLocked(key, lockKey string) (*entry, error) {
-	if r.closing.Err() != nil {
-		return nil, fmt.Errorf("%w: %q", ErrClosed, key)
-	}
-	if e := r.cache.get(lockKey); e != nil {
-		return e, nil
-	}
-	e := &entry{lock: r.newLock(key, lockKey)}
-	if !r.cache.add(e) {
-		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", ErrCapacity, key, r.cache.capacity)
-	}
-	return e, nil
-}
-
-// enlist makes h one of the holds that Close ends. It returns false if the
-// registry is closed.
-func (r *Registry) enlist(h *hold) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, h)
-	if r.closing.Err() != nil {
-		return false
-	}
-	r.holds[h] = struct{}{}
-	r.watchOverLocked(h)
-	return true
-}
-
-// dismiss takes h from the holds, and its pin from the entry.
-func (r *Registry) dismiss(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.holds, h)
-	r.cache.unpin(h.entry)
-}
+// Close ends all waiting with [ErrClosed], ends the contexts of all leases with that cause,
+// and then releases their rows, together. Stop the work under the leases first: once its
+// row is gone, another process can acquire the lock. Afterwards every method that needs a
+// lock returns ErrClosed, and Unlock too. The database stays open.
+//
+// Close also waits for acquisitions that are under way, even if their callers have
+// returned, and deletes what they acquire. So a process that ends after Close leaves no row
+// behind, unless the error says so. Such a row stays until its time-to-live ends.
+//
+// ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
+// the time-to-live if that is longer, also if ctx lasts. Close may be called again, and then
+// tries to release what is left.
+func (r *Registry) Close(ctx context.Context) error { return r.locks.closeAll(ctx) }

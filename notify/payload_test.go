@@ -63,10 +63,10 @@ func TestNotifiedDeletions(t *testing.T) {
 	must(t, err)
 	lock, err := registry.Obtain("e")
 	must(t, err)
-	lease, err := lock.Lock(t.Context())
+	lease, err := lock.WithMinHold(time.Minute).Lock(t.Context())
 	must(t, err)
-	must(t, lease.UnlockAfter(t.Context(), time.Minute))
-	check("UnlockAfter")
+	must(t, lease.Unlock(t.Context()))
+	check("Unlock with a minimum hold")
 }
 
 // TestTrigger creates the trigger of docs/notify.md and deletes a row as Spring does.

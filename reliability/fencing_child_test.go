@@ -67,6 +67,9 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	if err != nil {
 		return err
 	}
+	if rand.N(500) == 0 {
+		lock = lock.WithMinHold(do.TTL / 2)
+	}
 	var lease *sqllock.Lease
 	if rand.N(8) == 0 {
 		lease, err = lock.TryLockFor(ctx, do.TTL/4)
@@ -86,8 +89,6 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	}
 	switch rand.N(500) {
 	case 0: // leave it to expire
-	case 1:
-		_ = lease.UnlockAfter(ctx, do.TTL/2)
 	default:
 		_ = lease.Unlock(ctx) // it may be lost by now, on a busy machine
 	}

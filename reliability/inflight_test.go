@@ -4,6 +4,7 @@ package reliability
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestCallsIntoABlackHole(t *testing.T) {
 	})
 }
 
+// withMinHold is the call that gets a lease with a minimum hold.
+const withMinHold = "UnlockWithAMinimumHold"
+
 // callsInto return what is wrong with the answer. All of them may take until the
 // lease's deadline.
 var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error{
@@ -38,8 +42,8 @@ var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lea
 	"Unlock": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
 		return lease.Unlock(ctx)
 	},
-	"UnlockAfter": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		return lease.UnlockAfter(ctx, time.Minute)
+	withMinHold: func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
+		return lease.Unlock(ctx)
 	},
 	"Guard": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, tx *sqlx.Tx) error {
 		return lease.Guard(ctx, tx)
@@ -72,7 +76,12 @@ func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Regis
 	n := newNetwork(t, b)
 	db := open(t, b.driver, n.dsn, 3)
 	r := b.registry(t, db, sqllock.RegistryOptions{TTL: blackHoleTTL})
-	lease := acquire(t, r, t.Name())
+	lock := obtain(t, r, t.Name())
+	if strings.HasSuffix(t.Name(), withMinHold) {
+		lock = lock.WithMinHold(time.Minute)
+	}
+	lease, err := lock.Lock(t.Context())
+	must(t, err)
 	tx, err := db.Beginx()
 	must(t, err)
 	n.fallSilent()

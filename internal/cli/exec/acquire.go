@@ -43,7 +43,7 @@ func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt contex
 		return h, err
 	}
 	if err == nil { // both at once
-		x.release(h.lease, 0) //nolint:contextcheck // the lease has the context
+		x.giveBack(h) //nolint:contextcheck // the lease has the context
 		h.close(ctx)
 	}
 	return nil, context.Cause(ctx)
@@ -78,6 +78,7 @@ func (x *execution) lock(ctx context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
+	lock = lock.WithMinHold(x.minHold)
 	nested := os.Getenv(keyVariable) == x.key
 	if (x.verbose || nested) && (x.waitForever || x.wait > 0) {
 		h.lease, err = lock.TryLock(ctx)

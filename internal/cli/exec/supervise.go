@@ -22,7 +22,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	}
 	child, dismiss, err := x.start(h.lease, terminal)
 	if err != nil {
-		x.release(h.lease, 0)
+		x.giveBack(h)
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.key)}
 		}
@@ -31,7 +31,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	x.attend(h.lease.Context(), child, signals)
 	dismiss()
 	code := child.ExitCode()
-	if x.release(h.lease, x.minHold) {
+	if x.release(h.lease) {
 		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.key, child.State)}
 	}
 	if code != 0 {

@@ -226,7 +226,7 @@ var guardTests = []test{
 	}},
 	{"ExecuteLockedTxCommits", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
-		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			if !f.cell.Dialect.Embedded {
 				_, err := f.lock(ttl).TryLock(ctx)
 				f.is(err, sqllock.ErrNotAcquired)
@@ -239,23 +239,23 @@ var guardTests = []test{
 	{"ExecuteLockedTxRollsBack", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
 		failure := errors.New("work")
-		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			return errors.Join(f.addOne(ctx, tx, table), failure)
 		}), failure)
 		func() {
 			defer func() { equal(f, "panic", recover(), any("stop")) }()
-			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
+			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 				f.must(f.addOne(ctx, tx, table))
 				panic("stop")
 			})
 		}()
 		equal(f, "counter", f.readCounter(table), 0)
 		equal(f, "rows", len(f.rows(f.process())), 0)
-		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil), sqllock.ErrInvalid)
+		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
 	}},
 	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
 		r, table := f.registry(brief), f.counter()
-		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, func(ctx context.Context, tx *sqlx.Tx) error {
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			if err := f.addOne(ctx, tx, table); err != nil {
 				return err
 			}

@@ -105,10 +105,9 @@ var handOffTests = []test{
 	}},
 	{"ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
-		l := f.obtain(r)
-		first := f.acquire(l)
+		first := f.acquire(f.obtain(r).WithMinHold(moderate))
 		waiting := f.queueWaiters(r, 1)
-		f.must(first.UnlockAfter(f.Context(), moderate))
+		f.must(first.Unlock(f.Context()))
 		f.stillWaiting(waiting[0])
 		f.granted(waiting[0])
 	}},

@@ -236,15 +236,15 @@ var leaseTests = []test{
 		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrNotHeld)
 	}},
 	{"AMinimumHoldAfterARenewal", func(f *fixture) {
-		lease := f.acquire(f.lock(moderate))
+		const minHold = ttl / 2 // shorter than what RenewFor has granted, and longer than the time-to-live
+		lease := f.acquire(f.lock(moderate).WithMinHold(minHold))
 		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
 			f.must(lease.RenewFor(f.Context(), ttl))
 		}
-		const atLeast = ttl / 2 // shorter than what RenewFor has granted, and longer than the time-to-live
-		f.must(lease.UnlockAfter(f.Context(), atLeast))
+		f.must(lease.Unlock(f.Context()))
 		row, ok, err := f.process().Peek(f.Context(), "k", moderate)
 		f.must(err)
-		if !ok || row.Left <= moderate || row.Left > atLeast {
+		if !ok || row.Left <= moderate || row.Left > minHold {
 			f.Fatalf("%+v", row)
 		}
 		_, err = f.lock(moderate).TryLock(f.Context())
@@ -443,11 +443,12 @@ var leaseTests = []test{
 		}
 	}},
 	{"AMinimumHoldKeepsTheLockTaken", func(f *fixture) {
-		l := f.lock(ttl)
+		l := f.lock(ttl).WithMinHold(moderate)
 		sent := time.Now()
 		first := f.acquire(l)
-		f.must(first.UnlockAfter(f.Context(), moderate))
-		_, err := l.TryLock(f.Context()) // in the same process too, and without blocking
+		f.must(first.Unlock(f.Context()))
+		f.must(first.Unlock(f.Context())) // once more, as with defer
+		_, err := l.TryLock(f.Context())  // in the same process too, and without blocking
 		f.is(err, sqllock.ErrNotAcquired)
 		second, err := f.lock(ttl).Lock(f.Context())
 		f.must(err)
@@ -457,9 +458,41 @@ var leaseTests = []test{
 		f.must(second.Unlock(f.Context()))
 	}},
 	{"AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
-		l := f.lock(ttl)
-		f.must(f.acquire(l).UnlockAfter(f.Context(), time.Nanosecond))
+		l := f.lock(ttl).WithMinHold(time.Nanosecond)
 		f.must(f.acquire(l).Unlock(f.Context()))
+		f.must(f.acquire(l).Unlock(f.Context()))
+	}},
+	{"TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {
+		for _, holds := range [][2]time.Duration{{ttl / 2, 0}, {0, ttl / 2}, {ttl / 2, moderate}, {moderate, ttl / 2}} {
+			l := f.obtain(f.registry(ttl))
+			outer := f.acquire(l.WithMinHold(holds[0]))
+			inner, err := l.WithMinHold(holds[1]).Lock(outer.Context())
+			f.must(err)
+			f.must(outer.Unlock(f.Context()))
+			f.must(inner.Unlock(f.Context()))
+			row, ok, err := f.process().Peek(f.Context(), "k", ttl)
+			f.must(err)
+			if !ok || row.Left <= moderate || row.Left > ttl/2 {
+				f.Fatalf("%v: %+v", holds, row)
+			}
+			f.checkDeleted(f.process(), "k", row.Holder, true)
+		}
+	}},
+	{"CloseReleasesALockWithAMinimumHold", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtain(r).WithMinHold(ttl))
+		f.must(r.Close(f.Context()))
+		f.is(lease.Unlock(f.Context()), sqllock.ErrClosed)
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
+	}},
+	{"ALostLeaseHasNoMinimumHold", func(f *fixture) {
+		l := f.lock(brief).WithMinHold(ttl)
+		lease := f.acquire(l)
+		<-lease.Context().Done()
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
+		lease, err := f.lock(brief).TryLockFor(f.Context(), ttl/2)
+		f.must(err)
+		_ = lease.Unlock(f.Context()) // it may have ended, too
 	}},
 	{"CloseReleasesTheLockAndEndsTheLease", func(f *fixture) {
 		r := f.registry(ttl)
@@ -517,13 +550,14 @@ var leaseTests = []test{
 		equal(f, "rows", len(f.rows(f.process())), 1)
 	}},
 	{"AMinimumHoldInsideExecuteLocked", func(f *fixture) {
-		r := f.registry(ttl)
-		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
-			lease, err := r.LeaseFrom(ctx, "k")
-			f.must(err)
-			return lease.UnlockAfter(ctx, ttl)
+		l := f.lock(ttl).WithMinHold(ttl)
+		runs := 0
+		f.must(l.ExecuteLocked(f.Context(), func(context.Context) error {
+			runs++
+			return nil
 		}))
-		err := r.ExecuteLockedFor(f.Context(), "k", 0, func(context.Context) error { panic("too soon") })
+		equal(f, "runs", runs, 1)
+		err := l.ExecuteLockedFor(f.Context(), 0, func(context.Context) error { panic("too soon") })
 		f.is(err, sqllock.ErrNotAcquired)
 	}},
 	{"ALossInsideExecuteLockedIsReturned", func(f *fixture) {

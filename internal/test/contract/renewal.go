@@ -196,9 +196,9 @@ var renewalTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
 	{"NothingRenewsARowThatIsKeptForAMinimumHold", func(f *fixture) {
-		l, r := f.lock(ttl), f.process()
+		l, r := f.lock(ttl).WithMinHold(moderate), f.process()
 		lease := f.acquire(l)
-		f.must(lease.UnlockAfter(f.Context(), moderate))
+		f.must(lease.Unlock(f.Context()))
 		for _, holder := range []string{lease.Holder()} {
 			f.checkRenewed(r, holder, ttl, false)
 			f.checkDeleted(r, "k", holder, false)

@@ -1,0 +1,161 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/lru"
+)
+
+// locks are the locks of a [Registry], as its handles need them: what is set for all of
+// them, the entries of their keys, the callers that wait, the holds, and the renewal.
+//
+// No other mutex is taken while mu is held, except that of the renewal.
+type locks struct {
+	config  holdConfig
+	table   *table
+	idle    time.Duration // between two polls at most
+	waker   Waker         // or nil
+	renewal renewal
+
+	closing context.Context // done, with cause ErrClosed, once Close is called
+	close   context.CancelCauseFunc
+	calls   sync.WaitGroup // of callers that were added and have not returned
+
+	mu      sync.Mutex
+	entries *lru.Cache[string, entry]         // by LOCK_KEY
+	waiting map[*hold]context.CancelCauseFunc // with what ends the wait
+	holds   map[*hold]struct{}
+}
+
+func newLocks(t *table, o RegistryOptions, fixedTTL time.Duration) *locks {
+	s := &locks{
+		table:   t,
+		idle:    o.IdleBetweenTries,
+		waker:   o.Waker,
+		entries: lru.New[string, entry](o.CacheCapacity),
+		waiting: make(map[*hold]context.CancelCauseFunc),
+		holds:   make(map[*hold]struct{}),
+	}
+	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
+	s.closing, s.close = context.WithCancelCause(context.Background())
+	s.renewal = renewal{table: t, background: background{closing: s.closing}, batch: maxRenewals, maxHold: o.MaxHold, onRenewal: o.OnRenewal, renewers: make(map[time.Duration]*renewer)}
+	return s
+}
+
+// entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
+func (s *locks) entryLocked(key, lockKey string) (*entry, error) {
+	if s.closing.Err() != nil {
+		return nil, fmt.Errorf("%w: %q", ErrClosed, key)
+	}
+	if e := s.entries.Get(lockKey); e != nil {
+		return e, nil
+	}
+	e := s.entries.Add(lockKey)
+	if e == nil {
+		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", ErrCapacity, key, s.entries.Capacity())
+	}
+	return e, nil
+}
+
+// addWaiter gives h, whose caller is about to wait, the entry of its key, which stays
+// cached meanwhile. giveUp is called if the wait is to end before addHold or removeWaiter
+// is called. The caller calls s.calls.Done when nothing is left of the call.
+func (s *locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.entryLocked(h.key, h.lockKey)
+	if err != nil {
+		return err
+	}
+	s.entries.Pin(h.lockKey)
+	h.entry = e
+	s.waiting[h] = giveUp
+	s.calls.Add(1)
+	return nil
+}
+
+// removeWaiter takes back what addWaiter did, for a hold that did not get the lock.
+func (s *locks) removeWaiter(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, h)
+	s.entries.Unpin(h.lockKey)
+}
+
+// addHold makes a waiter one of the holds that Close ends. It returns false if the
+// registry is closed.
+func (s *locks) addHold(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, h)
+	if s.closing.Err() != nil {
+		return false
+	}
+	s.holds[h] = struct{}{}
+	if h.autoRenew {
+		s.renewal.add(h)
+	}
+	return true
+}
+
+// removeHold takes h from the holds, and its pin from the entry.
+func (s *locks) removeHold(h *hold) {
+	if h.autoRenew {
+		s.renewal.remove(h)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holds, h)
+	s.entries.Unpin(h.lockKey)
+}
+
+// allHolds returns the holds, in no particular order. Some may be over.
+func (s *locks) allHolds() []*hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds := make([]*hold, 0, len(s.holds))
+	for h := range s.holds {
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+// A sharedError ends the wait of a caller because the database did not answer the caller
+// before it in the queue.
+type sharedError struct{ err error }
+
+func (e *sharedError) Error() string { return e.err.Error() }
+func (e *sharedError) Unwrap() error { return e.err }
+
+// shareNoAnswer ends the wait of the callers that queue behind h with err, if err says
+// that the database does not answer. Otherwise each would find out for itself, one after
+// the other, after seconds each.
+func (s *locks) shareNoAnswer(h *hold, err error) {
+	if !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {
+		return
+	}
+	var giveUps []context.CancelCauseFunc
+	s.mu.Lock()
+	for other, giveUp := range s.waiting {
+		if other != h && other.entry == h.entry {
+			giveUps = append(giveUps, giveUp)
+		}
+	}
+	s.mu.Unlock()
+	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
+		giveUp(&sharedError{err})
+	}
+}
+
+// sharedErrorOf returns the error that shareNoAnswer ended the wait of waiting with, or nil.
+func sharedErrorOf(waiting context.Context) error {
+	var shared *sharedError
+	if errors.As(context.Cause(waiting), &shared) {
+		return shared.err
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxStreak is for how many IdleBetweenTries a row is handed over within this process
+// before it is released, so that other processes get their turn.
+const maxStreak = 10
+
+// A releaseContext is the context of a release. It lasts as long as the hold, and has the
+// values of the context that the caller gave to Unlock.
+type releaseContext struct {
+	hold   *hold
+	values context.Context
+}
+
+func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
+func (c *releaseContext) Done() <-chan struct{}       { return c.hold.done() }
+func (c *releaseContext) Value(key any) any           { return c.values.Value(key) }
+
+func (c *releaseContext) Err() error {
+	if c.hold.isOver() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// unlock takes back one entry, and releases the row with the last: it hands it over to a
+// local waiter, keeps it for the minimum hold, or deletes it.
+func (h *hold) unlock(ctx *releaseContext) error {
+	if err := h.alive(); err != nil {
+		return err
+	}
+	switch depth, ok := h.entry.mutex.Leave(h); {
+	case !ok:
+		return h.lost() // it ended just now
+	case depth > 0:
+		return nil
+	}
+	h.mu.Lock()
+	h.unlocked = true
+	h.mu.Unlock()
+	if h.handOver(ctx) {
+		return nil
+	}
+	return h.release(ctx)
+}
+
+// release releases the row, then the local mutex. It has the time that the lease has
+// left: after that the row is about to expire anyway.
+func (h *hold) release(ctx *releaseContext) error {
+	released, err := h.releaseRow(ctx)
+	switch {
+	case err != nil:
+		h.finish(nil)
+		if closed := h.lost(); errors.Is(closed, ErrClosed) {
+			return closed // Close came meanwhile, and releases the row
+		}
+		if !errors.Is(err, ErrDatabase) && !errors.Is(err, ErrPinned) { // the end of the lease, not of the caller's context, cut it short
+			err = fmt.Errorf("%w: %w", ErrDatabase, err)
+		}
+		return err
+	case !released:
+		h.finish(ErrLockLost)
+		return h.lost()
+	default:
+		h.finish(nil)
+		return nil
+	}
+}
+
+// releaseRow deletes the row, or keeps it for the rest of the minimum hold.
+func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
+	if rest := h.minHoldLeft(); rest > 0 {
+		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
+		return released, failure(err, h.key)
+	}
+	released, err = h.config.table.Release(ctx, h.claim())
+	if err != nil {
+		h.config.table.MarkUnsettled(h.lastingClaim())
+	}
+	return released, failure(err, h.key)
+}
+
+// minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.
+func (h *hold) minHoldLeft() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.minHold == 0 {
+		return 0
+	}
+	return time.Until(h.acquired.Add(h.minHold))
+}
+
+// handOver gives the row to the next caller of this process that waits for it. It needs
+// no statement as long as enough of the lease is left. It returns false, having done
+// nothing, if the row is to be released.
+func (h *hold) handOver(ctx *releaseContext) bool {
+	if !h.mayBeHandedOver() {
+		return false
+	}
+	given := h.currentTerm()
+	if time.Until(given.end) < h.ttl/2 {
+		sent := time.Now()
+		bounded, cancel := context.WithDeadline(ctx.values, given.end)
+		defer cancel()
+		renewed, err := h.config.table.Renew(bounded, h.claim(), pinnedFor, nil)
+		if err != nil || !renewed {
+			return false
+		}
+		given.end = leaseEnd(sent, h.ttl)
+	}
+	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
+		// The users of h are told before the next holder knows.
+		if next.ttl != h.ttl || !h.endUse(nil) {
+			return false
+		}
+		next.take(given)
+		return true
+	})
+	if passed {
+		h.config.onEnd(h)
+	}
+	return passed
+}
+
+// mayBeHandedOver reports whether the row may be handed over to a local waiter. If the
+// turn of this process is over, it also has the process step back.
+func (h *hold) mayBeHandedOver() bool {
+	h.mu.Lock()
+	bound := h.guarded || !h.rowEndMax.IsZero()
+	h.mu.Unlock()
+	if !h.config.handOff || bound || h.minHoldLeft() > 0 || h.term.passed == tokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
+		return false
+	}
+	idle := h.config.idle
+	if time.Since(h.term.since) < maxStreak*idle {
+		return true
+	}
+	// Another process polls within IdleBetweenTries, and then needs a moment to try.
+	until := time.Now().Add(idle + idle/2)
+	h.entry.stepBack.Store(&until)
+	return false
+}
+
+// take takes over the row of another hold. It is called while h waits.
+func (h *hold) take(given term) {
+	given.passed++
+	if given.token != 0 {
+		given.token++
+	}
+	h.term = given
+	h.acquired = time.Now()
+}
+
+// wasHandedOver reports whether h got its row from another hold, which may have ended
+// since: see dropIfOver.
+func (h *hold) wasHandedOver() bool { return h.term.passed > 0 }
+
+// dropIfOver has h wait like any other if the row that it was handed over has expired.
+func (h *hold) dropIfOver() {
+	if h.wasHandedOver() && !time.Now().Before(h.term.end) {
+		h.term = term{holder: h.config.table.NewHolder()}
+	}
+}

@@ -1,0 +1,347 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+)
+
+// The way of a call that locks, from the caller to the database:
+//
+//	JdbcLock.Lock, TryLock, TryLockFor, or Registry's
+//	locks.lock       enters again if ctx carries a lease of the lock; otherwise:
+//	waiter.acquire   waits in the local queue; the first in it reads the row,
+//	                 or waits until it is free (waiter.poll → Table.Read)
+//	waiter.attempt   tries
+//	Table.Acquire    sends the statement
+//
+// A caller that has the row gets its lease from locks.grant.
+
+// How long lock waits, if not for so long.
+const (
+	notAtAll time.Duration = 0
+	forever  time.Duration = -1
+)
+
+const (
+	// maxHolders is how many holders one call of Lock may use up in vain: the database
+	// answers too late, or it is not known what an attempt has done.
+	maxHolders = 3
+	// maxScatter limits the random time after an expiry within which all waiters try to
+	// acquire the lock. It is short: until then the lock is free and unused.
+	maxScatter = 5 * time.Millisecond
+)
+
+// errHeld ends a single try that found the lock held.
+var errHeld = errors.New("held")
+
+// errAnsweredLate is why a row that was acquired gives no lease.
+var errAnsweredLate = errors.New("the database took longer to answer than a lease would last")
+
+func answeredLate(key string) error {
+	return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errAnsweredLate)
+}
+
+// A Waker wakes callers that wait for a lock when it is released, so that they need not
+// wait until their next poll. Wake-ups are best effort: a waiter that misses one finds out
+// at its next poll, after at most [RegistryOptions.IdleBetweenTries].
+//
+// Package notify has one for PostgreSQL. One Waker serves any number of registries. All
+// methods must be safe for concurrent use.
+type Waker interface {
+	// Watch subscribes to a topic, which stands for the row of one lock (see
+	// dialect.Names.Topic). After it has returned, wake gets a value when the lock is
+	// released. A value that was not received yet stands for all that would follow, and
+	// one may come without a release. Watch must not block. wake is never closed.
+	//
+	// stop ends the subscription. It is called once.
+	Watch(topic string) (wake <-chan struct{}, stop func())
+}
+
+// lock acquires for ctx, the caller's context.
+func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease, error) {
+	if err := s.check(r); err != nil {
+		return nil, err
+	}
+	if lease, err := s.reenter(ctx, r); lease != nil || err != nil {
+		return lease, err
+	}
+	h := newHold(&s.config, r)
+	// The context under the lease's own ends the wait, too, if the registry is closed.
+	lease, waiting := newLease(ctx, h, r.key)
+	if err := s.addWaiter(h, lease.cancel); err != nil {
+		lease.cancel(nil)
+		return nil, err
+	}
+	defer s.calls.Done()
+	if wait > 0 {
+		limited, cancel := context.WithTimeout(waiting, wait)
+		defer cancel()
+		waiting = limited
+	}
+	w := waiter{locks: s, hold: h, once: wait == notAtAll}
+	seen, err := w.acquire(waiting)
+	if err == nil {
+		return s.grant(ctx, waiting, lease)
+	}
+	defer lease.cancel(nil)
+	shared := sharedErrorOf(waiting)
+	if bounded.Ended(waiting) == nil {
+		s.shareNoAnswer(h, err)
+	}
+	h.entry.mutex.Release(h)
+	s.removeWaiter(h)
+	switch {
+	case s.closing.Err() != nil:
+		return nil, fmt.Errorf("%w: %q", ErrClosed, r.key)
+	case shared != nil:
+		return nil, shared
+	case bounded.Ended(waiting) != nil || errors.Is(err, errHeld):
+		return nil, notAcquired(ctx, r.key, seen)
+	default:
+		return nil, err
+	}
+}
+
+// check refuses settings of a handle that no lease can have.
+func (s *locks) check(r request) error {
+	if r.minHold < 0 {
+		return invalid("minimum hold %v of %q is negative", r.minHold, r.key)
+	}
+	return s.config.checkTTL(r.key, r.ttl)
+}
+
+// reenter enters the lock once more if ctx carries a lease of it. It returns neither a
+// lease nor an error if ctx carries none, or one that was unlocked: then the caller is an
+// owner like any other.
+func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
+	h := carriedHold(ctx, &s.config, r.lockKey)
+	if h == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	if _, ok := h.entry.mutex.Enter(h); !ok {
+		return nil, h.lost()
+	}
+	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
+		// What ends the outer lease here has ended the renewal too.
+		_ = h.unlock(&releaseContext{h, context.WithoutCancel(ctx)}) //nolint:contextcheck // it is made from ctx
+		return nil, err
+	}
+	lease, _ := newLease(ctx, h, r.key)
+	h.add(lease, r.minHold)
+	return lease, nil
+}
+
+// grant starts the lease of a row that was acquired, or handed over to a caller that may
+// have given up meanwhile.
+func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error) {
+	h := lease.hold
+	gaveUp := h.wasHandedOver() && bounded.Ended(waiting) != nil
+	h.start(lease)
+	if !s.addHold(h) {
+		h.finish(ErrClosed)
+	}
+	h.startTimer()
+	if err := h.alive(); err != nil {
+		h.abandon(lease.ctx.Context)
+		lease.cancel(nil)
+		if errors.Is(err, ErrLockLost) {
+			err = answeredLate(h.key)
+		}
+		return nil, err
+	}
+	if !gaveUp {
+		return lease, nil
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		return nil, err
+	}
+	return nil, notAcquired(ctx, h.key, Row{})
+}
+
+// A waiter is a call that locks, until it has the row or gives up.
+type waiter struct {
+	*locks
+
+	hold *hold
+	once bool // it tries once and does not wait
+	subscription
+}
+
+// acquire makes the hold own the local mutex, then the row. A failed attempt is followed
+// by polling, which writes nothing. The next attempt comes when the row is free. On
+// errHeld, or when ctx has ended, seen is the row when it was last read.
+func (w *waiter) acquire(ctx context.Context) (seen Row, err error) {
+	h := w.hold
+	if w.once {
+		if _, ok := h.entry.mutex.TryLock(h); !ok {
+			return h.entry.mutex.Owner().row(), errHeld
+		}
+	} else if _, err := h.entry.mutex.Lock(ctx, h); err != nil {
+		return h.entry.mutex.Owner().row(), err
+	}
+	if h.dropIfOver(); h.wasHandedOver() {
+		return Row{}, nil
+	}
+	if !w.once && !w.stepBack(ctx) {
+		return Row{}, ctx.Err()
+	}
+	defer w.unsubscribe()
+	seen, err = w.readBeforeAttempt(ctx)
+	for free := isFree(seen); err == nil; free = true {
+		if free {
+			var acquired bool
+			if seen, acquired, err = w.attempt(ctx); acquired || err != nil {
+				return seen, err
+			}
+			w.noteTaken(seen)
+		}
+		if w.once {
+			return seen, errHeld
+		}
+		seen, err = w.poll(ctx, seen)
+	}
+	return seen, err
+}
+
+// stepBack lets other processes acquire if this one has just had its turn. It returns
+// false if ctx ended first.
+func (w *waiter) stepBack(ctx context.Context) bool {
+	e := w.hold.entry
+	until := e.stepBack.Load()
+	if until == nil {
+		return true
+	}
+	defer e.stepBack.CompareAndSwap(until, nil)
+	return bounded.Sleep(ctx, max(0, time.Until(*until)))
+}
+
+// readBeforeAttempt reads the row if an attempt has found it taken and its lease may last,
+// and before a single try on MariaDB. A refused attempt locks the row until its transaction
+// ends, and costs more round trips. Processes that try again and again should not have the
+// row locked most of the time, because its holder has to renew it. On MariaDB a refused
+// attempt locks it for two statements and the end of the transaction, so that a few dozen
+// processes suffice for that.
+func (w *waiter) readBeforeAttempt(ctx context.Context) (Row, error) {
+	h := w.hold
+	mayBeTaken := time.Now().Before(h.entry.takenUntil) || w.once && w.table.RefusalsLockRows()
+	if !mayBeTaken || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row
+		return Row{}, nil
+	}
+	row, err := w.table.ReadFirst(ctx, h.claim())
+	seen := Row(row)
+	w.noteTaken(seen)
+	return seen, failure(err, h.key)
+}
+
+// noteTaken notes for how long the row may be taken.
+func (w *waiter) noteTaken(seen Row) {
+	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
+}
+
+// attempt tries to acquire the row. A holder must not be used again if its row may still be
+// deleted. Then attempt tries with another holder.
+func (w *waiter) attempt(ctx context.Context) (seen Row, acquired bool, err error) {
+	h := w.hold
+	for used := 1; ; used++ {
+		h.acquired = time.Now()
+		got, err := w.table.Acquire(ctx, h.claim())
+		switch {
+		case got.Acquired && h.isTooLate():
+			h.abandon(ctx)
+			if w.once || used == maxHolders {
+				return Row{}, false, answeredLate(h.key)
+			}
+		case got.Acquired:
+			h.term.token, h.term.since = got.Token, h.acquired
+			return Row{}, true, nil
+		case !isOutcomeUnknown(err) || used == maxHolders:
+			return Row(got.Row), false, failure(err, h.key)
+		}
+		h.term.holder = w.table.NewHolder()
+	}
+}
+
+// poll reads the row, which was last seen as given, again and again. It returns when the
+// row is free or the waiter is woken up.
+func (w *waiter) poll(ctx context.Context, seen Row) (Row, error) {
+	h := w.hold
+	pause := w.pause(seen)
+	if w.subscribe(w.waker, h) {
+		pause = 0 // there was no wake-up for a release before that
+	}
+	for ; ; pause = w.pause(seen) {
+		woken, ok := w.wait(ctx, pause)
+		switch {
+		case !ok:
+			return seen, ctx.Err()
+		case woken, isFree(seen), w.table.IsUnsettled(h.lockKey): // an attempt deletes an unsettled row
+			return seen, nil
+		}
+		row, _, err := w.table.Read(ctx, h.claim())
+		if err != nil {
+			return seen, failure(err, h.key)
+		}
+		if seen = Row(row); isFree(seen) {
+			return seen, nil
+		}
+	}
+}
+
+// pause is the time until the next poll: IdleBetweenTries less a random part, so that
+// waiters do not poll in step, or what is left of the lease if that is less.
+func (s *locks) pause(seen Row) time.Duration {
+	idle := s.idle - rand.N(s.idle/5+1)
+	if isFree(seen) {
+		// The row was about to go: try again almost at once.
+		return min(idle, time.Millisecond+rand.N(4*time.Millisecond))
+	}
+	if seen.Left >= idle { // it may be the longest Duration there is: add nothing to it
+		return idle
+	}
+	// A row is expired only after its last microsecond, or millisecond.
+	return min(idle, seen.Left+time.Millisecond+rand.N(min(s.idle/20, maxScatter)+1))
+}
+
+// isFree reports whether an attempt to acquire is worthwhile: there was no row, or its
+// lease is over.
+func isFree(row Row) bool { return row == (Row{}) || row.Expired() }
+
+// A subscription is what a waiter has of a [Waker]. Without one it is never woken.
+type subscription struct {
+	wake <-chan struct{}
+	stop func()
+}
+
+// subscribe subscribes to the lock of h. It returns false if there is no Waker, or it has
+// subscribed before.
+func (s *subscription) subscribe(w Waker, h *hold) bool {
+	if w == nil || s.stop != nil {
+		return false
+	}
+	s.wake, s.stop = w.Watch(h.config.table.Topic(h.lockKey))
+	return true
+}
+
+func (s *subscription) unsubscribe() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// wait waits for d or a wake-up. ok is false if ctx ended first.
+func (s *subscription) wait(ctx context.Context, d time.Duration) (woken, ok bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.wake:
+		woken = true
+	case <-ctx.Done():
+	}
+	return woken, ctx.Err() == nil
+}
