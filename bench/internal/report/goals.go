@@ -12,7 +12,7 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/stats"
 )
 
-// A goal is a row of the design's table of numbers to reach.
+// A goal is a row of the table of goals.
 type goal struct {
 	what, want string
 	// measure returns what was measured, and whether that is enough. known is
