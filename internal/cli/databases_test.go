@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// eachDatabase runs a test for every kind of database, one after the other: the
-// state directory is an environment variable of the whole process.
+// eachDatabase runs a test for every kind of database. The tests do not run in parallel: the
+// state directory is an environment variable of the process.
 func eachDatabase(t *testing.T, test func(t *testing.T, db *dbtest.DB)) {
 	t.Helper()
 	for name, create := range map[string]func(testing.TB) *dbtest.DB{
@@ -31,8 +31,8 @@ func eachDatabase(t *testing.T, test func(t *testing.T, db *dbtest.DB)) {
 	}
 }
 
-// want runs a command line and returns what it printed. It ends the test if the
-// exit code is another.
+// want runs a command line and returns its output. It ends the test if the exit code is not
+// code.
 func want(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -43,18 +43,8 @@ func want(t *testing.T, code int, args ...string) string {
 	return stdout.String() + stderr.String()
 }
 
-// contains wants all of the parts in text.
-func contains(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("no %q in:\n%s", part, text)
-		}
-	}
-}
-
-// TestLifeOfALock sees a lock through every command, in both layouts.
-func TestLifeOfALock(t *testing.T) {
+// TestAllCommands uses every command on one lock, in both layouts.
+func TestAllCommands(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
 		program.Contains(t, want(t, exit.Database, "list"), "INT_LOCK", "try: sqllock migrate up")
 		program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ schema", "sqllock migrate up")
@@ -62,15 +52,15 @@ func TestLifeOfALock(t *testing.T) {
 			t.Run(layout.String(), func(t *testing.T) {
 				want(t, 0, "migrate", "up", "--layout", layout.String())
 				if out := want(t, 0, "doctor"); strings.Contains(out, "✗") || strings.Contains(out, "! ") {
-					t.Errorf("the doctor finds fault with a new table:\n%s", out)
+					t.Errorf("doctor reports a problem of a new table:\n%s", out)
 				}
-				lifeOfALock(t, db)
+				useAllCommands(t, db)
 			})
 		}
 	})
 }
 
-func lifeOfALock(t *testing.T, db *dbtest.DB) {
+func useAllCommands(t *testing.T, db *dbtest.DB) {
 	const ttl = "1m"
 	r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
 	if err != nil {
@@ -99,11 +89,11 @@ func lifeOfALock(t *testing.T, db *dbtest.DB) {
 	program.Contains(t, want(t, 0, "unlock", "--force", "orders/42", "--ttl", ttl), "removed", holder)
 	program.Contains(t, want(t, 0, "show", "orders/42"), "free")
 	if deleted, err := r.Delete(t.Context(), "orders/42", holder); err != nil || deleted {
-		t.Errorf("the row was still there: %v, %v", deleted, err)
+		t.Errorf("the row still existed: %v, %v", deleted, err)
 	}
 }
 
-// TestDoctorOnSpringsTable meets the tables that Spring's own scripts made.
+// TestDoctorOnSpringsTable checks tables that Spring's own scripts create.
 func TestDoctorOnSpringsTable(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
 		dateType := map[string]string{"mysql": "DATETIME(6)"}[db.Name]
@@ -118,7 +108,7 @@ CLIENT_ID CHAR(36), CREATED_DATE `+dateType+` NOT NULL, CONSTRAINT INT_LOCK_PK P
 	})
 }
 
-// TestDoctorOnMySQL meets what only MySQL has.
+// TestDoctorOnMySQL checks collations and precisions, which only MySQL has.
 func TestDoctorOnMySQL(t *testing.T) {
 	db := dbtest.MySQL(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -126,7 +116,7 @@ func TestDoctorOnMySQL(t *testing.T) {
 	db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
 CLIENT_ID CHAR(36), CREATED_DATE DATETIME(6) NOT NULL, EXPIRED_AFTER DATETIME(3) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))
 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
-	program.Contains(t, want(t, 1, "doctor"), // nothing to draw tokens from
+	program.Contains(t, want(t, 1, "doctor"), // there is no source of fencing tokens
 		"✓ collation    LOCK_KEY has utf8mb4_general_ci, which does not distinguish a from A: this does not",
 		"! precision    EXPIRED_AFTER keeps 3 digits", "→ ALTER TABLE INT_LOCK MODIFY EXPIRED_AFTER DATETIME(6)")
 	program.Contains(t, want(t, 1, "doctor", "--plain-keys"), "! collation    LOCK_KEY", "COLLATE utf8mb4_bin")
@@ -135,7 +125,7 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
 }
 
-// TestDoctorOnReplica meets a server that refuses writes.
+// TestDoctorOnReplica uses a server that rejects writes.
 func TestDoctorOnReplica(t *testing.T) {
 	db := dbtest.Postgres(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -146,7 +136,7 @@ func TestDoctorOnReplica(t *testing.T) {
 	program.Contains(t, want(t, exit.Database, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")
 }
 
-// TestPostgresWithoutTLS meets lib/pq's default, which wants TLS.
+// TestPostgresWithoutTLS uses lib/pq's default, which requires TLS.
 func TestPostgresWithoutTLS(t *testing.T) {
 	db := dbtest.Postgres(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -158,8 +148,8 @@ func TestPostgresWithoutTLS(t *testing.T) {
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ connection", "→ sslmode=prefer or sslmode=disable")
 }
 
-// TestDoctorWithFewRights meets a user who may only look at locks: SET ROLE in the
-// DSN makes one of the superuser.
+// TestDoctorWithFewRights uses a user who may only read locks: SET ROLE in the DSN takes the
+// rights of the superuser away.
 func TestDoctorWithFewRights(t *testing.T) {
 	db := dbtest.Postgres(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

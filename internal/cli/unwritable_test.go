@@ -12,21 +12,20 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// othersDirectory returns a directory that any user may search, and only this one
-// may write to.
+// othersDirectory returns a directory that all users may read, and only this one may write
+// to.
 func othersDirectory(t *testing.T) string {
 	t.Helper()
 	directory := t.TempDir()
 	for _, d := range []string{directory, filepath.Dir(directory)} {
-		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // another user looks into it
+		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // another user reads it
 			t.Fatal(err)
 		}
 	}
 	return directory
 }
 
-// asOther runs a command line as a user who may not write, and returns what it
-// printed.
+// asOther runs a command line as a user who may not write, and returns its output.
 func asOther(t *testing.T, state string, code int, args ...string) string {
 	t.Helper()
 	p := program.StartAs(t, "", "env", append([]string{"XDG_STATE_HOME=" + state, "without-rights", "sqllock"}, args...)...)
@@ -34,8 +33,8 @@ func asOther(t *testing.T, state string, code int, args ...string) string {
 	return p.Stdout.Rest() + "\n" + p.Stderr.Rest()
 }
 
-// TestUnwritableHints meets files and directories of another user. None of them has
-// a primary server.
+// TestUnwritableHints uses files and directories of another user. The hints do not mention a
+// primary server.
 func TestUnwritableHints(t *testing.T) {
 	t.Parallel()
 	const (
@@ -67,7 +66,7 @@ func TestUnwritableHints(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(mine), 0o755); err != nil { //nolint:gosec // as above
 		t.Fatal(err)
 	}
-	hints("", state, "list") // there is no file, and none can be made
+	hints("", state, "list") // the file does not exist and cannot be created
 	want(t, 0, "migrate", "up", "--dsn", "sqlite:"+mine)
 	hints("", state, "list")
 	hints("sqlite:"+mine, file, "list")

@@ -14,9 +14,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// writeLocked creates an SQLite file that another connection is writing to, as a
-// process does that opens the default database at the same time. It is not in
-// WAL mode yet. unlock commits.
+// writeLocked creates an SQLite file that another connection is writing to, like a process
+// that opens the default database at the same time. The file is not in WAL mode yet.
+// unlock commits.
 func writeLocked(t *testing.T) (path string, unlock func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "locks.db")
@@ -42,8 +42,8 @@ func writeLocked(t *testing.T) (path string, unlock func()) {
 	}
 }
 
-// TestOpenWaitsForSQLite opens a file while another process writes to it: the
-// switch to WAL does not ask SQLite's busy handler.
+// TestOpenWaitsForSQLite opens a file while another connection writes to it. The busy timeout
+// does not apply to the switch to WAL.
 func TestOpenWaitsForSQLite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestOpenWaitsForSQLite(t *testing.T) {
 		time.Sleep(dsn.OpenTimeout / 2)
 		select {
 		case err := <-opened:
-			t.Errorf("it ended while another wrote: %v", err)
+			t.Errorf("Open returned while another connection wrote: %v", err)
 			unlock()
 		default:
 			unlock()
@@ -70,7 +70,7 @@ func TestOpenWaitsForSQLite(t *testing.T) {
 	})
 }
 
-// TestOpenSQLiteTimesOut wants an error from a file that stays locked.
+// TestOpenSQLiteTimesOut checks the error for a file that stays locked.
 func TestOpenSQLiteTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

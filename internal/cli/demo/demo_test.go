@@ -55,7 +55,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("waiting: median %v, longest %v", median, longest)
 	}
 	if r.takeover == nil || !r.takeover.at.Equal(at(1900)) || r.done != 3 {
-		t.Errorf("take-over %+v after %d rounds", r.takeover, r.done)
+		t.Errorf("takeover %+v after %d rounds", r.takeover, r.done)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestScreen(t *testing.T) {
 	plain := stripped(out.String())
 	program.Contains(t, plain, "worker 1", "worker 2", "killed", "Worker 2 was killed while it held the lock; its lease expires in 0.6 s.", "3 of 3 rounds, counter 3  overlaps 0")
 	if got, want := strings.Count(plain, "\n"), 2+extraLines; got != want || p.height != want {
-		t.Errorf("%d lines, %d remembered, want %d", got, p.height, want)
+		t.Errorf("%d lines, height %d, want %d", got, p.height, want)
 	}
 	for line := range strings.Lines(plain) {
 		if n := utf8.RuneCountInString(strings.Trim(line, "\r\n")); n >= 80 {
@@ -144,7 +144,7 @@ overlaps                    0                                   ✓
 lost updates                0   (the file contains 3)           ✓
 hand-offs between processes 2
 waiting for the lock        median 0.60 s, longest 1.00 s
-take-over after the kill    0.90 s   (lease left: 0.80 s of 1s) ✓
+takeover after the kill     0.90 s   (lease left: 0.80 s of 1s) ✓
 
 No two of the 2 processes worked at the same time, so no update was lost. The lock of the killed process was acquired by another one 0.90 s later, after its lease had expired.
 `

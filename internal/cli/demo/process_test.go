@@ -14,7 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// demoTables counts what a demo may have left in a database.
+// demoTables counts the tables of demos in a database.
 func demoTables(t *testing.T, db *dbtest.DB) (n int) {
 	t.Helper()
 	query := map[string]string{
@@ -34,7 +34,7 @@ func TestDemoOnDatabases(t *testing.T) {
 		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1500ms")
 		p.Stdout.Await("has done round 1")
 		if demoTables(t, db) == 0 {
-			t.Error("the demo is not on this database")
+			t.Error("the demo does not use this database")
 		}
 		program.Contains(t, p.Stdout.Rest(), "takes over", "overlaps                    0 ", "lost updates                0 ")
 		p.WantCode(0)
@@ -44,8 +44,8 @@ func TestDemoOnDatabases(t *testing.T) {
 	})
 }
 
-// TestDemoInterrupted cleans up when it is asked to end, and when nobody reads
-// any more.
+// TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
+// output is closed.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
@@ -64,7 +64,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// TestWorkerFailure wants the reason why a worker ended.
+// TestWorkerFailure checks the reason that is given for the end of a worker.
 func TestWorkerFailure(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // roundTimeout is the time limit for a round, in addition to the time-to-live that a
-// take-over takes.
+// takeover takes.
 const roundTimeout = 20 * time.Second
 
 // A scheduler gives the workers their orders.

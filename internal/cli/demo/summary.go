@@ -60,7 +60,7 @@ func (t *timeline) summary(terminal bool) []table.Row {
 	return append(rows,
 		table.Row{"hand-offs between processes", t.handoffs(), ""},
 		table.Row{"waiting for the lock", fmt.Sprintf("median %s, longest %s", exactSeconds(median), exactSeconds(longest)), ""},
-		table.Row{"take-over after the kill", fmt.Sprintf("%s   (lease left: %s of %v)",
+		table.Row{"takeover after the kill", fmt.Sprintf("%s   (lease left: %s of %v)",
 			exactSeconds(t.takeover.at.Sub(t.kill.at)), exactSeconds(t.kill.expiry.Sub(t.kill.at)), t.options.ttl), verdict(tookOverEarly)})
 }
 
@@ -82,7 +82,7 @@ func (t *timeline) conclusion() string {
 
 func faultText(faults []fault) string {
 	names := map[fault]string{
-		overlapped: "overlaps", lostUpdates: "lost updates", tookOverEarly: "a take-over before the lease had expired", roundsMissing: "missing rounds",
+		overlapped: "overlaps", lostUpdates: "lost updates", tookOverEarly: "a takeover before the lease had expired", roundsMissing: "missing rounds",
 	}
 	var found []string
 	for _, f := range faults {

@@ -61,7 +61,7 @@ func parseSQLiteURI(uri string) (Target, error) {
 	query, err := url.ParseQuery(parameters)
 	switch {
 	case err != nil:
-		return Target{}, exit.Usagef("the DSN has wrong parameters behind its ?")
+		return Target{}, exit.Usagef("the DSN has wrong parameters after its ?")
 	case path == "":
 		return Target{}, exit.Usagef("the DSN names no file: file:/path/to/file")
 	case strings.HasPrefix(path, ":memory:") || query.Get("mode") == "memory":

@@ -15,7 +15,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// TestExecExcludes lets processes run a command that fails when it meets itself.
+// TestExecExcludes runs a command that fails if it runs twice at the same time.
 func TestExecExcludes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -31,8 +31,8 @@ func TestExecExcludes(t *testing.T) {
 	})
 }
 
-// TestExecKilled kills an exec as nobody can prevent: its command dies with it,
-// and the next gets in when the lease has ended, not before.
+// TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec
+// acquires the lock when the lease has expired, not before.
 func TestExecKilled(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -42,28 +42,28 @@ func TestExecKilled(t *testing.T) {
 		second := program.Start(t, db.DSN, "exec", "-v", "--ttl", "2s", "nightly", "--", "true")
 		second.Stderr.Await("waiting for")
 
-		looked := time.Now()
+		read := time.Now()
 		row, ok, err := r.Peek(t.Context(), "nightly", 2*time.Second)
 		if err != nil || !ok {
 			t.Fatal(row, ok, err)
 		}
 		first.Signal(syscall.SIGKILL)
 		first.Stdout.Rest() // ends when the command has
-		if gone := time.Since(looked); gone > row.Left {
-			t.Errorf("the command was there %v after the kill, the lease only %v", gone, row.Left)
+		if gone := time.Since(read); gone > row.Left {
+			t.Errorf("the command ran %v after the kill, the lease only %v", gone, row.Left)
 		}
 		second.Stderr.Await("acquired")
-		if waited := time.Since(looked); waited < row.Left-clockPrecision {
-			t.Errorf("the second got in after %v, the lease had %v left", waited, row.Left)
+		if waited := time.Since(read); waited < row.Left-clockPrecision {
+			t.Errorf("the second acquired the lock after %v, the lease had %v left", waited, row.Left)
 		}
 		second.WantCode(0)
 	})
 }
 
-// stubborn is a command that says so when it is asked to end, and does not.
+// stubborn is a command that writes "asked" on SIGTERM and does not end.
 var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
 
-// TestExecLosesLock takes the lock away from under a command.
+// TestExecLosesLock deletes the row of the lock while the command runs.
 func TestExecLosesLock(t *testing.T) {
 	t.Parallel()
 	const grace = 300 * time.Millisecond
@@ -79,7 +79,7 @@ func TestExecLosesLock(t *testing.T) {
 		t.Errorf("killed %v after it was asked, want %v", killed, grace)
 	}
 	program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
-	p.Stdout.Rest() // nobody of the command's group is left
+	p.Stdout.Rest() // it ends when all processes of the command's group have ended
 }
 
 func TestExecForwardsSignals(t *testing.T) {
@@ -87,7 +87,7 @@ func TestExecForwardsSignals(t *testing.T) {
 	db := dbtest.SQLite(t)
 	r := migrated(t, db)
 	p := program.Start(t, db.DSN, "exec", "nightly", "--", "sh", "-c",
-		// In the background, sleep does not keep the shell from its traps.
+		// The shell runs its traps at once, because sleep is in the background.
 		`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
 	p.Stdout.Await("inside")
 	for signal, name := range map[syscall.Signal]string{
@@ -103,7 +103,7 @@ func TestExecForwardsSignals(t *testing.T) {
 	}
 }
 
-// TestExecSignalledWhileWaiting ends the wait, and leaves the holder alone.
+// TestExecSignalledWhileWaiting ends the wait by signals. The holder keeps the lock.
 func TestExecSignalledWhileWaiting(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
@@ -127,22 +127,22 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestExecDeadConnection lets a connection go dead, as a failover does. The lease
-// is renewed over another.
+// TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over
+// another.
 func TestExecDeadConnection(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t)
-	// The second try is to succeed within a quarter of the time-to-live, on a busy machine too.
+	// The second attempt must succeed within a quarter of the time-to-live, on a busy machine too.
 	p := program.Start(t, proxy.dsn, "exec", "--ttl", "12s", "nightly", "--", "sh", "-c", "echo inside; read wait")
 	p.Stdout.Await("inside")
 	proxy.freeze()
 	p.Stderr.Await(`renew "nightly": `)
 	p.Stderr.Await(`renewed "nightly" again`)
 	p.Stdin.Close()
-	p.WantCode(1) // that of read
+	p.WantCode(1) // the code of read
 }
 
-// TestExecBlackHole lets the whole database vanish without a word.
+// TestExecBlackHole freezes all connections to the database.
 func TestExecBlackHole(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -150,15 +150,15 @@ func TestExecBlackHole(t *testing.T) {
 	p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
 	p.Stdout.Await("inside")
 	proxy.swallow()
-	vanished := time.Now()
+	frozen := time.Now()
 	p.Stderr.Await(`the lock "nightly" is lost`)
-	if held := time.Since(vanished); held > ttl {
-		t.Errorf("lost %v after the database vanished, the time-to-live is %v", held, ttl)
+	if held := time.Since(frozen); held > ttl {
+		t.Errorf("lost %v after the database was frozen, the time-to-live is %v", held, ttl)
 	}
 	p.WantCode(exit.LockLost)
 }
 
-// TestExecWaitInBlackHole wants an end to a wait that no answer will end.
+// TestExecWaitInBlackHole ends a wait by a signal while the database does not answer.
 func TestExecWaitInBlackHole(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t)

@@ -13,13 +13,13 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
-// A proxy stands between a client and PostgreSQL. Unlike a server that is shut
-// down it can fall silent.
+// A proxy forwards connections to PostgreSQL. It can stop forwarding and keep the connections
+// open.
 type proxy struct {
 	dsn        string              // through the proxy
-	repository *sqllock.Repository // past it
+	repository *sqllock.Repository // not through the proxy
 	target     string
-	silent     atomic.Bool // new connections get no answer either
+	silent     atomic.Bool // new connections are not forwarded either
 
 	mu    sync.Mutex
 	links []*link
@@ -80,8 +80,7 @@ func (p *proxy) accept(listener net.Listener, working *sync.WaitGroup) {
 	}
 }
 
-// pass passes on what one side says, unless the link is frozen: then it only
-// listens.
+// pass forwards data in one direction. If the link is frozen, it discards the data.
 func (l *link) pass(to, from net.Conn) {
 	buffer := make([]byte, 4096)
 	for {
@@ -96,10 +95,10 @@ func (l *link) pass(to, from net.Conn) {
 	}
 }
 
-// freeze makes the connections that there are fall silent.
+// freeze stops forwarding on the current connections.
 func (p *proxy) freeze() { p.each(func(l *link) { l.frozen.Store(true) }) }
 
-// swallow makes all connections fall silent, new ones too.
+// swallow stops forwarding on all connections, new ones too.
 func (p *proxy) swallow() {
 	p.silent.Store(true)
 	p.freeze()

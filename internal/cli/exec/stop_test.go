@@ -23,12 +23,12 @@ import (
 // stopped reports whether a process is stopped.
 func stopped(t *testing.T, pid int) bool {
 	t.Helper()
-	// It fails if the process has ended.
+	// The error of a process that has ended is ignored.
 	state, _ := exec.CommandContext(t.Context(), "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	return strings.HasPrefix(string(state), "T")
 }
 
-// stoppedExec is an exec that was stopped with its command.
+// A stoppedExec is an exec that was stopped with its command.
 type stoppedExec struct {
 	*program.Program
 	t          *testing.T
@@ -37,9 +37,8 @@ type stoppedExec struct {
 	command    int
 }
 
-// stopExec starts an exec of the shell script given, and stops it with SIGTSTP. It
-// runs as a job does: the kernel discards the SIGTSTP of a process whose group has
-// no parent in its session.
+// stopExec starts an exec of a shell script, and stops it with SIGTSTP. It runs as a job
+// does: the kernel discards SIGTSTP for an orphaned process group.
 func stopExec(t *testing.T, script string, args ...string) stoppedExec {
 	t.Helper()
 	s, ok := tryStopExec(t, script, args...)
@@ -49,8 +48,8 @@ func stopExec(t *testing.T, script string, args ...string) stoppedExec {
 	return s
 }
 
-// tryStopExec is stopExec for a lease that may end before exec is stopped: then ok is
-// false.
+// tryStopExec is stopExec for a short lease. It reports whether exec was stopped before the
+// lease ended.
 func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok bool) {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -65,12 +64,16 @@ func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok
 	if gone(s.exec) {
 		return s, false
 	}
-	eventually(t, "the command is stopped", func() bool { return stopped(t, s.command) })
+	eventually(t, "the command is stopped or has ended", func() bool { return stopped(t, s.command) || gone(s.command) })
+	if gone(s.command) { // the lease had ended, and the signal has stopped exec on its way out
+		s.resume()
+		return s, false
+	}
 	return s, true
 }
 
-// numbers reads the numbers of the processes. It returns false if the command has
-// ended before it wrote them.
+// numbers reads the process IDs. It returns false if the command has ended before it
+// wrote them.
 func (s *stoppedExec) numbers() bool {
 	s.t.Helper()
 	for _, number := range []*int{&s.exec, &s.command} {
@@ -98,9 +101,9 @@ func (s stoppedExec) resume() {
 func TestExecStopped(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"stops":         "read wait; exit 5",
-		"is deaf":       "trap '' TSTP; read wait; exit 5",
-		"does it later": "trap : TSTP; cat; exit 5",
+		"stops":        "read wait; exit 5",
+		"ignores TSTP": "trap '' TSTP; read wait; exit 5",
+		"handles TSTP": "trap : TSTP; cat; exit 5",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,8 +116,8 @@ func TestExecStopped(t *testing.T) {
 	}
 }
 
-// stopExecInTime stops an exec whose lease is as short as the machine allows: it is
-// still there when exec is stopped.
+// stopExecInTime stops an exec whose lease is as short as the machine allows. It doubles the
+// time-to-live until exec is stopped before the lease has ended.
 func stopExecInTime(t *testing.T, script string, args ...string) stoppedExec {
 	t.Helper()
 	for ttl := 500 * time.Millisecond; ; ttl *= 2 {
@@ -127,8 +130,8 @@ func stopExecInTime(t *testing.T, script string, args ...string) stoppedExec {
 	}
 }
 
-// TestExecStoppedTooLong continues an exec whose lease has ended: its command ends
-// without having worked.
+// TestExecStoppedTooLong continues an exec whose lease has ended. Its command ends before it
+// can work.
 func TestExecStoppedTooLong(t *testing.T) {
 	t.Parallel()
 	s := stopExecInTime(t, "sleep 1000; echo worked", "--grace", "1h")
@@ -144,8 +147,8 @@ func TestExecStoppedTooLong(t *testing.T) {
 	program.Contains(t, s.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: terminated")
 }
 
-// A scriptedContext is a lease whose Done calls next, if that is not nil: attend asks
-// it before each choice between what has happened.
+// A scriptedContext is the context of a lease whose Done calls next. attend calls Done
+// before each of its selects.
 type scriptedContext struct {
 	context.Context
 	next func()
@@ -156,8 +159,8 @@ func (c *scriptedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestExecContinuedBeforeStop delivers SIGCONT when the time before the stop is over,
-// so that both can be chosen: exec does not stop.
+// TestExecContinuedBeforeStop delivers SIGCONT when the delay before the stop has passed, so
+// that select can choose either. exec does not stop.
 func TestExecContinuedBeforeStop(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "cat")
@@ -174,7 +177,7 @@ func TestExecContinuedBeforeStop(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for range 64 { // either is chosen as often
+	for range 64 { // select chooses each with the same probability
 		synctest.Test(t, func(t *testing.T) {
 			c := &process.Child{Cmd: cmd, Ended: make(chan struct{})}
 			signals := make(chan os.Signal, 16)

@@ -39,8 +39,8 @@ func neverReady(t *testing.T) *watchdog {
 	return w
 }
 
-// startedUnder starts a command under a watchdog, and returns a function that waits
-// for its end and returns its output.
+// startedUnder starts a command under a watchdog. output waits for the end of the command
+// and returns what it has written.
 func startedUnder(lease context.Context, t *testing.T, w *watchdog, script string) (output func() string, err error) {
 	t.Helper()
 	stdout, write := program.NewStream(t)
@@ -61,8 +61,8 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, script strin
 	}, err
 }
 
-// TestWatchdogNotReady has no watchdog get ready while the lease lasts: the command
-// does not run.
+// TestWatchdogNotReady loses the lease before a watchdog is ready. The command does not
+// run.
 func TestWatchdogNotReady(t *testing.T) {
 	t.Parallel()
 	lease, lose := context.WithCancelCause(t.Context())
@@ -72,13 +72,13 @@ func TestWatchdogNotReady(t *testing.T) {
 		t.Errorf("error %v, want ErrLockLost", err)
 	}
 	if out := output(); out != "" {
-		t.Errorf("output %q of a command that no watchdog guards", out)
+		t.Errorf("output %q of a command without a watchdog", out)
 	}
 }
 
-// TestWatchdogKilledBeforeReady kills a watchdog before it is ready, as SIGTERM can:
-// the command runs under the next. It counts the watchdogs of this process, so no
-// other test may have one meanwhile.
+// TestWatchdogKilledBeforeReady kills a watchdog before it is ready, as SIGTERM can. The
+// command runs under the next. The test counts the watchdogs of this process, so it
+// does not run in parallel with others.
 func TestWatchdogKilledBeforeReady(t *testing.T) {
 	w := neverReady(t)
 	if err := w.cmd.Process.Kill(); err != nil {
@@ -93,8 +93,8 @@ func TestWatchdogKilledBeforeReady(t *testing.T) {
 	}
 }
 
-// TestWatchdogWithoutReader has the watched process end before the watchdog answers:
-// it kills the command all the same.
+// TestWatchdogWithoutReader ends the process that started the watchdog before the watchdog
+// answers. The watchdog kills the command.
 func TestWatchdogWithoutReader(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "sleep", "1000")
@@ -117,7 +117,7 @@ func TestWatchdogWithoutReader(t *testing.T) {
 		t.Errorf("the watchdog: %v", err)
 	}
 	write.Close()
-	// They end a command that was not killed, which could be stopped.
+	// End a command that was not killed; it may be stopped.
 	_ = syscall.Kill(-pid, syscall.SIGTERM)
 	_ = syscall.Kill(-pid, syscall.SIGCONT)
 	_ = command.Wait()

@@ -8,9 +8,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// TestExecKilledOnTerminal kills an exec that shares its group with a script, as it
-// does on a terminal: the command ends with all that it has started, the script
-// goes on.
+// TestExecKilledOnTerminal kills an exec that shares its group with a script, as on a
+// terminal. The command and its processes end, and the script goes on.
 func TestExecKilledOnTerminal(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)

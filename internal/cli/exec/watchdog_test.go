@@ -19,8 +19,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// startInside starts an exec whose command is a shell's, and waits until that has
-// said "inside".
+// startInside starts an exec whose command is a shell script, and waits until the script
+// has written "inside".
 func startInside(t *testing.T, script string, flags ...string) *program.Program {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -30,29 +30,29 @@ func startInside(t *testing.T, script string, flags ...string) *program.Program 
 	return p
 }
 
-// TestExecKilledEndsFamily kills an exec: all that its command has started ends,
-// not only the command itself.
+// TestExecKilledEndsFamily kills an exec. The command and all processes that it has
+// started end.
 func TestExecKilledEndsFamily(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"in the foreground":            "echo inside; sleep 1000; true",
-		"in the background":            "sleep 1000 & echo inside; wait",
-		"in a pipe":                    "{ echo inside; sleep 1000; } | cat; true",
-		"in a group of its own":        "in-group sh -c 'echo inside; sleep 1000; true'; true",
-		"under another lock":           "sqllock exec other -- sh -c 'echo inside; sleep 1000; true'; true",
-		"deaf to signals":              "trap '' TERM INT HUP; echo inside; sleep 1000; true",
-		"left behind by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
+		"in the foreground":         "echo inside; sleep 1000; true",
+		"in the background":         "sleep 1000 & echo inside; wait",
+		"in a pipe":                 "{ echo inside; sleep 1000; } | cat; true",
+		"in a group of its own":     "in-group sh -c 'echo inside; sleep 1000; true'; true",
+		"under another lock":        "sqllock exec other -- sh -c 'echo inside; sleep 1000; true'; true",
+		"ignoring signals":          "trap '' TERM INT HUP; echo inside; sleep 1000; true",
+		"orphaned by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startInside(t, script)
 			p.Signal(syscall.SIGKILL)
-			p.Stdout.Rest() // ends when all of the command have
+			p.Stdout.Rest() // it ends when all processes of the command have ended
 		})
 	}
 }
 
-// children are the processes that a process has started.
+// children returns the processes that a process has started.
 func children(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	table, err := process.Table()
@@ -67,30 +67,31 @@ func children(t *testing.T, parent int) (pids []int) {
 	return pids
 }
 
-// eventually waits until something is so.
+// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("not so in time: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
 
-// watchdogOf returns the watchdog of a program that runs the command given. There
-// is one since before the command began.
+// watchdogOf returns the watchdog of a program that runs the command given. The watchdog
+// was started before the command.
 func watchdogOf(t *testing.T, p *program.Program, command int) int {
 	t.Helper()
 	others := slices.DeleteFunc(children(t, p.Cmd.Process.Pid), func(pid int) bool { return pid == command })
 	if len(others) != 1 {
-		t.Fatalf("exec has the children %v beside its command, want the watchdog", others)
+		t.Fatalf("exec has the children %v besides its command, want the watchdog", others)
 	}
 	return others[0]
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// TestWatchdogKilled kills the watchdog first. Another takes its place.
+// TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the
+// first.
 func TestWatchdogKilled(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
@@ -102,9 +103,9 @@ func TestWatchdogKilled(t *testing.T) {
 	p.Stdout.Rest()
 }
 
-// TestWatchdogLeaves wants nothing of it after an exec that ends by itself, and
-// what the command has left in the background as it is.
-func TestWatchdogLeaves(t *testing.T) {
+// TestWatchdogEndsWithExec checks that an exec that ends by itself ends its watchdog, and
+// does not kill the command's processes in the background.
+func TestWatchdogEndsWithExec(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
 	p.Stdout.Lines.Scan()
@@ -125,16 +126,16 @@ func TestWatchdogLeaves(t *testing.T) {
 		t.Errorf("output %q", out)
 	}
 	if !gone(watchdog) {
-		t.Error("the watchdog is still there")
+		t.Error("the watchdog is still running")
 	}
 	if gone(background) {
-		t.Error("what the command has left behind was killed")
+		t.Error("the process in the background was killed")
 	}
 }
 
-// TestWatchdogIsDeaf sends the watchdog what supervisors send to all processes of a
-// service.
-func TestWatchdogIsDeaf(t *testing.T) {
+// TestWatchdogIgnoresSignals sends the watchdog the signals that supervisors send to all
+// processes of a service.
+func TestWatchdogIgnoresSignals(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
 	watchdog := watchdogOf(t, p, p.Stdout.Number())
@@ -147,13 +148,13 @@ func TestWatchdogIsDeaf(t *testing.T) {
 	p.Stdout.Rest()
 }
 
-// TestCommandHasNoOtherFiles wants the pipe to the watchdog kept from the command:
-// it would keep the watchdog from seeing its end.
+// TestCommandHasNoOtherFiles checks that the command does not get the pipe to the watchdog:
+// with it, the watchdog would not notice the end of exec.
 func TestCommandHasNoOtherFiles(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "echo inside; ls /dev/fd")
 	got := strings.Fields(p.Stdout.Rest())
-	// This process may have given on files of those that have started it.
+	// This process may pass on files of its parent.
 	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
 	if err != nil {
 		t.Fatal(err)

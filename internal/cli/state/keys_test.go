@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// namesIn gives the test a state directory of its own and returns its file of
-// names.
+// keysFile gives the test its own state directory, and returns its file of
+// keys.
 func keysFile(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -34,7 +34,7 @@ func TestRememberKey(t *testing.T) {
 		t.Errorf("remembered %q, want %q", got, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
-		t.Errorf("others may read the file: %v, %v", info.Mode(), err)
+		t.Errorf("other users can read the file: %v, %v", info.Mode(), err)
 	}
 }
 
@@ -53,8 +53,8 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestRememberKeyConcurrently wants no torn lines and none twice. Some names may be
-// missing: nobody waits long for the file.
+// TestRememberKeyConcurrently checks that no line is torn or appears twice. Keys may be
+// missing: a call does not wait long for the file.
 func TestRememberKeyConcurrently(t *testing.T) {
 	path := keysFile(t)
 	var together sync.WaitGroup
@@ -77,7 +77,7 @@ func TestRememberKeyConcurrently(t *testing.T) {
 		}
 	}
 	if rest, _ := filepath.Glob(path + ".[0-9]*"); len(rest) > 0 {
-		t.Errorf("temporary files stay: %q", rest)
+		t.Errorf("temporary files are left: %q", rest)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestRememberKeyWithoutDirectory(t *testing.T) {
 func TestKeyOf(t *testing.T) {
 	keysFile(t)
 	RememberKey("orders/42")
-	book := Keys("b")
+	known := Keys("b")
 	for lockKey, want := range map[string]string{
 		"d5642a7a-3ff9-3c02-839e-0a4ee8b8f024": "orders/42", // of this host
 		"92eb5ffe-e6ae-3fec-bad7-1c777531578f": "b",         // given
@@ -101,8 +101,8 @@ func TestKeyOf(t *testing.T) {
 		"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
 		"nightly":                              "nightly",
 	} {
-		if key, known := book.KeyOf(lockKey); key != want || known != (want != "") {
-			t.Errorf("keyOf(%q) = %q, %v, want %q", lockKey, key, known, want)
+		if key, ok := known.KeyOf(lockKey); key != want || ok != (want != "") {
+			t.Errorf("KeyOf(%q) = %q, %v, want %q", lockKey, key, ok, want)
 		}
 	}
 }

@@ -29,9 +29,9 @@ func inGroup() {
 }
 
 func withoutRights(sqllock func()) {
-	const nobody = 65534 // the user of that name
+	const unprivileged = 65534 // a user without rights on most systems
 	if os.Getuid() == 0 {
-		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(unprivileged), syscall.Setuid(unprivileged)); err != nil {
 			panic(err)
 		}
 	}
