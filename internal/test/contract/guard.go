@@ -253,6 +253,52 @@ var guardTests = []test{
 		equal(f, "rows", len(f.rows(f.process())), 0)
 		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
 	}},
+	{"ExecuteLockedTxForLimitsTheWait", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		lease := f.acquire(f.lock(ttl))
+		for _, wait := range []time.Duration{0, short} {
+			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB, nil, func(context.Context, *sqlx.Tx) error {
+				panic("must not run")
+			}), sqllock.ErrNotAcquired)
+		}
+		f.must(lease.Unlock(f.Context()))
+		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			return f.addOne(ctx, tx, table)
+		}))
+		equal(f, "counter", f.readCounter(table), 1)
+		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB, nil, nil), sqllock.ErrInvalid)
+		f.is(r.ExecuteLockedTxFor(f.Context(), "k", 0, nil, nil, nil), sqllock.ErrInvalid)
+	}},
+	{"ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // SQLite's transactions are of one kind
+		}
+		r := f.registry(ttl)
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sqlx.Tx) error {
+			panic("no server has this isolation")
+		})
+		f.is(err, sqllock.ErrDatabase)
+		if f.cell.Dialect.Name != "postgres" {
+			return // MySQL does not show the isolation of a transaction
+		}
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sqlx.Tx) error {
+			var isolation string
+			f.must(tx.GetContext(ctx, &isolation, "SHOW transaction_isolation"))
+			equal(f, "isolation", isolation, "repeatable read")
+			return nil
+		}))
+	}},
+	{"ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
+		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
+		run := func() error {
+			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+				return f.addOne(ctx, tx, table)
+			})
+		}
+		f.must(run())
+		f.is(run(), sqllock.ErrNotAcquired)
+		equal(f, "counter", f.readCounter(table), 1)
+	}},
 	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
 		r, table := f.registry(brief), f.counter()
 		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {

@@ -111,6 +111,16 @@ var handOffTests = []test{
 		f.stillWaiting(waiting[0])
 		f.granted(waiting[0])
 	}},
+	{"ARowWhoseMinimumHoldHasPassedIsHandedOn", func(f *fixture) {
+		r := f.slowPolling(ttl)
+		first := f.acquire(f.obtain(r).WithMinHold(time.Nanosecond))
+		waiting := f.queueWaiters(r, 1)
+		f.must(first.Unlock(f.Context()))
+		got := <-waiting[0]
+		f.must(got.err)
+		equal(f, "holder", got.lease.Holder(), first.Holder())
+		f.must(got.lease.Unlock(f.Context()))
+	}},
 	{"WithoutHandOffEachAcquires", func(f *fixture) {
 		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 			TTL: ttl, IdleBetweenTries: 20 * time.Millisecond,

@@ -534,6 +534,43 @@ var leaseTests = []test{
 		f.checkHigher(next.Token(), token)
 		f.must(next.Unlock(f.Context()))
 	}},
+	{"ExecuteLockedOfAHandleUsesItsSettings", func(f *fixture) {
+		r := f.registry(ttl)
+		l := f.obtain(r)
+		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
+			l = l.WithTTL(10 * ttl)
+		}
+		f.must(l.ExecuteLocked(f.Context(), func(ctx context.Context) error {
+			lease, err := r.LeaseFrom(ctx, "k")
+			f.must(err)
+			if left := time.Until(lease.Deadline()); f.cell.Layout == dialect.Spring7 && left < 5*ttl {
+				f.Fatalf("%v left", left)
+			}
+			f.is(f.lock(ttl).ExecuteLockedFor(f.Context(), short, func(context.Context) error { panic("must not run") }), sqllock.ErrNotAcquired)
+			return l.ExecuteLockedFor(ctx, 0, func(context.Context) error { return nil }) // enters again
+		}))
+		equal(f, "rows", len(f.rows(f.process())), 0)
+	}},
+	{"TheRegistryLocksByKey", func(f *fixture) {
+		r, rival := f.registry(ttl), f.registry(ttl)
+		for _, lock := range []func(*sqllock.Registry) (*sqllock.Lease, error){
+			func(r *sqllock.Registry) (*sqllock.Lease, error) { return r.Lock(f.Context(), "k") },
+			func(r *sqllock.Registry) (*sqllock.Lease, error) { return r.TryLock(f.Context(), "k") },
+			func(r *sqllock.Registry) (*sqllock.Lease, error) { return r.TryLockFor(f.Context(), "k", ttl) },
+		} {
+			lease, err := lock(r)
+			f.must(err)
+			equal(f, "key", lease.Key(), "k")
+			_, err = rival.TryLock(f.Context(), "k")
+			f.is(err, sqllock.ErrNotAcquired)
+			_, err = rival.TryLockFor(f.Context(), "k", short)
+			f.is(err, sqllock.ErrNotAcquired)
+			inner, err := r.Lock(lease.Context(), "k")
+			f.must(err)
+			f.must(inner.Unlock(f.Context()))
+			f.must(lease.Unlock(f.Context()))
+		}
+	}},
 	{"UnlockInsideExecuteLockedIsNotRepeated", func(f *fixture) {
 		r, rival := f.registry(ttl), f.lock(ttl)
 		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
