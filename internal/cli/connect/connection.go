@@ -33,6 +33,7 @@ func (c *Connection) SQL() *sql.DB { return c.DB.DB }
 // is always created.
 type Presence bool
 
+// The values of Presence.
 const (
 	MustExist Presence = false // return an error
 	MayCreate Presence = true  // create it

@@ -43,7 +43,7 @@ func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt contex
 		return h, err
 	}
 	if err == nil { // both at once
-		x.giveBack(h) //nolint:contextcheck // the lease has the context
+		x.releaseAtOnce(h) //nolint:contextcheck // the lease has the context
 		h.close(ctx)
 	}
 	return nil, context.Cause(ctx)

@@ -52,13 +52,17 @@ signal n ended it, or:
   126  the command was found but cannot be run
   127  the command was not found
 
-The command finds KEY in SQLLOCK_KEY, the fencing token in SQLLOCK_TOKEN (a number
-that is higher for each later holder of KEY), and in SQLLOCK_DEADLINE the time at
-which the lease ends unless it is renewed (RFC 3339, UTC). Signals are forwarded to
-it. If the lock is lost, it gets SIGTERM and, after the grace period, SIGKILL. If exec
-itself is killed, a watchdog kills the command and all processes it has started.
+The command gets these environment variables:
 
-exec prints only errors and warnings of its own; --verbose prints more.`,
+  SQLLOCK_KEY       KEY
+  SQLLOCK_TOKEN     the fencing token: a number that is higher for each later holder
+  SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
+
+Signals are forwarded to the command. If the lock is lost, the command gets SIGTERM
+and, after the grace period, SIGKILL. If exec itself is killed, a watchdog kills the
+command and all processes that it has started.
+
+exec itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock exec nightly-report -- ./report.sh
   sqllock exec --wait 10s deploy -- make deploy
   sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,

@@ -8,13 +8,13 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exit"
 )
 
-// giveBack releases the lock at once, whatever its minimum hold, because the command did
+// releaseAtOnce releases the lock at once, whatever its minimum hold, because the command did
 // not run.
-func (x *execution) giveBack(h *holding) {
+func (x *execution) releaseAtOnce(h *holding) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.lease.Context()), x.ttl)
 	defer cancel()
 	_, err := answered(ctx, answerTimeout, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
-	x.reportReleased(err)
+	x.printReleased(err)
 }
 
 // release releases the lease. It reports whether the lock was lost before. After any other
@@ -25,11 +25,11 @@ func (x *execution) release(lease *sqllock.Lease) (lost bool) {
 	if errors.Is(err, sqllock.ErrLockLost) {
 		return true
 	}
-	x.reportReleased(err)
+	x.printReleased(err)
 	return false
 }
 
-func (x *execution) reportReleased(err error) {
+func (x *execution) printReleased(err error) {
 	if err != nil {
 		x.printf("release %q: %s; it becomes free when its lease ends", x.key, exit.Text(err))
 		return

@@ -22,10 +22,10 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	}
 	child, dismiss, err := x.start(h.lease, terminal)
 	if err != nil {
-		x.giveBack(h)
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.key)}
 		}
+		x.releaseAtOnce(h)
 		return notRun(err)
 	}
 	x.attend(h.lease.Context(), child, signals)

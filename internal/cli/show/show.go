@@ -23,9 +23,9 @@ func Show(flags *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show KEY",
 		Short: "Show who holds a lock",
-		Long: `Show who holds a lock, since when, and for how much longer. Its state is held, expired
-(the next process that tries acquires it) or free. The exit code is 0 in all three
-cases.
+		Long: `Show who holds a lock, since when, and for how much longer. The state of the lock is
+held, expired (the next process that tries acquires it) or free. The exit code is 0
+in all three cases.
 
 A LOCK_KEY printed by list can be used as KEY.`,
 		Example: `  sqllock show orders/42

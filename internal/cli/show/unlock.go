@@ -23,9 +23,9 @@ func Unlock(flags *connect.Flags) *cobra.Command {
 		Short: "Remove the row of a lock, even if it is held",
 		Long: `Remove the row of a lock, even if it is held, and print what was removed.
 
-This breaks the lock. If its holder is alive, it goes on working until it
-renews or checks its lease, while another process can acquire the lock. Therefore
---force is required. Make sure that the holder is dead; or wait until its lease expires.
+This breaks the lock. If its holder is alive, it goes on working until it renews or
+checks its lease, while another process can acquire the lock. Therefore --force is
+required. Make sure that the holder is dead, or wait until its lease expires.
 
 If another holder acquires the lock while the command runs, the new holder's row is
 not removed. A LOCK_KEY printed by list can be used as KEY.`,
