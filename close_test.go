@@ -16,7 +16,7 @@ import (
 // OnRenewal may close the registry: what to do when renewals fail.
 func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		closed := make(chan error, 1)
 		var calls atomic.Int64
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{
@@ -47,7 +47,7 @@ func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 func TestCloseReleasesAllLeasesTogether(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]*sqllock.RepositoryOptions{
-		"batches": nil, "each alone": {WithoutGroupCommit: true},
+		"batches": nil, "each alone": {DisableBatching: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
 // would keep all other writers of SQLite waiting.
 func newScenePlain(t *testing.T, opts sqllock.RepositoryOptions) *scene {
 	t.Helper()
-	s := newScene(t, sqllock.Statement)
-	opts.Isolation, opts.WithoutFence = sqllock.Statement, true
+	s := newScene(t, sqllock.Autocommit)
+	opts.Isolation, opts.DisableFencing = sqllock.Autocommit, true
 	s.repository = newRepository(t, s.pool, &opts)
 	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl})
 	s.lock = obtain(t, s.registry, "k")
@@ -110,7 +110,7 @@ func newScenePlain(t *testing.T, opts sqllock.RepositoryOptions) *scene {
 func TestCloseWaitsForAcquisitionsUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]sqllock.RepositoryOptions{
-		"batches": {}, "each alone": {WithoutGroupCommit: true},
+		"batches": {}, "each alone": {DisableBatching: true},
 	} {
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {

@@ -112,7 +112,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 			db := dbtest.Postgres(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec("CREATE TABLE WORK (N INT)")
-			r, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
+			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
 			must(t, err)
 			registry := newRegistry(t, r, nil)
 			dsn, swallower := swallowCommits(t, db.DSN)

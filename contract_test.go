@@ -98,7 +98,7 @@ func (c column) isolations() []sqllock.Isolation {
 	if c.notify || c.plain || c.prepared {
 		return []sqllock.Isolation{sqllock.Serializable}
 	}
-	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
+	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 }
 
 // run runs one cell, on a database of its own: SQLite's writers are not served in the

@@ -227,9 +227,9 @@ func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 // keep the heartbeat from the leases that there are.
 func TestRowsOfLateRenewalsDoNotHoldUpTheHeartbeat(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		// Without tokens a deletion of one row is the only Exec.
-		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{WithoutFence: true, Isolation: sqllock.Statement}),
+		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableFencing: true, Isolation: sqllock.Autocommit}),
 			&sqllock.RegistryOptions{TTL: beatTTL, AutoRenew: true})
 		began := time.Now()
 		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })

@@ -27,7 +27,7 @@ func TestAContextThatOutlivesItsDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newScene(t, sqllock.Statement)
+				s := newScene(t, sqllock.Autocommit)
 				lease := held(s)
 				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 				defer cancel()
@@ -54,7 +54,7 @@ func TestAContextThatOutlivesItsDeadline(t *testing.T) {
 // Such a context does not take their limits from calls to a database that is silent.
 func TestAContextThatOutlivesItsDeadlineOnASilentServer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScenePlain(t, sqllock.RepositoryOptions{WithoutGroupCommit: true})
+		s := newScenePlain(t, sqllock.RepositoryOptions{DisableBatching: true})
 		fallSilent(s)
 		began := time.Now()
 		parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))

@@ -6,87 +6,83 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// The errors of this package, to be found with errors.Is. They fall into four
-// groups that are never confused: not acquired, lost, database trouble, bad
-// input.
+// The errors of this package, to be found with errors.Is. They fall into four groups that are
+// never confused: not acquired, lost, database error, bad input.
 var (
-	// ErrNotAcquired is returned when a lock could not be had in the time
-	// allowed, or by a try. The error is a [*HeldError], which says who holds
-	// the lock, where that is known. If it was the caller's context that ended
-	// the wait, errors.Is finds context.Canceled or context.DeadlineExceeded
-	// too.
-	ErrNotAcquired = errors.New("sqllock: not acquired")
+	// ErrNotAcquired is returned if a lock was not acquired before a timeout, before ctx
+	// ended, or by a single try. The error is a [*HeldError], which says who holds the lock,
+	// where that is known. If the caller's context ended the wait, errors.Is finds
+	// context.Canceled or context.DeadlineExceeded too.
+	ErrNotAcquired = errors.New("sqllock: lock not acquired")
 
-	// ErrLockLost is returned when a lease ended before its holder gave it
-	// back: the time-to-live ran out, or its row was taken or removed. Work
-	// done under the lock may have met another holder's. It is also the cause
-	// with which [Lease.Context] ends. Spring throws a
-	// ConcurrentModificationException.
+	// ErrLockLost is returned if a lease ended before its holder unlocked it: its
+	// time-to-live ran out, or its row was taken over or deleted. Work done under the lock
+	// may have overlapped with another holder's. It is also the cause with which
+	// [Lease.Context] ends. Spring throws a ConcurrentModificationException.
 	ErrLockLost = errors.New("sqllock: lock lost")
 
-	// ErrDatabase is returned for trouble with the database: not reachable, an
-	// error that has no meaning for locks, or one of the two below. errors.As
-	// finds the driver's own error in it.
-	ErrDatabase = errors.New("sqllock: database trouble")
+	// ErrDatabase is returned for every error of the database that has no meaning for
+	// locks: it cannot be reached, does not answer, or one of the two below. errors.As finds
+	// the driver's own error in it.
+	ErrDatabase = errors.New("sqllock: database error")
 
-	// ErrSchema is an ErrDatabase: the lock table is missing or has other
-	// columns than expected. `sqllock migrate up` creates it.
-	ErrSchema error = &kind{"sqllock: no usable lock table", ErrDatabase}
+	// ErrSchema is an ErrDatabase: the lock table is missing or has other columns than
+	// expected. `sqllock migrate up` creates it.
+	ErrSchema error = &subError{"sqllock: no usable lock table", ErrDatabase}
 
-	// ErrReadOnly is an ErrDatabase: the server or session refuses writes, as a
-	// replica does.
-	ErrReadOnly error = &kind{"sqllock: database is read-only", ErrDatabase}
+	// ErrReadOnly is an ErrDatabase: the server or the session refuses writes, as a replica
+	// does.
+	ErrReadOnly error = &subError{"sqllock: database is read-only", ErrDatabase}
 
-	// ErrPinned is returned when a row can be neither renewed nor removed because
-	// a transaction has it pinned: one that [Lease.Guard] was called in and that is
-	// still open. Commit it or roll it back before Unlock.
-	ErrPinned = errors.New("sqllock: pinned by an open transaction")
+	// ErrPinned is returned if a row can be neither renewed nor deleted because an open
+	// transaction has it pinned, in which [Lease.Guard] was called. Commit the transaction,
+	// or roll it back, before Unlock.
+	ErrPinned = errors.New("sqllock: row is pinned by an open transaction")
 
-	// ErrInvalid is returned for bad input: an empty or over-long key, region,
-	// prefix or client id, a duration that is not positive. Nothing was done.
-	ErrInvalid = errors.New("sqllock: invalid")
+	// ErrInvalid is returned for bad input: an empty or over-long key, region, prefix or
+	// client id, a duration out of range. Nothing was done.
+	ErrInvalid = errors.New("sqllock: invalid argument")
 
 	// ErrNotHeld is returned by a lease after Unlock, by a nil lease, and by
-	// [Registry.LeaseFrom] and [Registry.RenewLock] for a context that carries no
-	// lease of the key. Spring throws an IllegalMonitorStateException.
-	ErrNotHeld = errors.New("sqllock: not held")
+	// [Registry.LeaseFrom] and [Registry.RenewLock] for a context that carries no lease of
+	// the key. Spring throws an IllegalMonitorStateException.
+	ErrNotHeld = errors.New("sqllock: lock not held")
 
-	// ErrCapacity is returned by [Registry.Obtain], and by a handle whose lock
-	// was evicted since, when the cache is full of locks that are held or waited
-	// for. Spring throws a CannotAcquireLockException.
+	// ErrCapacity is returned by [Registry.Obtain], and by a handle whose lock was evicted
+	// since, if the cache is full of locks that are held or waited for. Spring throws a
+	// CannotAcquireLockException.
 	ErrCapacity = errors.New("sqllock: lock cache is full")
 
-	// ErrClosed is returned by a registry after Close, and is the cause with
-	// which the contexts of its leases end.
+	// ErrClosed is returned by a registry after Close, and is the cause with which the
+	// contexts of its leases end.
 	ErrClosed = errors.New("sqllock: registry is closed")
 )
 
-// A kind is an error that is one of another kind, too.
-type kind struct {
-	text string
-	of   error
+// A subError is a sentinel that is also another one.
+type subError struct {
+	text   string
+	parent error
 }
 
-func (k *kind) Error() string { return k.text }
-func (k *kind) Unwrap() error { return k.of }
+func (e *subError) Error() string { return e.text }
+func (e *subError) Unwrap() error { return e.parent }
 
-// A HeldError says why a lock was not acquired and, as far as known, who has
-// it. errors.Is finds [ErrNotAcquired] in it.
+// A HeldError says why a lock was not acquired and, as far as known, who holds it. errors.Is
+// finds [ErrNotAcquired] in it.
 type HeldError struct {
 	// Key is the key as the caller wrote it.
 	Key string
-	// Holder is the CLIENT_ID of the row, or "" if it is not known: the lock
-	// was about to change hands.
+	// Holder is the CLIENT_ID of the row, or "" if it is not known: the lock was about to
+	// change hands.
 	Holder string
-	// Left is how long the row had still to last, by the database's clock. It does
-	// not mean that the lock is free then: leases are renewed. Of a holder in the same
-	// registry, which the database is not asked about, it is counted from before the
-	// holder's last statement was sent: the row may last longer, by at most the time
-	// that this statement took.
+	// Left is how long the row had still to last, by the database's clock. The lock need
+	// not be free then: leases are renewed. For a holder in the same registry, about which
+	// the database is not asked, Left counts from before the holder's last statement was
+	// sent: the row may last longer, by at most the time that this statement took.
 	Left time.Duration
 
 	cause error // what ended the wait, or nil
@@ -114,44 +110,7 @@ func (e *HeldError) Unwrap() []error {
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
 func notAcquired(ctx context.Context, key string, seen Row) error {
-	return &HeldError{Key: key, Holder: seen.Holder, Left: max(seen.Left, 0), cause: ended(ctx)}
-}
-
-// timerDelay is how long after its deadline a context may take to end.
-const timerDelay = time.Second
-
-// ended returns why ctx is done, so that both errors.Is(err, ctx.Err()) and the
-// caller's own cause are found, or nil.
-func ended(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
-		// A driver that gives the deadline to the network may notice it before
-		// the context's own timer has run. A context of the caller's own may have
-		// a deadline and never end.
-		awaitEnd(ctx)
-	}
-	err := ctx.Err()
-	if err == nil {
-		return nil
-	}
-	cause := context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// awaitEnd waits for the timer of a context whose deadline has passed.
-func awaitEnd(ctx context.Context) {
-	done := ctx.Done()
-	if done == nil { // it never ends
-		return
-	}
-	timer := time.NewTimer(timerDelay)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	return &HeldError{Key: key, Holder: seen.Holder, Left: max(seen.Left, 0), cause: bounded.Ended(ctx)}
 }
 
 // invalid makes an ErrInvalid.
@@ -159,31 +118,74 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// trouble makes an ErrDatabase of an error that op, done to key, ended with. A
-// done context explains any error better than the driver does, but a driver that had to
-// be left behind is trouble of its own.
-func (r *Repository) trouble(ctx context.Context, op, key string, err error) error {
-	if err == nil {
-		return nil
+// A tableError is an error of the lock table, with the sentinel that it means and the key as
+// the user wrote it. It makes "sqllock: database error: acquire "orders/42": …".
+type tableError struct {
+	sentinel error // nil if the caller's context has ended
+	key      string
+	table    *locktable.Error
+}
+
+func (e *tableError) Error() string {
+	text := "sqllock"
+	if e.sentinel != nil {
+		text = e.sentinel.Error()
 	}
-	subject := op
-	if key != "" {
-		subject = fmt.Sprintf("%s %q", op, key)
+	text += ": " + e.table.Op
+	if e.key != "" {
+		text += fmt.Sprintf(" %q", e.key)
 	}
-	if errors.Is(err, bounded.ErrNoAnswer) {
-		return fmt.Errorf("%w: %s: %w", ErrDatabase, subject, err)
+	text += ": " + e.table.Err.Error()
+	if e.table.Kind == locktable.NoTable {
+		text += " (run `sqllock migrate up`, or see docs/schema.md)"
 	}
-	if cause := ended(ctx); cause != nil {
-		return fmt.Errorf("sqllock: %s: %w", subject, cause)
+	return text
+}
+
+func (e *tableError) Unwrap() []error {
+	if e.sentinel == nil {
+		return []error{e.table}
 	}
-	switch r.dialect.Classify(err) {
-	case dialect.Schema:
-		return fmt.Errorf("%w: %s: %w (run `sqllock migrate up`, or see docs/schema.md)", ErrSchema, subject, err)
-	case dialect.Blocked:
-		return fmt.Errorf("%w: %s: %w", ErrPinned, subject, err)
-	case dialect.ReadOnly:
-		return fmt.Errorf("%w: %s: %w", ErrReadOnly, subject, err)
+	return []error{e.sentinel, e.table}
+}
+
+// failure translates an error of the lock table about key, which may be "". Several errors that
+// are joined are translated one by one. Other errors, and nil, stay what they are.
+func failure(err error, key string) error {
+	switch e := err.(type) { //nolint:errorlint // the lock table wraps none of its errors
+	case *locktable.Error:
+		return &tableError{sentinelOf(e.Kind), key, e}
+	case interface{ Unwrap() []error }:
+		var all error
+		for _, one := range e.Unwrap() {
+			all = errors.Join(all, failure(one, key))
+		}
+		return all
 	default:
-		return fmt.Errorf("%w: %s: %w", ErrDatabase, subject, err)
+		return err
 	}
 }
+
+func sentinelOf(kind locktable.Kind) error {
+	switch kind {
+	case locktable.Ended:
+		return nil
+	case locktable.PinnedRow:
+		return ErrPinned
+	case locktable.ReadOnly:
+		return ErrReadOnly
+	case locktable.NoTable, locktable.WrongTable:
+		return ErrSchema
+	case locktable.WrongDialect:
+		return ErrInvalid
+	default:
+		return ErrDatabase
+	}
+}
+
+// isNoAnswer reports whether err means that the database did not answer in time.
+func isNoAnswer(err error) bool { return locktable.Is(err, locktable.NoAnswer) }
+
+// isOutcomeUnknown reports whether err means that the holder of an acquisition must not be
+// used again although the database answers.
+func isOutcomeUnknown(err error) bool { return locktable.Is(err, locktable.OutcomeUnknown) }

@@ -35,7 +35,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	repository, err := sqllock.NewRepository(ctx, db, dialect.SQLite(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func exampleRegistry() (*sqllock.Registry, func()) {
 	if err := migrations.Up(context.Background(), db.DB, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
-	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func ExampleRegistry_ExecuteLockedTx() {
 	if err := migrations.Up(ctx, db.DB, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
-	repository, err := sqllock.NewRepository(db, dialect.SQLite(), nil)
+	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -361,5 +361,5 @@ func ExampleSpringKeys() {
 	// Output:
 	// d5642a7a-3ff9-3c02-839e-0a4ee8b8f024
 	// 7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b
-	// sqllock: invalid: the key is empty
+	// sqllock: invalid argument: the key is empty
 }

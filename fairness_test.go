@@ -65,7 +65,7 @@ func crowded(t *testing.T, db *dbtest.DB) *sqllock.Registry {
 	t.Helper()
 	pool := db.OpenDSN(t, db.Driver, db.DSN)
 	pool.SetMaxOpenConns(2)
-	repository, err := sqllock.NewRepository(pool, db.Dialect, nil)
+	repository, err := sqllock.NewRepository(t.Context(), pool, db.Dialect, nil)
 	must(t, err)
 	return newRegistry(t, repository, &sqllock.RegistryOptions{HandOff: true})
 }

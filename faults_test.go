@@ -142,7 +142,7 @@ const mostOps = 60
 func everyMoment(t *testing.T, test func(s *scene, a action, n int, done bool)) {
 	t.Helper()
 	for _, a := range actions {
-		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Statement} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
 				t.Parallel()
 				for n := 1; n <= 8; n++ {
@@ -243,7 +243,7 @@ func (s *scene) settle(lease *sqllock.Lease, err error) {
 		s.Fatalf("cannot lock again: %v, after %v", tryErr, err)
 	}
 	must(s.T, again.Unlock(s.Context()))
-	rows, listErr := s.repository.List(s.Context(), ttl)
+	rows, listErr := s.repository.List(s.Context())
 	must(s.T, listErr)
 	if len(rows) != 0 {
 		s.Errorf("left behind: %+v, after %v", rows, err)

@@ -25,7 +25,7 @@ import (
 // for as long as a lease would have lasted.
 func TestAHolderWithoutARowIsForgottenSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Commit && !m.Done {
 				return errGone
@@ -50,7 +50,7 @@ func TestAHolderWithoutARowIsForgottenSoon(t *testing.T) {
 // A row that could not be deleted is, for as long as it lasts.
 func TestAHolderWhoseRowMayBeThereIsRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
 		lease, err := obtain(t, registry, "k").TryLock(t.Context())
 		must(t, err)
@@ -73,8 +73,8 @@ func TestPinnedKeysAreForgotten(t *testing.T) {
 		defer pool.Close()
 		var mu sync.Mutex
 		var mapped []weak.Pointer[byte]
-		r, err := sqllock.NewRepository(pool, dialect.Postgres(), &sqllock.RepositoryOptions{
-			Layout: dialect.Spring7, Isolation: sqllock.Statement,
+		r, err := sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{
+			Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
 			Keys: func(key string) (string, error) {
 				lockKey := fmt.Sprintf("%36s", key)
 				mu.Lock()

@@ -56,10 +56,10 @@ func FuzzRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, db := range dbs {
 			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
-				r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
+				r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
 				must(t, err)
 				takeBoth(t, r, a, b)
-				must(t, r.Close(t.Context()))
+				must(t, r.ReleaseAll(t.Context()))
 			}
 		}
 	})
@@ -81,7 +81,7 @@ func takeBoth(t *testing.T, r *sqllock.Repository, keys ...string) {
 			t.Fatalf("%q: acquired %v, held %v", key, got.Acquired, taken[lockKey])
 		}
 		taken[lockKey] = true
-		row, ok, err := r.Peek(t.Context(), key, ttl)
+		row, ok, err := r.Peek(t.Context(), key)
 		must(t, err)
 		if !ok || row.LockKey != lockKey {
 			t.Fatalf("%q: row %+v", key, row)
@@ -107,23 +107,23 @@ func FuzzOptions(f *testing.F) {
 	dbs := databases(f)
 	f.Fuzz(func(t *testing.T, region, prefix, client string) {
 		for _, db := range dbs {
-			_, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
 			if err != nil && !errors.Is(err, sqllock.ErrInvalid) && !errors.Is(err, sqllock.ErrSchema) {
 				t.Fatalf("prefix %q: %v", prefix, err)
 			}
-			r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
+			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
 			if errors.Is(err, sqllock.ErrInvalid) {
 				continue
 			}
 			must(t, err)
 			takeBoth(t, r, "a", "b")
-			rows, err := r.List(t.Context(), ttl)
+			rows, err := r.List(t.Context())
 			must(t, err)
 			if len(rows) != 2 || rows[0].Region != r.Region() || !strings.HasPrefix(rows[0].Holder, r.ClientID()+"-") {
 				t.Fatalf("region %q, client %q: %+v", region, client, rows)
 			}
-			must(t, r.Close(t.Context()))
-			if rows, err = r.List(t.Context(), ttl); err != nil || len(rows) != 0 {
+			must(t, r.ReleaseAll(t.Context()))
+			if rows, err = r.List(t.Context()); err != nil || len(rows) != 0 {
 				t.Fatalf("close left %+v, %v", rows, err)
 			}
 		}

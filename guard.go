@@ -8,6 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
@@ -74,9 +75,9 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 	switch {
 	case err != nil:
 		return failure(err, h.key)
-	case got == guardStaleSnapshot:
+	case got == locktable.StaleSnapshot:
 		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key)
-	case got == guardNotHeld:
+	case got == locktable.NotHeld:
 		h.finish(ErrLockLost)
 		return h.lost()
 	default:
@@ -142,14 +143,14 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	detach := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	tx, err := bounded.Do(ctx, grace, func() (*sqlx.Tx, error) { return db.BeginTxx(txCtx, opts) }, rollBackLate)
+	tx, err := bounded.Do(ctx, bounded.Grace, func() (*sqlx.Tx, error) { return db.BeginTxx(txCtx, opts) }, rollBackLate)
 	if err != nil {
 		return l.explain(ctx, "begin a transaction under", err)
 	}
 	// Not every driver looks at a context while it waits for an answer to the end of a
 	// transaction.
 	defer func() { // after Commit it does nothing
-		_, _ = bounded.Do(ctx, grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
+		_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
 	}()
 	if err := l.Guard(ctx, tx); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 // commit commits tx. If that fails the outcome is unknown, whatever has become of ctx,
 // unless the database refused it.
 func (l *Lease) commit(ctx context.Context, tx *sqlx.Tx) error {
-	_, err := bounded.Do(ctx, grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
+	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
 	if !l.hold.config.table.IsRefusal(err) {
 		ctx = context.WithoutCancel(ctx) // its end does not explain the error
 	}

@@ -34,7 +34,7 @@ func (p *pulse) feel(leases int, err error) {
 // beating returns a scene whose registry renews by itself.
 func beating(t *testing.T, opts sqllock.RegistryOptions) (*scene, *pulse) {
 	t.Helper()
-	s, p := newScene(t, sqllock.Statement), new(pulse)
+	s, p := newScene(t, sqllock.Autocommit), new(pulse)
 	opts.TTL, opts.AutoRenew, opts.OnRenewal = beatTTL, true, p.feel
 	s.registry = newRegistry(t, s.repository, &opts)
 	s.lock = obtain(t, s.registry, "k")

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/reentrant"
 )
 
@@ -24,7 +25,7 @@ type request struct {
 
 // A holdConfig is what all holds of a registry have in common.
 type holdConfig struct {
-	table    *table
+	table    *locktable.Table
 	onEnd    func(*hold)   // called once when a hold is over
 	fixedTTL time.Duration // the only one that a lease can have, or 0
 	handOff  bool          // Unlock hands the row over to the next local waiter
@@ -103,10 +104,12 @@ func newHold(c *holdConfig, r request) *hold {
 }
 
 // claim is what the table has to know of the row.
-func (h *hold) claim() claim { return claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl} }
+func (h *hold) claim() locktable.Claim {
+	return locktable.Claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl}
+}
 
 // lastingClaim is the claim with a TTL that covers all the time that the row may last.
-func (h *hold) lastingClaim() claim {
+func (h *hold) lastingClaim() locktable.Claim {
 	c := h.claim()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +196,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	c.TTL = ttl
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.config.table.Renew(bounded, c, pinnedFor, func() {
+	renewed, err := h.config.table.Renew(bounded, c, locktable.PinnedTimeout, func() {
 		if errors.Is(h.alive(), ErrLockLost) {
 			h.abandon(ctx)
 		}

@@ -1,43 +1,85 @@
 package sqllock_test
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// TestImports keeps the import graph of docs/design.md: what an application
-// links when it embeds a package.
+const module = "github.com/sqllock/sqllock"
+
+// external is what the packages that ship may import beside the standard library and the
+// module. Where a name ends in "/..." it may be any package below.
+var external = map[string][]string{
+	".":                  {"github.com/jmoiron/sqlx"},
+	"dialect":            nil,
+	"internal/batch":     nil,
+	"internal/bounded":   nil,
+	"internal/expiring":  nil,
+	"internal/locktable": {"github.com/jmoiron/sqlx"},
+	"internal/lru":       nil,
+	"internal/reentrant": nil,
+	"internal/stmtcache": {"github.com/jmoiron/sqlx"},
+	"cleanup":            nil,
+	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
+	// It speaks to the server through pgconn, whichever driver the application has.
+	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
+}
+
+// TestImports holds the import graph of docs/design.md: each package imports only what
+// stands in its row of tools/graph/imports.txt, which `make graph` checks for the other
+// systems too, and in external.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	const module = "github.com/sqllock/sqllock"
-	root := []string{
-		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx",
-		module + "/dialect", module + "/internal/bounded", module + "/internal/expiring", module + "/internal/batch", module + "/internal/lru", module + "/internal/reentrant",
-		module + "/internal/stmtcache",
-	}
-	for pkg, allowed := range map[string][]string{
-		".":                    root,
-		"./dialect":            nil,
-		"./internal/bounded":   nil,
-		"./internal/expiring":  nil,
-		"./internal/reentrant": nil,
-		"./cleanup":            append(root, module),
-	} {
-		self := module + strings.TrimPrefix(pkg, ".")
-		for _, dep := range deps(t, pkg) {
-			if dep != self && !slices.Contains(allowed, dep) {
-				t.Errorf("%s links %s", pkg, dep)
+	rows := readImportRows(t)
+	for _, line := range goList(t, `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+		fields := strings.Fields(line)
+		pkg := relative(fields[0])
+		allowed, ok := rowOf(rows, pkg)
+		if !ok {
+			t.Errorf("%s has no row in tools/graph/imports.txt", pkg)
+			continue
+		}
+		for _, imported := range fields[1:] {
+			switch own := relative(imported); {
+			case own != imported:
+				if !matches(allowed, own) {
+					t.Errorf("%s imports %s", pkg, own)
+				}
+			case isExternal(imported):
+				if limits, ships := external[pkg]; ships && !matches(limits, imported) {
+					t.Errorf("%s imports %s", pkg, imported)
+				}
 			}
 		}
 	}
+}
+
+// TestLinks holds what an application links that embeds the package.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	allowed := []string{
+		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect",
+		"internal/batch", "internal/bounded", "internal/expiring", "internal/locktable", "internal/lru", "internal/reentrant",
+		"internal/stmtcache",
+	}
+	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
+		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {
+			t.Errorf("sqllock links %s", dep)
+		}
+	}
+}
+
+// TestNoLinks holds what a package must not link, not even through others.
+func TestNoLinks(t *testing.T) {
+	t.Parallel()
 	for pkg, forbidden := range map[string][]string{
 		"./migrations": {module},
-		// It speaks to the server through pgconn, whichever driver the application has.
-		"./notify": {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+		"./notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
 	} {
-		for _, dep := range deps(t, pkg) {
+		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
@@ -45,10 +87,78 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// deps returns what a package links beside the standard library, itself included.
-func deps(t *testing.T, pkg string) []string {
+// isExternal reports whether a package is not of the standard library, whose paths have no
+// dot in their first element.
+func isExternal(path string) bool {
+	host, _, _ := strings.Cut(path, "/")
+	return strings.Contains(host, ".")
+}
+
+// relative returns the directory of a package of this module, or the path of another one.
+func relative(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+// An importRow is a line of tools/graph/imports.txt.
+type importRow struct {
+	pkg     string
+	allowed []string
+}
+
+func readImportRows(t *testing.T) []importRow {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).Output()
+	text, err := os.ReadFile("tools/graph/imports.txt")
 	must(t, err)
-	return strings.Fields(string(out))
+	var rows []importRow
+	for line := range strings.Lines(string(text)) {
+		pkg, allowed, ok := strings.Cut(line, ":")
+		if ok && !strings.HasPrefix(line, "#") {
+			rows = append(rows, importRow{pkg, strings.Fields(allowed)})
+		}
+	}
+	return append(rows, readImportExceptions(t)...)
+}
+
+// readImportExceptions returns the imports that tools/graph/exceptions.txt allows.
+func readImportExceptions(t *testing.T) []importRow {
+	t.Helper()
+	text, err := os.ReadFile("tools/graph/exceptions.txt")
+	must(t, err)
+	var rows []importRow
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "imports" {
+			rows = append(rows, importRow{fields[1], fields[2:3]})
+		}
+	}
+	return rows
+}
+
+// rowOf returns what a package may import: what the first row that fits it says, and its
+// exceptions.
+func rowOf(rows []importRow, pkg string) (allowed []string, ok bool) {
+	for _, row := range rows {
+		if !ok && matches([]string{row.pkg}, pkg) || ok && row.pkg == pkg {
+			allowed, ok = append(slices.Clone(allowed), row.allowed...), true
+		}
+	}
+	return allowed, ok
+}
+
+// matches reports whether a path is one of those listed, or below one that ends in "/...".
+func matches(list []string, path string) bool {
+	return slices.ContainsFunc(list, func(one string) bool {
+		root, below := strings.CutSuffix(one, "/...")
+		return path == root || below && strings.HasPrefix(path, root+"/")
+	})
+}
+
+// goList returns a line for each package.
+func goList(t *testing.T, format string, packages ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", format}, packages...)...).Output()
+	must(t, err)
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

@@ -17,30 +17,30 @@ func TestNewRepositoryRefusesBadOptions(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
 	for name, opts := range map[string]sqllock.RepositoryOptions{
-		"long region":       {Region: strings.Repeat("r", 101)},
-		"blank region":      {Region: "r "},
-		"region not UTF-8":  {Region: "\xff"},
-		"region with NUL":   {Region: "a\x00b"},
-		"prefix":            {Prefix: "INT_; DROP TABLE INT_LOCK; --"},
-		"long prefix":       {Prefix: strings.Repeat("p", 41)},
-		"long client id":    {ClientID: strings.Repeat("c", 25)},
-		"blank client id":   {ClientID: "a b"},
-		"isolation":         {Isolation: 3},
-		"layout":            {Layout: 3},
-		"notify":            {Notify: true}, // SQLite cannot
-		"negative duration": {StartTimeout: -time.Second},
+		"long region":           {Region: strings.Repeat("r", 101)},
+		"blank region":          {Region: "r "},
+		"region not UTF-8":      {Region: "\xff"},
+		"region with NUL":       {Region: "a\x00b"},
+		"prefix":                {Prefix: "INT_; DROP TABLE INT_LOCK; --"},
+		"long prefix":           {Prefix: strings.Repeat("p", 41)},
+		"long client id":        {ClientID: strings.Repeat("c", 25)},
+		"blank client id":       {ClientID: "a b"},
+		"isolation":             {Isolation: 3},
+		"layout":                {Layout: 3},
+		"notify":                {Notify: true}, // SQLite cannot
+		"negative time-to-live": {TTL: -time.Second},
 	} {
-		if _, err := sqllock.NewRepository(db.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := sqllock.NewRepository(nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
+	if _, err := sqllock.NewRepository(t.Context(), nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := sqllock.NewRepository(db.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
+	if _, err := sqllock.NewRepository(t.Context(), db.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
 		t.Error(err)
 	}
-	_, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{
+	_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
 	})
 	must(t, err)
@@ -92,10 +92,8 @@ func TestBadInputSendsNothing(t *testing.T) {
 		"long holder":     func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
 		"Renew":           func() error { _, err := s.repository.Renew(ctx, "k", "holder", 0); return err },
 		"Delete":          func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
-		"IsAcquired":      func() error { _, err := s.repository.IsAcquired(ctx, "k", "holder", -1); return err },
-		"Peek":            func() error { _, _, err := s.repository.Peek(ctx, "\xff", ttl); return err },
-		"List":            func() error { _, err := s.repository.List(ctx, 0); return err },
-		"DeleteExpired":   func() error { _, err := s.repository.DeleteExpired(ctx, 0); return err },
+		"IsAcquired":      func() error { _, err := s.repository.IsAcquired(ctx, "", "holder"); return err },
+		"Peek":            func() error { _, _, err := s.repository.Peek(ctx, "\xff"); return err },
 	} {
 		if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
 			t.Errorf("%s: %v", name, err)
@@ -123,7 +121,7 @@ func TestAMapperIsChecked(t *testing.T) {
 func TestAMissingTableIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		_, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
+		_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
 		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
 			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
 			t.Fatal(err)
@@ -136,7 +134,7 @@ func TestAWrongTableIsNamed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36))")
 		must(t, err)
-		_, err = sqllock.NewRepository(db.DB, db.Dialect, nil)
+		_, err = sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
 		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
 			t.Fatal(err)
 		}
@@ -150,7 +148,7 @@ func TestWholeSecondsAreRefused(t *testing.T) {
 	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100),
 		CLIENT_ID CHAR(36), CREATED_DATE DATETIME NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`)
 	must(t, err)
-	if _, err = sqllock.NewRepository(db.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
+	if _, err = sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
 		t.Fatal(err)
 	}
 }

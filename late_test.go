@@ -121,7 +121,7 @@ func TestALateCommitGivesNoLease(t *testing.T) {
 // row is nobody's, and goes before the process's next acquisition of the key.
 func TestALateAcquireIsUndone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Statement)
+	s := newScene(t, sqllock.Autocommit)
 	const drawn = 3 // begin, acquire, draw; then comes commit
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == flaky.Commit && m.Done || m.Op == flaky.Exec && m.N > drawn {
@@ -133,7 +133,7 @@ func TestALateAcquireIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.connector.Follow(nil)
-	row, ok, err := s.repository.Peek(t.Context(), "k", ttl)
+	row, ok, err := s.repository.Peek(t.Context(), "k")
 	must(t, err)
 	if !ok || row.Expired() {
 		t.Fatalf("the test is to leave a row: %+v", row)
@@ -147,7 +147,7 @@ func TestALateAcquireIsUndone(t *testing.T) {
 // it has made to last, goes.
 func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 	t.Parallel()
-	s, rival := lateScene(t, sqllock.Statement)
+	s, rival := lateScene(t, sqllock.Autocommit)
 	lease := held(s)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
@@ -166,7 +166,7 @@ func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 // So does one that comes when the driver has been left behind.
 func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		s.lock = s.lock.WithTTL(beatTTL)
 		lease := held(s)
 		answer := make(chan struct{})
@@ -190,7 +190,7 @@ func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
 // A lock that is acquired while the registry is closed is given back.
 func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Statement)
+	s := newScene(t, sqllock.Autocommit)
 	closed := make(chan error, 1)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
@@ -207,7 +207,7 @@ func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, <-closed)
-	rows, err := s.repository.List(t.Context(), ttl)
+	rows, err := s.repository.List(t.Context())
 	must(t, err)
 	if len(rows) != 0 {
 		t.Fatal(rows)

@@ -17,7 +17,7 @@ func TestATryDoesNotWaitForAPinnedRowWithALayoutGiven(t *testing.T) {
 	db := dbtest.OracleMySQL(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
-	holder, err := sqllock.NewRepository(db.DB, db.Dialect, given)
+	holder, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, given)
 	must(t, err)
 	lease, err := obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context())
 	must(t, err)
@@ -25,7 +25,7 @@ func TestATryDoesNotWaitForAPinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, err)
 	must(t, lease.Guard(t.Context(), tx))
 
-	rival, err := sqllock.NewRepository(db.DB, db.Dialect, given)
+	rival, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, given)
 	must(t, err)
 	_, err = obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError

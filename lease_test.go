@@ -124,7 +124,7 @@ func TestALateHeartbeatShortensNothing(t *testing.T) {
 		must(t, lease.RenewFor(t.Context(), 10*beatTTL))
 		close(late.let)
 		time.Sleep(beatTTL)
-		row, ok, err := s.repository.Peek(t.Context(), "k", beatTTL)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
 		if err != nil || !ok || row.Left < 9*beatTTL || p.good.Load() == 0 {
 			t.Errorf("%+v, %v, %v; %d renewals", row, ok, err, p.good.Load())
 		}
@@ -138,7 +138,7 @@ func TestALateHeartbeatShortensNothing(t *testing.T) {
 // It does not keep this process out.
 func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: beatTTL}), "k")
 		lease := held(s)
 		end := lease.Deadline()
@@ -156,7 +156,7 @@ func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) != 0 {
 			t.Error(context.Cause(lease.Context()), time.Since(end))
 		}
-		row, ok, err := s.repository.Peek(t.Context(), "k", beatTTL)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
 		if err != nil || !ok || row.Left < 9*beatTTL {
 			t.Fatalf("%+v, %v, %v", row, ok, err)
 		}
@@ -208,7 +208,7 @@ func TestAutoRenewOfOneLock(t *testing.T) {
 // LeaseFrom says whether the caller is under the lock, without a round trip.
 func TestLeaseFromSendsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Statement)
+		s := newScene(t, sqllock.Autocommit)
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: beatTTL})
 		s.lock = obtain(t, registry, "k")
 		lease := held(s)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
 )
 
@@ -16,7 +17,7 @@ import (
 // No other mutex is taken while mu is held, except that of the renewal.
 type locks struct {
 	config  holdConfig
-	table   *table
+	table   *locktable.Table
 	idle    time.Duration // between two polls at most
 	waker   Waker         // or nil
 	renewal renewal
@@ -31,7 +32,7 @@ type locks struct {
 	holds   map[*hold]struct{}
 }
 
-func newLocks(t *table, o RegistryOptions, fixedTTL time.Duration) *locks {
+func newLocks(t *locktable.Table, o RegistryOptions, fixedTTL time.Duration) *locks {
 	s := &locks{
 		table:   t,
 		idle:    o.IdleBetweenTries,
@@ -42,7 +43,7 @@ func newLocks(t *table, o RegistryOptions, fixedTTL time.Duration) *locks {
 	}
 	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
 	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.renewal = renewal{table: t, background: background{closing: s.closing}, batch: maxRenewals, maxHold: o.MaxHold, onRenewal: o.OnRenewal, renewers: make(map[time.Duration]*renewer)}
+	s.renewal = renewal{table: t, background: background{closing: s.closing}, batch: locktable.MaxRenewals, maxHold: o.MaxHold, onRenewal: o.OnRenewal, renewers: make(map[time.Duration]*renewer)}
 	return s
 }
 

@@ -38,7 +38,7 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 		must(t, db.Close())
 		must(t, mock.ExpectationsWereMet())
 	})
-	r, err := sqllock.NewRepository(sqlx.NewDb(db, "sqlmock"), d, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(t.Context(), sqlx.NewDb(db, "sqlmock"), d, &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: isolation,
 	})
 	must(t, err)
@@ -106,7 +106,7 @@ func TestAFailedCertificationIsTriedAgain(t *testing.T) {
 // Losing every race is being late, not trouble, and has an end.
 func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
 	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 	for range 11 {
 		mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
 	}
@@ -123,7 +123,7 @@ func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
 // Its row is deleted, maybe late: so the lock is tried again by another holder.
 func TestAHolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Statement)
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
 	var deleted argument
 	expectFree(mock)
 	mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
@@ -222,7 +222,7 @@ func TestTroubleHasItsSentinel(t *testing.T) {
 // MySQL counts a row that was renewed to the instant it had already as unchanged.
 func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
 	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Statement)
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
 	for _, count := range []int{1, 0} {
 		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
 		mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
@@ -238,7 +238,7 @@ func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
 // again, and ends unlocked.
 func TestUnlockTriesAgainAfterARace(t *testing.T) {
 	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
 	must(t, err)
@@ -251,7 +251,7 @@ func TestUnlockTriesAgainAfterARace(t *testing.T) {
 // for much longer.
 func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
 	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 	const ttl = 300 * time.Millisecond // also how long there is to delete the row
 	mock.ExpectQuery("INSERT").WillDelayFor(ttl).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
@@ -271,7 +271,7 @@ func TestABlackHole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, mock := mocked(t, dialect.Postgres(), sqllock.Statement)
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
 			lease, err := obtain(t, registry, "k").TryLock(t.Context())
@@ -324,7 +324,7 @@ func TestABrokenListIsTrouble(t *testing.T) {
 			} else {
 				query.WillReturnRows(rows)
 			}
-			if list, err := r.List(t.Context(), ttl); !errors.Is(err, sqllock.ErrDatabase) || list != nil {
+			if list, err := r.List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || list != nil {
 				t.Fatal(list, err)
 			}
 		})

@@ -87,7 +87,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 	}
 	s.connector.Follow(nil)
 	must(t, s.registry.Close(t.Context()))
-	rows, err := s.repository.List(t.Context(), ttl)
+	rows, err := s.repository.List(t.Context())
 	must(t, err)
 	if len(rows) != 0 {
 		t.Fatal(rows)
@@ -98,7 +98,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 // lasts.
 func TestAnAbandonedRowIsClearedAfterTheOutage(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Statement)
+	s := newScene(t, sqllock.Autocommit)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && !m.Done {
 			return nil // the row is acquired
@@ -127,7 +127,7 @@ func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
-			repository, err := sqllock.NewRepository(db, w.dialect, nil)
+			repository, err := sqllock.NewRepository(t.Context(), db, w.dialect, nil)
 			must(t, err)
 			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
 			lease, err := obtain(t, registry, "k").Lock(t.Context())
@@ -138,7 +138,7 @@ func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 			}
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
-			rival, err := sqllock.NewRepository(db, w.dialect, nil)
+			rival, err := sqllock.NewRepository(t.Context(), db, w.dialect, nil)
 			must(t, err)
 			if _, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
 				t.Fatal(err)

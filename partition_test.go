@@ -28,7 +28,7 @@ func TestAPartitionedTable(t *testing.T) {
 	const keys = 40
 	repositories, holders := make(map[string]*sqllock.Repository), make(map[string][]string)
 	for _, region := range []string{"A", "B"} {
-		r, err := sqllock.NewRepository(db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
+		r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
 		must(t, err)
 		repositories[region] = r
 		for i := range keys {
@@ -52,7 +52,7 @@ func TestAPartitionedTable(t *testing.T) {
 	}
 	working.Wait()
 	for i := range keys {
-		held, err := repositories["B"].IsAcquired(t.Context(), fmt.Sprint(i), holders["B"][i], ttl)
+		held, err := repositories["B"].IsAcquired(t.Context(), fmt.Sprint(i), holders["B"][i])
 		must(t, err)
 		if !held {
 			t.Errorf("B, %d: its row has gone", i)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // maxStreak is for how many IdleBetweenTries a row is handed over within this process
@@ -108,7 +110,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 		sent := time.Now()
 		bounded, cancel := context.WithDeadline(ctx.values, given.end)
 		defer cancel()
-		renewed, err := h.config.table.Renew(bounded, h.claim(), pinnedFor, nil)
+		renewed, err := h.config.table.Renew(bounded, h.claim(), locktable.PinnedTimeout, nil)
 		if err != nil || !renewed {
 			return false
 		}
@@ -134,7 +136,7 @@ func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	if !h.config.handOff || bound || h.minHoldLeft() > 0 || h.term.passed == tokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
+	if !h.config.handOff || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
 		return false
 	}
 	idle := h.config.idle

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A renewal comes each third of the time-to-live and may take a quarter of it, because a
@@ -23,16 +24,12 @@ const (
 	renewalGrace     = 0 // an answer to the next try will do
 )
 
-// maxRenewals is how many leases one statement renews at most. MySQL takes 65 535
-// placeholders, of which a lease needs two.
-const maxRenewals = 10_000
-
 // The renewal of a registry is what AutoRenew needs: a renewer for each time-to-live that
 // there are leases of.
 type renewal struct {
 	background
 
-	table     *table
+	table     *locktable.Table
 	maxHold   time.Duration // or 0
 	onRenewal func(leases int, err error)
 	batch     int // how many leases one statement renews at most
@@ -149,15 +146,15 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, err error) {
 	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
 	defer cancel()
 	for part := range slices.Chunk(holds, r.batch) {
-		claims, sent := make([]claim, len(part)), time.Now()
+		claims, sent := make([]locktable.Claim, len(part)), time.Now()
 		for i, h := range part {
 			claims[i] = h.claim()
 		}
-		outcomes, failed := bounded.Do(ctx, renewalGrace, func() ([]outcome, error) { //nolint:contextcheck // it outlasts ctx
+		outcomes, failed := bounded.Do(ctx, renewalGrace, func() ([]locktable.Outcome, error) { //nolint:contextcheck // it outlasts ctx
 			ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalStatement)
 			defer cancel()
 			return r.table.RenewAll(ctx, claims)
-		}, func(outcomes []outcome, failed error) { // after ctx has ended
+		}, func(outcomes []locktable.Outcome, failed error) { // after ctx has ended
 			if failed == nil {
 				_, late := apply(part, sent, outcomes)
 				r.deleteLate(late)
@@ -182,16 +179,16 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, err error) {
 // apply has holds know what became of their rows. It returns those whose rows were passed
 // over, and those whose lease was over when the answer came: their rows last, and have no
 // holder.
-func apply(holds []*hold, sent time.Time, outcomes []outcome) (pinned, late []*hold) {
+func apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned, late []*hold) {
 	for i, h := range holds {
 		switch outcomes[i] {
-		case outcomeRenewed:
+		case locktable.Renewed:
 			if h.autoRenewed(sent) {
 				late = append(late, h)
 			}
-		case outcomeLost:
+		case locktable.Lost:
 			h.rowIsGone()
-		case outcomePinned:
+		case locktable.Pinned:
 			pinned = append(pinned, h)
 		}
 	}

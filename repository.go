@@ -4,244 +4,239 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/stmtcache"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// Defaults of [RepositoryOptions]; region and prefix are Spring's.
-const (
-	DefaultRegion       = "DEFAULT"
-	DefaultPrefix       = dialect.DefaultPrefix
-	DefaultStartTimeout = 10 * time.Second
-)
+// DefaultRegion is the default region: Spring's.
+const DefaultRegion = "DEFAULT"
 
 // maxRegion is the width of REGION: VARCHAR(100), in characters.
 const maxRegion = 100
 
-// An Isolation says in what kind of transaction a lock is acquired. All of them
-// keep mutual exclusion; they differ in round trips.
+// An Isolation says in what kind of transaction a lock is acquired. All of them keep mutual
+// exclusion; they differ in round trips.
 type Isolation int
 
 const (
 	// Serializable acquires in a SERIALIZABLE transaction. It is the default.
 	Serializable Isolation = iota
-	// ReadCommitted acquires in a READ COMMITTED transaction, as Spring does
-	// since 6.0.8.
+	// ReadCommitted acquires in a READ COMMITTED transaction, as Spring does since 6.0.8.
 	ReadCommitted
-	// Statement acquires without an explicit transaction: the one statement is
-	// its own, and BEGIN and COMMIT are saved.
-	Statement
+	// Autocommit acquires without an explicit transaction: the one statement is its own,
+	// which saves the round trips of BEGIN and COMMIT.
+	Autocommit
 )
 
-// String returns the name of the isolation.
+// String returns the name of the isolation: "serializable", "read committed" or "autocommit".
 func (i Isolation) String() string {
 	switch i {
 	case Serializable:
 		return "serializable"
 	case ReadCommitted:
 		return "read committed"
-	case Statement:
-		return "statement"
+	case Autocommit:
+		return "autocommit"
 	default:
 		return fmt.Sprintf("Isolation(%d)", int(i))
 	}
 }
 
-// RepositoryOptions are the settings of a [Repository]. A zero field means its
-// default.
+func (i Isolation) level() sql.IsolationLevel {
+	if i == ReadCommitted {
+		return sql.LevelReadCommitted
+	}
+	return sql.LevelSerializable
+}
+
+// RepositoryOptions are the settings of a [Repository]. A zero field means its default.
 type RepositoryOptions struct {
-	// Region separates the locks of applications that share a table: the same
-	// key in two regions is two locks. 1 to 100 characters; default "DEFAULT".
+	// Region separates the locks of applications that share a table: the same key in two
+	// regions is two locks. 1 to 100 characters; default [DefaultRegion].
 	Region string
 
-	// Prefix stands before LOCK in the name of the table, and may begin with a
-	// schema: "billing.INT_". Default "INT_".
+	// Prefix stands before LOCK in the name of the table, and may begin with a schema:
+	// "billing.INT_". Default [dialect.DefaultPrefix].
 	Prefix string
 
-	// ClientID is the readable part of CLIENT_ID, up to 24 letters, digits and
-	// any of . _ : - characters, and must differ between processes that run at
-	// the same time: Close removes all rows that carry it. Default: random.
+	// ClientID is the readable part of CLIENT_ID, up to 24 letters, digits and any of
+	// . _ : - characters. It must differ between processes that run at the same time:
+	// ReleaseAll deletes all rows that carry it. Default: random.
 	ClientID string
 
-	// Isolation is the kind of transaction that acquires. Default Serializable.
+	// Isolation is the kind of transaction that acquires. Default [Serializable].
 	Isolation Isolation
 
 	// Keys maps keys to LOCK_KEY. Default [SpringKeys].
 	Keys KeyMapper
 
-	// Layout is the layout of the table. By default NewRepository reads it from the
-	// database, and thereby checks that the dialect is right and the table is there. If
-	// it is given, NewRepository sends nothing, as with Spring's
-	// checkDatabaseOnStart=false. With MySQL each attempt to acquire then reads the row
-	// first, as is needed on Oracle's and not on MariaDB.
+	// Layout is the layout of the table. By default NewRepository asks the database, and
+	// thereby checks that the dialect is right and that the table exists. If Layout is
+	// set, NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On
+	// MySQL each attempt to acquire then reads the row first, which Oracle's MySQL needs
+	// and MariaDB does not.
 	Layout dialect.Layout
 
-	// StartTimeout is how long NewRepository tries to read it. A database that is busy,
-	// as SQLite's is while another process writes, is asked again until then. Default 10 s.
-	StartTimeout time.Duration
+	// TTL is the time-to-live of all rows in the four-column table of Spring Integration 4
+	// to 6 ([dialect.Spring6]). Its rows do not record when they expire, so Peek, List,
+	// IsAcquired and DeleteExpired judge them by TTL. It is the default of
+	// RegistryOptions.TTL over such a table, and the only value that is accepted. It has
+	// no meaning for other tables. At least [MinTTL]; default [DefaultTTL].
+	TTL time.Duration
 
-	// WithoutGroupCommit says that every acquisition and every release is a statement
-	// of its own. By default those that arrive while another is under way travel
-	// together in the next one: a few connections then do what hundreds could not.
-	// Nobody waits for company, and nobody's error or cancellation is another's.
-	WithoutGroupCommit bool
+	// DisableBatching makes every acquisition and every release a statement of its own.
+	// By default, calls that arrive while a statement is in flight are batched into the
+	// next one: a few connections then do what would take hundreds. Batching adds no
+	// delay, and each caller gets its own result.
+	DisableBatching bool
 
-	// Prepare says that statements are prepared once for each connection, and kept. It
-	// is for lib/pq and go-sql-driver/mysql, which otherwise prepare a statement for
-	// each execution, with a round trip of its own; pgx keeps its statements by itself.
-	// Do not set it behind PgBouncer's transaction pooling, where the name of a
-	// statement may mean another one on the server connection that comes next. With
-	// PostgreSQL, closing the pool then asks the server about each statement, and waits
-	// if it does not answer. Close of the repository closes them.
+	// Prepare makes the repository prepare its statements once for each connection and
+	// keep them. It is for lib/pq and go-sql-driver/mysql, which otherwise prepare a
+	// statement for each execution, with a round trip of its own; pgx keeps its
+	// statements by itself. [Repository.Close] closes them.
+	//
+	// Do not set it behind PgBouncer's transaction pooling: the name of a statement may
+	// mean another one on the next server connection. On PostgreSQL, closing the pool
+	// then asks the server about each statement, and waits if it does not answer.
 	Prepare bool
 
-	// WithoutFence says that no fencing tokens are drawn: [Lease.Token] is 0.
-	// It is for a table that Spring created and that must be left as it is, for
-	// tokens come from an object beside it, which `sqllock migrate up` creates.
-	WithoutFence bool
+	// DisableFencing makes acquisitions draw no fencing tokens: [Lease.Token] is 0. It is
+	// for a table that Spring created and that must stay as it is. Tokens come from an
+	// object beside the table, which `sqllock migrate up` creates.
+	DisableFencing bool
 
-	// Notify says that releases tell the processes that wait for the lock, which
-	// then need not wait for their next look: see [Waker]. It is for PostgreSQL
-	// alone, where the DELETE of a row notifies, at no further round trip. Set it on
-	// all that release, or give the table the trigger of docs/notify.md instead.
+	// Notify makes releases notify the processes that wait for the lock, which then need
+	// not wait for their next poll: see [Waker]. It is for PostgreSQL alone, where the
+	// DELETE of a row notifies without a further round trip. Set it in all processes that
+	// release, or give the table the trigger of docs/notify.md instead.
 	Notify bool
 }
 
-// A Repository is the lock table: it acquires, renews, deletes and lists rows.
-// It knows nothing of waiting, of local callers or of what a lease means to its
-// holder; that is the [Registry]'s part, and most users need nothing else.
-//
-// It mirrors Spring's DefaultLockRepository, except that ownership is per
-// acquisition: each call of NewHolder gives another CLIENT_ID, so that a late
-// statement of one acquisition can never touch the row of the next.
-//
-// Statements that lost a race (a serialization failure, a deadlock) are sent
-// again, with pauses, while ctx lasts. One that waits for a row that a transaction
-// has pinned (see [Lease.Guard]) gives up after about a second with [ErrPinned], a
-// deletion after three. All give up with [ErrDatabase] a moment after ctx has ended if
-// there is no answer, also if the driver does not look at its context. One about a single
-// row gives up after 5 s if it is batched with others, else after its
-// time-to-live or 10 s, whichever is more. Durations are kept to the microsecond, on SQLite
-// to the millisecond. All methods are safe for concurrent use.
-type Repository struct {
-	db         *sqlx.DB
-	dialect    dialect.Dialect
-	statements statements
-	layout     dialect.Layout
-	names      dialect.Names
-	region     string
-	client     *client
-	isolation  Isolation
-	keys       KeyMapper
-	abandoned  abandoned
-	orphans    orphans
-	trimmer    trimmer
-	looksFirst bool // before each attempt, whether the row is held
-	// triesLockLong says that a refused attempt locks the row for several round trips
-	triesLockLong bool
-	batchers      *batchers        // nil if batching is disabled
-	prepared      *stmtcache.Cache // nil unless asked for
-}
-
-// NewRepository returns a repository over db, which stays the caller's: it is
-// never closed or reconfigured. opts may be nil.
-//
-// Unless opts.Layout is given, it asks what the server is and reads the columns of the
-// tables. Then it returns
-//   - an [ErrInvalid] that names both if d is not the dialect of the server,
-//   - an [ErrSchema] that says what is missing in the table and how to create it,
-//   - an [ErrDatabase] if there is no answer within opts.StartTimeout.
-//
-// Bad options give an [ErrInvalid] before anything is sent.
-func NewRepository(db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
-	var o RepositoryOptions
-	if opts != nil {
-		o = *opts
-	}
-	if err := o.complete(); err != nil {
-		return nil, err
-	}
-	if db == nil || d.Classify == nil {
-		return nil, invalid("a repository needs a database and a dialect")
-	}
-	if o.Notify && !d.Notifies {
-		return nil, invalid("Notify: %s cannot tell who waits", d.Name)
-	}
-	names, err := dialect.NamesFor(o.Prefix)
-	if err != nil {
-		return nil, invalid("%w", err)
-	}
-	client, err := newClient(o.ClientID)
-	if err != nil {
-		return nil, err
-	}
-	if o.WithoutFence {
-		names.Fence = ""
-	}
-	if o.Notify {
-		names.Channel = dialect.Channel
-	}
-	r := &Repository{
-		db: db, dialect: d, layout: o.Layout, names: names, region: o.Region,
-		client: client, isolation: o.Isolation, keys: o.Keys,
-	}
-	r.trimmer.begin()
-	if r.layout != 0 {
-		r.looksFirst = r.waitsForPinnedRows("") // the server is not asked what it is
-	} else {
-		if err := r.inspect(o.StartTimeout); err != nil {
-			return nil, err
-		}
-	}
-	r.triesLockLong = !d.Returning && !r.looksFirst
-	if !o.WithoutGroupCommit {
-		r.batchers = r.newBatchers()
-	}
-	if r.statements, err = compileAll(d, r.layout, names, r.region); err != nil {
-		return nil, err
-	}
-	if o.Prepare {
-		r.prepared = stmtcache.New(db, r.statements.constant()...)
-	}
-	return r, nil
-}
-
 // complete checks the options and fills in the defaults.
-func (o *RepositoryOptions) complete() error {
+func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	if o.Region == "" {
 		o.Region = DefaultRegion
 	}
 	if o.Keys == nil {
 		o.Keys = SpringKeys
 	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = DefaultStartTimeout
+	if o.TTL == 0 {
+		o.TTL = DefaultTTL
 	}
 	switch {
-	case o.StartTimeout < 0:
-		return invalid("StartTimeout %v is negative", o.StartTimeout)
-	case o.Isolation < Serializable || o.Isolation > Statement:
-		return invalid("%v is no isolation", o.Isolation)
+	case o.Isolation < Serializable || o.Isolation > Autocommit:
+		return invalid("unknown isolation %v", o.Isolation)
 	case o.Layout < 0 || o.Layout > dialect.Spring6:
-		return invalid("%v is no layout", o.Layout)
+		return invalid("unknown layout %v", o.Layout)
+	case o.ClientID != "" && !clientForm.MatchString(o.ClientID):
+		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, locktable.MaxClientID)
+	case o.Notify && !d.Notifies:
+		return invalid("Notify: %s cannot notify", d.Name)
+	}
+	if err := checkTTL(o.TTL); err != nil {
+		return err
 	}
 	return checkText("region", o.Region, maxRegion)
 }
 
+var clientForm = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, locktable.MaxClientID))
+
+// names returns the names of the tables that the options ask for.
+func (o *RepositoryOptions) names() (dialect.Names, error) {
+	names, err := dialect.NamesFor(o.Prefix)
+	if err != nil {
+		return names, invalid("%w", err)
+	}
+	if o.DisableFencing {
+		names.Fence = ""
+	}
+	if o.Notify {
+		names.Channel = dialect.Channel
+	}
+	return names, nil
+}
+
+// A Repository is the lock table: it acquires, renews, deletes and lists rows. It knows
+// nothing of waiting, of local callers, or of what a lease means to its holder. That is the
+// [Registry]'s part, and most users need nothing else.
+//
+// It mirrors Spring's DefaultLockRepository, except that ownership is per acquisition: each
+// call of NewHolder returns another CLIENT_ID, so that a late statement of one acquisition can
+// never touch the row of the next.
+//
+// The limits of its statements:
+//   - A statement that lost a race (a serialization failure, a deadlock) is sent again, with
+//     pauses, until ctx ends.
+//   - A statement about a row that a transaction has pinned (see [Lease.Guard]) returns
+//     [ErrPinned] after about a second, a deletion after three.
+//   - A statement about a single row times out after 5 s if it is batched with others, else
+//     after its time-to-live or 10 s, whichever is more: [ErrDatabase].
+//   - Every method returns a moment after ctx has ended, also if the driver does not look at
+//     its context: then with [ErrDatabase].
+//
+// Durations are kept to the microsecond, on SQLite to the millisecond. All methods are safe for
+// concurrent use.
+type Repository struct {
+	table  *locktable.Table
+	region string
+	keys   KeyMapper
+	ttl    time.Duration // by which rows of the four-column table are judged
+}
+
+// NewRepository returns a repository over db, which stays the caller's: it is never closed or
+// reconfigured. For a plain *sql.DB pass sqlx.NewDb(db, "postgres"), or the name of its
+// driver. opts may be nil.
+//
+// Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
+// the tables. While the database is busy, as SQLite is while another process writes, it tries
+// again until ctx ends. It returns
+//   - [ErrInvalid] if d is not the dialect of the server,
+//   - [ErrSchema] if the table is missing or has other columns than expected,
+//   - [ErrDatabase] for any other error, also if ctx ends first or a statement has no answer
+//     within 10 s.
+//
+// Bad options return [ErrInvalid] before anything is sent.
+func NewRepository(ctx context.Context, db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
+	var o RepositoryOptions
+	if opts != nil {
+		o = *opts
+	}
+	if db == nil || d.Classify == nil {
+		return nil, invalid("a repository needs a database and a dialect")
+	}
+	if err := o.complete(d); err != nil {
+		return nil, err
+	}
+	names, err := o.names()
+	if err != nil {
+		return nil, err
+	}
+	table, err := locktable.Open(ctx, locktable.Config{
+		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
+		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
+		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
+	})
+	if err != nil {
+		return nil, failure(err, "")
+	}
+	return &Repository{table: table, region: o.Region, keys: o.Keys, ttl: o.TTL}, nil
+}
+
 // ClientID returns what the CLIENT_IDs of this repository begin with.
-func (r *Repository) ClientID() string { return r.client.id }
+func (r *Repository) ClientID() string { return r.table.ClientID() }
 
 // Region returns the region of the repository.
 func (r *Repository) Region() string { return r.region }
 
 // Layout returns the layout of the table.
-func (r *Repository) Layout() dialect.Layout { return r.layout }
+func (r *Repository) Layout() dialect.Layout { return r.table.Layout() }
 
-// LockKey returns the LOCK_KEY of a key, or an [ErrInvalid]: Spring's pathFor.
+// LockKey returns the LOCK_KEY of a key, or [ErrInvalid]. It is Spring's pathFor.
 func (r *Repository) LockKey(key string) (string, error) {
 	lockKey, err := r.keys(key)
 	if err != nil {
@@ -250,101 +245,153 @@ func (r *Repository) LockKey(key string) (string, error) {
 	return lockKey, checkText("mapped key", lockKey, maxLockKey)
 }
 
-// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a
-// number that no other acquisition of this repository has.
-func (r *Repository) NewHolder() string { return r.client.nextHolder() }
+// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no
+// other acquisition of this repository has.
+func (r *Repository) NewHolder() string { return r.table.NewHolder() }
 
-// Delete removes the row of key that carries the holder, expired or not. It
-// returns false if there is none. If a connection broke before the answer came, Delete
-// sends the statement again, and then returns true also for a row that is not there: it may
-// have removed it before.
+// An Acquisition is the answer to an attempt to acquire.
+type Acquisition struct {
+	// Acquired reports whether the row carries the caller's holder now.
+	Acquired bool
+	// Token is the fencing token of the acquisition: see [Lease.Token].
+	Token int64
+	// Row is the row of another holder if Acquired is false. It is zero if that row went
+	// away in the meantime.
+	Row Row
+}
+
+// Acquire inserts the row of key with the holder for ttl, or takes it over if it has expired or
+// carries this very holder: a statement that is sent again after a lost race recognises its own
+// row. It does not wait for another holder.
+//
+// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as
+// not acquired. If the outcome is unknown (the connection broke, or ctx ended, while the
+// transaction was being committed), Acquire returns the error and sees to it that no row is
+// left behind: it deletes the row at once or, if the database cannot be reached, before the
+// next acquisition of the key. After an error the holder must not be used again, for that
+// deletion may come late.
+//
+// The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
+func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.Duration) (Acquisition, error) {
+	c, err := r.claim(key, holder, ttl)
+	if err != nil {
+		return Acquisition{}, err
+	}
+	got, err := r.table.Acquire(ctx, c)
+	return Acquisition{got.Acquired, got.Token, Row(got.Row)}, failure(err, key)
+}
+
+// Renew makes the row of key that carries the holder last for ttl from now, unless it lasts
+// longer already: a renewal that arrives late shortens nothing. It returns false if there is no
+// such row or it has expired: an expired lease is lost, even while no contender has taken it.
+// (Spring revives it.)
+//
+// The errors are [ErrDatabase], [ErrPinned], [ErrInvalid], or that of ctx.
+func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
+	c, err := r.claim(key, holder, ttl)
+	if err != nil {
+		return false, err
+	}
+	renewed, err := r.table.Renew(ctx, c, locktable.PinnedTimeout, nil)
+	return renewed, failure(err, key)
+}
+
+// Delete deletes the row of key that carries the holder, expired or not. It returns false if
+// there is none. If a connection broke before the answer came, Delete sends the statement
+// again, and then returns true also for a row that is not there: it may have deleted it before.
+//
+// The errors are [ErrDatabase], [ErrPinned], [ErrInvalid], or that of ctx.
 func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, error) {
-	p, err := r.params(key, holder, MinTTL)
+	c, err := r.claim(key, holder, r.ttl)
 	if err != nil {
 		return false, err
 	}
-	got, err := r.remove(ctx, p)
-	return got.done(), err
+	deleted, err := r.table.Release(ctx, c)
+	return deleted, failure(err, key)
 }
 
-func (r *Repository) remove(ctx context.Context, p params) (got removal, err error) {
-	err = r.retryPinned(ctx, longestRemoval, "delete", p.name, func() error {
-		one, err := r.removeTogether(ctx, p)
-		got = removal{removed: one.removed, resent: got.resent || one.resent}
-		return err
-	})
-	return got, err
-}
-
-// IsAcquired tells whether the row of key carries the holder and has not
-// expired. In the four-column layout ttl decides the latter.
-func (r *Repository) IsAcquired(ctx context.Context, key, holder string, ttl time.Duration) (bool, error) {
-	p, err := r.params(key, holder, ttl)
+// IsAcquired reports whether the row of key carries the holder and has not expired.
+//
+// The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
+func (r *Repository) IsAcquired(ctx context.Context, key, holder string) (bool, error) {
+	c, err := r.claim(key, holder, r.ttl)
 	if err != nil {
 		return false, err
 	}
-	var held bool
-	err = r.retry(ctx, "look up", key, func() (err error) {
-		held, err = within(ctx, ttl, func(ctx context.Context) (bool, error) { return r.isHeld(ctx, p) }, nil)
-		return err
-	})
-	return held, err
+	held, err := r.table.IsHeld(ctx, c)
+	return held, failure(err, key)
 }
 
-// Close releases all rows of this client in the region. If a transaction has some of them
-// pinned for longer than a second, it releases the others and returns an [ErrPinned]; it
-// may be called again. The repository can be used again; db stays open.
-func (r *Repository) Close(ctx context.Context) error {
-	err := r.removeClient(ctx)
-	if err != nil || r.prepared == nil {
-		return err // a server that does not answer would not do so about statements either
-	}
-	_, err = answered(ctx, "close", "", func() (struct{}, error) { return struct{}{}, r.prepared.Close() })
-	return err
-}
-
-// params maps the key and checks what a caller passed.
-func (r *Repository) params(key, holder string, ttl time.Duration) (params, error) {
+// Peek reads the row of key. It writes nothing and locks nothing. ok is false if there is no
+// row.
+//
+// The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
+func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, err error) {
 	lockKey, err := r.LockKey(key)
 	if err != nil {
-		return params{}, err
+		return Row{}, false, err
+	}
+	read, ok, err := r.table.Read(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
+	return Row(read), ok, failure(err, key)
+}
+
+// List reads all rows of the table, of every region, in order of region and LOCK_KEY.
+//
+// The errors are [ErrDatabase], or that of ctx.
+func (r *Repository) List(ctx context.Context) ([]Row, error) {
+	read, err := r.table.List(ctx, r.ttl)
+	if err != nil {
+		return nil, failure(err, "")
+	}
+	rows := make([]Row, len(read))
+	for i, row := range read {
+		rows[i] = Row(row)
+	}
+	return rows, nil
+}
+
+// DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
+// that a transaction has pinned are left for the next time.
+//
+// The errors are [ErrDatabase], or that of ctx.
+func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
+	deleted, err := r.table.DeleteExpired(ctx, r.ttl)
+	return deleted, failure(err, "")
+}
+
+// ReleaseAll deletes all rows of this client in the region: Spring's close. If a transaction
+// has some of them pinned for longer than a second, ReleaseAll deletes the others and returns
+// [ErrPinned]; it may be called again. The repository can be used again.
+//
+// Other errors are [ErrDatabase], or that of ctx.
+func (r *Repository) ReleaseAll(ctx context.Context) error {
+	return failure(r.table.DeleteClient(ctx), "")
+}
+
+// Close closes the prepared statements, if there are any: see [RepositoryOptions]. It releases
+// no lock, and the database stays open. It takes 10 s at most: if the server does not answer, it
+// returns [ErrDatabase]. The repository can be used again.
+func (r *Repository) Close() error { return failure(r.table.Close(), "") }
+
+// fixedTTL is the time-to-live that all rows have in the four-column layout, or 0.
+func (r *Repository) fixedTTL() time.Duration {
+	if r.Layout() == dialect.Spring6 {
+		return r.ttl
+	}
+	return 0
+}
+
+// claim maps the key and checks what a caller passed.
+func (r *Repository) claim(key, holder string, ttl time.Duration) (locktable.Claim, error) {
+	lockKey, err := r.LockKey(key)
+	if err != nil {
+		return locktable.Claim{}, err
 	}
 	if err := checkText("holder", holder, maxLockKey); err != nil {
-		return params{}, err
+		return locktable.Claim{}, err
 	}
 	if err := checkTTL(ttl); err != nil {
-		return params{}, err
+		return locktable.Claim{}, err
 	}
-	return r.paramsOf(key, lockKey, holder, ttl), nil
-}
-
-// paramsOf returns the parameters for one row, whose values are known to be good.
-func (r *Repository) paramsOf(name, lockKey, holder string, ttl time.Duration) params {
-	return params{name: name, lockKey: lockKey, holder: holder, ttl: ttl, left: ttl}
-}
-
-func (r *Repository) isHeld(ctx context.Context, p params) (bool, error) {
-	var n int
-	err := r.on(nil).QueryRowxContext(ctx, r.statements.held.text, r.statements.held.args(p)...).Scan(&n)
-	return n > 0, err
-}
-
-// on returns what runs statements in tx, or on the pool if it is nil.
-func (r *Repository) on(tx *sqlx.Tx) sqlx.ExtContext {
-	switch {
-	case r.prepared != nil:
-		return r.prepared.On(tx)
-	case tx != nil:
-		return tx
-	default:
-		return r.db
-	}
-}
-
-// begin begins a transaction.
-func (r *Repository) begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
-	if r.prepared != nil {
-		return r.prepared.Begin(ctx, opts)
-	}
-	return r.db.BeginTxx(ctx, opts)
+	return locktable.Claim{LockKey: lockKey, Holder: holder, TTL: ttl}, nil
 }

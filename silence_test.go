@@ -37,13 +37,13 @@ const slack = 200 * time.Millisecond
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *scene) error{
-		"List":          func(ctx context.Context, s *scene) error { _, err := s.repository.List(ctx, ttl); return err },
-		"DeleteExpired": func(ctx context.Context, s *scene) error { _, err := s.repository.DeleteExpired(ctx, ttl); return err },
-		"RenewAll": func(ctx context.Context, s *scene) error {
-			_, err := s.repository.RenewAll(ctx, []sqllock.Ownership{{Key: "k", Holder: "h"}}, ttl)
+		"List":          func(ctx context.Context, s *scene) error { _, err := s.repository.List(ctx); return err },
+		"DeleteExpired": func(ctx context.Context, s *scene) error { _, err := s.repository.DeleteExpired(ctx); return err },
+		"NewRepository": func(ctx context.Context, s *scene) error {
+			_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
 			return err
 		},
-		"Close":          func(ctx context.Context, s *scene) error { return s.repository.Close(ctx) },
+		"ReleaseAll":     func(ctx context.Context, s *scene) error { return s.repository.ReleaseAll(ctx) },
 		"Registry.Close": func(ctx context.Context, s *scene) error { return s.registry.Close(ctx) },
 		"Acquire": func(ctx context.Context, s *scene) error {
 			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
@@ -55,10 +55,10 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 		},
 		"Delete": func(ctx context.Context, s *scene) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
 		"IsAcquired": func(ctx context.Context, s *scene) error {
-			_, err := s.repository.IsAcquired(ctx, "k", "h", ttl)
+			_, err := s.repository.IsAcquired(ctx, "k", "h")
 			return err
 		},
-		"Peek": func(ctx context.Context, s *scene) error { _, _, err := s.repository.Peek(ctx, "k", ttl); return err },
+		"Peek": func(ctx context.Context, s *scene) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -88,14 +88,14 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	}
 }
 
-// NewRepository has no context, but a limit.
-func TestNewRepositoryKeepsItsStartTimeout(t *testing.T) {
+// A context without a deadline does not make NewRepository wait for ever.
+func TestNewRepositoryTimesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newScene(t, sqllock.Serializable)
 		fallSilent(s)
-		const limit = 3 * time.Second
+		const limit = 10 * time.Second
 		began := time.Now()
-		_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: limit})
+		_, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), nil)
 		if took := time.Since(began); took > limit+slack {
 			t.Errorf("returned after %v, with a limit of %v", took, limit)
 		}
@@ -111,7 +111,9 @@ func TestADatabaseThatCannotBeReachedIsTrouble(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, sqllock.Serializable)
 	blackHole(s)
-	_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: 10 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
 	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
@@ -131,10 +133,12 @@ func TestNewRepositoryTriesAgainWhileTheDatabaseIsBusy(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := sqllock.NewRepository(s.pool, dialect.SQLite(), nil)
+		_, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), nil)
 		must(t, err)
 		begin = time.Now()
-		_, err = sqllock.NewRepository(s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{StartTimeout: busyFor / 2})
+		ctx, cancel := context.WithTimeout(t.Context(), busyFor/2)
+		defer cancel()
+		_, err = sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
 		if took := time.Since(begin); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) || took > busyFor/2+slack {
 			t.Error(err, took)
 		}
@@ -153,7 +157,7 @@ func (busy) Code() int     { return 5 }
 func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]sqllock.RepositoryOptions{
-		"batches": {}, "each alone": {WithoutGroupCommit: true},
+		"batches": {}, "each alone": {DisableBatching: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestTokensOfRepositoryAndRegistryAreOnOneScale(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-		r, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
+		r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
 		must(t, err)
 		registry := newRegistry(t, r, nil)
 		var last int64
@@ -48,13 +48,13 @@ func TestTokensOfRepositoryAndRegistryAreOnOneScale(t *testing.T) {
 func TestASequenceBeyondAllTokens(t *testing.T) {
 	t.Parallel()
 	const last = math.MaxInt64 / tokensPerNumber
-	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Statement} {
+	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 		t.Run(isolation.String(), func(t *testing.T) {
 			t.Parallel()
 			db := dbtest.Postgres(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("SELECT setval('INT_LOCK_FENCE', %d, false)", int64(last)))
-			r, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 			must(t, err)
 			got, err := r.Acquire(t.Context(), "last", "holder", ttl)
 			must(t, err)
@@ -73,7 +73,7 @@ func TestASequenceBeyondAllTokens(t *testing.T) {
 				})
 			}
 			trying.Wait()
-			rows, err := r.List(t.Context(), ttl)
+			rows, err := r.List(t.Context())
 			must(t, err)
 			if len(rows) > 0 {
 				t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
@@ -91,13 +91,13 @@ func TestATableBeyondAllTokens(t *testing.T) {
 			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
-			r, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
+			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
 			must(t, err)
 			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
 			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
 				t.Error(got, err)
 			}
-			_, there, err := r.Peek(t.Context(), "k", ttl)
+			_, there, err := r.Peek(t.Context(), "k")
 			must(t, err)
 			if there {
 				t.Error("the row is left behind")

@@ -2,6 +2,9 @@ package sqllock
 
 import "time"
 
+// DefaultTTL is the default time-to-live of a lease: Spring's.
+const DefaultTTL = 10 * time.Second
+
 // MinTTL is the shortest time-to-live. Below it a lease would be over before
 // its holder has begun.
 const MinTTL = 10 * time.Millisecond

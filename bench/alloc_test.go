@@ -13,13 +13,13 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Statement}
+var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 
 func newRegistry(tb testing.TB, isolation sqllock.Isolation) *sqllock.Registry {
 	tb.Helper()
 	db := sqlx.NewDb(fakedb.Open(), "fake")
 	tb.Cleanup(func() { db.Close() })
-	repository, err := sqllock.NewRepository(db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
+	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func bareAcquire(ctx context.Context, db *sql.DB, isolation sqllock.Isolation) e
 	acquire := func(q querier) error {
 		return q.QueryRowContext(ctx, "INSERT", "region", "key", "holder", int64(10_000_000), int64(10_000_000)).Scan(&answer)
 	}
-	if isolation == sqllock.Statement {
+	if isolation == sqllock.Autocommit {
 		return acquire(db)
 	}
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})

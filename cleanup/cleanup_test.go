@@ -26,7 +26,7 @@ func newRegistry(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	repository, err := sqllock.NewRepository(db.DB, db.Dialect, nil)
+	repository, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
 	must(t, err)
 	registry, err := sqllock.NewRegistry(repository, nil)
 	must(t, err)
@@ -36,7 +36,7 @@ func newRegistry(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 		must(t, err)
 	}
 	for row := (sqllock.Row{}); !row.Expired(); {
-		row, _, err = repository.Peek(t.Context(), "b", sqllock.MinTTL)
+		row, _, err = repository.Peek(t.Context(), "b")
 		must(t, err)
 	}
 	_, err = registry.Obtain("unused")

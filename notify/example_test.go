@@ -25,7 +25,7 @@ func ExampleListen() {
 	defer func() { _ = listener.Close() }()
 
 	db := sqlx.MustConnect("postgres", dsn)
-	repository, err := sqllock.NewRepository(db, dialect.Postgres(), &sqllock.RepositoryOptions{Notify: true})
+	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), &sqllock.RepositoryOptions{Notify: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (g *gate) written() int64 { return g.writes.Load() }
 
 type gatedConn struct {
 	net.Conn
-	gate   *gate
+	gate       *gate
 	blackholed atomic.Bool
 }
 

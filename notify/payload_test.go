@@ -39,8 +39,8 @@ func TestNotifiedDeletions(t *testing.T) {
 
 	f.acquire(r, "a")
 	f.acquire(r, "b")
-	must(t, r.Close(t.Context()))
-	check("Close", "int_lock a", "int_lock b")
+	must(t, r.ReleaseAll(t.Context()))
+	check("ReleaseAll", "int_lock a", "int_lock b")
 
 	f.acquire(r, "fresh")
 	for _, key := range []string{"c", "d"} {
@@ -48,11 +48,11 @@ func TestNotifiedDeletions(t *testing.T) {
 		must(t, err)
 	}
 	f.until("expired", func() bool {
-		row, _, err := r.Peek(t.Context(), "d", never)
+		row, _, err := r.Peek(t.Context(), "d")
 		must(t, err)
 		return row.Expired()
 	})
-	deleted, err := r.DeleteExpired(t.Context(), never)
+	deleted, err := r.DeleteExpired(t.Context())
 	must(t, err)
 	if deleted != 2 {
 		t.Fatalf("%d deleted", deleted)

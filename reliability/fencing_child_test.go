@@ -32,7 +32,7 @@ func fencedCrowd(ctx context.Context, do task) error {
 	}
 	db.SetMaxOpenConns(fencedGoroutines)
 	db.SetMaxIdleConns(fencedGoroutines)
-	repository, err := sqllock.NewRepository(db, c.dialect(), nil) //nolint:contextcheck // it limits its time by itself
+	repository, err := sqllock.NewRepository(ctx, db, c.dialect(), nil)
 	if err != nil {
 		return err
 	}

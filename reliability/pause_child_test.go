@@ -23,7 +23,7 @@ func guardedWriter(ctx context.Context, do task) error {
 	if err != nil {
 		return err
 	}
-	repository, err := sqllock.NewRepository(locks, c.dialect(), nil) //nolint:contextcheck // it limits its time by itself
+	repository, err := sqllock.NewRepository(ctx, locks, c.dialect(), nil)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (b *base) theft(t *testing.T, how string) time.Duration {
 	}
 	b.afterLoss(t, lease)
 	if how == "stolen" {
-		held, err := thief.IsAcquired(t.Context(), lease.Key(), holder, time.Minute)
+		held, err := thief.IsAcquired(t.Context(), lease.Key(), holder)
 		if err != nil || !held {
 			t.Errorf("the thief's row: %t, %v", held, err)
 		}

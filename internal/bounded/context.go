@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// Grace is how long a driver may take to notice that its context has ended. What comes later
+// is not waited for.
+const Grace = 100 * time.Millisecond
+
 // timerDelay limits how long awaitEnd waits for a context that is past its deadline.
 const timerDelay = time.Second
 

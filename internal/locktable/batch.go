@@ -70,7 +70,7 @@ func (b *batched[V]) begin() {
 				go b.onOrphan(c, o.Value)
 			}
 		},
-		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: grace,
+		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: bounded.Grace,
 		TimedOut: batch.Outcome[effect[V]]{Value: effect[V]{unknown: true}, Err: errNoAnswer},
 	})
 }

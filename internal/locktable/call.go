@@ -64,9 +64,10 @@ const (
 	// batchSlowAfter is how long others wait behind a batch before they use another
 	// connection, of maxLanes at most.
 	batchSlowAfter = 100 * time.Millisecond
-	// grace is how long a driver may take to notice that its context has ended.
-	grace = 100 * time.Millisecond
 )
+
+// errNoAnswer is what the callers of a batch get if it times out.
+var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
 
 // The pause after the n-th lost race is random, up to shortestPause doubled n times or
 // longestPause.
@@ -109,11 +110,11 @@ func (p policy) limit(ttl time.Duration) time.Duration {
 // is 0. The error is bounded.ErrNoAnswer as well if send was left behind.
 func await[T any](ctx context.Context, limit time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
 	if limit == 0 {
-		return bounded.Do(ctx, grace, func() (T, error) { return send(ctx) }, late)
+		return bounded.Do(ctx, bounded.Grace, func() (T, error) { return send(ctx) }, late)
 	}
 	limited, cancel := bounded.WithTimeout(ctx, limit)
 	defer cancel()
-	value, err := bounded.Do(limited, grace, func() (T, error) { return send(limited) }, late)
+	value, err := bounded.Do(limited, bounded.Grace, func() (T, error) { return send(limited) }, late)
 	if err == nil || bounded.Ended(limited) == nil || bounded.Ended(ctx) != nil {
 		return value, err
 	}

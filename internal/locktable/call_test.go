@@ -77,7 +77,7 @@ func TestAnAnswerHasALimit(t *testing.T) {
 			time.Minute: time.Minute,
 		} {
 			_, took, err := sending(t.Context(), reading, ttl, time.Hour, nil)
-			if took != limit+grace || !Is(err, NoAnswer) || !errors.Is(err, bounded.ErrNoAnswer) {
+			if took != limit+bounded.Grace || !Is(err, NoAnswer) || !errors.Is(err, bounded.ErrNoAnswer) {
 				t.Errorf("time-to-live %v: %v after %v", ttl, err, took)
 			}
 		}

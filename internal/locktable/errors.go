@@ -59,8 +59,6 @@ func Is(err error, kind Kind) bool {
 var (
 	// errTimedOut is why a call is given up although its context lasts.
 	errTimedOut = errors.New("the database does not answer")
-	// errNoAnswer is what the callers of a batch get if it times out.
-	errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
 	// errOutcomeUnknown wraps the error of a statement that may have been applied.
 	errOutcomeUnknown = errors.New("it is not known whether the row was written")
 )

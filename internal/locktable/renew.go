@@ -45,6 +45,9 @@ func (t *Table) renew(ctx context.Context, c Claim) (bool, error) {
 // renewed, one more finds out why.) After an error it is not known which of the rows were
 // renewed. RenewAll does not return before the driver does.
 func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
 	v := together(claims)
 	return call(ctx, t.errors, renewingAll, v.TTL, func(ctx context.Context) ([]Outcome, error) {
 		return t.renewAll(ctx, v)

@@ -93,7 +93,7 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 // repository returns what another Go process would have.
 func (c *cell) repository(t *testing.T) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(c.db.Open(t), c.db.Dialect, nil)
+	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t), c.db.Dialect, nil)
 	must(t, err)
 	return r
 }
@@ -118,7 +118,7 @@ func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
 // row returns the row of key, judged by a time-to-live.
 func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
 	t.Helper()
-	row, ok, err := c.repository(t).Peek(t.Context(), key, ttl)
+	row, ok, err := c.repository(t).Peek(t.Context(), key)
 	must(t, err)
 	if !ok {
 		t.Fatal("there is no row")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/bench/internal/durable"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/notify"
 )
@@ -30,7 +31,7 @@ type variant struct {
 var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
 	{name: "read committed", loads: speed, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
-	{name: "autocommit", quick: true, loads: sending, settings: "Isolation: Autocommit", tune: isolated(sqllock.Statement)},
+	{name: "autocommit", quick: true, loads: sending, settings: "Isolation: Autocommit", tune: isolated(sqllock.Autocommit)},
 	{
 		name: "serializable, each alone", loads: slices.Concat(speed, crowded, []string{"pairs 16"}),
 		settings: "the default isolation, DisableBatching", tune: alone,
@@ -41,7 +42,7 @@ var variants = []variant{
 	},
 	{
 		name: "autocommit, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB}, connections: 2,
-		settings: "Isolation: Autocommit, over a pool of two", tune: isolated(sqllock.Statement),
+		settings: "Isolation: Autocommit, over a pool of two", tune: isolated(sqllock.Autocommit),
 	},
 	{
 		name: "autocommit, prepared", loads: speed, only: []database{postgresPQ, mariaDB},
@@ -49,11 +50,11 @@ var variants = []variant{
 	},
 	{
 		name: "autocommit, binary_parameters", loads: speed, only: []database{postgresPQ},
-		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Statement),
+		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Autocommit),
 	},
 	{
 		name: "autocommit, interpolateParams", loads: speed, only: []database{mariaDB},
-		settings: "Isolation: Autocommit, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Statement),
+		settings: "Isolation: Autocommit, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Autocommit),
 	},
 	{
 		name: "notify", quick: true, loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX},
@@ -75,14 +76,14 @@ var (
 )
 
 func keepingStatements(r *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) {
-	r.Isolation, r.Prepare = sqllock.Statement, true
+	r.Isolation, r.Prepare = sqllock.Autocommit, true
 }
 
 func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
 	return func(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.Isolation = i }
 }
 
-func alone(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.WithoutGroupCommit = true }
+func alone(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.DisableBatching = true }
 
 func handOff(_ *sqllock.RepositoryOptions, o *sqllock.RegistryOptions) { o.HandOff = true }
 
@@ -149,20 +150,20 @@ func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at
 		}
 		registryOptions.Waker = s.listener
 	}
-	//nolint:contextcheck // NewRepository has no such parameter
-	s.repository, err = sqllock.NewRepository(sqlx.NewDb(s.db, d.driver), d.dialect(), &repositoryOptions)
+	s.dialect = d.dialect()
+	repository, err := sqllock.NewRepository(ctx, sqlx.NewDb(s.db, d.driver), s.dialect, &repositoryOptions)
 	if err != nil {
 		return err
 	}
-	s.registry, err = sqllock.NewRegistry(s.repository, &registryOptions)
+	s.registry, err = sqllock.NewRegistry(repository, &registryOptions)
 	return err
 }
 
 type sqllockSession struct {
 	pool
-	repository *sqllock.Repository
-	registry   *sqllock.Registry
-	listener   *notify.Listener // of the variant that has one
+	dialect  dialect.Dialect
+	registry *sqllock.Registry
+	listener *notify.Listener // of the variant that has one
 }
 
 func (s *sqllockSession) Connections() int {

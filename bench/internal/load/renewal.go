@@ -6,23 +6,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/bench/internal/contender"
 	"github.com/sqllock/sqllock/bench/internal/record"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // renewal is to renew ten thousand held leases: all by one statement, and each
 // by its own, some of these at a time.
 func renewal() Load {
-	return Load{Name: "renewal", Field: contender.Repositories(), Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
+	return Load{Name: "renewal", Field: contender.Tables(), Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		err = during(ctx, c, a.Place(c), func(session contender.Session) error {
-			repository := session.(contender.Repository).Repository()
-			defer repository.Close(ctx) //nolint:errcheck // the next round has another client
-			rows, err := a.acquireAll(ctx, repository)
+			table, err := session.(contender.TableSession).Table(ctx)
 			if err != nil {
 				return err
 			}
-			round.Values, err = renew(ctx, repository, rows)
+			defer table.DeleteClient(ctx) //nolint:errcheck // the next round has another client
+			claims, err := a.acquireAll(ctx, table)
+			if err != nil {
+				return err
+			}
+			round.Values, err = renew(ctx, table, claims)
 			return err
 		})
 		return round, err
@@ -31,37 +34,37 @@ func renewal() Load {
 
 const leaseTime = time.Minute
 
-func (a *Arena) acquireAll(ctx context.Context, repository *sqllock.Repository) ([]sqllock.Ownership, error) {
-	rows := make([]sqllock.Ownership, a.Settings.Leases)
-	errs := make([]error, len(rows))
-	inParallel(len(rows), func(i int) {
-		rows[i] = sqllock.Ownership{Key: fmt.Sprintf("renewal-%d", i), Holder: repository.NewHolder()}
-		_, errs[i] = repository.Acquire(ctx, rows[i].Key, rows[i].Holder, leaseTime)
+func (a *Arena) acquireAll(ctx context.Context, table *locktable.Table) ([]locktable.Claim, error) {
+	claims := make([]locktable.Claim, a.Settings.Leases)
+	errs := make([]error, len(claims))
+	inParallel(len(claims), func(i int) {
+		claims[i] = locktable.Claim{LockKey: fmt.Sprintf("renewal-%d", i), Holder: table.NewHolder(), TTL: leaseTime}
+		_, errs[i] = table.Acquire(ctx, claims[i])
 	})
-	return rows, errors.Join(errs...)
+	return claims, errors.Join(errs...)
 }
 
 var errNotRenewed = errors.New("a lease was not renewed")
 
-func renew(ctx context.Context, repository *sqllock.Repository, rows []sqllock.Ownership) (map[string]float64, error) {
+func renew(ctx context.Context, table *locktable.Table, claims []locktable.Claim) (map[string]float64, error) {
 	began := time.Now()
-	renewals, err := repository.RenewAll(ctx, rows, leaseTime)
+	outcomes, err := table.RenewAll(ctx, claims)
 	together := time.Since(began)
-	for _, renewal := range renewals {
-		if renewal != sqllock.Renewed {
+	for _, outcome := range outcomes {
+		if outcome != locktable.Renewed {
 			err = errors.Join(err, errNotRenewed)
 			break
 		}
 	}
-	errs := make([]error, len(rows))
+	errs := make([]error, len(claims))
 	began = time.Now()
-	inParallel(len(rows), func(i int) {
-		renewed, err := repository.Renew(ctx, rows[i].Key, rows[i].Holder, leaseTime)
+	inParallel(len(claims), func(i int) {
+		renewed, err := table.Renew(ctx, claims[i], locktable.PinnedTimeout, nil)
 		if errs[i] = err; !renewed && err == nil {
 			errs[i] = errNotRenewed
 		}
 	})
 	each := time.Since(began)
-	return map[string]float64{"together_ms": millis(together), "each_ms": millis(each), "leases": float64(len(rows))},
+	return map[string]float64{"together_ms": millis(together), "each_ms": millis(each), "leases": float64(len(claims))},
 		errors.Join(err, errors.Join(errs...))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // DSNVariable is the environment variable that holds the DSN if no flag does.
@@ -23,7 +24,7 @@ type Flags struct {
 // Register adds the flags to a set.
 func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.DSN, "dsn", "", "the database (default: $"+DSNVariable+", else a local SQLite file)")
-	flags.StringVar(&f.Prefix, "prefix", sqllock.DefaultPrefix, "the prefix before LOCK in the name of the table")
+	flags.StringVar(&f.Prefix, "prefix", dialect.DefaultPrefix, "the prefix before LOCK in the name of the table")
 	flags.StringVar(&f.Region, "region", sqllock.DefaultRegion, "the region of the keys")
 	flags.BoolVar(&f.PlainKeys, "plain-keys", false, "store keys unchanged in LOCK_KEY, instead of Spring's mapping")
 }

@@ -36,7 +36,7 @@ func (c *Connection) MissesTable(err error) bool {
 
 // MigrateUp returns the command that creates the table with a prefix.
 func MigrateUp(prefix string) string {
-	if prefix == "" || prefix == sqllock.DefaultPrefix {
+	if prefix == "" || prefix == dialect.DefaultPrefix {
 		return "sqllock migrate up"
 	}
 	return "sqllock migrate up --prefix " + prefix

@@ -3,15 +3,21 @@ package connect
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 )
 
+// startTimeout limits how long a command waits for a database that is busy or does not answer.
+const startTimeout = 10 * time.Second
+
 // Repository returns the lock table that the flags choose.
-func (f *Flags) Repository(c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
+func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
-	r, err := sqllock.NewRepository(c.DB, c.Dialect, &opts)
+	r, err := sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
 	return r, f.WithTableHint(c, err)
 }
 
@@ -24,14 +30,15 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 }
 
 // WithRepository calls fn with the lock table that the flags choose. fn may not acquire
-// locks: the table need not have fencing tokens, as Spring's own has not.
-func (f *Flags) WithRepository(ctx context.Context, fn func(*sqllock.Repository) error) (err error) {
+// locks: the table need not have fencing tokens, as Spring's own has not. In a table without
+// EXPIRED_AFTER a row lasts for ttl.
+func (f *Flags) WithRepository(ctx context.Context, ttl time.Duration, fn func(*sqllock.Repository) error) (err error) {
 	c, err := f.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r, err := f.Repository(c, sqllock.RepositoryOptions{WithoutFence: true}) //nolint:contextcheck // NewRepository takes none
+	r, err := f.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
 	if err != nil {
 		return err
 	}

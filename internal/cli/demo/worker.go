@@ -72,7 +72,7 @@ func (w *worker) run(ctx context.Context, stdin io.Reader) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
-		if err := w.prepare(c); err != nil { //nolint:contextcheck // NewRepository takes none
+		if err := w.prepare(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func (w *worker) run(ctx context.Context, stdin io.Reader) (err error) {
 	return err
 }
 
-func (w *worker) prepare(c *connect.Connection) (err error) {
-	w.repository, err = w.flags.Repository(c, sqllock.RepositoryOptions{ClientID: fmt.Sprintf("worker-%d", w.number)})
+func (w *worker) prepare(ctx context.Context, c *connect.Connection) (err error) {
+	w.repository, err = w.flags.Repository(ctx, c, sqllock.RepositoryOptions{ClientID: fmt.Sprintf("worker-%d", w.number), TTL: w.ttl})
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (w *worker) enter(ctx context.Context, waited time.Duration, hang bool) (er
 // hang reports how long the row will last, which it asks the database, and then waits to
 // be killed.
 func (w *worker) hang(ctx context.Context, entry event) error {
-	row, _, err := w.repository.Peek(ctx, lockKey, w.ttl)
+	row, _, err := w.repository.Peek(ctx, lockKey)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 func (e *examination) checkTable(ctx context.Context) []finding {
 	// checkFence checks the source of fencing tokens.
-	r, err := e.flags.Repository(e.Connection, sqllock.RepositoryOptions{ClientID: "doctor", WithoutFence: true}) //nolint:contextcheck // NewRepository takes none
+	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor", DisableFencing: true})
 	if err != nil {
 		return []finding{{broken, "table", exit.Text(err), e.tableAdvice(ctx, err)}}
 	}
@@ -29,14 +29,14 @@ func (e *examination) checkTable(ctx context.Context) []finding {
 }
 
 // checkFence checks the source of fencing tokens. Spring's own script does not create it.
-func (e *examination) checkFence(context.Context) []finding {
+func (e *examination) checkFence(ctx context.Context) []finding {
 	if e.repository == nil {
 		return nil
 	}
-	r, err := e.flags.Repository(e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"}) //nolint:contextcheck // NewRepository takes none
+	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
 	if err != nil {
 		return []finding{{broken, "fence", exit.Text(err), fmt.Sprintf(
-			"sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option WithoutFence", e.repository.Layout())}}
+			"sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing", e.repository.Layout())}}
 	}
 	e.repository = r
 	return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}

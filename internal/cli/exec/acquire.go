@@ -64,7 +64,7 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 
 // lock sets the registry and the lease of h.
 func (x *execution) lock(ctx context.Context, h *holding) error {
-	repository, err := x.flags.Repository(h.connection, sqllock.RepositoryOptions{ClientID: clientID()}) //nolint:contextcheck // NewRepository takes none
+	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: clientID(), TTL: x.ttl})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func TestExecKilled(t *testing.T) {
 		second.Stderr.Await("waiting for")
 
 		read := time.Now()
-		row, ok, err := r.Peek(t.Context(), "nightly", 2*time.Second)
+		row, ok, err := r.Peek(t.Context(), "nightly")
 		if err != nil || !ok {
 			t.Fatal(row, ok, err)
 		}
@@ -98,7 +98,7 @@ func TestExecForwardsSignals(t *testing.T) {
 	}
 	p.Signal(syscall.SIGTERM)
 	p.WantCode(5)
-	if _, ok, err := r.Peek(t.Context(), "nightly", time.Minute); ok || err != nil {
+	if _, ok, err := r.Peek(t.Context(), "nightly"); ok || err != nil {
 		t.Errorf("the lock was not released: %v, %v", ok, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	}
-	row, _, err := r.Peek(t.Context(), "nightly", time.Hour)
+	row, _, err := r.Peek(t.Context(), "nightly")
 	if err != nil || row.Holder != holder {
 		t.Errorf("row %+v, %v", row, err)
 	}
@@ -178,7 +178,7 @@ func TestClientID(t *testing.T) {
 	db := dbtest.SQLite(t)
 	migrated(t, db)
 	id := clientID()
-	if _, err := sqllock.NewRepository(db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
+	if _, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
 		t.Errorf("client id %q: %v", id, err)
 	}
 }

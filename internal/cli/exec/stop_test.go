@@ -136,7 +136,7 @@ func TestExecStoppedTooLong(t *testing.T) {
 	t.Parallel()
 	s := stopExecInTime(t, "sleep 1000; echo worked", "--grace", "1h")
 	eventually(t, "the lease has ended", func() bool {
-		row, ok, err := s.repository.Peek(t.Context(), "nightly", time.Second)
+		row, ok, err := s.repository.Peek(t.Context(), "nightly")
 		return err == nil && (!ok || row.Expired())
 	})
 	s.resume()

@@ -31,12 +31,12 @@ the programs that use the locks would remove locks in use.`,
   sqllock cleanup --region billing --ttl 1m`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.WithRepository(cmd.Context(), func(r *sqllock.Repository) error {
+			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
 				if r.Layout() == dialect.Spring6 && !cmd.Flags().Changed("ttl") {
 					return exit.WithHint(exit.Usagef("the table has no EXPIRED_AFTER: --ttl must give the time-to-live of its locks"),
 						"sqllock cleanup --ttl 1m, with the longest time-to-live in use")
 				}
-				n, err := r.DeleteExpired(cmd.Context(), ttl)
+				n, err := r.DeleteExpired(cmd.Context())
 				if err != nil {
 					return err
 				}

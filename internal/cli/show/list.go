@@ -38,8 +38,8 @@ by tabs; an unknown value is a dash. --json prints JSON.`,
   sqllock list --json | jq -r '.[] | select(.state == "held") | .lock_key'`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.WithRepository(cmd.Context(), func(r *sqllock.Repository) error {
-				rows, err := r.List(cmd.Context(), ttl)
+			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
+				rows, err := r.List(cmd.Context())
 				if err != nil {
 					return err
 				}

@@ -32,8 +32,8 @@ A LOCK_KEY printed by list can be used as KEY.`,
   test "$(sqllock show --json orders/42 | jq -r .state)" = held`,
 		Args: args.Exactly("KEY"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return flags.WithRepository(cmd.Context(), func(r *sqllock.Repository) error {
-				row, ok, err := r.Peek(cmd.Context(), given[0], ttl)
+			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
+				row, ok, err := r.Peek(cmd.Context(), given[0])
 				if err != nil {
 					return err
 				}

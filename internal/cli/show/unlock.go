@@ -37,8 +37,8 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
 					"sqllock show %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", given[0])
 			}
-			return flags.WithRepository(cmd.Context(), func(r *sqllock.Repository) error {
-				return unlock(cmd, flags, r, given[0], ttl)
+			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
+				return unlock(cmd, flags, r, given[0])
 			})
 		},
 	}
@@ -48,8 +48,8 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 }
 
 // unlock removes the row that it has read, and no other.
-func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string, ttl time.Duration) error {
-	row, ok, err := r.Peek(cmd.Context(), key, ttl)
+func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string) error {
+	row, ok, err := r.Peek(cmd.Context(), key)
 	if err != nil {
 		return err
 	}

@@ -139,8 +139,15 @@ const (
 // process returns a repository with a client id of its own, as another process has.
 func (f *fixture) process() *sqllock.Repository {
 	f.Helper()
-	r, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: f.region, Isolation: f.cell.Isolation, WithoutGroupCommit: f.cell.Plain, Prepare: f.cell.Prepare,
+	return f.processWith(ttl)
+}
+
+// processWith is process for locks of another time-to-live, which the four-column layout
+// must be told.
+func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
+	f.Helper()
+	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain, Prepare: f.cell.Prepare,
 		Notify: f.cell.Waker != nil,
 	})
 	f.must(err)
@@ -154,7 +161,7 @@ func (f *fixture) process() *sqllock.Repository {
 // short.
 func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
 	})
 	f.must(err)

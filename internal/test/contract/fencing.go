@@ -30,7 +30,7 @@ var fencingTests = []test{
 		f.untilExpired(r, "k", short)
 		last := f.checkHigher(f.abandon(short), 0)
 		f.untilExpired(r, "k", short)
-		_, err := r.DeleteExpired(f.Context(), short)
+		_, err := f.judging(r, short).DeleteExpired(f.Context())
 		f.must(err)
 		f.checkHigher(f.abandon(short), last)
 	}},
@@ -74,8 +74,8 @@ var fencingTests = []test{
 		equal(f, "holder", got.Row.Holder, holder)
 	}},
 	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
-		unfenced, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: f.region, Isolation: f.cell.Isolation, WithoutFence: true,
+		unfenced, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+			Region: f.region, Isolation: f.cell.Isolation, DisableFencing: true,
 		})
 		f.must(err)
 		registry, err := sqllock.NewRegistry(unfenced, &sqllock.RegistryOptions{TTL: ttl})

@@ -27,10 +27,10 @@ var guardTests = []test{
 		f.guarded(func(*sqllock.Lease) error { return f.springsTakeOver() })
 	}},
 	{"DeleteExpiredLeavesTheRowOfAGuardedTransaction", func(f *fixture) {
-		r := f.process()
+		judge := f.judging(f.process(), short)
 		f.guarded(func(*sqllock.Lease) error {
 			for {
-				if n, err := r.DeleteExpired(f.Context(), short); n > 0 || err != nil && !f.isPinned(err) {
+				if n, err := judge.DeleteExpired(f.Context()); n > 0 || err != nil && !f.isPinned(err) {
 					return err
 				}
 				f.pause(short / 10)
@@ -198,11 +198,11 @@ var guardTests = []test{
 		f.execTx(tx, f.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}"))
 		ctx, cancel := context.WithTimeout(f.Context(), moderate)
 		defer cancel()
-		f.is(r.Close(ctx), sqllock.ErrPinned)
+		f.is(r.ReleaseAll(ctx), sqllock.ErrPinned)
 		left := f.rows(r)
 		equal(f, "rows left", len(left), 1)
 		f.must(tx.Commit())
-		f.must(r.Close(f.Context()))
+		f.must(r.ReleaseAll(f.Context()))
 		equal(f, "rows", len(f.rows(r)), 0)
 	}},
 	{"AWaiterDeletesWhatUnlockCouldNot", func(f *fixture) {

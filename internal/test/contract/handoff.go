@@ -96,7 +96,7 @@ var handOffTests = []test{
 		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
 		f.must(got.err)
-		row, _, err := f.process().Peek(f.Context(), "k", ttl)
+		row, _, err := f.process().Peek(f.Context(), "k")
 		f.must(err)
 		if got.lease.Holder() == first.Holder() || row.Left > ttl {
 			f.Fatalf("the row lasts %v", row.Left)
@@ -173,7 +173,7 @@ var handOffTests = []test{
 // callers would wait long without hand-off.
 func (f *fixture) slowPolling(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
+	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
 	f.must(err)
 	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {

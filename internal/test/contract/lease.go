@@ -52,14 +52,14 @@ var leaseTests = []test{
 		began := time.Now()
 		lease := f.acquire(l)
 		took := time.Since(began) // the row was written at an unknown instant within this time
-		before, _, err := other.Peek(f.Context(), "k", ttl)
+		before, _, err := other.Peek(f.Context(), "k")
 		f.must(err)
 		_, err = l.TryLock(f.Context())
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) {
 			f.Fatal(err)
 		}
-		after, _, err := other.Peek(f.Context(), "k", ttl)
+		after, _, err := other.Peek(f.Context(), "k")
 		f.must(err)
 		const rounding = 2 * time.Millisecond // of SQLite's clock
 		if held.Left > before.Left+rounding || held.Left < after.Left-took-rounding {
@@ -72,7 +72,7 @@ var leaseTests = []test{
 		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
 		f.must(err)
 		lease := f.acquire(f.obtain(registry))
-		row, _, err := r.Peek(f.Context(), "k", ttl)
+		row, _, err := r.Peek(f.Context(), "k")
 		f.must(err)
 		if own := time.Until(lease.Deadline()); own >= row.Left {
 			f.Fatalf("own %v, row's %v", own, row.Left)
@@ -219,12 +219,12 @@ var leaseTests = []test{
 				return errors.Join(err, inner.Unlock(f.Context()))
 			},
 			"RenewAll": func() error {
-				_, err := p.RenewAll(f.Context(), []sqllock.Ownership{{Key: "k", Holder: lease.Holder()}}, short)
+				_, err := f.renewAll([]owned{{Key: "k", Holder: lease.Holder()}}, short)
 				return err
 			},
 		} {
 			f.must(shorten())
-			row, _, err := p.Peek(f.Context(), "k", ttl)
+			row, _, err := p.Peek(f.Context(), "k")
 			f.must(err)
 			if row.Left <= time.Until(long) || !lease.Deadline().Equal(long) {
 				f.Fatalf("%s: the row lasts %v, the lease %v, want at least %v", what, row.Left, time.Until(lease.Deadline()), time.Until(long))
@@ -242,7 +242,7 @@ var leaseTests = []test{
 			f.must(lease.RenewFor(f.Context(), ttl))
 		}
 		f.must(lease.Unlock(f.Context()))
-		row, ok, err := f.process().Peek(f.Context(), "k", moderate)
+		row, ok, err := f.processWith(moderate).Peek(f.Context(), "k")
 		f.must(err)
 		if !ok || row.Left <= moderate || row.Left > minHold {
 			f.Fatalf("%+v", row)
@@ -324,7 +324,7 @@ var leaseTests = []test{
 		cancel()
 		f.is(lease.Context().Err(), context.Canceled)
 		f.must(lease.Unlock(ctx))
-		_, ok, err := f.process().Peek(f.Context(), "k", ttl) // Unlock returns after the row was deleted
+		_, ok, err := f.process().Peek(f.Context(), "k") // Unlock returns after the row was deleted
 		f.must(err)
 		equal(f, "row", ok, false)
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
@@ -470,7 +470,7 @@ var leaseTests = []test{
 			f.must(err)
 			f.must(outer.Unlock(f.Context()))
 			f.must(inner.Unlock(f.Context()))
-			row, ok, err := f.process().Peek(f.Context(), "k", ttl)
+			row, ok, err := f.process().Peek(f.Context(), "k")
 			f.must(err)
 			if !ok || row.Left <= moderate || row.Left > ttl/2 {
 				f.Fatalf("%v: %+v", holds, row)

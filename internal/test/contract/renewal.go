@@ -8,13 +8,14 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // renewalTests are about renewing several rows in one statement, and about AutoRenew.
 var renewalTests = []test{
 	{"RenewAllReturnsTheOutcomeOfEachRow", func(f *fixture) {
 		r, other := f.process(), f.process()
-		rows := []sqllock.Ownership{
+		rows := []owned{
 			{Key: "a", Holder: f.acquireRow(r, "a", ttl)},
 			{Key: "gone", Holder: r.NewHolder()},
 			{Key: "b", Holder: f.acquireRow(r, "b", ttl)},
@@ -23,11 +24,11 @@ var renewalTests = []test{
 		}
 		f.acquireRow(other, "taken", ttl)
 		f.untilExpired(r, "expired", short)
-		outcome, err := r.RenewAll(f.Context(), rows, ttl)
+		outcome, err := f.renewAll(rows, ttl)
 		f.must(err)
-		want := []sqllock.Renewal{sqllock.Renewed, sqllock.Lost, sqllock.Renewed, sqllock.Lost, sqllock.Renewed}
+		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Renewed, locktable.Lost, locktable.Renewed}
 		if f.cell.Layout == dialect.Spring7 { // in Spring6 a row lasts for the time-to-live of the reader
-			want[4] = sqllock.Lost
+			want[4] = locktable.Lost
 		}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}},
@@ -35,23 +36,23 @@ var renewalTests = []test{
 		r := f.process()
 		x, y := f.acquireRow(r, "x", ttl), f.acquireRow(r, "y", ttl)
 		f.acquireRow(r, "z", ttl)
-		outcome, err := r.RenewAll(f.Context(), []sqllock.Ownership{
+		outcome, err := f.renewAll([]owned{
 			{Key: "x", Holder: x}, {Key: "y", Holder: x}, {Key: "z", Holder: x}, {Key: "y", Holder: y}, {Key: "x", Holder: y},
 		}, ttl)
 		f.must(err)
-		want := []sqllock.Renewal{sqllock.Renewed, sqllock.Lost, sqllock.Lost, sqllock.Renewed, sqllock.Lost}
+		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Lost, locktable.Renewed, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}},
 	{"RenewAllExtends", func(f *fixture) {
 		r := f.process()
-		rows := []sqllock.Ownership{{Key: "a", Holder: f.acquireRow(r, "a", ttl)}, {Key: "b", Holder: f.acquireRow(r, "b", ttl)}}
+		rows := []owned{{Key: "a", Holder: f.acquireRow(r, "a", ttl)}, {Key: "b", Holder: f.acquireRow(r, "b", ttl)}}
 		f.untilLess(r, "a", ttl-short)
 		for tries := 0; ; tries++ { // the read may come late
-			before, _, err := r.Peek(f.Context(), "b", ttl)
+			before, _, err := r.Peek(f.Context(), "b")
 			f.must(err)
-			_, err = r.RenewAll(f.Context(), rows, ttl)
+			_, err = f.renewAll(rows, ttl)
 			f.must(err)
-			after, _, err := r.Peek(f.Context(), "b", ttl)
+			after, _, err := r.Peek(f.Context(), "b")
 			f.must(err)
 			if after.Left > before.Left {
 				return
@@ -64,9 +65,9 @@ var renewalTests = []test{
 	{"RenewAllDuringSingleRenewalsLosesNone", func(f *fixture) {
 		const n, rounds = 10, 10
 		r := f.process()
-		rows := make([]sqllock.Ownership, n)
+		rows := make([]owned, n)
 		for i := range rows {
-			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: f.acquireRow(r, fmt.Sprint(i), ttl)}
+			rows[i] = owned{Key: fmt.Sprint(i), Holder: f.acquireRow(r, fmt.Sprint(i), ttl)}
 		}
 		var each sync.WaitGroup
 		defer each.Wait()
@@ -80,36 +81,36 @@ var renewalTests = []test{
 			})
 		}
 		for range rounds {
-			outcome, err := r.RenewAll(f.Context(), rows, ttl)
+			outcome, err := f.renewAll(rows, ttl)
 			f.must(err)
 			for i, got := range outcome {
-				if got == sqllock.Lost {
+				if got == locktable.Lost {
 					f.Errorf("%s: lost", rows[i].Key)
 				}
 			}
 		}
 	}},
 	{"RenewAllOfNoRows", func(f *fixture) {
-		outcome, err := f.process().RenewAll(f.Context(), nil, ttl)
+		outcome, err := f.renewAll(nil, ttl)
 		f.must(err)
 		equal(f, "outcomes", len(outcome), 0)
 	}},
 	{"RenewAllOfThousandsOfRows", func(f *fixture) {
 		const n = 2_000
 		r := f.process()
-		rows := make([]sqllock.Ownership, n)
+		rows := make([]owned, n)
 		for i := range rows {
-			rows[i] = sqllock.Ownership{Key: fmt.Sprint(i), Holder: r.NewHolder()}
+			rows[i] = owned{Key: fmt.Sprint(i), Holder: r.NewHolder()}
 		}
 		for _, i := range []int{0, n / 2, n - 1} {
 			rows[i].Holder = f.acquireRow(r, rows[i].Key, ttl)
 		}
-		outcome, err := r.RenewAll(f.Context(), rows, ttl)
+		outcome, err := f.renewAll(rows, ttl)
 		f.must(err)
 		for i, got := range outcome {
-			want := sqllock.Lost
+			want := locktable.Lost
 			if i == 0 || i == n/2 || i == n-1 {
-				want = sqllock.Renewed
+				want = locktable.Renewed
 			}
 			equal(f, rows[i].Key, got, want)
 		}
@@ -176,7 +177,7 @@ var renewalTests = []test{
 				good++
 			}
 		}
-		row, _, err := p.Peek(f.Context(), "k", ttl)
+		row, _, err := p.Peek(f.Context(), "k")
 		f.must(err)
 		if own := time.Until(lease.Deadline()); row.Left < own || own < moderate {
 			f.Fatalf("own %v, row's %v", own, row.Left)
@@ -203,7 +204,7 @@ var renewalTests = []test{
 			f.checkRenewed(r, holder, ttl, false)
 			f.checkDeleted(r, "k", holder, false)
 		}
-		row, ok, err := r.Peek(f.Context(), "k", ttl)
+		row, ok, err := r.Peek(f.Context(), "k")
 		f.must(err)
 		if !ok || row.Left > moderate {
 			f.Fatalf("%+v", row)
@@ -214,7 +215,7 @@ var renewalTests = []test{
 // autoRenewed returns the registry of another process with AutoRenew.
 func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, AutoRenew: true,
 	})
 	f.must(err)
@@ -230,7 +231,7 @@ func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
 func (f *fixture) untilLess(r *sqllock.Repository, key string, left time.Duration) {
 	f.Helper()
 	for {
-		row, ok, err := r.Peek(f.Context(), key, ttl)
+		row, ok, err := r.Peek(f.Context(), key)
 		f.must(err)
 		equal(f, "row", ok, true)
 		if row.Left < left {
@@ -250,4 +251,25 @@ func (f *fixture) pause(d time.Duration) {
 	case <-f.Context().Done():
 		f.Fatal(f.Context().Err())
 	}
+}
+
+// An owned row is the row of a key and the holder that is expected in it.
+type owned struct{ Key, Holder string }
+
+// renewAll renews rows by one statement, as AutoRenew does.
+func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome, error) {
+	f.Helper()
+	names, err := dialect.NamesFor("")
+	f.must(err)
+	table, err := locktable.Open(f.Context(), locktable.Config{
+		DB: f.cell.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region, Prepare: f.cell.Prepare,
+	})
+	f.must(err)
+	claims := make([]locktable.Claim, len(rows))
+	for i, row := range rows {
+		lockKey, err := sqllock.SpringKeys(row.Key)
+		f.must(err)
+		claims[i] = locktable.Claim{LockKey: lockKey, Holder: row.Holder, TTL: ttl}
+	}
+	return table.RenewAll(f.Context(), claims)
 }

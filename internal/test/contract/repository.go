@@ -40,7 +40,7 @@ var repositoryTests = []test{
 		got, err := r.Acquire(f.Context(), "k", holder, ttl)
 		f.must(err)
 		equal(f, "acquired", got.Acquired, true)
-		row, _, err := r.Peek(f.Context(), "k", ttl)
+		row, _, err := r.Peek(f.Context(), "k")
 		f.must(err)
 		if row.Left < ttl*3/4 {
 			f.Fatalf("left %v: the second acquire must extend the lease", row.Left)
@@ -73,13 +73,13 @@ var repositoryTests = []test{
 	{"AFailedAcquireDoesNotTouchTheRow", func(f *fixture) {
 		first, second := f.process(), f.process()
 		holder := f.acquireRow(first, "k", ttl)
-		before, _, err := first.Peek(f.Context(), "k", ttl)
+		before, _, err := first.Peek(f.Context(), "k")
 		f.must(err)
 		for range 3 {
 			_, err := second.Acquire(f.Context(), "k", second.NewHolder(), 10*ttl)
 			f.must(err)
 		}
-		after, _, err := first.Peek(f.Context(), "k", ttl)
+		after, _, err := first.Peek(f.Context(), "k")
 		f.must(err)
 		equal(f, "holder", after.Holder, holder)
 		if after.Left > before.Left || after.Age < before.Age {
@@ -114,14 +114,14 @@ var repositoryTests = []test{
 		var before sqllock.Row
 		for before.Left = ttl; before.Left > ttl-2*short; {
 			var err error
-			before, _, err = second.Peek(f.Context(), "k", ttl)
+			before, _, err = second.Peek(f.Context(), "k")
 			f.must(err)
 		}
 		var after sqllock.Row
 		for tries := 0; after.Left <= before.Left; tries++ { // the read may come late
 			f.checkRenewed(first, holder, ttl, true)
 			var err error
-			after, _, err = second.Peek(f.Context(), "k", ttl)
+			after, _, err = second.Peek(f.Context(), "k")
 			f.must(err)
 			if tries == 10 {
 				f.Fatalf("left %v, then %v", before.Left, after.Left)
@@ -135,7 +135,7 @@ var repositoryTests = []test{
 		first, second := f.process(), f.process()
 		holder := f.acquireRow(first, "k", moderate)
 		f.checkRenewed(first, holder, ttl, true)
-		row, _, err := second.Peek(f.Context(), "k", ttl)
+		row, _, err := second.Peek(f.Context(), "k")
 		f.must(err)
 		if row.Left < ttl/2 {
 			f.Fatalf("left %v", row.Left)
@@ -152,7 +152,7 @@ var repositoryTests = []test{
 		f.checkAcquired(first, "k", holder, ttl, true)
 	}},
 	{"RowsOfOtherClientsAreTreatedAlike", func(f *fixture) {
-		r := f.process()
+		r := f.processWith(moderate)
 		lock, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: moderate, IdleBetweenTries: 20 * time.Millisecond})
 		f.must(err)
 		for _, client := range []string{"'3f1e2d4c-5b6a-4978-8a9b-0c1d2e3f4a5b'", "NULL"} {
@@ -192,7 +192,7 @@ var repositoryTests = []test{
 		holder := f.acquireRow(elsewhere, "old", short)
 		f.untilExpired(r, "older", short)
 		f.untilExpired(elsewhere, "old", short)
-		n, err := r.DeleteExpired(f.Context(), short)
+		n, err := f.judging(r, short).DeleteExpired(f.Context())
 		f.must(err)
 		equal(f, "deleted", n, 2)
 		f.checkDeleted(elsewhere, "old", holder, true)
@@ -200,7 +200,7 @@ var repositoryTests = []test{
 	{"DeleteExpiredLeavesLiveRows", func(f *fixture) {
 		r := f.process()
 		holder := f.acquireRow(r, "live", ttl)
-		n, err := r.DeleteExpired(f.Context(), ttl)
+		n, err := r.DeleteExpired(f.Context())
 		f.must(err)
 		equal(f, "deleted", n, 0)
 		f.checkAcquired(r, "live", holder, ttl, true)
@@ -209,7 +209,7 @@ var repositoryTests = []test{
 		first, second := f.process(), f.process()
 		a, b := f.acquireRow(first, "a", ttl), f.acquireRow(first, "b", ttl)
 		c := f.acquireRow(second, "c", ttl)
-		f.must(first.Close(f.Context()))
+		f.must(first.ReleaseAll(f.Context()))
 		f.checkAcquired(first, "a", a, ttl, false)
 		f.checkAcquired(first, "b", b, ttl, false)
 		f.checkAcquired(second, "c", c, ttl, true)
@@ -228,20 +228,20 @@ var repositoryTests = []test{
 	{"AUUIDIsOneKeyInUpperAndLowerCase", func(f *fixture) {
 		r := f.process()
 		f.acquireRow(r, "7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B", ttl)
-		row, ok, err := r.Peek(f.Context(), "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", ttl)
+		row, ok, err := r.Peek(f.Context(), "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 		f.must(err)
 		equal(f, "found", ok, true)
 		equal(f, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 	}},
 	{"PlainKeysAreKeptAsTheyAre", func(f *fixture) {
-		r, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+		r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 			Region: f.region, Isolation: f.cell.Isolation, Keys: sqllock.PlainKeys,
 		})
 		f.must(err)
 		keys := []string{"k", "K", " k", "ключ", "é", "e\u0301", "ss", "ß", "k'; --", `k\`, "%", "_", strings.Repeat("ж", 36)}
 		for _, key := range keys {
 			f.acquireRow(r, key, ttl) // they are different keys in every collation
-			row, ok, err := r.Peek(f.Context(), key, ttl)
+			row, ok, err := r.Peek(f.Context(), key)
 			f.must(err)
 			equal(f, "found", ok, true)
 			equal(f, "key", row.LockKey, key)
@@ -266,7 +266,7 @@ var repositoryTests = []test{
 // processNamed returns a repository with the given client id.
 func (f *fixture) processNamed(client string) *sqllock.Repository {
 	f.Helper()
-	r, err := sqllock.NewRepository(f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 		Region: f.region, Isolation: f.cell.Isolation, ClientID: client,
 	})
 	f.must(err)
@@ -276,7 +276,7 @@ func (f *fixture) processNamed(client string) *sqllock.Repository {
 // rows returns the rows of the test's region.
 func (f *fixture) rows(r *sqllock.Repository) []sqllock.Row {
 	f.Helper()
-	all, err := r.List(f.Context(), ttl)
+	all, err := r.List(f.Context())
 	f.must(err)
 	return slices.DeleteFunc(all, func(row sqllock.Row) bool { return row.Region != f.region })
 }
@@ -296,7 +296,7 @@ func (f *fixture) acquireRow(r *sqllock.Repository, key string, ttl time.Duratio
 // checkAcquired checks the result of IsAcquired.
 func (f *fixture) checkAcquired(r *sqllock.Repository, key, holder string, ttl time.Duration, want bool) {
 	f.Helper()
-	got, err := r.IsAcquired(f.Context(), key, holder, ttl)
+	got, err := f.judging(r, ttl).IsAcquired(f.Context(), key, holder)
 	f.must(err)
 	equal(f, "held", got, want)
 }
@@ -315,11 +315,24 @@ func (f *fixture) checkRenewed(r *sqllock.Repository, holder string, ttl time.Du
 	equal(f, "renewed", got, want)
 }
 
+// judging returns what judges rows by ttl: r, or in the four-column layout another repository
+// of the same region.
+func (f *fixture) judging(r *sqllock.Repository, ttl time.Duration) *sqllock.Repository {
+	f.Helper()
+	if f.cell.Layout == dialect.Spring7 {
+		return r
+	}
+	judge, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{Region: r.Region(), TTL: ttl})
+	f.must(err)
+	return judge
+}
+
 // untilExpired polls the row of key until it has expired.
 func (f *fixture) untilExpired(r *sqllock.Repository, key string, ttl time.Duration) {
 	f.Helper()
+	r = f.judging(r, ttl)
 	for {
-		row, ok, err := r.Peek(f.Context(), key, ttl)
+		row, ok, err := r.Peek(f.Context(), key)
 		f.must(err)
 		if !ok || row.Expired() {
 			return

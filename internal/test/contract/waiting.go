@@ -112,7 +112,7 @@ var waitingTests = []test{
 		f.is(err, context.Canceled)
 		_, err = l.TryLock(ctx)
 		f.is(err, context.Canceled)
-		_, ok, err := f.process().Peek(f.Context(), "k", ttl)
+		_, ok, err := f.process().Peek(f.Context(), "k")
 		f.must(err)
 		equal(f, "row", ok, false)
 	}},

@@ -1,0 +1,35 @@
+package contender
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+// A TableSession is a session of sqllock's that opens its lock table.
+type TableSession interface {
+	Table(ctx context.Context) (*locktable.Table, error)
+}
+
+// Tables are sqllock on each kind of server, for what only its table can do.
+func Tables() []Contender {
+	var all []Contender
+	for _, d := range []database{postgresPGX, mariaDB} {
+		c := variant{name: "repository"}.contender(d)
+		c.Quick = true
+		all = append(all, c)
+	}
+	return all
+}
+
+// Table implements TableSession.
+func (s *sqllockSession) Table(ctx context.Context) (*locktable.Table, error) {
+	names, err := dialect.NamesFor("")
+	if err != nil {
+		return nil, err
+	}
+	return locktable.Open(ctx, locktable.Config{DB: sqlx.NewDb(s.db, ""), Dialect: s.dialect, Names: names, Region: "DEFAULT"})
+}

@@ -1,0 +1,57 @@
+package sqllock
+
+import (
+	"context"
+	"time"
+)
+
+// A Waker wakes callers that wait for a lock when it is released, so that they need not
+// wait until their next poll. Wake-ups are best effort: a waiter that misses one finds out
+// at its next poll, after at most [RegistryOptions.IdleBetweenTries].
+//
+// Package notify has one for PostgreSQL. One Waker serves any number of registries. All
+// methods must be safe for concurrent use.
+type Waker interface {
+	// Watch subscribes to a topic, which stands for the row of one lock (see
+	// dialect.Names.Topic). After it has returned, wake gets a value when the lock is
+	// released. A value that was not received yet stands for all that would follow, and
+	// one may come without a release. Watch must not block. wake is never closed.
+	//
+	// stop ends the subscription. It is called once.
+	Watch(topic string) (wake <-chan struct{}, stop func())
+}
+
+// A subscription is what a waiter has of a [Waker]. Without one it is never woken.
+type subscription struct {
+	wake <-chan struct{}
+	stop func()
+}
+
+// subscribe subscribes to the lock of h. It returns false if there is no Waker, or it has
+// subscribed before.
+func (s *subscription) subscribe(w Waker, h *hold) bool {
+	if w == nil || s.stop != nil {
+		return false
+	}
+	s.wake, s.stop = w.Watch(h.config.table.Topic(h.lockKey))
+	return true
+}
+
+func (s *subscription) unsubscribe() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// wait waits for d or a wake-up. ok is false if ctx ended first.
+func (s *subscription) wait(ctx context.Context, d time.Duration) (woken, ok bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.wake:
+		woken = true
+	case <-ctx.Done():
+	}
+	return woken, ctx.Err() == nil
+}
