@@ -27,6 +27,7 @@ func TestREADME(t *testing.T) {
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -36,7 +37,10 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-var registry *sqllock.Registry
+var (
+	db       *sqlx.DB
+	registry *sqllock.Registry
+)
 
 func work(context.Context) error { return nil }
 
