@@ -8,15 +8,15 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A DB is an empty database that belongs to one test.
+// A DB is an empty database for one test.
 type DB struct {
 	// Name is "sqlite", "postgres" or "mysql".
 	Name string
 	// Server is the name of the server's kind, one of [server.Kinds].
 	Server string
-	// Driver and DSN lead any number of pools to this same database. Driver is
-	// the one that DB uses ("sqlite", "postgres" of lib/pq, "mysql"); the DSN of
-	// PostgreSQL is a URL, which pgx understands as well.
+	// Driver and DSN open further pools on this database. Driver is the driver of DB
+	// ("sqlite", "postgres" of lib/pq, "mysql"). The DSN of PostgreSQL is a URL, which
+	// pgx accepts too.
 	Driver, DSN string
 	// DB is a pool without limits. It is closed when the test ends.
 	DB *sqlx.DB
@@ -24,25 +24,22 @@ type DB struct {
 	Dialect dialect.Dialect
 }
 
-// Open returns another pool on the same database, such as another process
-// would have. It is closed when the test tb ends, which may be a part of the
-// test that the database belongs to.
+// Open returns another pool on the same database, as another process has. It is closed when
+// tb ends, which may be a subtest of the database's test.
 func (db *DB) Open(tb testing.TB) *sqlx.DB {
 	tb.Helper()
 	return open(tb, db.Driver, db.DSN)
 }
 
-// OpenDSN is [DB.Open] with another driver, another DSN, or both. The DSN is to
-// lead to the same database, as those of [DB.With] do; "pgx" understands that of
-// PostgreSQL.
+// OpenDSN is [DB.Open] with another driver, another DSN, or both. The DSN must lead to the
+// same database, as those of [DB.With] do. "pgx" accepts the DSNs of PostgreSQL.
 func (db *DB) OpenDSN(tb testing.TB, driver, dsn string) *sqlx.DB {
 	tb.Helper()
 	return open(tb, driver, dsn)
 }
 
-// Each runs a test once for every kind of database, in parallel subtests
-// called sqlite, postgres and mysql. They run when the calling test function
-// has returned, as parallel subtests do.
+// Each runs a test on each kind of database, in parallel subtests named sqlite, postgres and
+// mysql. As parallel subtests do, they run after the calling test function has returned.
 func Each(t *testing.T, test func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, kind := range kinds {

@@ -17,8 +17,8 @@ func exec(t *testing.T, db *sqlx.DB, statement string) {
 	}
 }
 
-func TestEachGivesEmptyDatabaseOfTheTestsOwn(t *testing.T) {
-	for range 2 { // the second would meet the first's table
+func TestEachProvidesAnEmptyDatabase(t *testing.T) {
+	for range 2 { // the second one must not see the first one's table
 		dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 			if name := t.Name(); !strings.Contains(name, "/"+db.Name) {
 				t.Errorf("the subtest for %s is called %s", db.Name, name)
@@ -32,7 +32,7 @@ func TestEachGivesEmptyDatabaseOfTheTestsOwn(t *testing.T) {
 	}
 }
 
-func TestOpenLeadsToSameDatabase(t *testing.T) {
+func TestOpenUsesTheSameDatabase(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
 		other := db.Open(t)
@@ -47,7 +47,7 @@ func TestOpenLeadsToSameDatabase(t *testing.T) {
 	})
 }
 
-func TestEveryConnectionIsInTheTestsDatabase(t *testing.T) {
+func TestAllConnectionsUseTheSameDatabase(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
 		var all sync.WaitGroup
@@ -93,7 +93,7 @@ func TestDatabaseIsDroppedAfterTheTest(t *testing.T) {
 			})
 			var n int
 			if err := observer.DB.GetContext(t.Context(), &n, kind.exist, name); err != nil || n != 0 {
-				t.Errorf("%s is there %d times, error %v", name, n, err)
+				t.Errorf("%s exists %d times, error %v", name, n, err)
 			}
 		})
 	}

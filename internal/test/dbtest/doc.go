@@ -1,21 +1,18 @@
-// Package dbtest gives tests real databases: SQLite in a file of the test's,
-// PostgreSQL, PgBouncer, MariaDB and MySQL on the servers that environment
-// variables lead to, SQLLOCK_TEST_POSTGRES and others like it. The command
-// cmd/withservers starts such servers and sets the variables:
+// Package dbtest provides real databases for tests: SQLite in a temporary file, and
+// PostgreSQL, PgBouncer, MariaDB and MySQL on the servers of environment variables such as
+// SQLLOCK_TEST_POSTGRES. The command cmd/withservers starts the servers and sets the
+// variables:
 //
 //	go run ./internal/test/dbtest/cmd/withservers -- go test ./...
 //
-// Each test gets an empty database of its own, so that tests can run in
-// parallel and in any order, on one server: a schema on PostgreSQL, a database
-// on MySQL and behind PgBouncer. It is dropped when the test ends; that of a failed test stays,
-// and the test's log tells its name.
+// Each test gets an empty database of its own, so tests can run in parallel and in any
+// order: a schema on PostgreSQL, a database on MySQL and behind PgBouncer. It is dropped when
+// the test ends. If the test fails, it is kept, and the test's log has its name. A test
+// creates the tables that it needs; dbtest runs no migrations.
 //
-// Nothing is migrated: a test creates the tables that it wants.
+// If a server is missing, its tests are skipped with a message. They fail if SQLLOCK_REQUIRE,
+// a comma-separated list of [server.Kinds], contains the server. CI=true alone requires
+// sqlite, postgres, pgbouncer and mysql.
 //
-// Without a server the tests for it are skipped, and say so. They fail when
-// SQLLOCK_REQUIRE, a list of [server.Kinds] with commas in between, names it. CI=true
-// alone requires sqlite, postgres, pgbouncer and mysql, so that a green CI has
-// tested them.
-//
-// What was tested where can be shown in a table at the end: see [ReportCell].
+// [ReportCell] collects what was tested on which database, for a table at the end.
 package dbtest

@@ -17,5 +17,5 @@ func TestFailedTestKeepsItsSchema(t *testing.T) {
 	if found == nil {
 		t.Fatalf("the schema's name is not in:\n%s", output)
 	}
-	exec(t, db.DB, "DROP SCHEMA "+found[1]) // an error when it is not there
+	exec(t, db.DB, "DROP SCHEMA "+found[1]) // fails if it does not exist
 }

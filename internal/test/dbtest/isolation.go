@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// An isolation is the part of a server that belongs to one test.
+// An isolation is the part of a server that one test uses.
 type isolation struct {
 	driver, dsn string
 	create      string
 	drop        []string // run on one connection
-	name        string   // for messages: what it is, and what it is called
+	name        string   // its kind and its name, for messages
 }
 
-// isolate creates the test's part of the server, to be dropped after the
-// test's pools have been closed. A failed test keeps it.
+// isolate creates the test's part of the server. It is dropped after the test's pools have
+// been closed, or kept if the test fails.
 func isolate(tb testing.TB, part isolation) {
 	tb.Helper()
 	if err := onServer(tb.Context(), part, part.create); err != nil {
@@ -28,8 +28,8 @@ func isolate(tb testing.TB, part isolation) {
 			tb.Logf("the failed test's %s stays on %s", part.name, part.dsn)
 			return
 		}
-		// The test's context has ended. The limit finds a test that leaves a
-		// transaction open in a pool of its own.
+		// The test's context has ended. The timeout detects a test that has left a
+		// transaction open.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
 		defer cancel()
 		if err := onServer(ctx, part, part.drop...); err != nil {
@@ -38,8 +38,8 @@ func isolate(tb testing.TB, part isolation) {
 	})
 }
 
-// onServer runs statements on a connection that is made and closed for them: a
-// lasting pool would be a leak to the tests that look for leaked goroutines.
+// onServer runs statements on a new connection and closes it: tests that check for leaked
+// goroutines would find an open pool.
 func onServer(ctx context.Context, part isolation, statements ...string) (err error) {
 	db, err := sql.Open(part.driver, part.dsn)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// MySQL returns a new database on the server of SQLLOCK_TEST_MYSQL, which may
-// be a MySQL or a MariaDB. The parameters of the variable's DSN are kept, so
-// that a suite can be run with others, such as clientFoundRows=true.
+// MySQL returns a new database on the server of SQLLOCK_TEST_MYSQL, a MySQL or a MariaDB. It
+// keeps the parameters of the variable's DSN, so tests can run with other settings, such as
+// clientFoundRows=true.
 func MySQL(tb testing.TB) *DB {
 	tb.Helper()
 	return newMySQL(tb, server.MySQL)

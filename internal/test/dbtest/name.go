@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// uniqueName returns an identifier that needs no quotes in any database, with
-// the name of the test in it for whoever looks at what a failed test left.
+// uniqueName returns an identifier that needs no quotes in any database. It contains the
+// name of the test, to show which failed test has left it.
 func uniqueName(tb testing.TB) string {
 	tb.Helper()
 	const longest = 40 // of the 63 bytes that PostgreSQL allows

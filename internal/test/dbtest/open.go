@@ -7,8 +7,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// open returns a pool that answers. It is closed when the test ends, before
-// what was registered for cleanup earlier.
+// open returns a pool that has answered a ping. It is closed when the test ends, before all
+// cleanups that were registered earlier.
 func open(tb testing.TB, driver, dsn string) *sqlx.DB {
 	tb.Helper()
 	db, err := sqlx.ConnectContext(tb.Context(), driver, dsn)

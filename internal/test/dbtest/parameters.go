@@ -8,11 +8,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// With returns a DSN for the same database in which parameters have other
-// values, for [DB.OpenDSN]. Which there are is the driver's business: for
-// MySQL, for example, parseTime=true, loc=Asia/Kolkata, or a variable of the
-// session, whose value is SQL: time_zone='+05:30' with its quotes. SQLite's
-// are added to those that are there, since _pragma can occur repeatedly.
+// With returns a DSN for the same database with other parameters, for [DB.OpenDSN]. The
+// parameters are those of the driver: for MySQL, for example, parseTime=true,
+// loc=Asia/Kolkata, or a session variable with an SQL value, such as time_zone='+05:30' with
+// its quotes. SQLite's parameters are added to the existing ones, since _pragma can occur
+// several times.
 func (db *DB) With(tb testing.TB, parameters map[string]string) string {
 	tb.Helper()
 	switch db.Driver {
@@ -25,8 +25,7 @@ func (db *DB) With(tb testing.TB, parameters map[string]string) string {
 	}
 }
 
-// withMySQL appends the parameters: of a name that occurs twice the driver
-// takes the last.
+// withMySQL appends the parameters: if a name occurs twice, the driver uses the last value.
 func withMySQL(tb testing.TB, dsn string, parameters map[string]string) string {
 	tb.Helper()
 	separator := "?"

@@ -7,13 +7,12 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// PgBouncer returns a new database on the server of SQLLOCK_TEST_POSTGRES,
-// reached through the PgBouncer of SQLLOCK_TEST_PGBOUNCER in front of it. A
-// schema of the test's own would not do: its search_path belongs to a session,
-// and in transaction pooling a client's next transaction may be in another.
+// PgBouncer returns a new database on the server of SQLLOCK_TEST_POSTGRES, through the
+// PgBouncer of SQLLOCK_TEST_PGBOUNCER. A new schema is not enough: the search_path belongs to
+// a session, and with transaction pooling a client's next transaction may run in another
+// session.
 //
-// The DSN suits lib/pq and pgx, because of what [server.StartPgBouncer] puts
-// into it.
+// The DSN works with lib/pq and pgx: see [server.StartPgBouncer].
 func PgBouncer(tb testing.TB) *DB {
 	tb.Helper()
 	bouncer := variable(tb, server.PgBouncer)
@@ -22,7 +21,7 @@ func PgBouncer(tb testing.TB) *DB {
 		driver: "postgres",
 		dsn:    variable(tb, server.Postgres),
 		create: "CREATE DATABASE " + database,
-		// Forced, because PgBouncer keeps its connections for others to use.
+		// Forced, because PgBouncer keeps its connections open.
 		drop: []string{"DROP DATABASE " + database + " WITH (FORCE)"},
 		name: "database " + database,
 	})

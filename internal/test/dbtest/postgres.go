@@ -11,8 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Postgres returns a new schema on the server of SQLLOCK_TEST_POSTGRES. The
-// DSN makes it the search_path of every connection.
+// Postgres returns a new schema on the server of SQLLOCK_TEST_POSTGRES. The DSN sets it as
+// the search_path of every connection.
 func Postgres(tb testing.TB) *DB {
 	tb.Helper()
 	return newSchema(tb, server.Postgres)
@@ -31,8 +31,8 @@ func newSchema(tb testing.TB, name string) *DB {
 	isolate(tb, isolation{
 		driver: "postgres",
 		dsn:    serverDSN,
-		// The schema belongs to the user, so no right on the database itself
-		// but CREATE is wanted.
+		// The user owns the schema, so it needs only the right CREATE on the
+		// database.
 		create: `CREATE SCHEMA ` + schema,
 		drop:   []string{`SET lock_timeout = '10s'`, `DROP SCHEMA ` + schema + ` CASCADE`},
 		name:   "schema " + schema,
@@ -49,12 +49,12 @@ func newPostgres(tb testing.TB, name, dsn string) *DB {
 	return db
 }
 
-// urlWith returns a DSN that is a URL, after a change.
+// urlWith returns a changed URL.
 func urlWith(tb testing.TB, dsn string, change func(*url.URL)) string {
 	tb.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
-		tb.Fatalf("a DSN that is no URL: %v", err)
+		tb.Fatalf("the DSN is not a URL: %v", err)
 	}
 	change(u)
 	return u.String()
@@ -65,6 +65,6 @@ func setParameters(u *url.URL, parameters map[string]string) {
 	for name, value := range parameters {
 		query.Set(name, value)
 	}
-	// A plus sign means a space to lib/pq, but itself to pgx.
+	// A plus sign means a space for lib/pq, but a plus sign for pgx.
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 }

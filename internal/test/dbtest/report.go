@@ -10,10 +10,9 @@ import (
 // A Cell is what [ReportCell] reports.
 type Cell = report.Cell
 
-// ReportCell adds a cell to the table that withservers prints when all tests
-// have ended. Cells of the same combination are added up, so that each test
-// function can report its own part. Without withservers there is no table, and
-// nothing happens.
+// ReportCell adds a cell to the table that withservers prints after all tests. Cells of the
+// same combination are added up, so each test function can report its own part. Without
+// withservers it does nothing.
 func ReportCell(tb testing.TB, cell Cell) {
 	tb.Helper()
 	path := os.Getenv(report.Variable)
@@ -21,6 +20,6 @@ func ReportCell(tb testing.TB, cell Cell) {
 		return
 	}
 	if err := report.Append(path, cell); err != nil {
-		tb.Errorf("report of a cell: %v", err)
+		tb.Errorf("report a cell: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func TestReportCell(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "report")
 	t.Setenv(report.Variable, "")
-	dbtest.ReportCell(t, cell) // to nobody
+	dbtest.ReportCell(t, cell) // has no effect
 	t.Setenv(report.Variable, path)
 	dbtest.ReportCell(t, cell)
 	got, err := report.Read(path)

@@ -8,11 +8,11 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
-// inRerun is set in the processes that rerun starts.
+// inRerun is an environment variable that is set in the processes of rerun.
 const inRerun = "SQLLOCK_TEST_IN_RERUN"
 
-// rerun runs one test of this program in another process, where it may fail or be
-// skipped, and returns what was printed and whether it was a success.
+// rerun runs one test of this program in another process, in which it may fail or be
+// skipped. It returns the output and whether the test has succeeded.
 func rerun(t *testing.T, test string, environment ...string) (output string, success bool) {
 	t.Helper()
 	cmd := osexec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
@@ -24,7 +24,7 @@ func rerun(t *testing.T, test string, environment ...string) (output string, suc
 func onlyInRerun(t *testing.T) {
 	t.Helper()
 	if os.Getenv(inRerun) == "" {
-		t.Skip("runs as part of another test only")
+		t.Skip("runs only as part of another test")
 	}
 }
 

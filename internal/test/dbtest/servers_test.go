@@ -11,7 +11,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// beyondEach are the servers that [dbtest.Each] leaves out.
+// beyondEach are the servers that [dbtest.Each] does not use.
 var beyondEach = map[string]struct {
 	make    func(testing.TB) *dbtest.DB
 	name    string
@@ -27,7 +27,7 @@ func TestServersBeyondEach(t *testing.T) {
 	for serverName, want := range beyondEach {
 		t.Run(serverName, func(t *testing.T) {
 			t.Parallel()
-			for range 2 { // the second would meet the first's table
+			for range 2 { // the second one must not see the first one's table
 				db := want.make(t)
 				if db.Name != want.name || db.Dialect.Name != want.name || db.Server != serverName {
 					t.Errorf("name %s, dialect %s, server %s", db.Name, db.Dialect.Name, db.Server)
@@ -42,8 +42,8 @@ func TestServersBeyondEach(t *testing.T) {
 	}
 }
 
-// insertFromMany uses many connections at once for statements with arguments,
-// and empties the table.
+// insertFromMany runs statements with arguments on several connections concurrently, and
+// empties the table.
 func insertFromMany(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
 	t.Helper()
 	insert := "INSERT INTO t (id) VALUES (?)"

@@ -12,8 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// SQLite returns a database in a new file, in WAL mode, whose connections wait
-// up to ten seconds for each other.
+// SQLite returns a database in a new file, in WAL mode, with a busy_timeout of ten seconds.
 func SQLite(tb testing.TB) *DB {
 	tb.Helper()
 	file := url.URL{
@@ -30,7 +29,7 @@ func SQLite(tb testing.TB) *DB {
 	return db
 }
 
-// fileDir returns an empty directory, where the servers of this run have theirs.
+// fileDir returns an empty directory beside those of the servers of this run.
 func fileDir(tb testing.TB) string {
 	tb.Helper()
 	parent := os.Getenv(server.ScratchVariable)

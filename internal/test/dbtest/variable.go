@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Missing returns why tests of the named server, one of [server.Kinds], are
-// skipped, or fail where it is required. It is empty when the server is there.
+// Missing returns why the tests of a server, one of [server.Kinds], are skipped or fail. It
+// returns "" if the server is available.
 func Missing(name string) string {
 	kind := server.KindOf(name)
 	if kind.Variable == "" || os.Getenv(kind.Variable) != "" {
@@ -19,8 +19,8 @@ func Missing(name string) string {
 	return fmt.Sprintf("no %s (%s): %s is not set", kind.Title, kind.Name, kind.Variable)
 }
 
-// variable returns the environment variable that leads to the named server.
-// Without it the test is skipped, or fails if the server is required.
+// variable returns the value of a server's environment variable. If it is not set, the test
+// is skipped, or fails if the server is required.
 func variable(tb testing.TB, name string) string {
 	tb.Helper()
 	missing := Missing(name)
@@ -35,8 +35,8 @@ func variable(tb testing.TB, name string) string {
 	if required {
 		tb.Fatalf("%s, and it must be tested (%s, or CI=true); %s", missing, server.RequireVariable, advice)
 	}
-	// The reasons for skips are shown with -v only. This once per test program
-	// reaches everyone who runs a single package.
+	// go test shows the reasons of skips only with -v. This message is always shown,
+	// once for each test program.
 	once, _ := warned.LoadOrStore(name, new(sync.Once))
 	once.(*sync.Once).Do(func() {
 		fmt.Fprintf(os.Stderr, "*** TESTS ARE SKIPPED: %s; %s\n", missing, advice)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Version returns the server's version as the server tells it, for reports:
+// Version returns the version that the server reports:
 // "15.18", "10.11.19-MariaDB-0+deb12u1".
 func (db *DB) Version(tb testing.TB) string {
 	tb.Helper()
@@ -21,6 +21,6 @@ func (db *DB) Version(tb testing.TB) string {
 	if err := db.DB.GetContext(tb.Context(), &version, query); err != nil {
 		tb.Fatalf("version of %s: %v", db.Server, err)
 	}
-	version, _, _ = strings.Cut(version, " ") // Debian's PostgreSQL tells more
+	version, _, _ = strings.Cut(version, " ") // Debian's PostgreSQL appends more
 	return version
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// A conn is broken once an operation on it has failed as planned: database/sql
-// then closes it, and the database ends what was going on in it.
+// A conn is broken after an operation on it has failed as planned. database/sql then closes
+// it, and the database rolls back its transaction.
 type conn struct {
 	driver.Conn
 	connector *Connector
@@ -39,7 +39,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	})
 }
 
-// query runs a query as the plan has it, and closes rows that its caller does not learn of.
+// query runs a query under the plan, and closes the rows if the plan lets it fail.
 func (c *conn) query(ctx context.Context, run func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
 	rows, err := do(ctx, c, Query, run)
 	if rows != nil && err != nil {
@@ -50,7 +50,7 @@ func (c *conn) query(ctx context.Context, run func(context.Context) (driver.Rows
 
 type tx struct {
 	driver.Tx
-	ctx  context.Context //nolint:containedctx // of the transaction, which is what it is for
+	ctx  context.Context //nolint:containedctx // the context of the transaction
 	conn *conn
 }
 

@@ -1,7 +1,6 @@
-// Package flaky makes a database fail at a chosen moment, for tests: it wraps a
-// database/sql driver and asks before and after every operation whether that one
-// is to fail. What is underneath stays a real database, so what a lost answer
-// leaves behind is real too.
+// Package flaky makes a database fail at a chosen moment. It wraps a database/sql driver and
+// calls a [Plan] before and after each operation, which decides whether the operation fails.
+// The database underneath is a real one, so a lost response has its real consequences.
 package flaky
 
 import (
@@ -23,15 +22,15 @@ const (
 	Rollback Op = "rollback"
 )
 
-// A Moment is one side of one operation: before it is done, or after, when it is
-// done but the caller has not learnt of it.
+// A Moment is the time before an operation runs, or the time after it has run and before its
+// caller gets the result.
 type Moment struct {
-	N    int // operations are counted from 1 since the last Plan
+	N    int // the number of the operation since the last Follow, from 1
 	Op   Op
 	Done bool
 }
 
-// String says which moment it is.
+// String describes the moment.
 func (m Moment) String() string {
 	if m.Done {
 		return fmt.Sprintf("after %s (%d)", m.Op, m.N)
@@ -39,8 +38,8 @@ func (m Moment) String() string {
 	return fmt.Sprintf("before %s (%d)", m.Op, m.N)
 }
 
-// A Plan decides what happens at a moment: the error it returns is what the
-// operation ends with. It is called by many goroutines.
+// A Plan decides what happens at a moment: if it returns an error, the operation fails with
+// it. It is called by several goroutines.
 type Plan func(ctx context.Context, m Moment) error
 
 // A Connector is a driver.Connector whose connections follow a plan. It is safe
@@ -52,13 +51,13 @@ type Connector struct {
 	count  atomic.Int64
 }
 
-// New returns a connector to dsn through d, with no plan: nothing fails. The
+// New returns a connector to dsn through d. It has no plan, so nothing fails. The
 // connections of d must implement the context-aware interfaces.
 func New(d driver.Driver, dsn string) *Connector {
 	return &Connector{driver: d, dsn: dsn}
 }
 
-// Follow sets the plan, or none for nil, and counts operations from 1 again.
+// Follow sets the plan, or no plan if it is nil, and counts operations from 1 again.
 func (c *Connector) Follow(plan Plan) {
 	c.count.Store(0)
 	if plan == nil {
@@ -68,7 +67,7 @@ func (c *Connector) Follow(plan Plan) {
 	c.plan.Store(&plan)
 }
 
-// Count returns how many operations there were since the last Follow.
+// Count returns the number of operations since the last Follow.
 func (c *Connector) Count() int { return int(c.count.Load()) }
 
 // Connect implements driver.Connector.
@@ -83,8 +82,8 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c *Connector) Driver() driver.Driver { return c.driver }
 
-// do runs one operation as the plan has it. If its context ends while the plan
-// holds it back, it is done all the same: what has been sent is not recalled.
+// do runs one operation under the plan. If its context ends while the plan delays it, the
+// operation runs nevertheless: a statement that was sent cannot be recalled.
 func do[R any](ctx context.Context, c *conn, op Op, run func(context.Context) (R, error)) (R, error) {
 	n := int(c.connector.count.Add(1))
 	plan := c.connector.plan.Load()

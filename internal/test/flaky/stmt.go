@@ -5,8 +5,8 @@ import (
 	"database/sql/driver"
 )
 
-// PrepareContext implements driver.ConnPrepareContext. To prepare is no operation of a plan;
-// what the statement runs is.
+// PrepareContext implements driver.ConnPrepareContext. Preparing is not an operation of a
+// plan; running the statement is.
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	inner, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 	if err != nil {

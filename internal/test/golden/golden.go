@@ -1,4 +1,5 @@
-// Package golden compares what a test has made with a file that was reviewed.
+// Package golden compares the output of a test with a reviewed file in testdata. With the
+// flag -update, go test writes the file first.
 package golden
 
 import (
@@ -9,10 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
-// Check fails the test if got is not what the file holds. With the flag -update of
-// go test the file is written first.
+// Check fails the test if got differs from the file.
 func Check(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -25,6 +25,6 @@ func Check(t *testing.T, path, got string) {
 		t.Fatalf("%v (go test -update writes it)", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (go test -update writes it anew) -want +got:\n%s", path, diff)
+		t.Errorf("%s differs (go test -update updates it) -want +got:\n%s", path, diff)
 	}
 }

@@ -1,6 +1,6 @@
-// Package report collects, over all processes of a test run, what was tested
-// where: test programs append cells to a file, and whoever started them prints
-// the table.
+// Package report collects from all processes of a test run what was tested on which database.
+// Test programs append cells to a file, and the program that has started them prints them as
+// a table.
 package report
 
 import (
@@ -17,20 +17,19 @@ import (
 // Variable holds the path of the file. Without it there is no report.
 const Variable = "SQLLOCK_TEST_REPORT"
 
-// A Cell is what came of the tests of one combination of what they can be run
-// with.
+// A Cell is the result of the tests for one combination of database, driver and settings.
 type Cell struct {
-	// The combination. What makes no difference is empty.
+	// The combination. Fields that do not apply are empty.
 	Server, Version, Driver, Layout, Isolation, Settings string
-	// Run counts the tests that ran, Failed those of them that failed, and
-	// Skipped those that did not run.
+	// Run counts the tests that ran, including Failed, the tests that failed. Skipped
+	// counts the tests that did not run.
 	Run, Failed, Skipped int
-	// Reason says why tests were skipped.
+	// Reason is why tests were skipped.
 	Reason string
 }
 
-// Append adds a cell to the file, in a single write, so that processes that
-// append at the same time do not disturb each other.
+// Append adds a cell to the file in a single write, so several processes can append at the
+// same time.
 func Append(path string, cell Cell) (err error) {
 	line, err := json.Marshal(cell)
 	if err != nil {
@@ -45,8 +44,8 @@ func Append(path string, cell Cell) (err error) {
 	return err
 }
 
-// Read returns the file's cells, one for each combination, in the order of
-// their combinations. No file means that there are none.
+// Read returns the cells of the file, one for each combination, in the order of the
+// combinations. If there is no file, it returns none.
 func Read(path string) ([]Cell, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -69,8 +68,8 @@ func Read(path string) ([]Cell, error) {
 	return cells, lines.Err()
 }
 
-// add adds a cell, to the one of the same combination if there is one: a
-// combination's tests may be spread over test functions and packages.
+// add adds a cell to the cell of the same combination, if there is one: the tests of a
+// combination can be in several test functions and packages.
 func add(cells []Cell, cell Cell) []Cell {
 	i := slices.IndexFunc(cells, func(c Cell) bool { return c.compare(cell) == 0 })
 	if i < 0 {

@@ -41,13 +41,13 @@ func TestCellsOfOneCombinationAreAdded(t *testing.T) {
 	}
 }
 
-// counted returns the combination's cell with counts.
+// counted returns the cell with the given counts.
 func counted(combination report.Cell, run, failed, skipped int, reason string) report.Cell {
 	combination.Run, combination.Failed, combination.Skipped, combination.Reason = run, failed, skipped, reason
 	return combination
 }
 
-func TestCellsAppendedAtOnce(t *testing.T) {
+func TestCellsAppendedConcurrently(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report")
 	var all sync.WaitGroup
 	for range 50 {

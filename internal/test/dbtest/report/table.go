@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Print writes the cells as a table, with their sum. No cells are no table.
+// Print writes the cells as a table with their sum. Without cells it writes nothing.
 func Print(w io.Writer, cells []Cell) error {
 	if len(cells) == 0 {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// An account is an operating-system user for a server to run as, since some
-// refuse to run as root. A nil account is the caller's own.
+// An account is the operating-system user as which a server runs, since some servers refuse
+// to run as root. nil means the caller's own account.
 type account struct{ user, group uint32 }
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// lookUp finds an account by its user's name.
+// lookUp returns the account of a user.
 func lookUp(name string) (*account, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -30,8 +30,8 @@ func lookUp(name string) (*account, error) {
 	return &account{user: uint32(uid), group: uint32(gid)}, nil
 }
 
-// unprivileged returns an account for servers that refuse to run as root, nil
-// when the caller is not root. Debian's packages make postgres; nobody is
+// unprivileged returns an account for servers that refuse to run as root, or nil if the
+// caller is not root. Debian's packages create the user postgres; the user "nobody" exists
 // everywhere.
 func unprivileged() (*account, error) {
 	if !isRoot() {
@@ -43,8 +43,8 @@ func unprivileged() (*account, error) {
 	return lookUp("nobody")
 }
 
-// own makes a directory or a file the account's. The directories above it must
-// let the account pass, as a [Scratch] does.
+// own makes the account the owner of a directory or a file. The account must be able to pass
+// the directories above it, as it can in a [Scratch].
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil

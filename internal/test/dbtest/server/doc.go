@@ -1,23 +1,20 @@
-// Package server runs real database servers for tests: private, throw-away
-// ones on free ports of 127.0.0.1, with their data in a directory that the
-// caller gives. What is not installed is installed from Debian's packages when
-// the process may do that (as root), else the error says what to install.
+// Package server runs real database servers for tests, on free ports of 127.0.0.1, with their
+// data in a given directory. As root it installs missing servers from Debian's packages;
+// otherwise the error says what to install.
 //
-// The servers trade durability for speed: they survive the SIGKILL of [Server.Kill], but
-// not a crash of the machine.
+// The servers trade durability for speed: they survive the SIGKILL of [Server.Kill], but not
+// a crash of the machine.
 //
-// No server outlives the process that started it, however that process ends:
-// the kernel signals the server when its parent dies. A server sits in a process
-// group of its own, so that a Ctrl-C meant for the tests does not reach it
-// before they have cleaned up after themselves.
+// A server never outlives the process that has started it: the kernel signals the server when
+// its parent dies. A server runs in a process group of its own, so a Ctrl-C in the terminal
+// does not end it before the tests have cleaned up.
 //
-// A kind of server is a [recipe]: a value that says how to make its data
-// directory, how to run it in the foreground and how to connect. Another kind
-// is another recipe, in a file of its own.
+// A kind of server is a [recipe]: how to create its data directory, how to run it in the
+// foreground and how to connect. Each recipe has a file of its own.
 //
-// What Debian's stable packages do not have is fetched once a machine into
-// sqllock-dbtest in the user's cache directory, and runs from there.
+// Servers that are not in Debian's stable packages are downloaded once into sqllock-dbtest in
+// the user's cache directory.
 //
-// Servers are started on Linux only. Elsewhere, tests use servers that the
-// developer runs: see [PostgresVariable] and those beside it.
+// Servers are started on Linux only. On other systems, the developer starts servers and sets
+// variables such as [PostgresVariable].
 package server

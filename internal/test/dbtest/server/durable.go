@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// The settings that the other servers go without. Of an option that is given
-// twice, the later one counts.
+// The settings that the other servers turn off. If an option is given twice, the last one
+// applies.
 var (
 	durablePostgres = settings("fsync=on", "synchronous_commit=on", "full_page_writes=on")
 	durableMariaDB  = []string{"--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=ON"}
 )
 
-// StartDurablePostgres is [StartPostgres] with a server that loses nothing that
-// it has said to be committed. After [Server.Kill] an ordinary one may lack the last
-// transactions.
+// StartDurablePostgres is [StartPostgres] with a server that loses no committed transaction.
+// After [Server.Kill], the server of StartPostgres may have lost the most recent ones.
 func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
 	recipe, err := postgresHere(ctx)
 	if err != nil {
@@ -23,8 +22,7 @@ func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
 	return start(ctx, recipe.with(durablePostgres...), dir)
 }
 
-// StartDurableMariaDB is [StartMariaDB], as StartDurablePostgres is
-// [StartPostgres].
+// StartDurableMariaDB is [StartMariaDB] with a server that loses no committed transaction.
 func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
 	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
@@ -33,7 +31,7 @@ func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
 	return start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
 }
 
-// with returns the recipe with more arguments for the server.
+// with returns the recipe with additional arguments for the server.
 func (r recipe) with(arguments ...string) recipe {
 	serve := r.serve
 	r.serve = func(dir string, port int) []string { return append(serve(dir, port), arguments...) }

@@ -10,7 +10,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// scratch returns a directory for servers that are down when the test ends.
+// scratch returns a directory for servers. They must be stopped before the test ends.
 func scratch(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -28,8 +28,8 @@ func scratch(t *testing.T) string {
 	return s.Dir
 }
 
-// running fails the test, or skips it where there is no such server, unless err
-// is nil. It stops the servers when the test ends.
+// running stops the servers when the test ends. If err is not nil, it fails the test, or
+// skips it if there is no such server.
 func running(t *testing.T, err error, servers ...*server.Server) {
 	t.Helper()
 	if errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported) {
@@ -65,7 +65,7 @@ func TestDurableServers(t *testing.T) {
 			s, err := durable.start(t.Context(), filepath.Join(scratch(t), "durable"))
 			running(t, err, s)
 			if n := count(t, open(t, durable.driver, s.DSN()), durable.question); n != 3 {
-				t.Errorf("%d: what is committed can be lost", n)
+				t.Errorf("%d: committed transactions can be lost", n)
 			}
 		})
 	}
@@ -89,11 +89,11 @@ func TestPairFailsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := standby.ExecContext(t.Context(), "INSERT INTO t VALUES (8)"); err != nil {
-		t.Errorf("it is no primary: %v", err)
+		t.Errorf("it is not a primary: %v", err)
 	}
 }
 
-func TestPausedServerIsSilent(t *testing.T) {
+func TestPausedServerDoesNotRespond(t *testing.T) {
 	for _, name := range []string{server.Postgres, server.MySQL} {
 		t.Run(name, func(t *testing.T) {
 			s := startNew(t, name)
@@ -107,7 +107,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 			silence := time.NewTimer(200 * time.Millisecond)
 			select {
 			case err := <-answered:
-				t.Errorf("the server answers: %v", err)
+				t.Errorf("the server responds: %v", err)
 				answered <- err
 			case <-silence.C:
 			}
@@ -115,7 +115,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-answered; err != nil {
-				t.Errorf("the server has not gone on: %v", err)
+				t.Errorf("the server does not respond: %v", err)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 package server
 
-// AwaitEnd returns when the server has ended by itself. Nothing that can be
-// seen from outside comes as late as that.
+// AwaitEnd waits until the server has ended by itself. All signs of it that are visible from
+// outside come earlier.
 func (s *Server) AwaitEnd() { <-s.process.ended }

@@ -14,14 +14,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// fetched returns a directory of programs that are not installed, but kept in
-// the user's cache. At the first time on a machine a script, for bash, fills
-// it: its arguments are an empty directory, which is the final one only after
-// a success, and those given. A directory that is there is never looked at
-// again; remove it to have it fetched anew.
+// fetched returns a directory of programs in the user's cache. The first call on a machine
+// runs a bash script that fills it. The arguments of the script are an empty directory, which
+// is renamed after a success, and the given arguments. An existing directory is not checked
+// again; remove it to download the programs anew.
 //
-// Whatever goes wrong is an [ErrMissing]: the network, or what is offered
-// there, can be to blame.
+// All errors are an [ErrMissing], since the network or the download site may be the cause.
 func fetched(ctx context.Context, name, script string, arguments ...string) (string, error) {
 	dir, err := cached(ctx, name, func(partial string) error {
 		return runScript(ctx, script, append([]string{partial}, arguments...)...)
@@ -32,8 +30,8 @@ func fetched(ctx context.Context, name, script string, arguments ...string) (str
 	return dir, nil
 }
 
-// cached returns the named directory of the cache. When it is not there, fill
-// makes it, once at a time over all processes of the user's.
+// cached returns the named directory of the cache. If it does not exist, fill creates it. Only
+// one process of the user runs fill at a time.
 func cached(ctx context.Context, name string, fill func(partial string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -48,14 +46,14 @@ func cached(ctx context.Context, name string, fill func(partial string) error) (
 		return "", err
 	}
 	turn := flock.New(dir + ".lock")
-	defer turn.Close() //nolint:errcheck // closing is all that is left to do with it
+	defer turn.Close() //nolint:errcheck // closing it releases the lock
 	if _, err := turn.TryLockContext(ctx, 50*time.Millisecond); err != nil {
 		return "", err
 	}
-	if isDirectory(dir) { // by whoever had the turn before
+	if isDirectory(dir) { // another process has created it
 		return dir, nil
 	}
-	partial := dir + ".partial" // perhaps with what a killed process left
+	partial := dir + ".partial" // a killed process may have left files in it
 	if err := errors.Join(os.RemoveAll(partial), os.Mkdir(partial, 0o755)); err != nil {
 		return "", err
 	}
@@ -70,23 +68,23 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// runScript runs a bash script that dies with this process. Its commands do
-// only if they ask for that themselves.
+// runScript runs a bash script, which is killed when this process dies. This does not apply to
+// the commands of the script.
 func runScript(ctx context.Context, script string, arguments ...string) error {
-	const limit = 5 * time.Minute // some 70 MB
+	const limit = 5 * time.Minute // about 70 MB
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	attributes, err := attributes(nil, syscall.SIGKILL)
 	if err != nil {
 		return err
 	}
-	// The kernel takes the death of the starting thread for that of the parent.
+	// The kernel treats the death of the starting thread as that of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, "fetch"}, arguments...)...)
 	cmd.SysProcAttr = attributes
 	cmd.Cancel = func() error { return killFamily(cmd.Process) }
-	cmd.WaitDelay = 5 * time.Second // for a grandchild that holds the output open
+	cmd.WaitDelay = 5 * time.Second // for a grandchild that keeps the output open
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), err), output)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// inEmptyCache gives the test a user's cache directory of its own.
+// inEmptyCache sets an empty cache directory for the test.
 func inEmptyCache(t *testing.T) {
 	t.Helper()
 	if err := onlyAMD64(); err != nil {
@@ -18,7 +18,7 @@ func inEmptyCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 }
 
-func TestFetchedOnceByMany(t *testing.T) {
+func TestConcurrentCallsFetchOnce(t *testing.T) {
 	inEmptyCache(t)
 	const script = `echo "$2" >>"$1/made"; touch "$1/$$"`
 	var all sync.WaitGroup
@@ -40,11 +40,11 @@ func TestFetchedOnceByMany(t *testing.T) {
 	all.Wait()
 }
 
-func TestFailedFetchIsTriedAgain(t *testing.T) {
+func TestFailedFetchIsRetried(t *testing.T) {
 	inEmptyCache(t)
 	_, err := fetched(t.Context(), "thing", `touch "$1/half"; echo the mirror is closed >&2; exit 3`)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "the mirror is closed") {
-		t.Errorf("error %v is no ErrMissing with the script's words", err)
+		t.Errorf("error %v is not an ErrMissing with the script's output", err)
 	}
 	dir, err := fetched(t.Context(), "thing", `touch "$1/whole"`)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestFailedFetchIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestFetchReplacesWhatTheKilledLeft(t *testing.T) {
+func TestFetchReplacesThePartialDirectoryOfAKilledProcess(t *testing.T) {
 	inEmptyCache(t)
 	left := filepath.Join(os.Getenv("XDG_CACHE_HOME"), "sqllock-dbtest", "thing.partial", "half")
 	if err := os.MkdirAll(left, 0o700); err != nil {

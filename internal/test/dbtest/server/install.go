@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// ErrMissing is in the error of a start for which a program is missing that
-// this process cannot or may not install.
+// ErrMissing is wrapped by the error of a start if a program is missing and this process
+// cannot install it.
 var ErrMissing = errors.New("not installed")
 
-// ensure returns what look finds, installing Debian packages when it finds
-// nothing at first.
+// ensure returns the result of look. If look finds nothing, ensure installs Debian packages
+// and calls look again.
 func ensure(ctx context.Context, look func() (string, bool), packages ...string) (string, error) {
 	if found, ok := look(); ok {
 		return found, nil
@@ -27,13 +27,13 @@ func ensure(ctx context.Context, look func() (string, bool), packages ...string)
 	}
 	found, ok := look()
 	if !ok {
-		return "", fmt.Errorf("%w, even by the packages %s", ErrMissing, strings.Join(packages, " "))
+		return "", fmt.Errorf("%w, even after installing the packages %s", ErrMissing, strings.Join(packages, " "))
 	}
 	return found, nil
 }
 
-// find returns the path of a program. Debian keeps servers in directories that
-// are on root's PATH only.
+// find returns the path of a program. Debian keeps servers in directories that are only on
+// root's PATH.
 func find(program string) (string, bool) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, true
@@ -45,7 +45,7 @@ func find(program string) (string, bool) {
 func install(ctx context.Context, packages ...string) error {
 	advice := "apt-get install --no-install-recommends " + strings.Join(packages, " ")
 	if _, ok := find("apt-get"); !ok {
-		return fmt.Errorf("%w, and this is no Debian; there it would be: %s", ErrMissing, advice)
+		return fmt.Errorf("%w, and this is not Debian, where the command would be: %s", ErrMissing, advice)
 	}
 	if !isRoot() {
 		return fmt.Errorf("%w; run as root: %s", ErrMissing, advice)
@@ -54,20 +54,19 @@ func install(ctx context.Context, packages ...string) error {
 	if apt(ctx, arguments...) == nil {
 		return nil
 	}
-	// The package lists are missing or older than the archive, as on a new
-	// machine.
+	// The package lists are missing or outdated, as on a new machine.
 	if err := apt(ctx, "update"); err != nil {
 		return err
 	}
 	return apt(ctx, arguments...)
 }
 
-// aptTurn is held by the goroutine that installs: apt-get waits for another's
-// end only in a part of its work.
+// aptTurn is held by the goroutine that installs: apt-get waits for another apt-get only in
+// some of its steps.
 var aptTurn sync.Mutex
 
-// apt runs apt-get, to its end even when ctx ends: a package manager that is
-// killed leaves a machine that cannot install anything.
+// apt runs apt-get, and does not kill it when ctx ends: after that, the machine might be unable
+// to install packages.
 func apt(ctx context.Context, arguments ...string) error {
 	aptTurn.Lock()
 	defer aptTurn.Unlock()

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// logEnd describes the end of the log, for error messages: a server's own
-// words are the only useful explanation of why it did not start.
+// logEnd returns the end of the log for error messages: only the server's own messages explain
+// why it did not start.
 func (s *Server) logEnd() string {
 	const enough = 2000
 	text, err := os.ReadFile(s.Log())

@@ -7,13 +7,12 @@ import (
 	"strconv"
 	"syscall"
 
-	_ "github.com/go-sql-driver/mysql" // the driver that asks whether MariaDB is ready
+	_ "github.com/go-sql-driver/mysql" // the driver for pings
 )
 
-// StartMariaDB starts the MariaDB of this machine, after installing Debian's
-// if there is none, with its data in dir. The user of the DSN is sqllock, with
-// the password sqllock, from any host. The caller stops the server before
-// removing dir.
+// StartMariaDB starts the MariaDB of this machine with its data in dir. If there is none, it
+// installs Debian's. The user of the DSN is sqllock, with the password sqllock, from any host.
+// The caller stops the server before it removes dir.
 func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
 	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
@@ -23,12 +22,11 @@ func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
 }
 
 func ensureMariaDB(ctx context.Context) (daemon string, err error) {
-	// The client's package has my_print_defaults, which mariadb-install-db
-	// does not work without.
+	// The client's package has my_print_defaults, which mariadb-install-db needs.
 	return ensure(ctx, mariadbDaemon, "mariadb-server-core", "mariadb-client-core")
 }
 
-// mariadbDaemon returns the path of MariaDB's server, when it can be used.
+// mariadbDaemon returns the path of MariaDB's server if all programs are installed.
 func mariadbDaemon() (string, bool) {
 	for _, program := range []string{"mariadb-install-db", "my_print_defaults"} {
 		if _, ok := find(program); !ok {
@@ -44,7 +42,7 @@ CREATE USER IF NOT EXISTS sqllock@'%' IDENTIFIED BY 'sqllock';
 GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
 `
 
-// mysqlDSN is where mariadbUser finds the server.
+// mysqlDSN is the DSN of the user that mariadbUser creates.
 func mysqlDSN(port int) string {
 	return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port)
 }
@@ -55,12 +53,12 @@ func mariadb(daemon string) recipe {
 		arguments := []string{
 			"--no-defaults",
 			"--datadir=" + filepath.Join(dir, "data"),
-			// Not the system's: a server that starts removes what other servers
-			// have there.
+			// Not the system's directory: a server that starts removes the files of
+			// other servers there.
 			"--tmpdir=" + dir,
 		}
 		if isRoot() {
-			arguments = append(arguments, "--user=root") // it refuses to be root by accident
+			arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
 		}
 		return arguments
 	}
@@ -69,7 +67,7 @@ func mariadb(daemon string) recipe {
 		driver: "mysql",
 		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
 		create: func(dir string) []string {
-			installer, _ := find("mariadb-install-db") // mariadbDaemon has seen it
+			installer, _ := find("mariadb-install-db") // mariadbDaemon has found it
 			return append(append([]string{installer}, common(dir)...),
 				"--auth-root-authentication-method=normal", "--skip-test-db",
 				"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
@@ -78,7 +76,7 @@ func mariadb(daemon string) recipe {
 			return append(append([]string{daemon}, common(dir)...),
 				"--bind-address=127.0.0.1",
 				"--port="+strconv.Itoa(port),
-				"--socket=s", // in the data directory; absolute paths may only be short
+				"--socket=s", // in the data directory, since absolute paths may be too long
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=300",
 				"--skip-name-resolve",
@@ -90,6 +88,6 @@ func mariadb(daemon string) recipe {
 		},
 		dsn:      mysqlDSN,
 		quit:     syscall.SIGTERM,
-		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to tidy up
+		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
 	}
 }

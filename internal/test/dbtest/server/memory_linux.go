@@ -8,12 +8,12 @@ import (
 
 const (
 	memory = "/dev/shm"
-	// enough is for the data of all servers at once, about 1.5 GiB, and as much for
-	// who else needs memory.
+	// enough is room for the data of all servers, about 1.5 GiB, and as much for other
+	// programs.
 	enough = 4 << 30
 )
 
-// roomiest is the directory for temporary files that are best kept in memory.
+// roomiest is the directory for temporary files that should be kept in memory.
 func roomiest() string {
 	var directory unix.Statfs_t
 	var machine unix.Sysinfo_t

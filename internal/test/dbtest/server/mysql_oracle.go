@@ -12,10 +12,9 @@ import (
 //go:embed fetch_mysql.sh
 var fetchMySQL string
 
-// StartOracleMySQL starts Oracle's MySQL, which is fetched from Debian's suite
-// sid once and kept in the user's cache, with its data in dir. The suite
-// moves, so that another machine may have another version, or none. The user
-// of the DSN is that of [StartMariaDB].
+// StartOracleMySQL starts Oracle's MySQL with its data in dir. It is downloaded once from
+// Debian's suite sid into the user's cache. The suite changes, so another machine may get
+// another version, or none. The user of the DSN is that of [StartMariaDB].
 func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 	if err := onlyAMD64(); err != nil {
 		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
@@ -27,8 +26,7 @@ func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 	return start(ctx, oracleMySQL(root), dir)
 }
 
-// oracleMySQL is the recipe for the MySQL below root, whose libraries are
-// there as well.
+// oracleMySQL is the recipe for the MySQL and its libraries below root.
 func oracleMySQL(root string) recipe {
 	daemon := filepath.Join(root, "usr/sbin/mysqld")
 	common := func(dir string) []string {
@@ -42,10 +40,10 @@ func oracleMySQL(root string) recipe {
 			"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
 			"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
 			"--datadir=" + filepath.Join(dir, "data"),
-			// Not the system's: a server that starts removes what other servers
-			// have there.
+			// Not the system's directory: a server that starts removes the files of
+			// other servers there.
 			"--tmpdir=" + dir,
-			"--secure-file-priv=NULL", // the default is a directory of an installed server's
+			"--secure-file-priv=NULL", // the default is a directory of an installed server
 			"--performance-schema=OFF",
 			"--innodb-flush-log-at-trx-commit=0",
 			"--innodb-doublewrite=OFF",
@@ -53,7 +51,7 @@ func oracleMySQL(root string) recipe {
 			"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
 		}
 		if isRoot() {
-			arguments = append(arguments, "--user=root") // it refuses to be root by accident
+			arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
 		}
 		return arguments
 	}
@@ -66,7 +64,7 @@ func oracleMySQL(root string) recipe {
 			return append(common(dir),
 				"--bind-address=127.0.0.1",
 				"--port="+strconv.Itoa(port),
-				"--socket=s", // in the data directory; absolute paths may only be short
+				"--socket=s", // in the data directory, since absolute paths may be too long
 				"--mysqlx=OFF",
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=300",
@@ -76,6 +74,6 @@ func oracleMySQL(root string) recipe {
 		},
 		dsn:      mysqlDSN,
 		quit:     syscall.SIGTERM,
-		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to tidy up
+		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
 	}
 }

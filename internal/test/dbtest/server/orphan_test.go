@@ -13,11 +13,11 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// orphanmaker names the server that a copy of the test program is to start and
-// to leave behind.
+// orphanmaker is an environment variable. A copy of the test program starts the server that it
+// names and leaves it behind.
 const orphanmaker = "SQLLOCK_TEST_ORPHANMAKER"
 
-// beOrphanmaker does nothing unless this process is such a copy.
+// beOrphanmaker does nothing if the variable is not set.
 func beOrphanmaker() {
 	by, ok := starters[os.Getenv(orphanmaker)]
 	if !ok {
@@ -35,7 +35,7 @@ func beOrphanmaker() {
 func TestServerDiesWithItsParent(t *testing.T) {
 	for name, by := range starters {
 		t.Run(name, func(t *testing.T) {
-			startNew(t, name) // skips where there is none, and installs what the copy needs
+			startNew(t, name) // skips if there is no such server, and installs what the copy needs
 			scratch, err := server.NewScratch()
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 			}
 			lines := bufio.NewScanner(out)
 			if !lines.Scan() {
-				t.Fatal("the copy started no server")
+				t.Fatal("the copy has started no server")
 			}
 			orphan := open(t, by.driver, lines.Text())
 			orphan.SetMaxIdleConns(0) // each ping is a new connection
@@ -60,7 +60,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 			if err := parent.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			_ = parent.Wait() // it was killed, and says so
+			_ = parent.Wait() // it was killed
 			awaitDown(t, orphan)
 			if err := scratch.Remove(); err != nil {
 				t.Fatal(err)

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// replicaName is what the primary knows the replica by.
+// replicaName is the application_name of the replica.
 const replicaName = "sqllock_replica"
 
-// StartPostgresPair starts a durable PostgreSQL and a synchronous replica of it:
-// a transaction is committed when both have it on disk and the replica shows it.
-// While the replica is down nothing is committed. [Server.Promote] makes the
-// replica a primary.
+// StartPostgresPair starts a durable PostgreSQL and a synchronous replica. A transaction is
+// committed when both have it on disk and it is visible on the replica. While the replica is
+// down, commits wait. [Server.Promote] makes the replica a primary.
 func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Server, err error) {
 	recipe, err := postgresHere(ctx)
 	if err != nil {
@@ -38,11 +37,11 @@ func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Serve
 	return primary, replica, nil
 }
 
-// replicating returns the recipe with a copy of the primary's data.
+// replicating returns the recipe for a replica of the primary.
 func (r recipe) replicating(primary *Server) recipe {
 	bin := filepath.Dir(primary.recipe.serve("", 0)[0])
 	r.create = func(dir string) []string {
-		source, _ := url.Parse(primary.DSN()) // it is ours
+		source, _ := url.Parse(primary.DSN()) // StartPostgres has made it
 		query := source.Query()
 		query.Set("application_name", replicaName)
 		source.RawQuery = query.Encode()
@@ -54,15 +53,14 @@ func (r recipe) replicating(primary *Server) recipe {
 	return r
 }
 
-// awaitSynchronous waits until the primary waits for the replica with each
-// commit.
+// awaitSynchronous waits until replication is synchronous.
 func awaitSynchronous(ctx context.Context, primary *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	return primary.until(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
 }
 
-// Promote makes a replica a primary, for which its former primary must be down.
+// Promote makes a replica a primary. Its former primary must be down.
 func (s *Server) Promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -72,13 +70,13 @@ func (s *Server) Promote(ctx context.Context) error {
 	return nil
 }
 
-// until asks the server until the answer is yes.
+// until runs a query until it returns true.
 func (s *Server) until(ctx context.Context, question string) error {
 	db, err := sql.Open(s.recipe.driver, s.DSN())
 	if err != nil {
 		return err
 	}
-	defer db.Close() //nolint:errcheck // it was opened for questions
+	defer db.Close() //nolint:errcheck // it was only read from
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {

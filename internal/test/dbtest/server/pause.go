@@ -2,9 +2,9 @@ package server
 
 import "fmt"
 
-// Pause stops the server, all of its processes, as SIGSTOP does: its port still
-// takes connections and nobody answers. [Server.Resume] lets it go on.
-// [Server.Kill] works meanwhile, [Server.Stop] does not.
+// Pause stops all processes of the server with SIGSTOP: the kernel still accepts connections,
+// but the server does not respond. [Server.Resume] ends the pause. Meanwhile [Server.Kill]
+// works, and [Server.Stop] does not.
 func (s *Server) Pause() error {
 	if err := s.signalFamily(stopFamily); err != nil {
 		return fmt.Errorf("pause %s: %w", s.recipe.name, err)

@@ -11,24 +11,24 @@ import (
 	"syscall"
 )
 
-// errNoTarget is for a URL by which PgBouncer would not find PostgreSQL.
+// errNoTarget is returned for a URL that PgBouncer cannot use to connect to PostgreSQL.
 var errNoTarget = errors.New("its URL must name a host and a user")
 
-// StartPgBouncer starts the PgBouncer of this machine, after installing
-// Debian's if there is none, in front of the PostgreSQL at a URL, with its
-// settings in dir. Its pools are transaction pools: between transactions, a
-// client's next statement may run on another connection. It serves each
-// database of that server under the database's own name, to everyone, as the
-// URL's user.
+// StartPgBouncer starts the PgBouncer of this machine in front of the PostgreSQL at a URL, with
+// its settings in dir. If there is none, it installs Debian's. It pools transactions: each
+// transaction of a client may run on another connection. It serves each database of that
+// server under the database's own name, without a password, as the URL's user.
 //
-// What a session keeps is lost between transactions: prepared statements,
-// settings, advisory locks. So the DSN contains what drivers need: lib/pq
-// sends a statement with arguments in two turns, which may reach different
-// connections, unless binary_parameters=yes makes it one, and pgx prepares
-// statements unless default_query_exec_mode=exec. Each driver takes the
-// other's parameter for one of the server's, so PgBouncer is told to ignore
-// both. It is not told to ignore search_path, which it could not keep: a
-// refusal is better than tables in the wrong schema. Use a database per test.
+// The state of a session is lost between transactions: prepared statements, settings, advisory
+// locks. So the DSN contains the parameters that drivers need:
+//
+//   - binary_parameters=yes for lib/pq. Otherwise it sends a statement with arguments in two
+//     round trips, which may use different connections.
+//   - default_query_exec_mode=exec for pgx. Otherwise it prepares statements.
+//
+// Each driver passes the other driver's parameter to the server, so PgBouncer is configured to
+// ignore both. It does not ignore search_path, which it could not keep: an error is better
+// than tables in the wrong schema. Use one database for each test.
 func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, error) {
 	target, err := pgbouncerTarget(postgresURL)
 	if err != nil {
@@ -46,7 +46,7 @@ func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, erro
 	return start(ctx, pgbouncer(daemon, target, as), dir)
 }
 
-// pgbouncerTarget translates a URL into the words of PgBouncer's file.
+// pgbouncerTarget translates a URL into the format of PgBouncer's configuration file.
 func pgbouncerTarget(postgresURL string) (string, error) {
 	u, err := url.Parse(postgresURL)
 	if err != nil {
@@ -64,7 +64,7 @@ func pgbouncerTarget(postgresURL string) (string, error) {
 
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
-// pgbouncerSettings wait for a port, and for a server in PgBouncer's words.
+// pgbouncerSettings are the configuration file; port and server are filled in.
 const pgbouncerSettings = `[pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %d
@@ -102,8 +102,8 @@ func pgbouncer(daemon, target string, as *account) recipe {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres"+
 				"?sslmode=disable&binary_parameters=yes&default_query_exec_mode=exec", port)
 		},
-		// One process that keeps nothing. Of its gentler ends, some versions
-		// wait for the clients to leave.
+		// One process without data. With a gentler signal, some versions wait until
+		// all clients have disconnected.
 		quit:     syscall.SIGKILL,
 		orphaned: syscall.SIGKILL,
 	}

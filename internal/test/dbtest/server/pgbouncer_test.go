@@ -9,9 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// TestPgBouncerPoolsTransactions shows that it is the pooling mode that
-// surprises: a session's advisory lock, which belongs to whatever connection
-// there is, excludes nobody.
+// TestPgBouncerPoolsTransactions checks that transactions are pooled: a session's advisory
+// lock belongs to the shared connection and excludes no other client.
 func TestPgBouncerPoolsTransactions(t *testing.T) {
 	s := startNew(t, server.PgBouncer)
 	for range 2 {
@@ -23,8 +22,8 @@ func TestPgBouncerPoolsTransactions(t *testing.T) {
 	}
 }
 
-// TestPgBouncerDSNSuitsDrivers would fail without the parameters in the DSN,
-// since statements in two turns meet the others' halves.
+// TestPgBouncerDSNSuitsDrivers would fail without the parameters in the DSN, since the two
+// parts of a statement could reach different connections.
 func TestPgBouncerDSNSuitsDrivers(t *testing.T) {
 	s := startNew(t, server.PgBouncer)
 	for _, driver := range []string{"postgres", "pgx"} {

@@ -7,14 +7,13 @@ import (
 	"strconv"
 	"syscall"
 
-	_ "github.com/lib/pq" // the driver that asks whether PostgreSQL is ready
+	_ "github.com/lib/pq" // the driver for pings
 )
 
-// StartPostgres starts the newest PostgreSQL on this machine, after installing
-// Debian's if there is none, with its data in dir. As root, the server runs as the
-// user postgres (or nobody, where there is none), who must be able to reach
-// dir: a [Scratch] is such a place.
-// The caller stops the server before removing dir.
+// StartPostgres starts the newest PostgreSQL of this machine with its data in dir. If there is
+// none, it installs Debian's. If the caller is root, the server runs as the user postgres (or
+// "nobody", if there is no such user), who must have access to dir, as in a [Scratch]. The
+// caller stops the server before it removes dir.
 func StartPostgres(ctx context.Context, dir string) (*Server, error) {
 	recipe, err := postgresHere(ctx)
 	if err != nil {
@@ -36,10 +35,10 @@ func postgresHere(ctx context.Context) (recipe, error) {
 	return postgres(bin, as), nil
 }
 
-// newestPostgres returns the directory of the programs of the highest major
-// version that Debian's packages have put on this machine.
+// newestPostgres returns the directory of the programs of the highest major version that is
+// installed from Debian's packages.
 func newestPostgres() (string, bool) {
-	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
+	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
 	newest, highest := "", -1
 	for _, program := range programs {
 		bin := filepath.Dir(program)
@@ -66,7 +65,7 @@ func postgres(bin string, as *account) recipe {
 			return append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data")}, settings(
 				"listen_addresses=127.0.0.1",
 				"port="+strconv.Itoa(port),
-				"unix_socket_directories=", // their paths may only be short, and nobody needs them
+				"unix_socket_directories=", // their paths may be too long, and they are not needed
 				"max_connections=500",      // PgBouncer has a pool for each database,
 				"shared_buffers=64MB",
 				"fsync=off",
@@ -78,7 +77,7 @@ func postgres(bin string, as *account) recipe {
 		dsn: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 		},
-		quit:     syscall.SIGINT,  // "fast": rolls back what is open
+		quit:     syscall.SIGINT,  // "fast": rolls back open transactions
 		orphaned: syscall.SIGQUIT, // "immediate": ends its children and frees its shared memory
 	}
 }

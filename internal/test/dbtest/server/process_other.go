@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// attributes refuses: without a way to end a server with its parent, a killed
-// test run would leave servers behind.
+// attributes returns an error: on this system a server cannot be made to end with its parent,
+// so a killed test run would leave servers behind.
 func attributes(*account, syscall.Signal) (*syscall.SysProcAttr, error) {
 	return nil, fmt.Errorf("start a server on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// errNotReady means that the server ended before it answered.
+// errNotReady means that the server has ended before it responded.
 var errNotReady = errors.New("ended before it was ready")
 
-// awaitReady returns nil when the server answers a ping, an error as soon as
-// its process ends or ctx does.
+// awaitReady waits until the server answers a ping. It returns an error if its process or ctx
+// ends before.
 func awaitReady(ctx context.Context, p *process, driver, dsn string) error {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return err
 	}
-	defer db.Close() //nolint:errcheck // it has been used for pings only
+	defer db.Close() //nolint:errcheck // it was used for pings only
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
 		refused := ping(ctx, db)
-		// Asked after the ping, so that it cannot be another server on the
-		// same port that has answered.
+		// Checked after the ping: otherwise another server on the same port could
+		// have answered.
 		if p.hasEnded() {
 			return fmt.Errorf("%w, with %s", errNotReady, p.exit())
 		}
@@ -40,8 +40,8 @@ func awaitReady(ctx context.Context, p *process, driver, dsn string) error {
 	}
 }
 
-// ping gives each try a second, since a server that is starting may accept a
-// connection and leave it unanswered.
+// ping limits each attempt to a second, since a server that is starting may accept a connection
+// and not respond.
 func ping(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// The environment variables that say which servers matter. Both hold names of
-// [Kinds], separated by commas.
+// The environment variables that select servers. Both hold comma-separated names of [Kinds].
 const (
-	// RequireVariable lists the servers whose absence is a failure.
+	// RequireVariable lists the servers that must be available.
 	RequireVariable = "SQLLOCK_REQUIRE"
-	// ServersVariable limits what is started, for a quick run at a desk.
+	// ServersVariable lists the servers that are started, for a quick local run.
 	ServersVariable = "SQLLOCK_SERVERS"
 )
 
-// ErrUnknownKind is in the error for a name that is none of [Kinds]: a
-// requirement with a slip in it would require nothing.
+// ErrUnknownKind is wrapped by the error for a name that is not in [Kinds]: a misspelt name
+// would require nothing.
 var ErrUnknownKind = errors.New("no such server")
 
-// Required tells whether tests without the named server are to fail, not to be
-// skipped. They are when SQLLOCK_REQUIRE names it. Where that is unset or
-// empty, CI=true requires what every machine with Debian's packages can have.
+// Required reports whether tests fail, and are not skipped, if the named server is missing. That
+// is so if SQLLOCK_REQUIRE contains the name. If SQLLOCK_REQUIRE is empty, CI=true requires
+// the servers of Debian's packages.
 func Required(name string) (bool, error) {
 	names, err := listed(RequireVariable)
 	if len(names) == 0 && os.Getenv("CI") == "true" {
@@ -32,8 +31,8 @@ func Required(name string) (bool, error) {
 	return slices.Contains(names, name), err
 }
 
-// Wanted tells whether the named server is to be started: by default each is,
-// with SQLLOCK_SERVERS those that it names and what they stand in front of.
+// Wanted reports whether the named server must be started. By default that is each server; with
+// SQLLOCK_SERVERS those that it names, and those that they need.
 func Wanted(name string) (bool, error) {
 	names, err := listed(ServersVariable)
 	if slices.Contains(names, PgBouncer) {

@@ -54,7 +54,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// wantExactly wants a yes for the names in yes, and for no other one of all.
+// wantExactly checks that the result is true for the names in yes, and false for all others.
 func wantExactly(t *testing.T, ask func(string) (bool, error), yes []string, all ...string) {
 	t.Helper()
 	expected := make(map[string]bool)

@@ -17,12 +17,11 @@ func newScratch(t *testing.T) *server.Scratch {
 	return s
 }
 
-func TestScratchSweepsWhatTheDeadLeft(t *testing.T) {
+func TestScratchRemovesTheDirectoriesOfDeadProcesses(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv(server.ScratchVariable, parent)
 	living := newScratch(t)
-	// What a killed owner leaves: the directory and a lock file that nobody
-	// holds.
+	// A killed owner leaves the directory and a lock file that is not locked.
 	dead := filepath.Join(parent, "sqllock-servers-dead")
 	if err := os.Mkdir(dead, 0o700); err != nil {
 		t.Fatal(err)
@@ -32,7 +31,7 @@ func TestScratchSweepsWhatTheDeadLeft(t *testing.T) {
 	}
 	other := newScratch(t)
 	if _, err := os.Stat(dead); !os.IsNotExist(err) {
-		t.Errorf("the dead owner's directory is still there: %v", err)
+		t.Errorf("the dead owner's directory still exists: %v", err)
 	}
 	for _, s := range []*server.Scratch{living, other} {
 		if _, err := os.Stat(s.Dir); err != nil {

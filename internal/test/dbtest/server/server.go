@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// startLimit bounds a start whose context has no deadline. Recovery after a
-// kill on a busy machine takes seconds; more means that something is wrong.
+// startLimit limits a start whose context has no deadline. Recovery after a kill takes seconds
+// on a busy machine.
 const startLimit = 90 * time.Second
 
-// stopLimit is how long a clean stop may take before it becomes a kill.
+// stopLimit is how long a clean stop may take before the server is killed.
 const stopLimit = 15 * time.Second
 
-// ErrEnded is in the error of [Server.Stop] when the server had ended already,
-// without being asked to.
+// ErrEnded is wrapped by the error of [Server.Stop] if the server had ended by itself before.
 var ErrEnded = errors.New("ended by itself")
 
-// A Server is a database server that runs as a child of this process. Its
-// methods may be called from several goroutines.
+// A Server is a database server that runs as a child of this process. Its methods are safe for
+// concurrent use.
 type Server struct {
 	recipe recipe
 	dir    string
@@ -32,8 +31,8 @@ type Server struct {
 	process *process // nil while the server is down
 }
 
-// start makes a server's data in dir, which is created if need be and stays
-// the caller's to remove, and returns when the server answers.
+// start creates a server's data in dir and returns when the server responds. It creates dir if
+// necessary; the caller removes it.
 func start(ctx context.Context, r recipe, dir string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -98,17 +97,16 @@ func (s *Server) writeFiles() error {
 // "oracle-mysql".
 func (s *Server) Name() string { return s.recipe.name }
 
-// DSN returns where the server listens, in the form that the usual driver
-// wants: a postgres:// URL, or a go-sql-driver/mysql DSN. The user in it may do
-// everything. The DSN stays the same over restarts.
+// DSN returns the server's DSN: a postgres:// URL, or a DSN of go-sql-driver/mysql. Its user has
+// all rights. Restarts do not change it.
 func (s *Server) DSN() string { return s.recipe.dsn(s.port) }
 
-// Log returns the path of the file that holds all that the server has said.
+// Log returns the path of the server's log file.
 func (s *Server) Log() string { return filepath.Join(s.dir, s.recipe.name+".log") }
 
-// Stop ends the server cleanly, cutting off its clients. The data stay, and
-// [Server.Restart] finds them. Stopping a server that is down does nothing. The error wraps
-// [ErrEnded] when the server had crashed before.
+// Stop shuts the server down cleanly and disconnects its clients. The data remain for
+// [Server.Restart]. If the server is down, Stop does nothing. The error wraps [ErrEnded] if the
+// server had crashed before.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,9 +128,8 @@ func (s *Server) stop() error {
 	return nil
 }
 
-// Kill ends the server, all of its processes at one instant, with SIGKILL: a
-// crash as the database sees it. [Server.Restart] then goes through the server's crash
-// recovery. Killing a server that is down does nothing.
+// Kill kills all processes of the server with SIGKILL. For the database this is a crash, after
+// which [Server.Restart] runs its crash recovery. If the server is down, Kill does nothing.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +144,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart stops the server, if it is up, and starts it on the same port with
-// the same data. It returns when the server answers.
+// Restart stops the server, if it is up, and starts it on the same port with the same data. It
+// returns when the server responds.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,12 +165,12 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// launch runs a command whose output goes to the end of the server's log.
+// launch runs a command and appends its output to the server's log.
 func (s *Server) launch(command []string) (*process, error) {
 	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own descriptor; nothing is written through this one
+	defer log.Close() //nolint:errcheck // the child has its own descriptor
 	return launch(command, s.recipe.account, s.recipe.orphaned, log)
 }

@@ -14,12 +14,12 @@ import (
 )
 
 type starter struct {
-	// start returns the server under test last, behind what it needs.
+	// start returns the server under test last, after the servers that it needs.
 	start  func(ctx context.Context, dir string) ([]*server.Server, error)
 	driver string
 }
 
-// starters has the names of [server.Kinds].
+// starters are the servers by the names of [server.Kinds].
 var starters = map[string]starter{
 	server.Postgres:       {alone(server.StartPostgres), "postgres"},
 	server.PgBouncer:      {startBouncer, "postgres"},
@@ -50,8 +50,8 @@ func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
 	return []*server.Server{behind, bouncer}, nil
 }
 
-// startNew starts a server that is stopped when the test ends. It skips the
-// test for a reason only, and never that of a server that is required.
+// startNew starts a server that is stopped when the test ends. If the server is missing and not
+// required, it skips the test.
 func startNew(t *testing.T, name string) *server.Server {
 	t.Helper()
 	required, err := server.Required(name)
@@ -142,8 +142,8 @@ func TestServerKeepsDataOverStopAndKill(t *testing.T) {
 				if err := s.Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				// Read by a pool of its own, since db's still has connections
-				// to the server that is gone.
+				// Read with another pool, since db still has connections to the
+				// former server.
 				if n := count(t, open(t, by.driver, s.DSN()), "SELECT COUNT(*) FROM kept"); n != 1 {
 					t.Errorf("%d rows after the restart, not 1", n)
 				}
@@ -180,7 +180,7 @@ func TestServerTakesManyConnections(t *testing.T) {
 	}
 }
 
-func TestErrorTellsWhyServerDoesNotStart(t *testing.T) {
+func TestErrorHasTheReasonWhyTheServerDoesNotStart(t *testing.T) {
 	s := startNew(t, server.Postgres)
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
@@ -190,15 +190,15 @@ func TestErrorTellsWhyServerDoesNotStart(t *testing.T) {
 	}
 	err := s.Restart(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
-		t.Errorf("the server's own words are not in the error: %v", err)
+		t.Errorf("the server's message is not in the error: %v", err)
 	}
 }
 
-func TestStopTellsOfCrash(t *testing.T) {
+func TestStopReportsACrash(t *testing.T) {
 	s := startNew(t, server.Postgres)
 	db := open(t, "postgres", s.DSN())
-	// The first line of the file is the server's process id. The statement may
-	// end in an error, since nobody may be left to answer it.
+	// The first line of the file is the server's process id. The statement may fail, since
+	// the server may end before it responds.
 	_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
 	s.AwaitEnd()
 	if err := s.Stop(); !errors.Is(err, server.ErrEnded) {
@@ -206,7 +206,7 @@ func TestStopTellsOfCrash(t *testing.T) {
 	}
 }
 
-func TestRestartHeedsContext(t *testing.T) {
+func TestRestartChecksItsContext(t *testing.T) {
 	s := startNew(t, server.Postgres)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

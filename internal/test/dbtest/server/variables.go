@@ -2,29 +2,26 @@ package server
 
 import "slices"
 
-// The environment variables that lead tests to their servers. Those of
-// PostgreSQL hold postgres:// URLs, those of MySQL go-sql-driver/mysql DSNs.
+// The environment variables with the DSNs of servers: postgres:// URLs for PostgreSQL and DSNs
+// of go-sql-driver/mysql for MySQL.
 const (
-	// PostgresVariable leads to a PostgreSQL server on which the user may create
-	// schemas, and databases for the tests of [PgBouncerVariable].
+	// PostgresVariable is for a PostgreSQL server. The user must be able to create schemas,
+	// and databases for the tests of [PgBouncerVariable].
 	PostgresVariable = "SQLLOCK_TEST_POSTGRES"
-	// PgBouncerVariable leads to a PgBouncer in transaction pooling in front of
-	// the server of PostgresVariable. It serves every database there. What its
-	// URL and its settings must contain is what [StartPgBouncer] says.
+	// PgBouncerVariable is for a PgBouncer in front of the server of PostgresVariable. It
+	// must pool transactions and serve each database of that server. [StartPgBouncer]
+	// describes what its URL and its settings must contain.
 	PgBouncerVariable = "SQLLOCK_TEST_PGBOUNCER"
-	// MySQLVariable leads to a MySQL or MariaDB server on which the user may
-	// create databases.
+	// MySQLVariable is for a MySQL or MariaDB server. The user must be able to create
+	// databases.
 	MySQLVariable = "SQLLOCK_TEST_MYSQL"
-	// PostgresNewestVariable leads to a server like that of PostgresVariable, of
-	// the newest major version.
+	// PostgresNewestVariable is like PostgresVariable, for the newest major version.
 	PostgresNewestVariable = "SQLLOCK_TEST_POSTGRES_NEWEST"
-	// OracleMySQLVariable leads to a server like that of MySQLVariable, which is
-	// Oracle's MySQL.
+	// OracleMySQLVariable is like MySQLVariable, for Oracle's MySQL.
 	OracleMySQLVariable = "SQLLOCK_TEST_ORACLE_MYSQL"
 )
 
-// ScratchVariable names the directory in which servers and SQLite keep the data of
-// tests.
+// ScratchVariable is the directory for the data of servers and SQLite.
 const ScratchVariable = "SQLLOCK_SCRATCH"
 
 // The names of the kinds of databases, in SQLLOCK_REQUIRE and SQLLOCK_SERVERS.
@@ -32,24 +29,24 @@ const (
 	SQLite         = "sqlite"
 	Postgres       = "postgres"
 	PgBouncer      = "pgbouncer"
-	MySQL          = "mysql" // a MariaDB, when it is started here
+	MySQL          = "mysql" // if it is started here: MariaDB
 	PostgresNewest = "postgres-newest"
 	OracleMySQL    = "oracle-mysql"
 	Spring         = "spring"
 )
 
-// A Kind is a kind of database, or of partner, that tests want.
+// A Kind is a kind of database, or of interoperation partner, that tests use.
 type Kind struct {
 	// Name is one of the constants above.
 	Name string
-	// Title is what people call it.
+	// Title is its name in messages.
 	Title string
-	// Variable holds the DSN of such a server. It is empty for what needs no
+	// Variable is the environment variable with the DSN. It is empty if there is no
 	// server.
 	Variable string
 }
 
-// Kinds are all kinds, in the order in which they are told of.
+// Kinds are all kinds, in the order of messages.
 var Kinds = []Kind{
 	{SQLite, "SQLite", ""},
 	{Postgres, "PostgreSQL", PostgresVariable},

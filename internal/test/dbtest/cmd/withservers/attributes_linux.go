@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// attributes lets the command end when this process is killed: its servers are
-// gone then.
+// attributes make the kernel end the command when this process is killed, since its servers
+// end then.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

@@ -9,17 +9,16 @@ import (
 	"syscall"
 )
 
-// runCommand runs the command to its end, passes signals on to it, and returns
-// its exit code: 128 and the signal's number when a signal ended it.
+// runCommand runs the command, forwards signals to it, and returns its exit code, or 128 plus
+// the signal's number if a signal has ended it.
 //
-// A Ctrl-C reaches the command twice, from the terminal and from here. That
-// cannot be told from a signal meant for this process alone, and one too many
-// is better than one too few.
+// The command receives a Ctrl-C twice, from the terminal and from here, since it cannot be
+// distinguished from a signal to this process alone.
 func runCommand(arguments, environment []string, signals chan os.Signal) int {
-	// The kernel takes the death of the starting thread for that of the parent.
+	// The kernel treats the death of the starting thread as that of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	//nolint:noctx // a context can only kill; signals are passed on instead
+	//nolint:noctx // a context can only kill; signals are forwarded instead
 	cmd := exec.Command(arguments[0], arguments[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -40,7 +39,7 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
-			_ = to.Signal(s) // it may have ended meanwhile
+			_ = to.Signal(s) // the command may have ended meanwhile
 		case <-done:
 			return
 		}
@@ -54,7 +53,7 @@ func exitCode(err error) int {
 		return 0
 	case !errors.As(err, &exit):
 		say("%v", err)
-		return exitTrouble
+		return exitFailure
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -7,15 +7,15 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// A starter starts the named kind of server with its data in dir. dsns has
-// those of the stages before.
+// A starter starts the named kind of server with its data in dir. dsns are the DSNs of the
+// servers of earlier stages.
 type starter struct {
 	name  string
 	start func(ctx context.Context, dir string, dsns map[string]string) (*server.Server, error)
 }
 
-// stages are the servers that are started: those of a stage at once, after
-// those of the stage before.
+// stages are the servers in the order of their start. The servers of a stage start
+// concurrently.
 var stages = [][]starter{
 	{
 		{server.Postgres, alone(server.StartPostgres)},
@@ -37,7 +37,7 @@ func alone(start func(context.Context, string) (*server.Server, error)) func(con
 func startBouncer(ctx context.Context, dir string, dsns map[string]string) (*server.Server, error) {
 	behind, ok := dsns[server.Postgres]
 	if !ok {
-		return nil, fmt.Errorf("start PgBouncer: it stands in front of PostgreSQL, which is missing: %w", server.ErrMissing)
+		return nil, fmt.Errorf("start PgBouncer: it needs PostgreSQL, which is missing: %w", server.ErrMissing)
 	}
 	return server.StartPgBouncer(ctx, dir, behind)
 }

@@ -2,8 +2,8 @@
 //
 //	go run ./internal/test/dbtest/cmd/withservers -- go test ./...
 //
-// It starts private servers, tells the command where they are, stops them when
-// the command has ended and exits with the command's code:
+// It starts servers, passes their DSNs to the command in environment variables, stops them when
+// the command has ended, and exits with the command's exit code:
 //
 //	postgres         SQLLOCK_TEST_POSTGRES         PostgreSQL, Debian's
 //	pgbouncer        SQLLOCK_TEST_PGBOUNCER        PgBouncer in front of that
@@ -11,22 +11,21 @@
 //	mysql            SQLLOCK_TEST_MYSQL            MariaDB, Debian's
 //	oracle-mysql     SQLLOCK_TEST_ORACLE_MYSQL     Oracle's MySQL
 //
-// The variables hold URLs for PostgreSQL and PgBouncer, go-sql-driver/mysql
-// DSNs for the others. A server whose variable is set already is not started.
-// Missing programs are installed, or fetched into the user's cache, where that
-// is possible. SQLLOCK_SERVERS=postgres,mysql starts only these, for a quick
-// run at a desk.
+// The variables hold URLs for PostgreSQL and PgBouncer, and DSNs of go-sql-driver/mysql for the
+// others. A server whose variable is set already is not started. If possible, missing programs
+// are installed, or downloaded into the user's cache. SQLLOCK_SERVERS=postgres,mysql starts
+// only these servers, for a quick local run.
 //
-// Their data, and the files of SQLite, are kept in memory where there is enough of
-// it. SQLLOCK_SCRATCH=/some/directory keeps them there.
+// The data of the servers and of SQLite are kept in memory if there is enough of it, or in
+// SQLLOCK_SCRATCH=/some/directory.
 //
-// When a server cannot be had, the command runs without it, between loud
-// messages before and after it. When SQLLOCK_REQUIRE=postgres,oracle-mysql names the
-// server, the command does not run at all, and the exit code is 1. CI=true
-// without SQLLOCK_REQUIRE requires postgres, pgbouncer and mysql.
+// If a server cannot be started, the command runs without it, and a message is printed before
+// and after it. If SQLLOCK_REQUIRE=postgres,oracle-mysql contains the server, the command does
+// not run, and the exit code is 1. CI=true without SQLLOCK_REQUIRE requires postgres,
+// pgbouncer and mysql.
 //
-// Cells that tests report in the file of SQLLOCK_TEST_REPORT are shown as a
-// table at the end, unless somebody has set that variable before.
+// The cells that tests report in the file of SQLLOCK_TEST_REPORT are printed as a table at the
+// end, unless that variable was set before.
 package main
 
 import (
@@ -40,9 +39,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Exit codes of our own, as shells use them.
+// Exit codes of this program, as shells use them.
 const (
-	exitTrouble     = 1
+	exitFailure     = 1
 	exitUsage       = 2
 	exitNotFound    = 127
 	exitInterrupted = 130
@@ -62,9 +61,8 @@ func run(arguments []string) int {
 		say("%v", err)
 		return exitUsage
 	}
-	// Signals that arrive while servers start end the start; later ones go to
-	// the command. Both are caught from the beginning, so that none is lost in
-	// between.
+	// Signals that arrive while servers start end the start; later ones are forwarded to the
+	// command. All are caught from the beginning, so none is lost in between.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
 	ctx, cancel := signal.NotifyContext(context.Background(), forwarded...)
@@ -77,7 +75,7 @@ func run(arguments []string) int {
 	}
 	if err != nil {
 		say("%v", err)
-		return exitTrouble
+		return exitFailure
 	}
 	servers.explainMissing()
 	servers.boxMissing()
@@ -87,15 +85,14 @@ func run(arguments []string) int {
 	return runCommand(arguments, append(servers.environment(), results.environment()...), signals)
 }
 
-// checkNames refuses names of servers that do not exist, before anything is
-// started.
+// checkNames returns an error for unknown names of servers, before any server is started.
 func checkNames() error {
 	_, wanted := server.Wanted(server.SQLite)
 	_, required := server.Required(server.SQLite)
 	return errors.Join(wanted, required)
 }
 
-// forwarded are the signals by which a run is ended early.
+// forwarded are the signals that end a run early.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 func say(format string, values ...any) {

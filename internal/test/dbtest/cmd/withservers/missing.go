@@ -6,8 +6,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// explainMissing says in full why servers are missing, where a line of the box
-// has no room for it.
+// explainMissing prints the reasons why servers are missing that do not fit in a line of the
+// box.
 func (f *fleet) explainMissing() {
 	for _, kind := range server.Kinds {
 		if err := f.missing[kind.Name]; err != nil && strings.Contains(err.Error(), "\n") {
@@ -16,8 +16,7 @@ func (f *fleet) explainMissing() {
 	}
 }
 
-// boxMissing shows what is not tested, so that nobody takes a green run for
-// more than it is.
+// boxMissing prints in a box what is not tested, so that this is not overlooked in a green run.
 func (f *fleet) boxMissing() {
 	if len(f.missing) == 0 {
 		return

@@ -7,11 +7,11 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 )
 
-// A collector is the file in which this run's tests report what was tested.
-// Its zero value collects nothing.
+// A collector is the file to which the tests of this run append cells. The zero value collects
+// nothing.
 type collector struct{ path string }
 
-// newCollector leaves a report that somebody else collects to them.
+// newCollector returns the zero value if the caller of this program collects a report.
 func newCollector(dir string) collector {
 	if os.Getenv(report.Variable) != "" {
 		return collector{}
@@ -26,8 +26,8 @@ func (c collector) environment() []string {
 	return []string{report.Variable + "=" + c.path}
 }
 
-// print shows the table on the standard error, since the standard output is
-// the command's.
+// print prints the table to the standard error, since the standard output belongs to the
+// command.
 func (c collector) print() {
 	if c.path == "" {
 		return

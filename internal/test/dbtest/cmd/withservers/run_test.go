@@ -13,8 +13,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// withOwnServers sets the variables of all servers, so that none is started,
-// and removes what could be set outside.
+// withOwnServers sets the variables of all servers, so that none is started, and clears all
+// other variables of this program.
 func withOwnServers(t *testing.T) {
 	t.Helper()
 	for _, kind := range server.Kinds {
@@ -61,13 +61,13 @@ func TestRunWithoutServer(t *testing.T) {
 		missing, ci, require, servers string
 		code                          int
 	}{
-		"at a desk":                {"mysql", "", "", "", 0},
-		"in CI":                    {"mysql", "true", "", "", exitTrouble},
+		"local":                    {"mysql", "", "", "", 0},
+		"in CI":                    {"mysql", "true", "", "", exitFailure},
 		"in CI, one that may lack": {"oracle-mysql", "true", "", "", 0},
-		"named":                    {"oracle-mysql", "", "sqlite,oracle-mysql", "", exitTrouble},
+		"named":                    {"oracle-mysql", "", "sqlite,oracle-mysql", "", exitFailure},
 		"others named":             {"mysql", "true", "oracle-mysql", "", 0},
 		"left out":                 {"pgbouncer", "", "", "mysql", 0},
-		"left out, but named":      {"pgbouncer", "", "pgbouncer", "mysql", exitTrouble},
+		"left out, but named":      {"pgbouncer", "", "pgbouncer", "mysql", exitFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOwnServers(t)
@@ -76,7 +76,7 @@ func TestRunWithoutServer(t *testing.T) {
 			t.Setenv("SQLLOCK_REQUIRE", test.require)
 			t.Setenv("SQLLOCK_SERVERS", test.servers)
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
-			t.Setenv("PATH", t.TempDir()) // nothing to install or fetch with
+			t.Setenv("PATH", t.TempDir()) // without programs to install or download anything
 			var code int
 			told := stderrOf(t, func() { code = run([]string{"--", "/bin/true"}) })
 			if code != test.code {
@@ -107,7 +107,7 @@ func TestRunWithUnknownNames(t *testing.T) {
 	}
 }
 
-func TestReportIsShownAlsoOfFailure(t *testing.T) {
+func TestReportIsPrintedAfterAFailure(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are a Unix shell's")
 	}
@@ -125,14 +125,14 @@ func TestReportIsShownAlsoOfFailure(t *testing.T) {
 	}
 }
 
-func TestReportOfSomebodyElse(t *testing.T) {
+func TestReportOfTheCaller(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are a Unix shell's")
 	}
 	withOwnServers(t)
 	t.Setenv(report.Variable, "theirs")
 	if code := run([]string{"sh", "-c", `test "$SQLLOCK_TEST_REPORT" = theirs`}); code != 0 {
-		t.Error("the variable is another in the command")
+		t.Error("the command has another value of the variable")
 	}
 }
 

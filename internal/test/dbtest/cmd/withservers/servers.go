@@ -17,18 +17,17 @@ import (
 type fleet struct {
 	scratch *server.Scratch
 
-	mu      sync.Mutex // for those that start at the same time
+	mu      sync.Mutex // guards servers that start concurrently
 	running []*server.Server
-	dsns    map[string]string // of the running and of those that variables lead to
-	missing map[string]error  // why there is no such server
+	dsns    map[string]string // of the servers that run, and of those in variables
+	missing map[string]error  // why a server is missing
 }
 
-// errLeftOut is why a server is missing that the user did not want.
+// errLeftOut is the reason for a server that the user does not want.
 var errLeftOut = errors.New("left out by " + server.ServersVariable)
 
-// startServers starts what is not there yet. The fleet is to be stopped even
-// when an error comes with it. Only a server that is required is an error when
-// it is missing.
+// startServers starts the servers whose variables are not set. The caller must stop the fleet
+// even if there is an error. A missing server is an error only if it is required.
 func startServers(ctx context.Context) (*fleet, error) {
 	f := &fleet{dsns: make(map[string]string), missing: make(map[string]error)}
 	var err error
@@ -46,7 +45,7 @@ func startServers(ctx context.Context) (*fleet, error) {
 	return f, f.requirements()
 }
 
-// add starts one server, unless the user has it or does without it.
+// add starts one server, unless its variable is set or the user has left it out.
 func (f *fleet) add(ctx context.Context, s starter, known map[string]string) {
 	kind := server.KindOf(s.name)
 	if dsn := os.Getenv(kind.Variable); dsn != "" {
@@ -81,7 +80,7 @@ func (f *fleet) put(name string, running *server.Server, dsn string, missing err
 	}
 }
 
-// requirements is the error for what is missing and must not be.
+// requirements returns an error for the missing servers that are required.
 func (f *fleet) requirements() error {
 	var lacking error
 	for name, missing := range f.missing {
@@ -95,8 +94,7 @@ func (f *fleet) requirements() error {
 	return lacking
 }
 
-// environment is what tells the command where the servers are, and where there is
-// room for more.
+// environment returns the variables for the command: the servers, and the directory for data.
 func (f *fleet) environment() []string {
 	variables := []string{server.ScratchVariable + "=" + f.scratch.Dir}
 	for name, dsn := range f.dsns {
@@ -105,20 +103,20 @@ func (f *fleet) environment() []string {
 	return variables
 }
 
-// stop ends the servers and removes their data. What goes wrong is only told:
-// the command's exit code is what counts.
+// stop stops the servers and removes their data. It only prints errors, since the exit code is
+// that of the command.
 func (f *fleet) stop() {
-	troubles := make([]error, len(f.running))
+	errs := make([]error, len(f.running))
 	var all sync.WaitGroup
 	for i, s := range f.running {
-		all.Go(func() { troubles[i] = s.Stop() })
+		all.Go(func() { errs[i] = s.Stop() })
 	}
 	all.Wait()
-	trouble := errors.Join(troubles...)
+	err := errors.Join(errs...)
 	if f.scratch != nil {
-		trouble = errors.Join(trouble, f.scratch.Remove())
+		err = errors.Join(err, f.scratch.Remove())
 	}
-	if trouble != nil {
-		say("%v", trouble)
+	if err != nil {
+		say("%v", err)
 	}
 }
