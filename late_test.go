@@ -45,9 +45,9 @@ func lateScene(t *testing.T, isolation sqllock.Isolation) (s *scene, rival *sqll
 	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond}), "k")
 }
 
-// A DELETE or a renewal of an old holder that arrives when the next one holds does
-// it no harm.
-func TestALateStatementHarmsNobody(t *testing.T) {
+// A DELETE or a renewal of an old holder that arrives when the next one holds does not
+// affect it.
+func TestALateStatementDoesNotAffectTheNextHolder(t *testing.T) {
 	t.Parallel()
 	unlock := (*sqllock.Lease).Unlock
 	for name, late := range map[string]struct {

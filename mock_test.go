@@ -189,8 +189,8 @@ func TestAFailedStatementNeedsNoUndoing(t *testing.T) {
 	}
 }
 
-// The kinds of trouble are told apart, and end the wait at once.
-func TestTroubleHasItsSentinel(t *testing.T) {
+// Each kind of database error has a sentinel of its own, and ends the wait at once.
+func TestEachDatabaseErrorHasItsSentinel(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ err, want error }{
 		"read-only": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly},
