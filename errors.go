@@ -109,7 +109,7 @@ func (e *HeldError) Unwrap() []error {
 }
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
-func notAcquired(ctx context.Context, key string, seen Row) error {
+func notAcquired(ctx context.Context, key string, seen locktable.Row) error {
 	return &HeldError{Key: key, Holder: seen.Holder, Left: max(seen.Left, 0), cause: bounded.Ended(ctx)}
 }
 

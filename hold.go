@@ -128,17 +128,17 @@ func (h *hold) currentTerm() term {
 func (h *hold) deadline() time.Time { return h.currentTerm().end }
 
 // row describes h, which may be nil, to a caller of this process that has to wait.
-func (h *hold) row() Row {
+func (h *hold) row() locktable.Row {
 	if h == nil {
-		return Row{}
+		return locktable.Row{}
 	}
 	h.mu.Lock()
 	end := h.rowEnd
 	h.mu.Unlock()
 	if end.IsZero() {
-		return Row{} // it is waiting itself
+		return locktable.Row{} // it is waiting itself
 	}
-	return Row{Holder: h.term.holder, Left: time.Until(end)}
+	return locktable.Row{Holder: h.term.holder, Left: time.Until(end)}
 }
 
 // isTooLate reports whether the lease of a row that was acquired just now would be over.

@@ -32,21 +32,6 @@ type locks struct {
 	holds   map[*hold]struct{}
 }
 
-func newLocks(t *locktable.Table, o RegistryOptions, fixedTTL time.Duration) *locks {
-	s := &locks{
-		table:   t,
-		idle:    o.IdleBetweenTries,
-		waker:   o.Waker,
-		entries: lru.New[string, entry](o.CacheCapacity),
-		waiting: make(map[*hold]context.CancelCauseFunc),
-		holds:   make(map[*hold]struct{}),
-	}
-	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
-	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.renewal = renewal{table: t, background: background{closing: s.closing}, batch: locktable.MaxRenewals, maxHold: o.MaxHold, onRenewal: o.OnRenewal, renewers: make(map[time.Duration]*renewer)}
-	return s
-}
-
 // entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
 func (s *locks) entryLocked(key, lockKey string) (*entry, error) {
 	if s.closing.Err() != nil {

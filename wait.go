@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // The way of a call that locks, from the caller to the database:
@@ -144,7 +145,7 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	if err := lease.Unlock(ctx); err != nil {
 		return nil, err
 	}
-	return nil, notAcquired(ctx, h.key, Row{})
+	return nil, notAcquired(ctx, h.key, locktable.Row{})
 }
 
 // A waiter is a call that locks, until it has the row or gives up.
@@ -159,7 +160,7 @@ type waiter struct {
 // acquire makes the hold own the local mutex, then the row. A failed attempt is followed
 // by polling, which writes nothing. The next attempt comes when the row is free. On
 // errHeld, or when ctx has ended, seen is the row when it was last read.
-func (w *waiter) acquire(ctx context.Context) (seen Row, err error) {
+func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if w.once {
 		if _, ok := h.entry.mutex.TryLock(h); !ok {
@@ -169,10 +170,10 @@ func (w *waiter) acquire(ctx context.Context) (seen Row, err error) {
 		return h.entry.mutex.Owner().row(), err
 	}
 	if h.dropIfOver(); h.wasHandedOver() {
-		return Row{}, nil
+		return locktable.Row{}, nil
 	}
 	if !w.once && !w.stepBack(ctx) {
-		return Row{}, ctx.Err()
+		return locktable.Row{}, ctx.Err()
 	}
 	defer w.unsubscribe()
 	seen, err = w.readBeforeAttempt(ctx)
@@ -210,26 +211,25 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 // row locked most of the time, because its holder has to renew it. On MariaDB a refused
 // attempt locks it for two statements and the end of the transaction, so that a few dozen
 // processes suffice for that.
-func (w *waiter) readBeforeAttempt(ctx context.Context) (Row, error) {
+func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
 	mayBeTaken := time.Now().Before(h.entry.takenUntil) || w.once && w.table.RefusalsLockRows()
 	if !mayBeTaken || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row
-		return Row{}, nil
+		return locktable.Row{}, nil
 	}
-	row, err := w.table.ReadFirst(ctx, h.claim())
-	seen := Row(row)
+	seen, err := w.table.ReadFirst(ctx, h.claim())
 	w.noteTaken(seen)
 	return seen, failure(err, h.key)
 }
 
 // noteTaken notes for how long the row may be taken.
-func (w *waiter) noteTaken(seen Row) {
+func (w *waiter) noteTaken(seen locktable.Row) {
 	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
 }
 
 // attempt tries to acquire the row. A holder must not be used again if its row may still be
 // deleted. Then attempt tries with another holder.
-func (w *waiter) attempt(ctx context.Context) (seen Row, acquired bool, err error) {
+func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
 	for used := 1; ; used++ {
 		h.acquired = time.Now()
@@ -238,13 +238,13 @@ func (w *waiter) attempt(ctx context.Context) (seen Row, acquired bool, err erro
 		case got.Acquired && h.isTooLate():
 			h.abandon(ctx)
 			if w.once || used == maxHolders {
-				return Row{}, false, answeredLate(h.key)
+				return locktable.Row{}, false, answeredLate(h.key)
 			}
 		case got.Acquired:
 			h.term.token, h.term.since = got.Token, h.acquired
-			return Row{}, true, nil
+			return locktable.Row{}, true, nil
 		case !isOutcomeUnknown(err) || used == maxHolders:
-			return Row(got.Row), false, failure(err, h.key)
+			return got.Row, false, failure(err, h.key)
 		}
 		h.term.holder = w.table.NewHolder()
 	}
@@ -252,7 +252,7 @@ func (w *waiter) attempt(ctx context.Context) (seen Row, acquired bool, err erro
 
 // poll reads the row, which was last seen as given, again and again. It returns when the
 // row is free or the waiter is woken up.
-func (w *waiter) poll(ctx context.Context, seen Row) (Row, error) {
+func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
 	pause := w.pause(seen)
 	if w.subscribe(w.waker, h) {
@@ -270,7 +270,7 @@ func (w *waiter) poll(ctx context.Context, seen Row) (Row, error) {
 		if err != nil {
 			return seen, failure(err, h.key)
 		}
-		if seen = Row(row); isFree(seen) {
+		if seen = row; isFree(seen) {
 			return seen, nil
 		}
 	}
@@ -278,7 +278,7 @@ func (w *waiter) poll(ctx context.Context, seen Row) (Row, error) {
 
 // pause is the time until the next poll: IdleBetweenTries less a random part, so that
 // waiters do not poll in step, or what is left of the lease if that is less.
-func (s *locks) pause(seen Row) time.Duration {
+func (s *locks) pause(seen locktable.Row) time.Duration {
 	idle := s.idle - rand.N(s.idle/5+1)
 	if isFree(seen) {
 		// The row was about to go: try again almost at once.
@@ -290,3 +290,7 @@ func (s *locks) pause(seen Row) time.Duration {
 	// A row is expired only after its last microsecond, or millisecond.
 	return min(idle, seen.Left+time.Millisecond+rand.N(min(s.idle/20, maxScatter)+1))
 }
+
+// isFree reports whether an attempt to acquire is worthwhile: there was no row, or its
+// lease is over.
+func isFree(row locktable.Row) bool { return row == (locktable.Row{}) || row.Expired() }
