@@ -58,6 +58,9 @@ func TestDemoInterrupted(t *testing.T) {
 		p.Stdout.Await("has done round 2")
 		interrupt(p)
 		p.WantCode(exit.Failure)
+		if text := p.Stderr.Rest(); name != "broken pipe" && text != "sqllock: interrupted" {
+			t.Errorf("%s: stderr %q", name, text)
+		}
 		if n := demoTables(t, db); n != 0 {
 			t.Errorf("%s: %d tables are left", name, n)
 		}

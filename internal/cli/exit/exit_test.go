@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock"
@@ -28,6 +29,27 @@ func TestCodeOf(t *testing.T) {
 	} {
 		if got := CodeOf(test.err); got != test.want {
 			t.Errorf("CodeOf(%v) = %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	lost := fmt.Errorf("%w: renew \"k\": %w", sqllock.ErrDatabase, errors.New("first line\nsecond line"))
+	for _, test := range []struct {
+		name, hint, want string
+		err              error
+	}{
+		{"no text", "a hint", "", &Error{Code: 3}},
+		{"the name in front", "", "sqllock: lock cache is full\n", sqllock.ErrCapacity},
+		{"several lines", "", "sqllock: " + Text(sqllock.ErrDatabase) + ": renew \"k\": first line; second line\n", lost},
+		{"several errors", "", "sqllock: registry is closed; lock cache is full\n", errors.Join(sqllock.ErrClosed, sqllock.ErrCapacity)},
+		{"a hint", "a hint", "sqllock: x\ntry: a hint\n", errors.New("x")},
+		{"a hint of its own", "a hint", "sqllock: x\ntry: y\n", fmt.Errorf("%w", WithHint(errors.New("x"), "y"))},
+	} {
+		var out strings.Builder
+		Report(&out, test.err, test.hint)
+		if out.String() != test.want {
+			t.Errorf("%s: %q, want %q", test.name, out.String(), test.want)
 		}
 	}
 }
