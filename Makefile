@@ -15,7 +15,7 @@ help: ## show this help
 # Tests mostly wait for a time-to-live to end, so more of them run at once than
 # there are cores. SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 .PHONY: test
-test: cc ## run all tests, with the race detector, on every database that can be had
+test: cc ## run all tests, with the race detector, on every available database
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=45m $(TESTFLAGS) ./...
 	$(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
 
