@@ -31,13 +31,13 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
-	got, err := call(ctx, t.errors, acquiring, c.TTL, func(ctx context.Context) (Result, error) {
+	got, err := repeat(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
 		got, err := t.acquires.do(ctx, c)
 		if err != nil && got.unknown {
 			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err)
 		}
 		return got.value, err
-	}, nil)
+	})
 	if errors.Is(err, errOutcomeUnknown) {
 		t.Abandon(ctx, c)
 	}

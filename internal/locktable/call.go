@@ -20,9 +20,6 @@ type policy struct {
 	// answer is how long each answer may take, or the claim's time-to-live if that is
 	// longer. 0 means as long as ctx lasts.
 	answer time.Duration
-	// timed means that what is sent keeps its own time: the batch of a statement does, and
-	// the renewer for a renewal of many.
-	timed bool
 }
 
 // always is for statements that are sent again after every lost race, until ctx ends.
@@ -43,14 +40,14 @@ const releaseTimeout = 3 * time.Second
 // The limits of all statements.
 var (
 	opening   = policy{op: "open", races: always, pinned: PinnedTimeout, answer: answerTimeout}
-	acquiring = policy{op: "acquire", races: 10, timed: true}
-	releasing = policy{op: "release", races: always, pinned: releaseTimeout, timed: true}
+	acquiring = policy{op: "acquire", races: 10}
+	releasing = policy{op: "release", races: always, pinned: releaseTimeout}
 	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
 	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
 	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, answer: answerTimeout}
 	guarding  = policy{op: "guard"}
 
-	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout, timed: true}
+	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout}
 	listing         = policy{op: "list", races: always, pinned: PinnedTimeout}
 	deletingExpired = policy{op: "delete expired locks", races: always, pinned: PinnedTimeout}
 	deletingClient  = policy{op: "release all", races: always, pinned: PinnedTimeout}
@@ -76,21 +73,22 @@ const (
 	longestPause  = 64 * time.Millisecond
 )
 
-// call returns what send returns, which sends a statement. Every statement goes through here.
-// call sends again after lost races and while a row is pinned, as p allows, and returns a
-// moment after ctx or the time for an answer has ended, also if the driver does not look at its
-// context. Therefore send must not write to variables of its caller unless p is timed. late,
-// unless it is nil, gets the answer of a driver that was left behind. The error is an [*Error].
+// call returns what send returns, which sends a statement. Every statement goes through here,
+// or through repeat. call sends again as repeat does, and returns a moment after ctx or the time
+// for an answer has ended, also if the driver does not look at its context. Therefore send must
+// not write to variables of its caller. late, unless it is nil, gets the answer of a driver that
+// was left behind. The error is an [*Error].
 func call[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	return repeat(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl), send, late) })
+}
+
+// repeat is call for what keeps its own time: the batch of a statement does, and the renewer for
+// a renewal of many. It sends again after lost races and while a row is pinned, as p allows.
+// (send does not escape, which spares allocations.)
+func repeat[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
-		var value T
-		var err error
-		if p.timed {
-			value, err = send(ctx)
-		} else {
-			value, err = await(ctx, p.limit(ttl), send, late)
-		}
+		value, err := send(ctx)
 		again := c.isRace(err) && n < p.races || c.isBlocked(err) && time.Since(began) < p.pinned
 		if !again || !pauseAfterRace(ctx, n) {
 			return value, c.explain(ctx, p.op, err)

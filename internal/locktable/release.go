@@ -21,11 +21,11 @@ func (t *Table) Release(ctx context.Context, c Claim) (bool, error) {
 
 // release returns whether it has deleted the row.
 func (t *Table) release(ctx context.Context, c Claim) (got effect[bool], err error) {
-	_, err = call(ctx, t.errors, releasing, c.TTL, func(ctx context.Context) (bool, error) {
+	_, err = repeat(ctx, t.errors, releasing, func(ctx context.Context) (bool, error) {
 		one, err := t.releases.do(ctx, c)
 		got = effect[bool]{one.value, got.unknown || one.unknown}
 		return one.value, err
-	}, nil)
+	})
 	return got, err
 }
 

@@ -49,9 +49,9 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 		return nil, nil
 	}
 	v := together(claims)
-	return call(ctx, t.errors, renewingAll, v.TTL, func(ctx context.Context) ([]Outcome, error) {
+	return repeat(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
 		return t.renewAll(ctx, v)
-	}, nil)
+	})
 }
 
 func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
