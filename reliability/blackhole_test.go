@@ -15,16 +15,16 @@ import (
 
 const (
 	blackHoleTTL = 2 * time.Second
-	// promptly is how long what must not hang may take on a machine that is busy
-	// with everything else. What hangs does so for minutes.
+	// promptly is how long a call that must not hang may take on a busy machine. A call
+	// that hangs does so for minutes.
 	promptly = 10 * time.Second
-	// patience is how long a rival may wait for a row that nobody holds.
-	patience = 15 * time.Second
+	// rivalTimeout is how long a rival may wait for a row that has no holder.
+	rivalTimeout = 15 * time.Second
 )
 
-// TestBlackHole measures how long nobody has the lock when the holder's network
-// falls silent: from the end of the holder's context until the rival asked for the
-// row. Were it negative, there would be two holders.
+// TestBlackHole drops all data of the holder's network. It measures how long the lock has no
+// holder: from the end of the holder's context until the rival sent its acquire statement. A
+// negative time would mean two holders.
 func TestBlackHole(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "black hole", "database, driver", "trials", "shortest", "median", "longest", "two holders", "rival held up")
@@ -40,13 +40,13 @@ func TestBlackHole(t *testing.T) {
 		for i := range n {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				b.fallsSilent(t, rivals, &all)
+				b.blackHole(t, rivals, &all)
 			})
 		}
 	})
 }
 
-// An outcome collects what trials give.
+// An outcome collects the results of trials.
 type outcome struct {
 	mu               sync.Mutex
 	gaps             []time.Duration
@@ -65,8 +65,8 @@ func (o *outcome) add(gap time.Duration, heldUp bool) {
 	}
 }
 
-// fallsSilent is one trial.
-func (b *base) fallsSilent(t *testing.T, rivals *sqllock.Registry, all *outcome) {
+// blackHole is one trial.
+func (b *base) blackHole(t *testing.T, rivals *sqllock.Registry, all *outcome) {
 	t.Helper()
 	n := newNetwork(t, b)
 	lease := acquire(t, b.renewing(t, open(t, b.driver, n.dsn, 2), blackHoleTTL), t.Name())
@@ -77,14 +77,14 @@ func (b *base) fallsSilent(t *testing.T, rivals *sqllock.Registry, all *outcome)
 	at := <-ended
 	b.afterLoss(t, lease)
 	heldUp := false
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(rivalTimeout)
 	defer limit.Stop()
 	var w win
 	select {
 	case w = <-won:
 	case <-limit.C:
-		// The silence fell between a statement and its commit: the server waits
-		// for a client that it takes for alive.
+		// The network failed between a statement and its commit: the server still
+		// waits for the client.
 		heldUp = true
 		n.breakDown()
 		w = <-won
@@ -93,7 +93,7 @@ func (b *base) fallsSilent(t *testing.T, rivals *sqllock.Registry, all *outcome)
 	all.add(w.sent.Sub(at), heldUp)
 }
 
-// awaitEnd tells when somebody who waits for the lease's end has heard of it.
+// awaitEnd sends the time at which the lease's context has ended.
 func awaitEnd(lease *sqllock.Lease) <-chan time.Time {
 	ended := make(chan time.Time, 1)
 	done := lease.Context().Done()
@@ -104,13 +104,13 @@ func awaitEnd(lease *sqllock.Lease) <-chan time.Time {
 	return ended
 }
 
-// A win is an acquisition, and when it was asked for.
+// A win is an acquisition, and the time at which it was requested.
 type win struct {
 	lease *sqllock.Lease
 	sent  time.Time
 }
 
-// rival waits for a lock, whatever becomes of the server.
+// rival waits for a lock, and retries after errors of the server.
 func rival(t *testing.T, r *sqllock.Registry, ttl time.Duration, key string) <-chan win {
 	t.Helper()
 	lock, won := obtain(t, r, key), make(chan win, 1)
@@ -129,7 +129,7 @@ func rival(t *testing.T, r *sqllock.Registry, ttl time.Duration, key string) <-c
 	return won
 }
 
-// afterLoss calls what a holder calls that does not know yet.
+// afterLoss makes the calls of a holder that does not know yet that its lease is lost.
 func (b *base) afterLoss(t *testing.T, lease *sqllock.Lease) {
 	t.Helper()
 	lost(t, "cause", context.Cause(lease.Context()))
@@ -145,12 +145,12 @@ func (b *base) afterLoss(t *testing.T, lease *sqllock.Lease) {
 	}
 }
 
-// settle checks that the rival came after the holder, and that nothing the holder
-// did has touched the rival's lease.
+// settle checks that the rival has acquired after the holder's lease ended, and that no call
+// of the holder has affected the rival's lease.
 func (b *base) settle(t *testing.T, lease *sqllock.Lease, at time.Time, w win) {
 	t.Helper()
 	if w.lease == nil {
-		t.Fatal("the rival has not got the lock")
+		t.Fatal("the rival has not acquired the lock")
 	}
 	if gap := w.sent.Sub(lease.Deadline()); gap < 0 {
 		t.Errorf("the rival asked %v before the holder's deadline", -gap)
@@ -162,7 +162,7 @@ func (b *base) settle(t *testing.T, lease *sqllock.Lease, at time.Time, w win) {
 		t.Errorf("token %d after %d", w.lease.Token(), lease.Token())
 	}
 	lost(t, "Unlock", lease.Unlock(t.Context()))
-	if w.lease.Context().Err() == nil { // else the machine was too busy
+	if w.lease.Context().Err() == nil { // otherwise the machine was too busy
 		if err := w.lease.Unlock(t.Context()); err != nil && time.Now().Before(w.lease.Deadline()) {
 			t.Errorf("the rival's lease: %v", err)
 		}

@@ -17,13 +17,13 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A cell is a database as reached by a driver.
+// A cell is a database and a driver.
 type cell struct {
 	name   string
 	driver string
 	kind   string
 	make   func(testing.TB) *dbtest.DB
-	// durable starts a server of one's own, which may be killed.
+	// durable starts a server that the test may kill.
 	durable func(context.Context, string) (*server.Server, error)
 	dialect func() dialect.Dialect
 }
@@ -36,7 +36,8 @@ var servers = []cell{
 
 var sqlite = cell{"SQLite", "sqlite", server.SQLite, dbtest.SQLite, nil, dialect.SQLite}
 
-// each runs the test on each cell, in parallel unless the figures are for the page.
+// each runs the test on each cell. The cells run in parallel, unless the figures are for the
+// page.
 func each(t *testing.T, cells []cell, test func(t *testing.T, place int, c cell)) {
 	t.Helper()
 	for place, c := range cells {
@@ -58,10 +59,10 @@ func inParallel(t *testing.T) {
 type base struct {
 	cell
 	dsn string
-	db  *sqlx.DB // past all obstacles, with the cell's driver
+	db  *sqlx.DB // a direct connection with the cell's driver
 }
 
-// newBase returns an empty database of the test's own.
+// newBase returns an empty database for the test.
 func (c cell) newBase(t *testing.T) *base {
 	t.Helper()
 	db := c.make(t)
@@ -69,14 +70,14 @@ func (c cell) newBase(t *testing.T) *base {
 	return &base{c, db.DSN, open(t, c.driver, db.DSN, 0)}
 }
 
-// open returns a pool of at most so many connections, closed when the test ends.
+// open returns a pool of limited size, which is closed when the test ends.
 func open(t *testing.T, driver, dsn string, most int) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.Open(driver, dsn)
 	must(t, err)
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(max(most, 8))
-	t.Cleanup(func() { _ = db.Close() }) // its connections may have been broken
+	t.Cleanup(func() { _ = db.Close() }) // its connections may be broken
 	return db
 }
 
@@ -95,12 +96,12 @@ func (b *base) registry(t *testing.T, db *sqlx.DB, opts sqllock.RegistryOptions)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = r.Close(ctx) // the rows of the lost are gone, or cannot be reached
+		_ = r.Close(ctx) // the rows of lost leases may be deleted or unreachable
 	})
 	return r
 }
 
-// renewing returns a registry whose leases renew themselves.
+// renewing returns a registry with AutoRenew.
 func (b *base) renewing(t *testing.T, db *sqlx.DB, ttl time.Duration) *sqllock.Registry {
 	t.Helper()
 	return b.registry(t, db, sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
@@ -120,9 +121,8 @@ func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	return lock
 }
 
-// sentAt returns, for a lease that was never renewed, when its acquire statement
-// was sent at the earliest: what Deadline is counted from. Were that counted
-// wrongly, it would still be before the answer came.
+// sentAt returns when the acquire statement of a lease was sent, at the earliest. The lease
+// must not have been renewed. It is derived from Deadline.
 func sentAt(lease *sqllock.Lease, ttl time.Duration, answered time.Time) time.Time {
 	margin := min(max(ttl/10, 2*time.Millisecond), 500*time.Millisecond)
 	if sent := lease.Deadline().Add(margin - ttl); sent.Before(answered) {
@@ -131,7 +131,7 @@ func sentAt(lease *sqllock.Lease, ttl time.Duration, answered time.Time) time.Ti
 	return answered
 }
 
-// pause waits for a time that is part of the trial.
+// pause waits; the time is part of the trial.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

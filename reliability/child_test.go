@@ -19,27 +19,27 @@ import (
 	"time"
 )
 
-// taskVariable holds, in a copy of the test program, what it is to do.
+// taskVariable is an environment variable with the task of a copy of the test program.
 const taskVariable = "SQLLOCK_RELIABILITY_TASK"
 
-// A task is what a child does.
+// A task describes what a child does.
 type task struct {
 	Role        string
-	Kind        string // of the database, a cell's name
+	Kind        string // of database: a cell's name
 	DSN         string
 	TTL         time.Duration
 	Key         string
 	Dir         string
 	Guarded     bool
-	Transaction bool // be stopped inside of a transaction
+	Transaction bool // whether it is stopped within a transaction
 }
 
 var roles = map[string]func(context.Context, task) error{
 	"guarded writer": guardedWriter,
-	"fenced crowd":   fencedCrowd,
+	"fenced holders": fencedHolders,
 }
 
-// beChild does a child's task, if this process is one.
+// beChild runs the task if this process is a child.
 func beChild() bool {
 	text := os.Getenv(taskVariable)
 	if text == "" {
@@ -72,11 +72,11 @@ type child struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
 	lines <-chan string
-	// kill ends it, whatever it does. Several may call it.
+	// kill kills the process. It is safe for concurrent use.
 	kill func()
 }
 
-// startChild starts a copy of the test program, which dies with it.
+// startChild starts a copy of the test program, which is killed when this process dies.
 func startChild(t *testing.T, do task) *child {
 	t.Helper()
 	text, err := json.Marshal(do)
@@ -94,8 +94,8 @@ func startChild(t *testing.T, do task) *child {
 	return c
 }
 
-// run starts the process on a thread that lasts as long: the kernel takes the
-// death of that thread for the death of the parent.
+// run starts the process on a thread that lasts as long: the kernel treats the death of that
+// thread as the death of the parent.
 func (c *child) run(out io.Reader) <-chan string {
 	lines, ended, started := make(chan string, 100), make(chan struct{}), make(chan error)
 	go func() {
@@ -116,14 +116,14 @@ func (c *child) run(out io.Reader) <-chan string {
 	must(c.t, <-started)
 	c.kill = sync.OnceFunc(func() {
 		_ = c.cmd.Process.Kill()
-		for range lines { // what nobody wants to know any more
+		for range lines { // discard the remaining lines
 		}
 		<-ended
 	})
 	return lines
 }
 
-// await returns what follows a word in the first line that begins with it.
+// await waits for a line that begins with word, and returns the rest of the line.
 func (c *child) await(word string) string {
 	c.t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -138,12 +138,12 @@ func (c *child) await(word string) string {
 				c.t.Fatalf("waiting for %q: %s", word, line)
 			}
 		case <-limit.C:
-			c.t.Fatalf("the child does not say %q", word)
+			c.t.Fatalf("the child has ended without printing %q", word)
 		}
 	}
 }
 
-// stop stops the process, and returns when it has stopped.
+// stop stops the process with SIGSTOP and waits until it has stopped.
 func (c *child) stop() {
 	c.t.Helper()
 	must(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
@@ -156,7 +156,7 @@ func (c *child) stop() {
 	}
 }
 
-// state is the letter that the kernel has for what the process does.
+// state returns the kernel's letter for the state of the process.
 func (c *child) state() string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	must(c.t, err)

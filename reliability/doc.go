@@ -1,8 +1,9 @@
-// Package reliability tries sqllock's promises against what breaks locks: a network
-// that falls silent, servers that die, processes that are stopped or killed, a
-// pool that is exhausted. It has tests only, and is a module of its own, so that
-// nobody else needs a TCP proxy that misbehaves.
+// Package reliability tests sqllock's promises under failures: a network that drops all data,
+// servers that crash, processes that are stopped or killed, and an exhausted pool.
 //
-//	go test .                                        small, for CI
-//	go test . -full -page=../docs/reliability.md     as in docs/reliability.md
+//	go test .                                        a few trials, for CI
+//	go test . -full -page=../docs/reliability.md     all trials, and update the page
+//
+// It is a module of its own because it needs a TCP proxy (toxiproxy), which other users of
+// sqllock do not need.
 package reliability

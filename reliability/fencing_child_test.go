@@ -23,8 +23,8 @@ const (
 	fencedGoroutines = 4
 )
 
-// A fenced crowd takes locks at random until it is killed, and notes their tokens.
-func fencedCrowd(ctx context.Context, do task) error {
+// The goroutines of a child acquire random locks until it is killed, and record their tokens.
+func fencedHolders(ctx context.Context, do task) error {
 	c := do.cell()
 	db, err := sqlx.Connect(c.driver, do.DSN)
 	if err != nil {
@@ -59,7 +59,7 @@ func fencedCrowd(ctx context.Context, do task) error {
 	return nil
 }
 
-// fenced takes one lock, notes its token, and releases it: mostly.
+// fenced acquires one lock, records its token and usually releases it.
 func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	n := rand.N(fencedKeys)
 	key := fmt.Sprint(n)
@@ -79,7 +79,7 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	switch {
 	case errors.Is(err, sqllock.ErrNotAcquired):
 		return nil
-	case errors.Is(err, sqllock.ErrDatabase): // it is too busy with the others
+	case errors.Is(err, sqllock.ErrDatabase): // the server is too busy with other processes
 		return nil
 	case err != nil:
 		return err
@@ -88,19 +88,19 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 		return err
 	}
 	switch rand.N(500) {
-	case 0: // leave it to expire
+	case 0: // let it expire
 	default:
-		_ = lease.Unlock(ctx) // it may be lost by now, on a busy machine
+		_ = lease.Unlock(ctx) // on a busy machine the lease may be lost
 	}
 	return nil
 }
 
-// note appends the token of a lease to a file. A second line says that the lease
-// lasted even after the first had been written: so it was written by the holder,
-// however long this process may have been stopped in between.
+// note appends the token of a lease to a file. A second line records that the lease was still
+// valid after the first line had been written: so the holder wrote it, even if this process
+// was stopped in between.
 func note(path string, lease *sqllock.Lease) error {
 	turn := flock.New(path)
-	if err := turn.Lock(); err != nil { // else a line could fall between ours
+	if err := turn.Lock(); err != nil { // otherwise another line could come in between
 		return err
 	}
 	defer turn.Close()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestFencing has processes take locks at random, kills some of them and starts
-// others, and looks at what each holder noted for its key: tokens that rise.
+// TestFencing runs processes that acquire random locks, kills some of them and starts others.
+// The tokens that the holders have recorded for a key must rise.
 func TestFencing(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "fencing", "database, driver", "acquisitions", "processes at once", "killed", "time",
@@ -27,7 +27,7 @@ func TestFencing(t *testing.T) {
 		if *full {
 			acquisitions = 105_000
 		}
-		notes, killed := b.crowd(t, 8, acquisitions)
+		notes, killed := b.runChildren(t, 8, acquisitions)
 		var all, wrong int
 		for key := range fencedKeys {
 			n, w := rising(t, filepath.Join(notes, fmt.Sprint(key)))
@@ -42,14 +42,14 @@ func TestFencing(t *testing.T) {
 
 const fencingTTL = time.Second
 
-// crowd runs processes until they have acquired locks so often.
-func (b *base) crowd(t *testing.T, processes, acquisitions int) (notes string, killed int) {
+// runChildren runs processes until they have made the given number of acquisitions.
+func (b *base) runChildren(t *testing.T, processes, acquisitions int) (notes string, killed int) {
 	t.Helper()
 	notes = t.TempDir()
 	for key := range fencedKeys {
 		must(t, os.WriteFile(filepath.Join(notes, fmt.Sprint(key)), nil, 0o600))
 	}
-	do := task{Role: "fenced crowd", Kind: b.name, DSN: b.dsn, TTL: fencingTTL, Dir: notes}
+	do := task{Role: "fenced holders", Kind: b.name, DSN: b.dsn, TTL: fencingTTL, Dir: notes}
 	children := make([]*child, processes)
 	for i := range children {
 		children[i] = startChild(t, do)
@@ -92,10 +92,10 @@ func (c *child) complaints() {
 	}
 }
 
-// lineLength is that of each line that a holder notes.
+// lineLength is the length of each line that a holder writes.
 const lineLength = 22
 
-// noted returns about how many acquisitions have been noted.
+// noted returns the approximate number of recorded acquisitions.
 func noted(t *testing.T, notes string) int {
 	t.Helper()
 	var size int64
@@ -107,8 +107,8 @@ func noted(t *testing.T, notes string) int {
 	return int(size / (2 * lineLength))
 }
 
-// rising returns how many tokens holders have noted, and how many of them were not
-// higher than all before.
+// rising returns the number of tokens that holders have recorded, and how many of them were
+// not higher than all earlier ones.
 func rising(t *testing.T, path string) (all, wrong int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -130,7 +130,7 @@ func rising(t *testing.T, path string) (all, wrong int) {
 	return all, wrong
 }
 
-func TestRisingSeesWhatDoesNot(t *testing.T) {
+func TestRisingCountsWrongTokens(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notes")
 	const text = " 01\n+01\n 02\n 03\n+03\n 02\n+02\n+03\n 09\n"

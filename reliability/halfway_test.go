@@ -17,19 +17,18 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// TestSilenceBeforeCommit lets the network fall silent between a statement and its
-// commit. The server waits for a client that it takes for alive, with the row
-// locked, for as long as it waits for clients: hours by default. Nobody holds the
-// lock twice, but nobody gets it either, until the server gives up. It does soon
-// with a setting that every connection of sqllock's can bring along.
-func TestSilenceBeforeCommit(t *testing.T) {
+// TestNetworkFailsBeforeCommit drops all data of the network between a statement and its
+// commit. The server keeps the row locked and waits for the client, by default for hours.
+// There is never more than one holder, but no other client can acquire the lock until the
+// server's timeout. A setting of each connection can shorten that timeout.
+func TestNetworkFailsBeforeCommit(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "halfway", "database, driver", "setting", "network fails before the commit of", "rival waits")
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b := c.newBase(t)
 		for i, what := range []string{"an acquisition", "a renewal"} {
 			if what == "a renewal" && c.driver != "mysql" {
-				continue // it is a statement of its own, without a commit
+				continue // it is a single statement without a separate commit
 			}
 			t.Run(what, func(t *testing.T) {
 				setting, waited := b.halfway(t, what == "a renewal")
@@ -42,10 +41,10 @@ func TestSilenceBeforeCommit(t *testing.T) {
 func (b *base) halfway(t *testing.T, renewal bool) (setting string, waited time.Duration) {
 	t.Helper()
 	n := newNetwork(t, b)
-	setting, dsn := b.impatient(t, n.dsn)
+	setting, dsn := b.withServerTimeout(t, n.dsn)
 	connector := flaky.New(b.db.Driver(), dsn)
 	db := sqlx.NewDb(sql.OpenDB(connector), b.driver)
-	t.Cleanup(func() { _ = db.Close() }) // its connections have been broken
+	t.Cleanup(func() { _ = db.Close() }) // its connections are broken
 	r := b.renewing(t, db, blackHoleTTL)
 	silent := make(chan time.Time, 1)
 	fallSilent := func() { // before the next commit
@@ -66,7 +65,7 @@ func (b *base) halfway(t *testing.T, renewal bool) (setting string, waited time.
 		ctx, cancel := context.WithTimeout(t.Context(), blackHoleTTL)
 		defer cancel()
 		if _, err := obtain(t, r, t.Name()).TryLock(ctx); err == nil {
-			t.Fatal("acquired over a network that is silent")
+			t.Fatal("acquired over a network that drops all data")
 		}
 		return setting, b.until(t, rival(t, rivals, blackHoleTTL, t.Name()), <-silent)
 	}
@@ -86,7 +85,7 @@ func (b *base) halfway(t *testing.T, renewal bool) (setting string, waited time.
 	return setting, waited
 }
 
-// until returns how long the rival has waited since the silence began.
+// until returns how long the rival has waited since the network failed.
 func (b *base) until(t *testing.T, won <-chan win, began time.Time, and ...func(win)) time.Duration {
 	t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -98,14 +97,14 @@ func (b *base) until(t *testing.T, won <-chan win, began time.Time, and ...func(
 		}
 		return time.Since(began)
 	case <-limit.C:
-		t.Fatal("the server still waits for a client that is gone")
+		t.Fatal("the server still waits for the lost client")
 		return 0
 	}
 }
 
-// impatient adds to a DSN what makes the server give up a client that does not end
-// its transaction.
-func (b *base) impatient(t *testing.T, dsn string) (setting, with string) {
+// withServerTimeout adds a setting to a DSN, with which the server ends the session of a client
+// that does not end its transaction.
+func (b *base) withServerTimeout(t *testing.T, dsn string) (setting, with string) {
 	t.Helper()
 	if b.driver == "mysql" {
 		config, err := mysql.ParseDSN(dsn)

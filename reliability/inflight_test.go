@@ -13,10 +13,9 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// TestCallsIntoABlackHole calls what talks to the database just after the network
-// has fallen silent, while the lease lasts. Each call must end with its context or
-// with the lease, although lib/pq does not look at contexts while it waits for an
-// answer.
+// TestCallsIntoABlackHole makes calls to the database just after the network has started to
+// drop all data, while the lease lasts. Each call must return at the end of its context or
+// of the lease, although lib/pq does not check contexts while it waits for a response.
 func TestCallsIntoABlackHole(t *testing.T) {
 	inParallel(t)
 	each(t, servers, func(t *testing.T, _ int, c cell) {
@@ -33,8 +32,7 @@ func TestCallsIntoABlackHole(t *testing.T) {
 // withMinHold is the call that gets a lease with a minimum hold.
 const withMinHold = "UnlockWithAMinimumHold"
 
-// callsInto return what is wrong with the answer. All of them may take until the
-// lease's deadline.
+// callsInto are the calls. Each may take until the lease's deadline.
 var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error{
 	"Renew": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
 		return lease.Renew(ctx)
@@ -64,7 +62,7 @@ var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lea
 		return r.Close(ctx)
 	},
 	"CloseAfterUnlock": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		_ = lease.Unlock(ctx) // it leaves a row to Close
+		_ = lease.Unlock(ctx) // it leaves a row for Close
 		ctx, cancel := context.WithTimeout(ctx, blackHoleTTL)
 		defer cancel()
 		return r.Close(ctx)
@@ -92,12 +90,12 @@ func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Regis
 	select {
 	case err := <-answer:
 		if err == nil {
-			t.Error("no error, from a server that cannot be reached")
+			t.Error("no error, although the server cannot be reached")
 		}
 		t.Logf("%v after the deadline: %v", time.Since(lease.Deadline()).Round(time.Millisecond), err)
 	case <-limit.C:
-		t.Errorf("no answer %v after the deadline", time.Since(lease.Deadline()).Round(time.Millisecond))
+		t.Errorf("the call has not returned %v after the deadline", time.Since(lease.Deadline()).Round(time.Millisecond))
 	}
-	n.breakDown() // else the application's own rollback would hang, too
+	n.breakDown() // otherwise the application's own rollback would hang, too
 	_ = tx.Rollback()
 }

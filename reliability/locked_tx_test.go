@@ -10,11 +10,10 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// TestExecuteLockedTxIntoABlackHole lets the network fall silent while a function
-// runs in a guarded transaction. ExecuteLockedTx must end with the lease. Neither
-// lib/pq nor go-sql-driver/mysql looks at a context while it waits for the answer to
-// a COMMIT; lib/pq does not for any statement, and those of the function are its
-// own.
+// TestExecuteLockedTxIntoABlackHole drops all data of the network while a function runs in a
+// guarded transaction. ExecuteLockedTx must return at the end of the lease. Neither lib/pq
+// nor go-sql-driver/mysql checks the context while it waits for the response to a COMMIT;
+// lib/pq does so for no statement. The statements of the function are its own.
 func TestExecuteLockedTxIntoABlackHole(t *testing.T) {
 	inParallel(t)
 	each(t, servers, func(t *testing.T, _ int, c cell) {
@@ -58,11 +57,11 @@ func (b *base) lockedTx(t *testing.T, work func(context.Context, *sqlx.Tx) error
 	select {
 	case err := <-answer:
 		if err == nil {
-			t.Error("committed over a network that is silent")
+			t.Error("committed over a network that drops all data")
 		}
 		t.Log(err)
 	case <-limit.C:
-		t.Error("it waits for an answer that does not come")
+		t.Error("the call waits for a response that does not come")
 	}
 	n.breakDown()
 }

@@ -24,19 +24,19 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	// Trials mostly wait. In small all tests run at once; for the page each test has
-	// the machine to itself, and more trials at once.
+	// Trials mostly wait. The small run runs all tests in parallel; for the page, one test
+	// runs at a time, with more parallel trials.
 	_ = flag.Set("test.parallel", map[bool]string{false: "16", true: "50"}[*full])
 	os.Exit(run(m))
 }
 
-// run runs the tests on servers that there are, or on its own.
+// run runs the tests on the servers of environment variables, or starts servers.
 func run(m *testing.M) int {
 	scratch, err := server.NewScratch()
 	if err != nil {
 		return complain(err)
 	}
-	defer scratch.Remove() //nolint:errcheck // the next one sweeps
+	defer scratch.Remove() //nolint:errcheck // the next run removes what is left
 	for kind, start := range map[string]func(context.Context, string) (*server.Server, error){
 		server.Postgres: server.StartPostgres, server.MySQL: server.StartMariaDB,
 	} {
@@ -46,20 +46,20 @@ func run(m *testing.M) int {
 		}
 		s, err := start(context.Background(), filepath.Join(scratch.Dir, kind))
 		if errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported) {
-			_ = complain(err) // dbtest decides whether to fail or to skip
+			_ = complain(err) // dbtest fails or skips the tests
 			continue
 		}
 		if err != nil {
 			return complain(err)
 		}
-		defer s.Stop() //nolint:errcheck // the tests have said how it was
+		defer s.Stop() //nolint:errcheck // the tests have reported errors
 		if err := os.Setenv(variable, s.DSN()); err != nil {
 			return complain(err)
 		}
 	}
 	code := m.Run()
 	if err := goleak.Find(goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait")); err != nil && code == 0 {
-		return complain(err) // some of sqllock's, or of ours, never ended
+		return complain(err) // leaked goroutines
 	}
 	return code
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A network is the way to a server. It can fall silent.
+// A network is a connection to a server that can be made to drop all data.
 type network struct {
 	t     *testing.T
-	dsn   string // by this way
+	dsn   string // through this network
 	proxy *toxiproxy.Proxy
 	hole  int64
 	over  func()
 }
 
-// newNetwork returns a way to the base.
+// newNetwork returns a network to the base.
 func newNetwork(t *testing.T, b *base) *network {
 	t.Helper()
 	n := &network{t: t, hole: holes.Add(1)}
@@ -43,9 +43,8 @@ func newNetwork(t *testing.T, b *base) *network {
 	return n
 }
 
-// fallSilent makes the network a black hole, for connections that there are and
-// for new ones: nothing arrives on either side, not even that the other side has
-// closed the connection.
+// fallSilent makes the network drop all data of existing and new connections. Neither side
+// even learns that the other side has closed the connection.
 func (n *network) fallSilent() {
 	for _, direction := range []string{"upstream", "downstream"} {
 		toxic := fmt.Sprintf(`{"type": "black_hole", "stream": %q, "attributes": {"hole": %d}}`, direction, n.hole)
@@ -55,7 +54,7 @@ func (n *network) fallSilent() {
 	}
 }
 
-// delayAnswers has what the server sends arrive so many milliseconds later.
+// delayAnswers delays all data from the server by the given number of milliseconds.
 func (n *network) delayAnswers(ms int) {
 	toxic := fmt.Sprintf(`{"type": "latency", "stream": "downstream", "attributes": {"latency": %d}}`, ms)
 	if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
@@ -66,9 +65,9 @@ func (n *network) delayAnswers(ms int) {
 // breakDown closes all connections, on both sides.
 func (n *network) breakDown() { n.over() }
 
-// A blackHole swallows everything. Toxiproxy's own toxic called timeout tells each
-// side when the other has closed its connection, which a network that is gone
-// cannot. Toxics are made from JSON: Hole leads to the channel that ends it.
+// A blackHole drops all data. Toxiproxy's own toxic timeout is not enough: it reports to each
+// side when the other one has closed its connection. Toxics are created from JSON: Hole is
+// the number of the channel that ends it.
 type blackHole struct {
 	Hole int64 `json:"hole"`
 }
@@ -88,7 +87,7 @@ func (h *blackHole) Pipe(stub *toxics.ToxicStub) {
 		case <-dug.(chan struct{}):
 			stub.Close()
 			if input != nil {
-				for range input { // until the reading half has ended
+				for range input { // until the reading side has ended
 				}
 			}
 			return
@@ -102,7 +101,7 @@ func (h *blackHole) Pipe(stub *toxics.ToxicStub) {
 
 func init() { toxics.Register("black_hole", new(blackHole)) }
 
-// address returns where the server of the base listens.
+// address returns the address of the base's server.
 func address(t *testing.T, b *base) string {
 	t.Helper()
 	if b.driver == "mysql" {

@@ -20,7 +20,7 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// An outage is something that befalls a server for a while.
+// An outage is a temporary failure of a server.
 type outage struct {
 	name       string
 	begin, end func(*server.Server) error
@@ -36,8 +36,8 @@ var outages = []outage{
 
 func restart(s *server.Server) error { return s.Restart(context.Background()) }
 
-// TestOutage has a server go away and come back. If that is within what the lease
-// has left, the heartbeat saves it; if it is not, the holder is told in time.
+// TestOutage makes a server unavailable for some time. If the outage is shorter than the rest of
+// the lease, the heartbeat must renew the lease; otherwise the lease must end in time.
 func TestOutage(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "outage", "database, driver", "server", "leases, longer outage", "two holders",
@@ -54,8 +54,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// newServer starts a durable server of the test's own. One that forgets its last
-// commits in a crash gives leases back too early.
+// newServer starts a durable server for the test. A server that loses its last commits in a
+// crash would release locks too early.
 func (c cell) newServer(t *testing.T) (*base, *server.Server) {
 	t.Helper()
 	s, err := c.durable(t.Context(), filepath.Join(scratch(t), "server"))
@@ -63,7 +63,7 @@ func (c cell) newServer(t *testing.T) (*base, *server.Server) {
 	return c.migrated(t, s.DSN()), s
 }
 
-// migrated returns the base on a server of the test's own.
+// migrated returns the base on a server that was started for the test.
 func (c cell) migrated(t *testing.T, dsn string) *base {
 	t.Helper()
 	b := &base{c, dsn, open(t, c.driver, dsn, 20)}
@@ -79,8 +79,7 @@ func scratch(t *testing.T) string {
 	return s.Dir
 }
 
-// started skips the test where there is no such server, and stops those that there
-// are when the test ends.
+// started stops the servers when the test ends. It skips the test if there is no such server.
 func started(t *testing.T, err error, all ...*server.Server) {
 	t.Helper()
 	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && os.Getenv("CI") != "true" {
@@ -92,14 +91,14 @@ func started(t *testing.T, err error, all ...*server.Server) {
 	}
 }
 
-// fresh returns a pool without the connections that an outage has broken.
+// fresh returns a new pool, whose connections were not broken by an outage.
 func (b *base) fresh(t *testing.T) *sqlx.DB {
 	t.Helper()
 	return open(t, b.driver, b.dsn, 4)
 }
 
-// longOutage begins at a random moment of each holder's heartbeat and lasts until
-// all of them have been told.
+// longOutage begins at a random time of each holder's heartbeat and lasts until all leases have
+// ended.
 func (b *base) longOutage(t *testing.T, s *server.Server, o outage, n int) *outcome {
 	t.Helper()
 	const ttl = blackHoleTTL
@@ -123,8 +122,8 @@ func (b *base) longOutage(t *testing.T, s *server.Server, o outage, n int) *outc
 	must(t, o.end(s))
 	for i, lease := range leases {
 		w := <-won[i]
-		if w.sent.Before(back) { // on a slow machine a question may outlast the outage
-			w.sent = back // before that the server can have answered nobody
+		if w.sent.Before(back) { // on a slow machine a query can outlast the outage
+			w.sent = back // the server cannot have responded before
 		}
 		b.settle(t, lease, at[i], w)
 		all.add(w.sent.Sub(at[i]), false)
@@ -132,9 +131,8 @@ func (b *base) longOutage(t *testing.T, s *server.Server, o outage, n int) *outc
 	return all
 }
 
-// shortOutage begins at once and is over as soon as the server can do it. It tells
-// how many leases were kept, which all must be unless that took most of the
-// time-to-live.
+// shortOutage begins immediately and ends as soon as the server is up again. It returns how many
+// leases were kept. All must be kept, unless the outage took most of the time-to-live.
 func (b *base) shortOutage(t *testing.T, s *server.Server, o outage, n int) (kept int) {
 	t.Helper()
 	const ttl = 6 * time.Second
@@ -157,7 +155,7 @@ func (b *base) shortOutage(t *testing.T, s *server.Server, o outage, n int) (kep
 	began := time.Now()
 	must(t, o.begin(s))
 	if o.name == paused {
-		pause(t.Context(), ttl/3) // a server that died takes a while by itself
+		pause(t.Context(), ttl/3) // a server that was killed takes a while to start
 	}
 	over.Store(true)
 	must(t, o.end(s))

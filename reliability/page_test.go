@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A table is what a test has measured. It is shown in the log, and written to the
-// page if that is asked for and the test has passed.
+// A table holds the measurements of a test. It is logged, and written to the page if the flag
+// is set and the test has passed.
 type table struct {
 	name   string
 	header []string
@@ -21,16 +21,15 @@ type table struct {
 	rows   map[int][]string
 }
 
-// newTable returns the table that stands in the page between the markers of that
-// name.
+// newTable returns the table between the markers of that name in the page.
 func newTable(t *testing.T, name string, header ...string) *table {
 	t.Helper()
 	b := &table{name: name, header: header, rows: make(map[int][]string)}
-	t.Cleanup(func() { b.publish(t) }) // when all subtests have ended
+	t.Cleanup(func() { b.publish(t) }) // after all subtests
 	return b
 }
 
-// add adds the row that stands at the place.
+// add adds the row at the given place.
 func (b *table) add(place int, cells ...any) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
@@ -82,12 +81,12 @@ func replace(path, name, text string) error {
 	before, rest, found := strings.Cut(string(old), begin)
 	_, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		return fmt.Errorf("%s has no place for the figures of %q", path, name)
+		return fmt.Errorf("%s has no markers for the figures of %q", path, name)
 	}
 	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o644)
 }
 
-// spread returns the least, the middle and the greatest of some durations.
+// spread returns the minimum, the median and the maximum of some durations.
 func spread(d []time.Duration) (least, median, greatest string) {
 	if len(d) == 0 {
 		return "-", "-", "-"
@@ -97,7 +96,7 @@ func spread(d []time.Duration) (least, median, greatest string) {
 	return show(d[0]), show(d[len(d)/2]), show(d[len(d)-1])
 }
 
-func TestReplaceKeepsTheProse(t *testing.T) {
+func TestReplaceKeepsTheText(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/page.md"
 	const text = "a\n<!-- figures: x -->\nold\n<!-- end -->\nb\n<!-- figures: y -->\nold\n<!-- end -->\n"

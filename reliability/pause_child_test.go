@@ -15,8 +15,7 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// A guarded writer holds a lock and writes to the register under it, again and
-// again, until it is told that the lock is lost.
+// A writer holds a lock and writes to the register repeatedly, until the lock is lost.
 func guardedWriter(ctx context.Context, do task) error {
 	c := do.cell()
 	locks, err := sqlx.Connect(c.driver, do.DSN)
@@ -51,7 +50,7 @@ type writer struct {
 	stdin *bufio.Reader
 
 	written int
-	// alive is when the last question began whose answer was that the lease lasts.
+	// alive is the start of the last check that found the lease valid.
 	alive time.Time
 }
 
@@ -62,7 +61,7 @@ func (w *writer) work(ctx context.Context) error {
 			return w.ended(ctx, "asked")
 		}
 		w.alive = asked
-		pause(ctx, 5*time.Millisecond) // what the lock is held for
+		pause(ctx, 5*time.Millisecond) // the work under the lock
 		if !w.do.Guarded {
 			if err := w.bePaused(); err != nil {
 				return err
@@ -82,10 +81,9 @@ func (w *writer) work(ctx context.Context) error {
 	}
 }
 
-// ended reports. The writer has asked, or was told by Guard, and in any case the
-// context must know.
+// ended prints the result. The context of the lease must have ended.
 func (w *writer) ended(ctx context.Context, how string) error {
-	cause := context.Cause(w.lease.Context()) //nolint:contextcheck // the question is about that one
+	cause := context.Cause(w.lease.Context()) //nolint:contextcheck // the cause of that context is wanted
 	unlock := w.lease.Unlock(ctx)
 	fmt.Println("ended", how, w.written, w.alive.UnixNano(),
 		errors.Is(cause, sqllock.ErrLockLost), errors.Is(unlock, sqllock.ErrLockLost))
@@ -115,7 +113,7 @@ func (w *writer) write(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// bePaused lets the test stop this process here, once it has written something.
+// bePaused lets the test stop this process here, after it has written something.
 func (w *writer) bePaused() error {
 	if w.written == 0 {
 		return nil

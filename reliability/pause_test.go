@@ -15,11 +15,11 @@ import (
 
 const pauseTTL = time.Second
 
-// TestPause stops the process of a holder for longer than the time-to-live, as a
-// laptop's lid or a hypervisor does. When it goes on it must find out before it
-// writes: at once if it asks the lease's context, and in any case when it guards its
-// transaction. Without Guard, as the control group shows, a holder that was stopped
-// after it had asked writes over what the next one has written.
+// TestPause stops the process of a holder for longer than the time-to-live, as closing a laptop
+// or a hypervisor does. When it continues, it must detect the loss before it writes:
+// immediately if it checks the lease's context, and in any case if it guards its transaction.
+// The control group shows that without Guard a holder that was stopped after the check
+// overwrites the value of the next holder.
 func TestPause(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "pause", "database, driver", "transaction", "stopped", "trials",
@@ -58,14 +58,13 @@ type pauses struct {
 	trials, knew, writes, stale int
 }
 
-// together bounds how many processes of this kind there are: each needs some
-// attention of the machine.
-var together = make(chan struct{}, 12)
+// running limits the number of concurrent processes, since each needs some CPU time.
+var running = make(chan struct{}, 12)
 
 func (p *pauses) trial(t *testing.T) {
 	t.Helper()
-	together <- struct{}{}
-	defer func() { <-together }()
+	running <- struct{}{}
+	defer func() { <-running }()
 	p.openAccount(t, t.Name())
 	c := startChild(t, task{
 		Role: "guarded writer", Kind: p.name, DSN: p.dsn, TTL: pauseTTL, Key: t.Name(),
@@ -90,18 +89,18 @@ func (p *pauses) trial(t *testing.T) {
 	p.judge(t, knew && alive < wokeUp.UnixNano(), told)
 }
 
-// atRandom tells whether the holder may be anywhere when it is stopped.
+// atRandom reports whether the holder is stopped at a random moment.
 func (p *pauses) atRandom() bool { return p.guarded && !p.transaction }
 
-// takeOver lets the rival write and the child go on, in the order that the lock
-// allows, and returns when the child woke up.
+// takeOver lets the rival write and the child continue, in the order that the lock allows. It
+// returns when the child has continued.
 func (p *pauses) takeOver(t *testing.T, c *child) (wokeUp time.Time) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- p.rivalWrites(t.Context(), t.Name()) }()
-	// The rival must wait for a stopped transaction. However long we look on, it
-	// could be later; this is long after it would have come. One that is stopped at
-	// random may be inside of a transaction, too.
+	// The rival must wait for a stopped transaction. The test cannot wait for ever; this is
+	// much longer than the rival would need. A process that is stopped at random may be
+	// within a transaction, too.
 	look := 3 * pauseTTL
 	if !p.guarded {
 		look = time.Minute
@@ -117,7 +116,7 @@ func (p *pauses) takeOver(t *testing.T, c *child) (wokeUp time.Time) {
 		done <- nil
 	case <-limit.C:
 		if !p.guarded {
-			t.Fatal("the rival has not got the lock")
+			t.Fatal("the rival has not acquired the lock")
 		}
 	}
 	wokeUp = time.Now()
@@ -136,7 +135,7 @@ func (p *pauses) rivalWrites(ctx context.Context, name string) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// Whoever waits for a pinned row for long is told so.
+		// A caller that waits long for a pinned row gets an error.
 	}
 }
 
@@ -149,7 +148,7 @@ func (p *pauses) rivalWritesOnce(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer lease.Unlock(ctx) //nolint:errcheck // the write is what counts
+	defer lease.Unlock(ctx) //nolint:errcheck // only the write matters
 	tx, err := p.db.Beginx()
 	if err != nil {
 		return err
@@ -164,21 +163,21 @@ func (p *pauses) rivalWritesOnce(ctx context.Context, name string) error {
 	return tx.Commit()
 }
 
-// judge counts, and checks what must hold in every trial.
+// judge counts the results and checks what must be true in each trial.
 func (p *pauses) judge(t *testing.T, knew, told bool) {
 	t.Helper()
 	all, stale := p.base.stale(t, t.Name())
 	if !knew {
-		t.Error("a holder that woke up was told by its context that all is well")
+		t.Error("the context of a holder that has continued had not ended")
 	}
 	if !told {
-		t.Error("Unlock did not tell the loss")
+		t.Error("Unlock did not return the loss")
 	}
 	if p.guarded && stale > 0 {
 		t.Errorf("%d guarded writes of a stale holder", stale)
 	}
 	if !p.guarded && stale == 0 {
-		t.Error("the control group wrote nothing that is stale: the trials show nothing")
+		t.Error("the control group made no stale write, so the trials prove nothing")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

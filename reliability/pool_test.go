@@ -18,8 +18,8 @@ const (
 	poolSize   = 5
 )
 
-// poolTTL is long enough for a heartbeat to come through although all other tests
-// run at the same time, unless this one has the machine to itself.
+// poolTTL is long enough for a heartbeat while all other tests run at the same time, unless
+// this test runs alone.
 func poolTTL() time.Duration {
 	if *full {
 		return 3 * time.Second
@@ -27,10 +27,9 @@ func poolTTL() time.Duration {
 	return 6 * time.Second
 }
 
-// TestPool has an application use up its pool for several times-to-live. Leases that
-// are renewed over a small pool of sqllock's own are all kept. Those that share
-// the application's pool are lost, all of them in time: that is safe, and of no
-// use.
+// TestPool lets an application use all connections of its pool for several times-to-live. All
+// leases that are renewed over a small pool of sqllock's own must be kept. Leases that share
+// the application's pool are lost, which is safe: all of them must end in time.
 func TestPool(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "pool", "database, driver", "sqllock's pool", "leases", "kept", "lost", "two holders",
@@ -59,7 +58,7 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// An exhausted application holds leases, and all connections of its pool.
+// An exhausted application holds leases and all connections of its pool.
 type exhausted struct {
 	*base
 	leases []*sqllock.Lease
@@ -67,7 +66,7 @@ type exhausted struct {
 	won    []<-chan win
 }
 
-// exhausted takes leases, and then all connections of the application.
+// exhausted acquires leases, and then all connections of the application.
 func (b *base) exhausted(t *testing.T, app, locks *sqlx.DB, prefix string) *exhausted {
 	t.Helper()
 	r := b.renewing(t, locks, poolTTL())
@@ -87,7 +86,7 @@ func (b *base) exhausted(t *testing.T, app, locks *sqlx.DB, prefix string) *exha
 	return e
 }
 
-// kept returns how many leases outlast several times-to-live.
+// kept returns how many leases last for several times-to-live.
 func (e *exhausted) kept(t *testing.T) (kept int) {
 	t.Helper()
 	pause(t.Context(), 3*poolTTL())
@@ -95,16 +94,16 @@ func (e *exhausted) kept(t *testing.T) (kept int) {
 		if lease.Context().Err() == nil {
 			kept++
 		}
-		_ = lease.Unlock(t.Context()) // those that wait for it are waiting for us
+		_ = lease.Unlock(t.Context()) // the others wait for this one
 	}
 	for _, won := range e.won {
 		w := <-won
-		_ = w.lease.Unlock(t.Context()) // its turn has come, no more
+		_ = w.lease.Unlock(t.Context()) // the other lease is lost
 	}
 	return kept
 }
 
-// lostInTime waits for the loss of each lease.
+// lostInTime waits until each lease is lost.
 func (e *exhausted) lostInTime(t *testing.T) *outcome {
 	t.Helper()
 	all := new(outcome)

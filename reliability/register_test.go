@@ -10,9 +10,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// The register is what the lock protects: the token of whoever wrote last. The
-// history has each write, in the order in which they were committed, because a
-// writer has the register's row from its write until its commit.
+// The lock protects the register: the token of the last writer. The history has all writes in
+// the order of their commits, because a writer locks the register's row from its write until
+// its commit.
 const createRegister = `CREATE TABLE register (name VARCHAR(100) PRIMARY KEY, n INTEGER NOT NULL, token BIGINT NOT NULL);
 CREATE TABLE history (name VARCHAR(100) NOT NULL, n INTEGER NOT NULL, token BIGINT NOT NULL, PRIMARY KEY (name, n))`
 
@@ -43,8 +43,8 @@ func register(ctx context.Context, tx *sqlx.Tx, name string, token int64) error 
 	return nil
 }
 
-// stale returns how many writes there were, and how many of them came after one of
-// a later holder.
+// stale returns the number of writes, and how many of them came after a write of a later
+// holder.
 func (b *base) stale(t *testing.T, name string) (all, stale int) {
 	t.Helper()
 	var tokens []int64

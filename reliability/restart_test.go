@@ -16,9 +16,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// TestTokensRiseOverCrashes kills the server again and again while locks are taken,
-// and starts it again.
-func TestTokensRiseOverCrashes(t *testing.T) {
+// TestTokensRiseAcrossCrashes repeatedly kills and restarts the server while locks are
+// acquired.
+func TestTokensRiseAcrossCrashes(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "crashes", "database, driver", "crashes of the server", "acquisitions", "tokens that did not rise")
 	each(t, servers, func(t *testing.T, place int, c cell) {
@@ -34,9 +34,9 @@ func TestTokensRiseOverCrashes(t *testing.T) {
 	})
 }
 
-// TestTokensRiseOverFailover kills a primary while locks are taken, and goes on at
-// its synchronous replica.
-func TestTokensRiseOverFailover(t *testing.T) {
+// TestTokensRiseAcrossFailover kills a primary while locks are acquired, and continues on its
+// synchronous replica.
+func TestTokensRiseAcrossFailover(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "failover", "database, driver", "failovers", "acquisitions", "tokens that did not rise")
 	each(t, servers[:2], func(t *testing.T, place int, c cell) {
@@ -55,18 +55,18 @@ func TestTokensRiseOverFailover(t *testing.T) {
 	})
 }
 
-// A fence is a storage that remembers the tokens that it has seen.
+// A fence is a storage system that remembers the highest token.
 type fence struct {
 	mu         sync.Mutex
 	last       map[string]int64
 	all, wrong int
-	enough     func() // if set, called for each acquisition
+	enough     func() // if not nil, called for each acquisition
 }
 
 func newFence() *fence { return &fence{last: make(map[string]int64)} }
 
-// pass notes the token of a lease, if that lasts. Others wait meanwhile, so nobody
-// who comes later passes first.
+// pass records the token of a lease if the lease is still valid. It holds a mutex, so no later
+// holder can pass first.
 func (f *fence) pass(lease *sqllock.Lease) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,8 +89,8 @@ func (f *fence) check(t *testing.T) int {
 	return f.wrong
 }
 
-// during lets a crowd take locks while something happens to the server. Some are
-// taken before; and after, if the server is still the same.
+// during acquires locks from several goroutines while something happens to the server: some
+// before, and some after it, if it is still the same server.
 func (f *fence) during(t *testing.T, b *base, dsn string, event func()) {
 	t.Helper()
 	const some = 100
@@ -98,7 +98,7 @@ func (f *fence) during(t *testing.T, b *base, dsn string, event func()) {
 	defer cancel()
 	before := f.await(some)
 	var all sync.WaitGroup
-	for range 2 { // processes, so to speak
+	for range 2 { // two registries stand for two processes
 		r := b.registry(t, open(t, b.driver, dsn, 4), sqllock.RegistryOptions{TTL: time.Second, IdleBetweenTries: 10 * time.Millisecond})
 		for range 4 {
 			all.Go(func() {
@@ -119,7 +119,7 @@ func (f *fence) during(t *testing.T, b *base, dsn string, event func()) {
 	all.Wait()
 }
 
-// visit takes a lock and passes the fence.
+// visit acquires a lock and passes the fence.
 func (f *fence) visit(ctx context.Context, r *sqllock.Registry) {
 	lock, err := r.Obtain(fmt.Sprint(rand.N(8)))
 	if err != nil {
@@ -127,14 +127,14 @@ func (f *fence) visit(ctx context.Context, r *sqllock.Registry) {
 	}
 	lease, err := lock.TryLockFor(ctx, 3*time.Second)
 	if err != nil {
-		pause(ctx, 5*time.Millisecond) // the server may be away
+		pause(ctx, 5*time.Millisecond) // the server may be down
 		return
 	}
 	f.pass(lease)
-	_ = lease.Unlock(ctx) // as far as there is a server
+	_ = lease.Unlock(ctx) // the server may be down
 }
 
-// await returns a channel that is closed after so many more acquisitions.
+// await returns a channel that is closed after the given number of further acquisitions.
 func (f *fence) await(n int) <-chan struct{} {
 	done := make(chan struct{})
 	f.mu.Lock()
@@ -154,7 +154,7 @@ func reached(t *testing.T, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-limit.C:
-		t.Fatal("nobody gets a lock")
+		t.Fatal("no lock is acquired")
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// tryLatency is how many milliseconds longer the answers to those who try take.
+// tryLatency is the additional latency of the tryers' connections, in milliseconds.
 const tryLatency = 1
 
-// TestRenewalBesideTryers has processes try for a held lock again and again, over a network
-// that delays the answers to them. A refused acquire statement locks the row until its
-// transaction ends, and a heartbeat passes locked rows by: the lease must be kept all the
-// same. Each process has a pool of its own.
+// TestRenewalBesideTryers runs processes that repeatedly try to acquire a held lock, over a
+// network with a higher latency. A refused acquire statement locks the row until its
+// transaction ends, and a heartbeat skips locked rows. The lease must be kept nevertheless.
+// Each process has a pool of its own.
 func TestRenewalBesideTryers(t *testing.T) {
 	inParallel(t)
 	// In the small size the lease is long enough for a machine that all tests share.
@@ -35,7 +35,7 @@ func TestRenewalBesideTryers(t *testing.T) {
 		var seen pollings
 		for run := range load.runs {
 			key := fmt.Sprint("run ", run)
-			t.Run(key, func(t *testing.T) { b.besideTryers(t, load, key, &seen) }) // its pools are closed when it ends
+			t.Run(key, func(t *testing.T) { b.besideTryers(t, load, key, &seen) }) // its pools are closed at its end
 		}
 		if seen.kept < load.runs {
 			t.Errorf("kept in %d of %d runs", seen.kept, load.runs)
@@ -45,20 +45,20 @@ func TestRenewalBesideTryers(t *testing.T) {
 	})
 }
 
-// tryers are processes that try for a lock, each after a pause, while its lease lasts.
+// tryers are processes that repeatedly try to acquire a lock while its lease lasts.
 type tryers struct {
 	ttl, lasts, pause time.Duration
 	runs, processes   int
 }
 
-// pollings are what has been seen of tryers and of the lease beside them.
+// pollings are the results: of the tryers and of the lease.
 type pollings struct {
 	kept                      int
 	refused, renewals, pinned atomic.Int64
 }
 
-// tryOnce tries for a lock as a process does that is started for it: a registry that has found
-// the lock taken would look before it tries again.
+// tryOnce tries to acquire a lock with a new registry, as a new process does: a registry that
+// has found the lock taken would read the row before it tries again.
 func tryOnce(ctx context.Context, r *sqllock.Repository, ttl time.Duration, key string) error {
 	registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
 	if err != nil {
@@ -71,7 +71,7 @@ func tryOnce(ctx context.Context, r *sqllock.Repository, ttl time.Duration, key 
 	return errors.Join(err, registry.Close(context.WithoutCancel(ctx)))
 }
 
-// besideTryers counts whether a lease that renews itself lasts as long as it should.
+// besideTryers counts whether a lease with AutoRenew lasts as long as it should.
 func (b *base) besideTryers(t *testing.T, load tryers, key string, seen *pollings) {
 	t.Helper()
 	holder := b.registry(t, open(t, b.driver, b.dsn, 2), sqllock.RegistryOptions{

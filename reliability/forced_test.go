@@ -1,0 +1,76 @@
+//go:build linux
+
+package reliability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// TestForcedDeletion deletes the holder's row by force, or replaces it with the row of another
+// client. sqllock cannot prevent this, but the next heartbeat must detect it, and the former
+// holder must not touch the other client's row.
+func TestForcedDeletion(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "forced", "database, driver", "row", "trials", "noticed after: shortest", "median", "longest")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b := c.newBase(t)
+		for i, how := range []string{"deleted", "replaced"} {
+			var all outcome
+			t.Run(how, func(t *testing.T) {
+				t.Cleanup(func() {
+					least, median, greatest := spread(all.gaps)
+					figures.add(2*place+i, c.name, how, len(all.gaps), least, median, greatest)
+				})
+				for n := range size(2, 50) {
+					t.Run(fmt.Sprint(n), func(t *testing.T) {
+						t.Parallel()
+						all.add(b.forced(t, how), false)
+					})
+				}
+			})
+		}
+	})
+}
+
+// forced returns how long it took until the holder's lease ended.
+func (b *base) forced(t *testing.T, how string) time.Duration {
+	t.Helper()
+	const ttl = 6 * time.Second
+	lease := acquire(t, b.renewing(t, b.db, ttl), t.Name())
+	ended := awaitEnd(lease)
+	pause(t.Context(), rand.N(ttl/3))
+	other := b.repository(t, b.db)
+	deleted, err := other.Delete(t.Context(), lease.Key(), lease.Holder())
+	if err != nil || !deleted {
+		t.Fatal(deleted, err)
+	}
+	at := time.Now()
+	var replaced sqllock.Acquisition
+	holder := other.NewHolder()
+	if how == "replaced" {
+		replaced, err = other.Acquire(t.Context(), lease.Key(), holder, time.Minute)
+		if err != nil || !replaced.Acquired {
+			t.Fatal(replaced, err)
+		}
+	}
+	deadline := lease.Deadline()
+	endedAt := <-ended
+	lost(t, "cause", context.Cause(lease.Context()))
+	if !endedAt.Before(deadline) {
+		t.Errorf("ended %v after the deadline", endedAt.Sub(deadline))
+	}
+	b.afterLoss(t, lease)
+	if how == "replaced" {
+		held, err := other.IsAcquired(t.Context(), lease.Key(), holder)
+		if err != nil || !held {
+			t.Errorf("the other client's row: %t, %v", held, err)
+		}
+	}
+	return endedAt.Sub(at)
+}
