@@ -16,11 +16,11 @@ import (
 // OnRenewal may close the registry: what to do when renewals fail.
 func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		closed := make(chan error, 1)
 		var calls atomic.Int64
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{
-			TTL: beatTTL, AutoRenew: true,
+			TTL: renewalTTL, AutoRenew: true,
 			OnRenewal: func(int, error) {
 				calls.Add(1)
 				closed <- s.registry.Close(context.Background())
@@ -29,7 +29,7 @@ func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 		s.registry = registry
 		lease, err := obtain(t, registry, "k").Lock(t.Context())
 		must(t, err)
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		select {
 		case err := <-closed:
 			must(t, err)
@@ -51,11 +51,11 @@ func TestCloseReleasesAllLeasesTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newScene(t, sqllock.Serializable)
+				s := newFixture(t, sqllock.Serializable)
 				s.repository = newRepository(t, s.pool, opts)
-				one, _ := closeInSilence(s, 1)
+				one, _ := closeWithoutAnswer(s, 1)
 				for _, n := range []int{4, 40} {
-					took, ended := closeInSilence(s, n)
+					took, ended := closeWithoutAnswer(s, n)
 					if took > one+slack {
 						t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
 					}
@@ -68,9 +68,9 @@ func TestCloseReleasesAllLeasesTogether(t *testing.T) {
 	}
 }
 
-// closeInSilence returns how long it takes to close a registry with n leases while the
+// closeWithoutAnswer returns how long it takes to close a registry with n leases while the
 // database does not answer, and how long after that was asked for the last lease ended.
-func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
+func closeWithoutAnswer(s *fixture, n int) (took, lastEnded time.Duration) {
 	s.Helper()
 	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30})
 	var contexts []context.Context
@@ -80,7 +80,7 @@ func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
 		contexts = append(contexts, lease.Context())
 	}
 	var last atomic.Int64
-	fallSilent(s)
+	stopAnswering(s)
 	began := time.Now()
 	for _, ctx := range contexts {
 		context.AfterFunc(ctx, func() { last.Store(max(last.Load(), int64(time.Since(began)))) })
@@ -89,15 +89,15 @@ func closeInSilence(s *scene, n int) (took, lastEnded time.Duration) {
 		s.Error(err)
 	}
 	took = time.Since(began)
-	waitUntilBroken(s)
+	waitUntilCallsFail(s)
 	return took, time.Duration(last.Load())
 }
 
-// newScenePlain is a scene in which to acquire is one statement, and begins no transaction that
+// newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
 // would keep all other writers of SQLite waiting.
-func newScenePlain(t *testing.T, opts sqllock.RepositoryOptions) *scene {
+func newPlainFixture(t *testing.T, opts sqllock.RepositoryOptions) *fixture {
 	t.Helper()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	opts.Isolation, opts.DisableFencing = sqllock.Autocommit, true
 	s.repository = newRepository(t, s.pool, &opts)
 	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl})
@@ -115,7 +115,7 @@ func TestCloseWaitsForAcquisitionsUnderWay(t *testing.T) {
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
-					s := newScenePlain(t, opts)
+					s := newPlainFixture(t, opts)
 					late := holdBack(s, flaky.Query)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
@@ -159,7 +159,7 @@ func TestCloseWaitsForAcquisitionsUnderWay(t *testing.T) {
 // Close does not wait for them longer than its context lasts, and says so.
 func TestCloseKeepsItsContextWhenAnAcquisitionDoesNotEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScenePlain(t, sqllock.RepositoryOptions{})
+		s := newPlainFixture(t, sqllock.RepositoryOptions{})
 		late := holdBack(s, flaky.Query)
 		locked := make(chan error, 1)
 		go func() {
@@ -185,10 +185,10 @@ func TestCloseKeepsItsContextWhenAnAcquisitionDoesNotEnd(t *testing.T) {
 
 // Of a server that does not answer Close is done after ten seconds, as documented, whatever was
 // under way.
-func TestCloseGivesUpASilentServerOnce(t *testing.T) {
+func TestCloseTimesOutOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
-		fallSilent(s)
+		s := newFixture(t, sqllock.Serializable)
+		stopAnswering(s)
 		locked := make(chan error, 1)
 		go func() {
 			_, err := s.lock.Lock(t.Context())
@@ -205,6 +205,6 @@ func TestCloseGivesUpASilentServerOnce(t *testing.T) {
 		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
 			t.Error(err)
 		}
-		waitUntilBroken(s)
+		waitUntilCallsFail(s)
 	})
 }

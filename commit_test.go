@@ -141,7 +141,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 }
 
 // inCommit runs ExecuteLockedTx over a driver that does at its COMMIT what plan says.
-func inCommit(ctx context.Context, s *scene, plan func(done bool) error) error {
+func inCommit(ctx context.Context, s *fixture, plan func(done bool) error) error {
 	s.Helper()
 	return s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
@@ -158,7 +158,7 @@ func inCommit(ctx context.Context, s *scene, plan func(done bool) error) error {
 // pgx says no more than that the context has ended, also when the server has committed.
 func TestADriverThatCutsACommitShort(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := inCommit(ctx, s, func(done bool) error {
 		if !done {
@@ -184,7 +184,7 @@ func TestACommitThatIsRefused(t *testing.T) {
 	for name, ends := range map[string]bool{"AndTheContextEnds": true, "AndTheContextLasts": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, sqllock.Serializable)
+			s := newFixture(t, sqllock.Serializable)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			err := inCommit(ctx, s, func(bool) error {
@@ -204,7 +204,7 @@ func TestACommitThatIsRefused(t *testing.T) {
 // A context that ends before COMMIT is sent rolls the transaction back, and that is known.
 func TestAContextThatEndsBeforeTheCommit(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")

@@ -27,7 +27,7 @@ func TestAContextThatOutlivesItsDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newScene(t, sqllock.Autocommit)
+				s := newFixture(t, sqllock.Autocommit)
 				lease := held(s)
 				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 				defer cancel()
@@ -51,11 +51,11 @@ func TestAContextThatOutlivesItsDeadline(t *testing.T) {
 	}
 }
 
-// Such a context does not take their limits from calls to a database that is silent.
-func TestAContextThatOutlivesItsDeadlineOnASilentServer(t *testing.T) {
+// With such a context, too, calls time out if the database does not answer.
+func TestAContextThatOutlivesItsDeadlineIfTheServerDoesNotAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScenePlain(t, sqllock.RepositoryOptions{DisableBatching: true})
-		fallSilent(s)
+		s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
+		stopAnswering(s)
 		began := time.Now()
 		parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
 		defer cancel()
@@ -65,6 +65,6 @@ func TestAContextThatOutlivesItsDeadlineOnASilentServer(t *testing.T) {
 		if took := time.Since(began); took > ttl+5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		waitUntilBroken(s)
+		waitUntilCallsFail(s)
 	})
 }

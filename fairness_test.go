@@ -13,9 +13,9 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// TestCrowdsShareALock lets two crowds that both hand the row on among themselves
+// TestProcessesWithManyCallersShareALock lets two crowds that both hand the row on among themselves
 // compete for one key, as two processes would. Neither may starve the other.
-func TestCrowdsShareALock(t *testing.T) {
+func TestProcessesWithManyCallersShareALock(t *testing.T) {
 	const (
 		callers = 30
 		each    = 10 * time.Second
@@ -29,7 +29,7 @@ func TestCrowdsShareALock(t *testing.T) {
 	var shares [2]atomic.Int64
 	var inside atomic.Int64
 	for i := range shares {
-		registry := crowded(t, db)
+		registry := manyCallers(t, db)
 		for range callers {
 			working.Go(func() {
 				for {
@@ -60,8 +60,8 @@ func TestCrowdsShareALock(t *testing.T) {
 	}
 }
 
-// crowded returns the registry of a process with a pool of its own.
-func crowded(t *testing.T, db *dbtest.DB) *sqllock.Registry {
+// manyCallers returns the registry of a process with a pool of its own.
+func manyCallers(t *testing.T, db *dbtest.DB) *sqllock.Registry {
 	t.Helper()
 	pool := db.OpenDSN(t, db.Driver, db.DSN)
 	pool.SetMaxOpenConns(2)

@@ -18,8 +18,8 @@ import (
 // errGone is what the driver says when the database has gone.
 var errGone = errors.New("connection reset by peer")
 
-// A scene is a registry over a database that fails on demand.
-type scene struct {
+// A fixture is a registry over a database that fails on demand.
+type fixture struct {
 	*testing.T
 	db         *dbtest.DB // the same database, always well
 	connector  *flaky.Connector
@@ -29,7 +29,7 @@ type scene struct {
 	lock       *sqllock.JdbcLock
 }
 
-func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
+func newFixture(t *testing.T, isolation sqllock.Isolation) *fixture {
 	t.Helper()
 	db := migrated(t)
 	connector := flaky.New(db.DB.Driver(), db.DSN)
@@ -37,7 +37,7 @@ func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
 	t.Cleanup(func() { must(t, pool.Close()) })
 	r := newRepository(t, pool, &sqllock.RepositoryOptions{Isolation: isolation})
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
-	return &scene{t, db, connector, pool, r, registry, obtain(t, registry, "k")}
+	return &fixture{t, db, connector, pool, r, registry, obtain(t, registry, "k")}
 }
 
 // An action is one thing that a caller does. It returns the lease that is held
@@ -45,11 +45,11 @@ func newScene(t *testing.T, isolation sqllock.Isolation) *scene {
 type action struct {
 	name string
 	// prepare runs while all is well; its lease is passed to do.
-	prepare func(*scene) *sqllock.Lease
-	do      func(context.Context, *scene, *sqllock.Lease) (*sqllock.Lease, error)
+	prepare func(*fixture) *sqllock.Lease
+	do      func(context.Context, *fixture, *sqllock.Lease) (*sqllock.Lease, error)
 }
 
-func held(s *scene) *sqllock.Lease {
+func held(s *fixture) *sqllock.Lease {
 	s.Helper()
 	lease, err := s.lock.TryLock(s.Context())
 	must(s.T, err)
@@ -57,18 +57,18 @@ func held(s *scene) *sqllock.Lease {
 }
 
 // heldFor is held with a minimum hold.
-func heldFor(s *scene) *sqllock.Lease {
+func heldFor(s *fixture) *sqllock.Lease {
 	s.Helper()
 	lease, err := s.lock.WithMinHold(time.Nanosecond).TryLock(s.Context())
 	must(s.T, err)
 	return lease
 }
 
-func free(*scene) *sqllock.Lease { return nil }
+func free(*fixture) *sqllock.Lease { return nil }
 
 // taken has another client hold the lock for as long as a waiter looks a few
 // times.
-func taken(s *scene) *sqllock.Lease {
+func taken(s *fixture) *sqllock.Lease {
 	s.Helper()
 	_, err := s.repository.Acquire(s.Context(), "k", s.repository.NewHolder(), 20*time.Millisecond)
 	must(s.T, err)
@@ -84,13 +84,13 @@ func users(ctx context.Context, err error) error {
 }
 
 var actions = []action{
-	{"ExecuteLockedTx", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	{"ExecuteLockedTx", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM INT_LOCK WHERE REGION = 'elsewhere'")
 			return users(ctx, err)
 		})
 	}},
-	{"Guard", held, func(ctx context.Context, s *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+	{"Guard", held, func(ctx context.Context, s *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
 		tx, err := s.pool.BeginTxx(ctx, nil)
 		if err != nil {
 			return lease, users(ctx, err)
@@ -101,13 +101,13 @@ var actions = []action{
 		}
 		return lease, users(ctx, tx.Commit())
 	}},
-	{"TryLock", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	{"TryLock", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return s.lock.TryLock(ctx)
 	}},
-	{"Lock", taken, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	{"Lock", taken, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return s.lock.Lock(ctx)
 	}},
-	{"Reenter", held, func(ctx context.Context, s *scene, outer *sqllock.Lease) (*sqllock.Lease, error) {
+	{"Reenter", held, func(ctx context.Context, s *fixture, outer *sqllock.Lease) (*sqllock.Lease, error) {
 		inside, stop := context.WithCancel(outer.Context())
 		defer context.AfterFunc(ctx, stop)()
 		inner, err := s.lock.Lock(inside)
@@ -116,19 +116,19 @@ var actions = []action{
 		}
 		return outer, err
 	}},
-	{"Renew", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+	{"Renew", held, func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
 		return lease, lease.Renew(ctx)
 	}},
-	{"Unlock", held, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+	{"Unlock", held, func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, lease.Unlock(ctx)
 	}},
-	{"UnlockWithAMinimumHold", heldFor, func(ctx context.Context, _ *scene, lease *sqllock.Lease) (*sqllock.Lease, error) {
+	{"UnlockWithAMinimumHold", heldFor, func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, lease.Unlock(ctx)
 	}},
-	{"ExecuteLocked", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	{"ExecuteLocked", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, s.registry.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })
 	}},
-	{"DeleteExpired", free, func(ctx context.Context, s *scene, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	{"DeleteExpired", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		_, err := s.registry.DeleteExpired(ctx)
 		return nil, err
 	}},
@@ -139,7 +139,7 @@ var actions = []action{
 const mostOps = 60
 
 // everyMoment runs a test for every action, isolation, and moment of the action.
-func everyMoment(t *testing.T, test func(s *scene, a action, n int, done bool)) {
+func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)) {
 	t.Helper()
 	for _, a := range actions {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
@@ -148,7 +148,7 @@ func everyMoment(t *testing.T, test func(s *scene, a action, n int, done bool)) 
 				for n := 1; n <= 8; n++ {
 					for _, done := range []bool{false, true} {
 						t.Run(fmt.Sprintf("%d,%v", n, done), func(t *testing.T) {
-							test(newScene(t, isolation), a, n, done)
+							test(newFixture(t, isolation), a, n, done)
 						})
 					}
 				}
@@ -161,7 +161,7 @@ func everyMoment(t *testing.T, test func(s *scene, a action, n int, done bool)) 
 // operation.
 func TestAFaultAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *scene, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) {
 		lease := a.prepare(s)
 		var failed bool
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -186,7 +186,7 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 // back when the caller has its error.
 func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *scene, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) {
 		lease := a.prepare(s)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.N > n || m.N == n && m.Done == done {
@@ -206,7 +206,7 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 // operation.
 func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *scene, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) {
 		lease := a.prepare(s)
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
@@ -227,7 +227,7 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 // settle checks what must be true however an action ended: it has not spun, and
 // once the database is well the same process gets the lock again, long before the
 // time-to-live ends.
-func (s *scene) settle(lease *sqllock.Lease, err error) {
+func (s *fixture) settle(lease *sqllock.Lease, err error) {
 	s.Helper()
 	if n := s.connector.Count(); n > mostOps {
 		s.Errorf("%d operations", n)

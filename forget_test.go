@@ -25,7 +25,7 @@ import (
 // for as long as a lease would have lasted.
 func TestAHolderWithoutARowIsForgottenSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Commit && !m.Done {
 				return errGone
@@ -50,7 +50,7 @@ func TestAHolderWithoutARowIsForgottenSoon(t *testing.T) {
 // A row that could not be deleted is, for as long as it lasts.
 func TestAHolderWhoseRowMayBeThereIsRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
 		lease, err := obtain(t, registry, "k").TryLock(t.Context())
 		must(t, err)

@@ -63,7 +63,7 @@ func TestNewRegistryRefusesBadOptions(t *testing.T) {
 
 func TestBadInputSendsNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	s.connector.Follow(nil)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{

@@ -16,13 +16,13 @@ import (
 const lateTTL = 2 * time.Second
 
 // A delay holds the first operation of a kind back until it is let go, and then has
-// it done although its caller has given up: a packet that was long under way.
+// it done although its caller has left: a packet that was long under way.
 type delay struct {
 	reached, let chan struct{}
 	once         bool
 }
 
-func holdBack(s *scene, op flaky.Op) *delay {
+func holdBack(s *fixture, op flaky.Op) *delay {
 	d := &delay{reached: make(chan struct{}), let: make(chan struct{})}
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == op && !m.Done && !d.once {
@@ -35,11 +35,11 @@ func holdBack(s *scene, op flaky.Op) *delay {
 	return d
 }
 
-// lateScene is a scene whose leases are short, with a rival in another process on
+// lateFixture is a fixture whose leases are short, with a rival in another process on
 // the same table.
-func lateScene(t *testing.T, isolation sqllock.Isolation) (s *scene, rival *sqllock.JdbcLock) {
+func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *sqllock.JdbcLock) {
 	t.Helper()
-	s = newScene(t, isolation)
+	s = newFixture(t, isolation)
 	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: time.Millisecond}), "k")
 	other := newRepository(t, s.db.DB, nil)
 	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond}), "k")
@@ -61,7 +61,7 @@ func TestALateStatementDoesNotAffectTheNextHolder(t *testing.T) {
 		send := late.send
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, rival := lateScene(t, sqllock.Serializable)
+			s, rival := lateFixture(t, sqllock.Serializable)
 			s.lock = s.lock.WithMinHold(late.minHold)
 			old := held(s)
 			late := holdBack(s, flaky.Exec)
@@ -91,7 +91,7 @@ func TestALateStatementDoesNotAffectTheNextHolder(t *testing.T) {
 // leaves no row.
 func TestALateCommitGivesNoLease(t *testing.T) {
 	t.Parallel()
-	s, rival := lateScene(t, sqllock.Serializable)
+	s, rival := lateFixture(t, sqllock.Serializable)
 	late := holdBack(s, flaky.Commit)
 	type result struct {
 		lease *sqllock.Lease
@@ -117,11 +117,11 @@ func TestALateCommitGivesNoLease(t *testing.T) {
 	must(t, next.Unlock(t.Context()))
 }
 
-// A statement of an attempt that its caller has given up may arrive after all. Its
-// row is nobody's, and goes before the process's next acquisition of the key.
+// A statement may arrive although its caller has left. Its row has no holder, and is deleted
+// before the process's next acquisition of the key.
 func TestALateAcquireIsUndone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	const drawn = 3 // begin, acquire, draw; then comes commit
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == flaky.Commit && m.Done || m.Op == flaky.Exec && m.N > drawn {
@@ -147,7 +147,7 @@ func TestALateAcquireIsUndone(t *testing.T) {
 // it has made to last, goes.
 func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 	t.Parallel()
-	s, rival := lateScene(t, sqllock.Autocommit)
+	s, rival := lateFixture(t, sqllock.Autocommit)
 	lease := held(s)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
@@ -166,8 +166,8 @@ func TestALateAnswerToARenewalIsALoss(t *testing.T) {
 // So does one that comes when the driver has been left behind.
 func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
-		s.lock = s.lock.WithTTL(beatTTL)
+		s := newFixture(t, sqllock.Autocommit)
+		s.lock = s.lock.WithTTL(renewalTTL)
 		lease := held(s)
 		answer := make(chan struct{})
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -190,7 +190,7 @@ func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
 // A lock that is acquired while the registry is closed is given back.
 func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	closed := make(chan error, 1)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && m.Done {
@@ -218,7 +218,7 @@ func TestAnAcquisitionDuringCloseIsUndone(t *testing.T) {
 // pause of the whole process, is late as well.
 func TestALateAnswerBeforeTheTimer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _ := beating(t, sqllock.RegistryOptions{})
+		s, _ := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Query && m.Done {
@@ -226,7 +226,7 @@ func TestALateAnswerBeforeTheTimer(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(beatTTL/3 + time.Second)
+		time.Sleep(renewalTTL/3 + time.Second)
 		s.connector.Follow(nil)
 		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
 		must(t, err)

@@ -62,25 +62,25 @@ func leftOf(t *testing.T, lock *sqllock.JdbcLock) time.Duration {
 // ends earlier.
 func TestTheTimeLeftOfALocalHolderIsItsRows(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _ := beating(t, sqllock.RegistryOptions{MaxHold: 2 * beatTTL})
+		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
 		lease := held(s)
-		if left := leftOf(t, s.lock); left != beatTTL {
+		if left := leftOf(t, s.lock); left != renewalTTL {
 			t.Errorf("%v left at the beginning", left)
 		}
 		time.Sleep(5 * time.Second)
-		if left := leftOf(t, s.lock); left != beatTTL-5*time.Second {
+		if left := leftOf(t, s.lock); left != renewalTTL-5*time.Second {
 			t.Errorf("%v left after 5 s", left)
 		}
 		must(t, lease.Renew(t.Context()))
-		if left := leftOf(t, s.lock); left != beatTTL {
+		if left := leftOf(t, s.lock); left != renewalTTL {
 			t.Errorf("%v left after a renewal", left)
 		}
 		must(t, lease.RenewFor(t.Context(), 10*time.Second))
-		if left := leftOf(t, s.lock); left != beatTTL {
+		if left := leftOf(t, s.lock); left != renewalTTL {
 			t.Errorf("%v left after a renewal for less", left)
 		}
-		must(t, lease.RenewFor(t.Context(), 5*beatTTL))
-		if left := leftOf(t, s.lock); left != 5*beatTTL {
+		must(t, lease.RenewFor(t.Context(), 5*renewalTTL))
+		if left := leftOf(t, s.lock); left != 5*renewalTTL {
 			t.Errorf("%v left after a renewal for more", left)
 		}
 		must(t, lease.Unlock(t.Context()))
@@ -88,20 +88,20 @@ func TestTheTimeLeftOfALocalHolderIsItsRows(t *testing.T) {
 }
 
 // Heartbeats go on after a renewal for longer, and take nothing back.
-func TestHeartbeatsShortenNothing(t *testing.T) {
+func TestAutoRenewShortensNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{MaxHold: 2 * beatTTL})
+		s, p := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
 		lease := held(s)
-		must(t, lease.RenewFor(t.Context(), 10*beatTTL))
+		must(t, lease.RenewFor(t.Context(), 10*renewalTTL))
 		end := lease.Deadline()
-		if left := time.Until(end); left != 10*beatTTL-500*time.Millisecond {
+		if left := time.Until(end); left != 10*renewalTTL-500*time.Millisecond {
 			t.Errorf("%v left", left)
 		}
-		time.Sleep(beatTTL + time.Second)
+		time.Sleep(renewalTTL + time.Second)
 		if p.good.Load() != 0 { // it lasts beyond what AutoRenew may give
 			t.Errorf("%d renewals", p.good.Load())
 		}
-		time.Sleep(8 * beatTTL)
+		time.Sleep(8 * renewalTTL)
 		must(t, lease.Context().Err())
 		if !lease.Deadline().Equal(end) {
 			t.Errorf("the deadline was moved by %v", lease.Deadline().Sub(end))
@@ -117,15 +117,15 @@ func TestHeartbeatsShortenNothing(t *testing.T) {
 // the row as it is.
 func TestALateHeartbeatShortensNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		late := holdBack(s, flaky.Query)
 		<-late.reached
-		must(t, lease.RenewFor(t.Context(), 10*beatTTL))
+		must(t, lease.RenewFor(t.Context(), 10*renewalTTL))
 		close(late.let)
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		row, ok, err := s.repository.Peek(t.Context(), "k")
-		if err != nil || !ok || row.Left < 9*beatTTL || p.good.Load() == 0 {
+		if err != nil || !ok || row.Left < 9*renewalTTL || p.good.Load() == 0 {
 			t.Errorf("%+v, %v, %v; %d renewals", row, ok, err, p.good.Load())
 		}
 		time.Sleep(time.Until(lease.Deadline()) - time.Second)
@@ -138,8 +138,8 @@ func TestALateHeartbeatShortensNothing(t *testing.T) {
 // It does not keep this process out.
 func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
-		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: beatTTL}), "k")
+		s := newFixture(t, sqllock.Autocommit)
+		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL}), "k")
 		lease := held(s)
 		end := lease.Deadline()
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -148,7 +148,7 @@ func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		if err := lease.RenewFor(t.Context(), 10*beatTTL); !errors.Is(err, sqllock.ErrDatabase) {
+		if err := lease.RenewFor(t.Context(), 10*renewalTTL); !errors.Is(err, sqllock.ErrDatabase) {
 			t.Fatal(err)
 		}
 		s.connector.Follow(nil)
@@ -157,7 +157,7 @@ func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 			t.Error(context.Cause(lease.Context()), time.Since(end))
 		}
 		row, ok, err := s.repository.Peek(t.Context(), "k")
-		if err != nil || !ok || row.Left < 9*beatTTL {
+		if err != nil || !ok || row.Left < 9*renewalTTL {
 			t.Fatalf("%+v, %v, %v", row, ok, err)
 		}
 		must(t, held(s).Unlock(t.Context()))
@@ -166,8 +166,8 @@ func TestARenewalForLongerWithoutAnAnswer(t *testing.T) {
 
 func TestAutoRenewOfOneLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const most = 5 * beatTTL
-		s, p := beating(t, sqllock.RegistryOptions{})
+		const most = 5 * renewalTTL
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		off, err := s.lock.WithAutoRenew(false).Lock(t.Context())
 		must(t, err)
 		end := off.Deadline()
@@ -179,14 +179,14 @@ func TestAutoRenewOfOneLock(t *testing.T) {
 			t.Error(err)
 		}
 
-		p = new(pulse)
-		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: beatTTL, MaxHold: most, OnRenewal: p.feel})
+		p = new(renewalCount)
+		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, OnRenewal: p.count})
 		lock := obtain(t, registry, "other")
 		plain, err := obtain(t, registry, "plain").Lock(t.Context())
 		must(t, err)
 		// In whatever order: one does not undo the other.
-		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(beatTTL / 2), lock.WithTTL(beatTTL / 2).WithAutoRenew(true)} {
-			*p = pulse{}
+		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(renewalTTL / 2), lock.WithTTL(renewalTTL / 2).WithAutoRenew(true)} {
+			*p = renewalCount{}
 			on, err := l.Lock(t.Context())
 			must(t, err)
 			time.Sleep(most - time.Second)
@@ -208,8 +208,8 @@ func TestAutoRenewOfOneLock(t *testing.T) {
 // LeaseFrom says whether the caller is under the lock, without a round trip.
 func TestLeaseFromSendsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
-		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: beatTTL})
+		s := newFixture(t, sqllock.Autocommit)
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
 		s.lock = obtain(t, registry, "k")
 		lease := held(s)
 		s.connector.Follow(nil) // count from here

@@ -22,7 +22,7 @@ func TestAReleaseThatIsSentTwiceIsARelease(t *testing.T) {
 		for _, prepare := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/prepare=%v", name, prepare), func(t *testing.T) {
 				t.Parallel()
-				s := newScene(t, sqllock.Serializable)
+				s := newFixture(t, sqllock.Serializable)
 				s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{Prepare: prepare}), nil)
 				lease, err := obtain(t, s.registry, "k").WithMinHold(minHold).TryLock(t.Context())
 				must(t, err)
@@ -42,7 +42,7 @@ func TestAReleaseThatIsSentTwiceIsARelease(t *testing.T) {
 // A batch of releases whose answer is lost has released them.
 func TestABatchOfReleasesWhoseAnswerIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		const n = 10
 		var leases []*sqllock.Lease
 		for i := range n {

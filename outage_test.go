@@ -11,7 +11,7 @@ import (
 )
 
 // blackHole has every operation hang until its context ends.
-func blackHole(s *scene) {
+func blackHole(s *fixture) {
 	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
 		if !m.Done {
 			<-ctx.Done()
@@ -24,7 +24,7 @@ func blackHole(s *scene) {
 // Nobody waits longer than asked for a database that does not answer.
 func TestATimedTryEndsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	blackHole(s)
 	start := time.Now()
 	_, err := s.lock.TryLockFor(t.Context(), 200*time.Millisecond)
@@ -40,7 +40,7 @@ func TestATimedTryEndsInTimeWhenTheDatabaseHangs(t *testing.T) {
 
 func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	blackHole(s)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -54,7 +54,7 @@ func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
 // there is everything to be had again.
 func TestALeaseOutlivesAShortOutage(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	lease := held(s)
 	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
@@ -76,7 +76,7 @@ func TestALeaseOutlivesAShortOutage(t *testing.T) {
 // What Close could not release it tells, and tries again when asked again.
 func TestCloseDuringAnOutage(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	lease := held(s)
 	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 	if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
@@ -98,7 +98,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 // lasts.
 func TestAnAbandonedRowIsClearedAfterTheOutage(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.N == 1 && !m.Done {
 			return nil // the row is acquired

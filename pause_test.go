@@ -16,7 +16,7 @@ import (
 // polled at the same pace as any other.
 func TestARowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		_, err := s.repository.Acquire(t.Context(), "k", "maintenance", ttl)
 		must(t, err)
 		s.db.DB.MustExec("UPDATE INT_LOCK SET EXPIRED_AFTER = '9999-12-31 00:00:00.000'")
@@ -43,7 +43,7 @@ func TestARowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 // would pause otherwise.
 func TestAnExpiryIsNoticedWithinMilliseconds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		const waiters, left = 20, time.Hour
 		_, err := s.repository.Acquire(t.Context(), "k", "rival", left)
 		must(t, err)

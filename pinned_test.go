@@ -18,15 +18,15 @@ var (
 	rowIDs         = []string{"lock_key", "client_id"}
 )
 
-// The statement that renews all leases passes over rows that others have locked, such as
-// those who try to acquire a lock that is held. Such a row is renewed by a statement of its
-// own that waits for it, long before the next renewal of all.
-func TestARowThatOthersHaveLockedIsRenewedAlone(t *testing.T) {
+// The statement that renews all leases passes over rows that another transaction has locked,
+// as a refused attempt to acquire does. Such a row is renewed by a statement of its own that
+// waits for it, long before the next renewal of all leases.
+func TestARowThatIsLockedElsewhereIsRenewedAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-		var told []error
+		var errs []error
 		registry := newRegistry(t, r, &sqllock.RegistryOptions{
-			TTL: beatTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { told = append(told, err) },
+			TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { errs = append(errs, err) },
 		})
 		mock.ExpectBegin()
 		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
@@ -42,13 +42,13 @@ func TestARowThatOthersHaveLockedIsRenewedAlone(t *testing.T) {
 		passedOver()
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 		began := lease.Deadline()
-		time.Sleep(beatTTL/3 + time.Millisecond)
+		time.Sleep(renewalTTL/3 + time.Millisecond)
 		synctest.Wait()
-		if extended := lease.Deadline().Sub(began); extended < beatTTL/3 {
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
 			t.Errorf("extended by %v", extended)
 		}
-		if len(told) != 1 || told[0] != nil {
-			t.Errorf("OnRenewal was told %v", told)
+		if len(errs) != 1 || errs[0] != nil {
+			t.Errorf("OnRenewal was called with %v", errs)
 		}
 
 		passedOver()
@@ -57,12 +57,12 @@ func TestARowThatOthersHaveLockedIsRenewedAlone(t *testing.T) {
 		}
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 		began = lease.Deadline()
-		time.Sleep(beatTTL * 3 / 5)
+		time.Sleep(renewalTTL * 3 / 5)
 		synctest.Wait()
-		if len(told) != 2 || !errors.Is(told[1], sqllock.ErrPinned) {
-			t.Errorf("OnRenewal was told %v", told)
+		if len(errs) != 2 || !errors.Is(errs[1], sqllock.ErrPinned) {
+			t.Errorf("OnRenewal was called with %v", errs)
 		}
-		if extended := lease.Deadline().Sub(began); extended < beatTTL/3 {
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
 			t.Errorf("extended by %v", extended)
 		}
 		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))

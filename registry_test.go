@@ -172,7 +172,7 @@ func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
 	}
 }
 
-// TestAFailedLockUsesNoRoom: whoever gave up is no user of the lock any more.
+// TestAFailedLockUsesNoRoom: a caller that has returned does not use the lock any more.
 func TestAFailedLockUsesNoRoom(t *testing.T) {
 	t.Parallel()
 	r := small(t, 0)
@@ -298,7 +298,7 @@ func (c curious) Done() <-chan struct{} {
 
 // The context that a waiter came with may be a lease's, which looks after its lease when
 // asked.
-func TestCloseHoldsNothingWhileItEndsTheWaiting(t *testing.T) {
+func TestCloseHoldsNoMutexWhileItEndsWaits(t *testing.T) {
 	t.Parallel()
 	db := migrated(t).DB
 	r := newRegistry(t, newRepository(t, db, nil), nil)
@@ -311,7 +311,7 @@ func TestCloseHoldsNothingWhileItEndsTheWaiting(t *testing.T) {
 		_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
 		waiting <- err
 	}()
-	time.Sleep(50 * time.Millisecond) // it is on its way; else the test tells less
+	time.Sleep(50 * time.Millisecond) // it is on its way; otherwise the test proves less
 	closed := make(chan error)
 	go func() { closed <- r.Close(t.Context()) }()
 	for range 2 {

@@ -18,7 +18,7 @@ const (
 
 func TestASpellingEntersTheLockOfAnother(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	outer, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
 	must(t, err)
 	inner, err := obtain(t, s.registry, upperCase).TryLock(outer.Context())
@@ -45,7 +45,7 @@ func TestASpellingEntersTheLockOfAnother(t *testing.T) {
 // They queue for one local lock, so that only the first of them talks to the database.
 func TestSpellingsShareALocalLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		lease, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
 		must(t, err)
 		s.connector.Follow(nil) // count from here
@@ -84,7 +84,7 @@ func TestSpellingsShareALocalLock(t *testing.T) {
 // The handle that is cached is that of the spelling that came first.
 func TestHandlesOfSpellings(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Autocommit)
+	s := newFixture(t, sqllock.Autocommit)
 	registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{CacheCapacity: 1})
 	lower := obtain(t, registry, lowerCase)
 	lease, err := lower.Lock(t.Context())

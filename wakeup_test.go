@@ -11,59 +11,59 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// never is a pause that outlasts every test: whoever gets on was woken.
+// never is a pause that outlasts every test: a waiter that goes on was woken up.
 const never = time.Hour
 
-// A ringer is a Waker that rings when the test wants it to.
-type ringer struct {
-	mu      sync.Mutex
-	topics  []string
-	bells   map[chan struct{}]bool
-	onWatch func() // runs before a subscription is made
+// A fakeWaker wakes waiters when the test wants it to.
+type fakeWaker struct {
+	mu            sync.Mutex
+	topics        []string
+	subscriptions map[chan struct{}]bool
+	onWatch       func() // runs before a subscription is made
 }
 
-func (r *ringer) Watch(topic string) (<-chan struct{}, func()) {
-	if r.onWatch != nil {
-		r.onWatch()
+func (w *fakeWaker) Watch(topic string) (<-chan struct{}, func()) {
+	if w.onWatch != nil {
+		w.onWatch()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bells == nil {
-		r.bells = make(map[chan struct{}]bool)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.subscriptions == nil {
+		w.subscriptions = make(map[chan struct{}]bool)
 	}
-	bell := make(chan struct{}, 1)
-	r.topics, r.bells[bell] = append(r.topics, topic), true
-	return bell, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.bells[bell] {
+	wake := make(chan struct{}, 1)
+	w.topics, w.subscriptions[wake] = append(w.topics, topic), true
+	return wake, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.subscriptions[wake] {
 			panic("stopped twice")
 		}
-		delete(r.bells, bell)
+		delete(w.subscriptions, wake)
 	}
 }
 
-// ring rings for all, and waits until all have heard.
-func (r *ringer) ring() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for bell := range r.bells {
-		bell <- struct{}{}
+// wakeAll wakes all subscribers, and waits until all have received it.
+func (w *fakeWaker) wakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for wake := range w.subscriptions {
+		wake <- struct{}{}
 	}
 }
 
 // seen returns all topics so far, and how many subscriptions there are.
-func (r *ringer) seen() (topics []string, bells int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.topics, len(r.bells)
+func (w *fakeWaker) seen() (topics []string, subscriptions int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.topics, len(w.subscriptions)
 }
 
 // TestAReleaseBeforeTheSubscriptionIsFound releases after the waiter's try, and before it
-// has subscribed: nothing will ring.
+// has subscribed: no wake-up will come.
 func TestAReleaseBeforeTheSubscriptionIsFound(t *testing.T) {
 	t.Parallel()
-	db, waker := migrated(t), &ringer{}
+	db, waker := migrated(t), &fakeWaker{}
 	lease, err := obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k").Lock(t.Context())
 	must(t, err)
 	waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
@@ -71,15 +71,15 @@ func TestAReleaseBeforeTheSubscriptionIsFound(t *testing.T) {
 	got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
 	must(t, err)
 	must(t, got.Unlock(t.Context()))
-	if _, bells := waker.seen(); bells != 0 {
-		t.Errorf("%d subscriptions stay", bells)
+	if _, subscriptions := waker.seen(); subscriptions != 0 {
+		t.Errorf("%d subscriptions stay", subscriptions)
 	}
 }
 
-// TestAWaiterSubscribesOnce rings for nothing a few times: the waiter tries, and waits on.
+// TestAWaiterSubscribesOnce wakes the waiter a few times without a release: it tries, and waits on.
 func TestAWaiterSubscribesOnce(t *testing.T) {
 	t.Parallel()
-	db, waker := migrated(t), &ringer{}
+	db, waker := migrated(t), &fakeWaker{}
 	repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
 	lease, err := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k").Lock(t.Context())
 	must(t, err)
@@ -88,7 +88,7 @@ func TestAWaiterSubscribesOnce(t *testing.T) {
 	waker.onWatch = func() {
 		go func() {
 			for range 5 {
-				waker.ring()
+				waker.wakeAll()
 			}
 			cancel()
 		}()
@@ -100,20 +100,20 @@ func TestAWaiterSubscribesOnce(t *testing.T) {
 	must(t, err)
 	key, err := repository.LockKey("k")
 	must(t, err)
-	topics, bells := waker.seen()
+	topics, subscriptions := waker.seen()
 	if len(topics) != 1 || topics[0] != names.Topic("r", key) {
 		t.Errorf("watched %q", topics)
 	}
-	if bells != 0 {
-		t.Errorf("%d subscriptions stay", bells)
+	if subscriptions != 0 {
+		t.Errorf("%d subscriptions stay", subscriptions)
 	}
 	must(t, lease.Unlock(t.Context()))
 }
 
-// TestWhoNeedNotWaitSubscribesToNothing spares a lock that is free the subscription.
-func TestWhoNeedNotWaitSubscribesToNothing(t *testing.T) {
+// TestACallerThatNeedNotWaitDoesNotSubscribe spares a lock that is free the subscription.
+func TestACallerThatNeedNotWaitDoesNotSubscribe(t *testing.T) {
 	t.Parallel()
-	waker := &ringer{}
+	waker := &fakeWaker{}
 	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
 	lease, err := obtain(t, registry, "k").Lock(t.Context())
 	must(t, err)

@@ -13,16 +13,16 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// beatTTL is a time-to-live of which a third is a round number. The tests run in
+// renewalTTL is a time-to-live of which a third is a round number. The tests run in
 // bubbles whose clock costs nothing, while the database's stands almost still: rows
 // do not expire, only leases do. It is long, because a busy machine may need a minute of
 // the database's time for two hundred locks.
-const beatTTL = 5 * time.Minute
+const renewalTTL = 5 * time.Minute
 
-// A pulse is what a registry tells of its renewals.
-type pulse struct{ good, bad, leases atomic.Int64 }
+// A renewalCount counts the calls of OnRenewal.
+type renewalCount struct{ good, bad, leases atomic.Int64 }
 
-func (p *pulse) feel(leases int, err error) {
+func (p *renewalCount) count(leases int, err error) {
 	p.leases.Store(int64(leases))
 	if err != nil {
 		p.bad.Add(1)
@@ -31,11 +31,11 @@ func (p *pulse) feel(leases int, err error) {
 	}
 }
 
-// beating returns a scene whose registry renews by itself.
-func beating(t *testing.T, opts sqllock.RegistryOptions) (*scene, *pulse) {
+// beating returns a fixture whose registry renews by itself.
+func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCount) {
 	t.Helper()
-	s, p := newScene(t, sqllock.Autocommit), new(pulse)
-	opts.TTL, opts.AutoRenew, opts.OnRenewal = beatTTL, true, p.feel
+	s, p := newFixture(t, sqllock.Autocommit), new(renewalCount)
+	opts.TTL, opts.AutoRenew, opts.OnRenewal = renewalTTL, true, p.count
 	s.registry = newRegistry(t, s.repository, &opts)
 	s.lock = obtain(t, s.registry, "k")
 	return s, p
@@ -50,15 +50,15 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 
 func TestALeaseIsRenewedEachThirdOfItsTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
-		time.Sleep(10*beatTTL + time.Second)
+		time.Sleep(10*renewalTTL + time.Second)
 		must(t, lease.Context().Err())
 		if good := p.good.Load(); good != 30 || p.bad.Load() != 0 {
 			t.Errorf("%d renewals in ten times-to-live", good)
 		}
 		must(t, lease.Unlock(t.Context()))
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		if good := p.good.Load(); good != 30 {
 			t.Error("renewed after Unlock")
 		}
@@ -68,7 +68,7 @@ func TestALeaseIsRenewedEachThirdOfItsTime(t *testing.T) {
 // One statement renews all, so that a thousand leases cost what one does.
 func TestOneStatementRenewsAll(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		var leases []*sqllock.Lease
 		for i := range 200 {
 			lease, err := obtain(t, s.registry, fmt.Sprint(i)).TryLock(t.Context())
@@ -76,7 +76,7 @@ func TestOneStatementRenewsAll(t *testing.T) {
 			leases = append(leases, lease)
 		}
 		s.connector.Follow(nil) // count from here
-		time.Sleep(beatTTL/3 + time.Second)
+		time.Sleep(renewalTTL/3 + time.Second)
 		if n := s.connector.Count(); n != 1 || p.good.Load() != 1 || p.leases.Load() != 200 {
 			t.Errorf("%d statements for %d leases in %d renewals", n, p.leases.Load(), p.good.Load())
 		}
@@ -89,8 +89,8 @@ func TestOneStatementRenewsAll(t *testing.T) {
 
 func TestMaxHoldEndsALeaseThatCouldBeRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const most = beatTTL * 10 / 3
-		s, _ := beating(t, sqllock.RegistryOptions{MaxHold: most})
+		const most = renewalTTL * 10 / 3
+		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: most})
 		began := time.Now()
 		lease := held(s)
 		<-lease.Context().Done()
@@ -103,23 +103,23 @@ func TestMaxHoldEndsALeaseThatCouldBeRenewed(t *testing.T) {
 		_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK") // it has not expired yet
 		must(t, err)
 		lease = held(s)
-		time.Sleep(most - beatTTL)
-		must(t, lease.Renew(t.Context())) // who asks is not stuck
-		time.Sleep(beatTTL - 2*time.Second)
+		time.Sleep(most - renewalTTL)
+		must(t, lease.Renew(t.Context())) // MaxHold does not limit Renew
+		time.Sleep(renewalTTL - 2*time.Second)
 		must(t, lease.Context().Err())
 		must(t, lease.Unlock(t.Context()))
 	})
 }
 
-// The heartbeat belongs to the lease, not to the caller who acquired it.
-func TestTheHeartbeatOutlivesTheContextOfLock(t *testing.T) {
+// Renewals belong to the lease, not to the caller that acquired it.
+func TestRenewalsOutliveTheContextOfLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		lease, err := s.lock.Lock(ctx)
 		must(t, err)
 		cancel()
-		time.Sleep(2*beatTTL + time.Second)
+		time.Sleep(2*renewalTTL + time.Second)
 		if p.good.Load() != 6 || time.Until(lease.Deadline()) <= 0 {
 			t.Errorf("%d renewals, %v left", p.good.Load(), time.Until(lease.Deadline()))
 		}
@@ -128,16 +128,16 @@ func TestTheHeartbeatOutlivesTheContextOfLock(t *testing.T) {
 }
 
 // One failed renewal loses nothing; an outage that outlasts the lease ends its
-// context in time, and is told.
+// context in time, and is reported.
 func TestRenewalsThatFail(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		time.Sleep(beatTTL/3 + beatTTL/6) // the first fails, and some more
+		time.Sleep(renewalTTL/3 + renewalTTL/6) // the first fails, and some more
 		s.connector.Follow(nil)
 		failed := p.bad.Load()
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		if p.good.Load() < 2 || failed < 2 {
 			t.Errorf("%d good, %d bad", p.good.Load(), failed)
 		}
@@ -146,7 +146,7 @@ func TestRenewalsThatFail(t *testing.T) {
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		end := lease.Deadline()
 		<-lease.Context().Done()
-		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) > beatTTL/3 {
+		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) > renewalTTL/3 {
 			t.Error(context.Cause(lease.Context()), time.Since(end))
 		}
 		s.connector.Follow(nil)
@@ -156,11 +156,11 @@ func TestRenewalsThatFail(t *testing.T) {
 	})
 }
 
-// A driver that waits for a dead connection for ever, whatever its context says,
-// holds up one try.
-func TestADeadConnectionDoesNotHoldUpTheHeartbeat(t *testing.T) {
+// A driver that waits for a dead connection forever, whatever its context says, delays one
+// try only.
+func TestADeadConnectionDoesNotDelayRenewals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		dead, once := make(chan struct{}), atomic.Bool{}
 		s.connector.Follow(func(context.Context, flaky.Moment) error {
@@ -170,7 +170,7 @@ func TestADeadConnectionDoesNotHoldUpTheHeartbeat(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(3 * beatTTL)
+		time.Sleep(3 * renewalTTL)
 		if p.bad.Load() != 1 || p.good.Load() < 6 {
 			t.Errorf("%d good, %d bad", p.good.Load(), p.bad.Load())
 		}
@@ -183,68 +183,68 @@ func TestADeadConnectionDoesNotHoldUpTheHeartbeat(t *testing.T) {
 // An answer that is no longer waited for is still good if the lease lasts.
 func TestALateRenewalCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		began := lease.Deadline()
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if !m.Done {
-				time.Sleep(beatTTL * 2 / 5) // longer than a try may take
+				time.Sleep(renewalTTL * 2 / 5) // longer than a try may take
 			}
 			return nil
 		})
-		time.Sleep(beatTTL - time.Second)
+		time.Sleep(renewalTTL - time.Second)
 		s.connector.Follow(nil)
 		if p.bad.Load() == 0 || !lease.Deadline().After(began) {
 			t.Errorf("%d tries failed, %v left", p.bad.Load(), time.Until(lease.Deadline()))
 		}
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		must(t, lease.Context().Err())
 		must(t, lease.Unlock(t.Context()))
 	})
 }
 
 // Close does not wait for the next beat, and ends one that is under way.
-func TestCloseEndsTheHeartbeat(t *testing.T) {
+func TestCloseEndsRenewals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		held(s)
 		began := time.Now()
 		must(t, s.registry.Close(t.Context()))
 		if took := time.Since(began); took != 0 {
 			t.Errorf("Close took %v", took)
 		}
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		if p.good.Load()+p.bad.Load() != 0 {
 			t.Error("renewed after Close")
 		}
 	})
 	t.Run("UnderWay", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
-			s, p := beating(t, sqllock.RegistryOptions{})
+			s, p := renewing(t, sqllock.RegistryOptions{})
 			held(s)
 			late := holdBack(s, flaky.Query)
 			<-late.reached
 			time.AfterFunc(time.Second, func() { close(late.let) })
 			must(t, s.registry.Close(t.Context()))
 			if p.good.Load()+p.bad.Load() != 0 {
-				t.Error("told of a renewal that Close has ended")
+				t.Error("OnRenewal was called for a renewal that Close has ended")
 			}
 			time.Sleep(2 * time.Second) // for the driver, which does not look at its context
 		})
 	})
 }
 
-// A renewal that finds the row gone tells the holder; one that crosses the holder's
-// own Unlock does not.
+// A renewal that finds the row gone ends the lease. One that meets the holder's own Unlock
+// does not.
 func TestARenewalThatMeetsUnlock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, p := beating(t, sqllock.RegistryOptions{})
+		s, p := renewing(t, sqllock.RegistryOptions{})
 		lease := held(s)
 		late := holdBack(s, flaky.Query)
 		<-late.reached
 		must(t, lease.Unlock(t.Context()))
 		close(late.let)
-		time.Sleep(beatTTL)
+		time.Sleep(renewalTTL)
 		if !errors.Is(context.Cause(lease.Context()), context.Canceled) || p.good.Load() != 1 {
 			t.Error(context.Cause(lease.Context()), p.good.Load())
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// fallSilent has the server answer nothing from now on, behind a driver that does not look
+// stopAnswering has the server answer nothing from now on, behind a driver that does not look
 // at its context, as lib/pq does not while it reads. An hour later the connections break.
-func fallSilent(s *scene) {
+func stopAnswering(s *fixture) {
 	begin := time.Now()
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if !m.Done {
@@ -25,8 +25,8 @@ func fallSilent(s *scene) {
 	})
 }
 
-// waitUntilBroken waits for the calls that were left behind.
-func waitUntilBroken(s *scene) {
+// waitUntilCallsFail waits for the calls that were left behind.
+func waitUntilCallsFail(s *fixture) {
 	time.Sleep(2 * time.Hour)
 	s.connector.Follow(nil)
 }
@@ -36,37 +36,37 @@ const slack = 200 * time.Millisecond
 
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
-	for name, call := range map[string]func(context.Context, *scene) error{
-		"List":          func(ctx context.Context, s *scene) error { _, err := s.repository.List(ctx); return err },
-		"DeleteExpired": func(ctx context.Context, s *scene) error { _, err := s.repository.DeleteExpired(ctx); return err },
-		"NewRepository": func(ctx context.Context, s *scene) error {
+	for name, call := range map[string]func(context.Context, *fixture) error{
+		"List":          func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
+		"DeleteExpired": func(ctx context.Context, s *fixture) error { _, err := s.repository.DeleteExpired(ctx); return err },
+		"NewRepository": func(ctx context.Context, s *fixture) error {
 			_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
 			return err
 		},
-		"ReleaseAll":     func(ctx context.Context, s *scene) error { return s.repository.ReleaseAll(ctx) },
-		"Registry.Close": func(ctx context.Context, s *scene) error { return s.registry.Close(ctx) },
-		"Acquire": func(ctx context.Context, s *scene) error {
+		"ReleaseAll":     func(ctx context.Context, s *fixture) error { return s.repository.ReleaseAll(ctx) },
+		"Registry.Close": func(ctx context.Context, s *fixture) error { return s.registry.Close(ctx) },
+		"Acquire": func(ctx context.Context, s *fixture) error {
 			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
 			return err
 		},
-		"Renew": func(ctx context.Context, s *scene) error {
+		"Renew": func(ctx context.Context, s *fixture) error {
 			_, err := s.repository.Renew(ctx, "k", "h", ttl)
 			return err
 		},
-		"Delete": func(ctx context.Context, s *scene) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
-		"IsAcquired": func(ctx context.Context, s *scene) error {
+		"Delete": func(ctx context.Context, s *fixture) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
+		"IsAcquired": func(ctx context.Context, s *fixture) error {
 			_, err := s.repository.IsAcquired(ctx, "k", "h")
 			return err
 		},
-		"Peek": func(ctx context.Context, s *scene) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
+		"Peek": func(ctx context.Context, s *fixture) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newScene(t, sqllock.Serializable)
+				s := newFixture(t, sqllock.Serializable)
 				if name == "Registry.Close" {
 					held(s)
 				}
-				fallSilent(s)
+				stopAnswering(s)
 				const limit = time.Second
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
@@ -82,7 +82,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
-				waitUntilBroken(s)
+				waitUntilCallsFail(s)
 			})
 		})
 	}
@@ -91,8 +91,8 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 // A context without a deadline does not make NewRepository wait for ever.
 func TestNewRepositoryTimesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
-		fallSilent(s)
+		s := newFixture(t, sqllock.Serializable)
+		stopAnswering(s)
 		const limit = 10 * time.Second
 		began := time.Now()
 		_, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), nil)
@@ -102,14 +102,14 @@ func TestNewRepositoryTimesOut(t *testing.T) {
 		if !errors.Is(err, sqllock.ErrDatabase) {
 			t.Error(err)
 		}
-		waitUntilBroken(s)
+		waitUntilCallsFail(s)
 	})
 }
 
 // The same with a driver that does look at its context.
-func TestADatabaseThatCannotBeReachedIsTrouble(t *testing.T) {
+func TestADatabaseThatCannotBeReachedIsADatabaseError(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	blackHole(s)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -124,7 +124,7 @@ func TestADatabaseThatCannotBeReachedIsTrouble(t *testing.T) {
 // asked again.
 func TestNewRepositoryTriesAgainWhileTheDatabaseIsBusy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		const busyFor = 5 * time.Second
 		begin := time.Now()
 		s.connector.Follow(func(context.Context, flaky.Moment) error {
@@ -153,16 +153,16 @@ func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
 func (busy) Code() int     { return 5 }
 
 // Callers that queue behind one who gets no answer are told with it, instead of each sending a
-// statement of its own to a server that is silent.
-func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
+// statement of its own to a server that does not answer.
+func TestWaitersFailTogetherIfTheDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]sqllock.RepositoryOptions{
 		"batches": {}, "each alone": {DisableBatching: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newScenePlain(t, opts)
-				fallSilent(s)
+				s := newPlainFixture(t, opts)
+				stopAnswering(s)
 				began := time.Now()
 				const waiters = 5
 				failed := make(chan error, waiters)
@@ -185,7 +185,7 @@ func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
 						t.Errorf("waiter %d failed after %v, the first after %v", i+1, took, first)
 					}
 				}
-				waitUntilBroken(s)
+				waitUntilCallsFail(s)
 				lease, err := s.lock.Lock(t.Context()) // the next is not told what was before it
 				must(t, err)
 				must(t, lease.Unlock(t.Context()))
@@ -197,7 +197,7 @@ func TestWaitersBehindASilentDatabaseFailTogether(t *testing.T) {
 // A lease that is shorter than the database's answers take fails its caller alone.
 func TestALeaseThatIsTooShortDoesNotFailOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if !m.Done {
 				time.Sleep(15 * time.Millisecond)
@@ -220,10 +220,10 @@ func TestALeaseThatIsTooShortDoesNotFailOthers(t *testing.T) {
 	})
 }
 
-// A caller whose own time is over tells nothing about the database.
+// A caller whose own context has ended says nothing about the database.
 func TestAWaiterThatGivesUpDoesNotFailOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScenePlain(t, sqllock.RepositoryOptions{})
+		s := newPlainFixture(t, sqllock.RepositoryOptions{})
 		late := holdBack(s, flaky.Query)
 		first := make(chan error, 1)
 		go func() {

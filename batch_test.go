@@ -16,20 +16,20 @@ import (
 )
 
 // tryAll has each of n callers try for a lock of its own, and returns when all have ended.
-func (s *scene) tryAll(n int, done func(*sqllock.Lease, error)) {
+func (s *fixture) tryAll(n int, done func(*sqllock.Lease, error)) {
 	s.Helper()
 	var trying sync.WaitGroup
 	for i := range n {
-		lock := obtain(s.T, s.registry, fmt.Sprint("crowd ", i))
+		lock := obtain(s.T, s.registry, fmt.Sprint("key ", i))
 		trying.Go(func() { done(lock.TryLock(s.Context())) })
 	}
 	trying.Wait()
 }
 
-// A batch whose database is silent is given up after five seconds, and its callers with it.
-func TestABatchThatHasNoAnswerEndsInItsTime(t *testing.T) {
+// A batch that gets no answer times out after five seconds, and its callers with it.
+func TestABatchWithoutAnAnswerTimesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -49,7 +49,7 @@ func TestABatchThatHasNoAnswerEndsInItsTime(t *testing.T) {
 
 // oneBatch has n callers try for a lock of their own, in one batch whose connection breaks.
 // begun is called before every transaction that is begun after that.
-func (s *scene) oneBatch(n int, begun func(context.Context) error, done func(*sqllock.Lease, error)) {
+func (s *fixture) oneBatch(n int, begun func(context.Context) error, done func(*sqllock.Lease, error)) {
 	s.Helper()
 	first := make(chan struct{})
 	var transactions atomic.Int64
@@ -69,7 +69,7 @@ func (s *scene) oneBatch(n int, begun func(context.Context) error, done func(*sq
 	})
 	var trying sync.WaitGroup
 	for i := range n + 1 {
-		lock := obtain(s.T, s.registry, fmt.Sprint("crowd ", i))
+		lock := obtain(s.T, s.registry, fmt.Sprint("key ", i))
 		trying.Go(func() {
 			lease, err := lock.TryLock(s.Context())
 			if i > 0 {
@@ -87,7 +87,7 @@ func (s *scene) oneBatch(n int, begun func(context.Context) error, done func(*sq
 // once: a small pool has not got so many, and a large one would use up the server's.
 func TestABrokenBatchDoesNotUseUpThePool(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		const callers = 50
 		var begun, open, most atomic.Int64
 		s.oneBatch(callers, func(context.Context) error {
@@ -109,11 +109,11 @@ func TestABrokenBatchDoesNotUseUpThePool(t *testing.T) {
 	})
 }
 
-// If there is no answer either to those who are sent alone, the others do not wait for turn
+// If a statement that is sent alone gets no answer either, the others do not wait for turn
 // after turn.
-func TestASilentDatabaseAfterABrokenBatch(t *testing.T) {
+func TestADatabaseThatDoesNotAnswerAfterABrokenBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		began := time.Now()
 		s.oneBatch(50, func(ctx context.Context) error {
 			<-ctx.Done()
@@ -129,10 +129,10 @@ func TestASilentDatabaseAfterABrokenBatch(t *testing.T) {
 	})
 }
 
-// A database that is slow is not silent: all who wait for their turn get an answer.
+// A slow database does answer: every caller that waits for its turn gets one.
 func TestASlowDatabaseAfterABrokenBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Serializable)
+		s := newFixture(t, sqllock.Serializable)
 		s.oneBatch(50, func(context.Context) error {
 			time.Sleep(2 * time.Second)
 			return nil
@@ -148,7 +148,7 @@ func TestASlowDatabaseAfterABrokenBatch(t *testing.T) {
 // the row, which the holder has to renew.
 func TestATryAfterARefusedOneReadsFirst(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, sqllock.Serializable)
+	s := newFixture(t, sqllock.Serializable)
 	rival, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
 	must(t, err)
 	var mu sync.Mutex
@@ -187,7 +187,7 @@ func TestATryAfterARefusedOneReadsFirst(t *testing.T) {
 func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const part, more = 100, 10
-		s, _ := beating(t, sqllock.RegistryOptions{})
+		s, _ := renewing(t, sqllock.RegistryOptions{})
 		sqllock.RenewInBatches(s.registry, part)
 		var mu sync.Mutex
 		var leases []*sqllock.Lease
@@ -208,7 +208,7 @@ func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(beatTTL + time.Second)
+		time.Sleep(renewalTTL + time.Second)
 		synctest.Wait()
 		kept := 0
 		for _, lease := range leases {
@@ -224,16 +224,16 @@ func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 }
 
 // Renewals that are answered too late leave rows without holders. To delete them must not
-// keep the heartbeat from the leases that there are.
-func TestRowsOfLateRenewalsDoNotHoldUpTheHeartbeat(t *testing.T) {
+// delay the renewal of other leases.
+func TestRowsOfLateRenewalsDoNotDelayRenewals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s := newScene(t, sqllock.Autocommit)
+		s := newFixture(t, sqllock.Autocommit)
 		// Without tokens a deletion of one row is the only Exec.
 		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableFencing: true, Isolation: sqllock.Autocommit}),
-			&sqllock.RegistryOptions{TTL: beatTTL, AutoRenew: true})
+			&sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
 		began := time.Now()
 		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })
-		const lastTry = beatTTL * 26 / 30 // of the first leases, which end half a second before beatTTL
+		const lastTry = renewalTTL * 26 / 30 // of the first leases, which end half a second before renewalTTL
 		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
 			switch since := time.Since(began); {
 			case m.Op == flaky.Exec && !m.Done: // deletes one row
@@ -241,15 +241,15 @@ func TestRowsOfLateRenewalsDoNotHoldUpTheHeartbeat(t *testing.T) {
 				return ctx.Err()
 			case m.Op == flaky.Query && !m.Done && since < lastTry:
 				return errGone
-			case m.Op == flaky.Query && !m.Done && since < beatTTL:
-				time.Sleep(beatTTL - since)
+			case m.Op == flaky.Query && !m.Done && since < renewalTTL:
+				time.Sleep(renewalTTL - since)
 			}
 			return nil
 		})
-		time.Sleep(beatTTL - 100*time.Millisecond)
+		time.Sleep(renewalTTL - 100*time.Millisecond)
 		lease, err := obtain(t, s.registry, "another").TryLock(t.Context())
 		must(t, err)
-		time.Sleep(3 * beatTTL)
+		time.Sleep(3 * renewalTTL)
 		must(t, lease.Context().Err())
 		s.connector.Follow(nil)
 	})
