@@ -11,10 +11,11 @@ import (
 
 // Settings configure a [Batcher].
 type Settings[I, O any] struct {
-	// Run does a batch of one or more items and puts the outcome of each into
-	// outcomes, in order. ctx belongs to the batch, not to a caller, and ends after
-	// Timeout. Neither slice may be used after Run has returned.
-	Run func(ctx context.Context, items []I, outcomes []Outcome[O])
+	// One runs a batch of one item. Many runs a batch of several, and puts the outcome
+	// of each into outcomes, in order. ctx belongs to the batch, not to a caller, and
+	// ends after Timeout. Neither slice may be used after Many has returned.
+	One  func(ctx context.Context, item I) (O, error)
+	Many func(ctx context.Context, items []I, outcomes []Outcome[O])
 	// Key returns the key of an item. A batch has at most one item of each key.
 	Key func(I) string
 	// OnLeave, if not nil, is called with an item whose caller has left while it is in a
@@ -30,11 +31,14 @@ type Settings[I, O any] struct {
 	SlowAfter time.Duration
 	// Lanes is the maximum number of batches in flight.
 	Lanes int
-	// Timeout is how long a batch may take, and Grace how much longer Run may need to
+	// Timeout is how long a batch may take, and Grace how much longer it may need to
 	// notice the end of its context. After that the batch is abandoned, and its callers
-	// get TimedOut. If Run returns within Grace, its outcomes count.
+	// get TimedOut. If it ends within Grace, its outcomes count.
 	Timeout, Grace time.Duration
 	TimedOut       Outcome[O]
+	// IsFinal reports whether an error counts although the batch has timed out. Others
+	// are the end of ctx in the words of a driver, and are replaced by that of TimedOut.
+	IsFinal func(error) bool
 }
 
 // An Outcome is what became of one item.

@@ -34,8 +34,13 @@ type fixture struct {
 func newFixture(most, lanes int) *fixture {
 	s := &fixture{take: time.Second}
 	s.Batcher = batch.New(batch.Settings[string, string]{
-		Run: s.run,
-		Key: func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
+		One: func(ctx context.Context, item string) (string, error) {
+			var outcomes [1]batch.Outcome[string]
+			s.run(ctx, []string{item}, outcomes[:])
+			return outcomes[0].Value, outcomes[0].Err
+		},
+		Many: s.run,
+		Key:  func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
 		OnLeave: func(item string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -48,6 +53,7 @@ func newFixture(most, lanes int) *fixture {
 		},
 		Max: most, SlowAfter: 10 * time.Second, Lanes: lanes,
 		Timeout: 3 * time.Hour, Grace: time.Minute, TimedOut: batch.Outcome[string]{Value: "?", Err: errTimedOut},
+		IsFinal: func(err error) bool { return !errors.Is(err, context.Canceled) },
 	})
 	return s
 }
@@ -266,8 +272,12 @@ func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 		s := newFixture(10, 1)
 		s.take, s.obedient = 3*time.Hour+time.Second, true
 		outcome, sent := s.Do(t.Context(), "a")
-		if !sent || !errors.Is(outcome.Err, context.Canceled) {
+		if !sent || !errors.Is(outcome.Err, errTimedOut) || errors.Is(outcome.Err, context.Canceled) {
 			t.Error(outcome, sent)
+		}
+		s.obedient = false
+		if outcome, _ := s.Do(t.Context(), "bad"); !errors.Is(outcome.Err, errBad) {
+			t.Error("an error that is final was replaced:", outcome)
 		}
 		s.hurry() // with a new context
 		s.start(t.Context(), t, "b").Wait()
@@ -277,7 +287,7 @@ func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
 	s := newFixture(10, 1)
 	s.Batcher = batch.New(batch.Settings[string, string]{
-		Run: func(context.Context, []string, []batch.Outcome[string]) {},
+		One: func(context.Context, string) (string, error) { return "", nil },
 		Key: func(item string) string { return item },
 		Max: 10, SlowAfter: time.Second, Lanes: 1, Timeout: time.Minute,
 	})

@@ -34,9 +34,27 @@ func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
 
 func (l *lane[I, O]) work() {
 	for l.begin() {
-		l.batcher.settings.Run(l.ctx, l.items, l.outcomes)
+		l.run()
 		if !l.end() {
 			return
+		}
+	}
+}
+
+// run runs the batch.
+func (l *lane[I, O]) run() {
+	s := &l.batcher.settings
+	if len(l.items) == 1 {
+		l.outcomes[0].Value, l.outcomes[0].Err = s.One(l.ctx, l.items[0])
+	} else {
+		s.Many(l.ctx, l.items, l.outcomes)
+	}
+	if l.ctx.Err() == nil {
+		return
+	}
+	for i, o := range l.outcomes {
+		if o.Err != nil && !s.IsFinal(o.Err) {
+			l.outcomes[i].Err = s.TimedOut.Err
 		}
 	}
 }

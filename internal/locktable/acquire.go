@@ -31,7 +31,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
-	got, err := repeat(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
+	got, err := call(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
 		got, err := t.acquires.do(ctx, c)
 		if err != nil && got.unknown {
 			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err)
@@ -81,13 +81,16 @@ func (t *Table) write(ctx context.Context, upsert func(sqlx.ExtContext) (written
 		written, err := upsert(t.pool.on(nil))
 		return err != nil && (written || !t.errors.isRefusal(err)), err
 	}
-	var committing bool
-	err = t.pool.inTransaction(ctx, t.level, func(tx sqlx.ExtContext) error {
-		_, err := upsert(tx)
-		committing = err == nil
-		return err
-	})
-	return err != nil && committing && !t.errors.isRefusal(err), err
+	tx, err := t.pool.begin(ctx, t.level)
+	if err != nil {
+		return false, err
+	}
+	if _, err := upsert(t.pool.on(tx)); err != nil {
+		_ = tx.Rollback() // a broken connection does that by itself; err says more
+		return false, err
+	}
+	err = tx.Commit()
+	return err != nil && !t.errors.isRefusal(err), err
 }
 
 // upsert runs the acquire statement, and finds out who owns the row then. written reports

@@ -58,7 +58,7 @@ type batched[V any] struct {
 func (b *batched[V]) begin() {
 	b.turns = newTurns(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, effect[V]]{
-		Run: b.run,
+		One: b.one, Many: b.many,
 		Key: func(c Claim) string { return c.LockKey },
 		OnLeave: func(Claim) {
 			if b.onLeave != nil {
@@ -72,6 +72,7 @@ func (b *batched[V]) begin() {
 		},
 		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: bounded.Grace,
 		TimedOut: batch.Outcome[effect[V]]{Value: effect[V]{unknown: true}, Err: errNoAnswer},
+		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.errors.isRefusal(err) },
 	})
 }
 
@@ -116,21 +117,6 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) (effect[V], error) {
 		close(counted)
 	}
 	return got, err
-}
-
-// run sends a batch.
-func (b *batched[V]) run(ctx context.Context, claims []Claim, outcomes []batch.Outcome[effect[V]]) {
-	if len(claims) == 1 {
-		outcomes[0].Value, outcomes[0].Err = b.one(ctx, claims[0])
-	} else {
-		b.many(ctx, claims, outcomes)
-	}
-	for i, o := range outcomes {
-		// The time of the batch has ended, not that of a caller.
-		if o.Err != nil && ctx.Err() != nil && !errors.Is(o.Err, errRetryAlone) && !b.errors.isRefusal(o.Err) {
-			outcomes[i].Err = errNoAnswer
-		}
-	}
 }
 
 // blockedKeys are the keys whose rows were found pinned lately: in a batch they would delay

@@ -18,7 +18,7 @@ type policy struct {
 	// pinned is for how long it is sent again while a transaction has the row pinned.
 	pinned time.Duration
 	// answer is how long each answer may take, or the claim's time-to-live if that is
-	// longer. 0 means as long as ctx lasts.
+	// longer. 0 means as long as ctx lasts, or as a batch may take, or the renewer allows.
 	answer time.Duration
 }
 
@@ -73,19 +73,10 @@ const (
 	longestPause  = 64 * time.Millisecond
 )
 
-// call returns what send returns, which sends a statement. Every statement goes through here,
-// or through repeat. call sends again as repeat does, and returns a moment after ctx or the time
-// for an answer has ended, also if the driver does not look at its context. Therefore send must
-// not write to variables of its caller. late, unless it is nil, gets the answer of a driver that
-// was left behind. The error is an [*Error].
-func call[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
-	return repeat(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl), send, late) })
-}
-
-// repeat is call for what keeps its own time: the batch of a statement does, and the renewer for
-// a renewal of many. It sends again after lost races and while a row is pinned, as p allows.
-// (send does not escape, which spares allocations.)
-func repeat[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
+// call returns what send returns, which sends a statement. Every statement goes through here:
+// those that are not batched by callAlone. It sends again after lost races and while
+// a row is pinned, as p allows. The error is an [*Error].
+func call[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
 	began := time.Now()
 	for n := 0; ; n++ {
 		value, err := send(ctx)
@@ -94,6 +85,14 @@ func repeat[T any](ctx context.Context, c classifier, p policy, send func(contex
 			return value, c.explain(ctx, p.op, err)
 		}
 	}
+}
+
+// callAlone is call for a statement that is not batched. It returns a moment after ctx or the time
+// for an answer has ended at the latest, also if the driver does not look at its context.
+// Therefore send must not write to variables of its caller. late, unless it is nil, gets the
+// answer of a driver that was left behind. ttl is that of the row, or 0.
+func callAlone[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl), send, late) })
 }
 
 // limit is how long an answer may take for a row that lasts for ttl, or 0.

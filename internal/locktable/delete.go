@@ -26,7 +26,7 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 		if _, err := t.deleteUnpinned(ctx, deletingClient, t.statements.pickClient, t.statements.deleteClient, v); err != nil {
 			return err
 		}
-		left, err := call(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (n int, err error) {
+		left, err := callAlone(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (n int, err error) {
 			s := t.statements.countClient
 			err = t.pool.db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&n)
 			return n, err
@@ -46,7 +46,7 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 // picked before, until there are none. It returns how many there were.
 func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement, v values) (all int64, err error) {
 	for {
-		some, err := call(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
+		some, err := callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
 			return t.deletePicked(ctx, pick, s, v)
 		}, nil)
 		all += some

@@ -53,7 +53,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is reports whether err is an [*Error] of that kind.
 func Is(err error, kind Kind) bool {
 	if err == nil {
-		return false // errors.As costs an allocation
+		return false // without an allocation
 	}
 	var e *Error
 	return errors.As(err, &e) && e.Kind == kind

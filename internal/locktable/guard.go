@@ -13,7 +13,7 @@ type Tx interface {
 
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
 func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
-	pinned, err := call(ctx, t.errors, guarding, c.TTL, func(ctx context.Context) (bool, error) {
+	pinned, err := callAlone(ctx, t.errors, guarding, c.TTL, func(ctx context.Context) (bool, error) {
 		return t.guard(ctx, tx, c)
 	}, nil)
 	switch {

@@ -82,7 +82,7 @@ var errNotReady = errors.New("the database is not ready")
 
 func (t *Table) inspect(ctx context.Context) (finding, error) {
 	i := inspector{t.pool.db, t.dialect, t.names}
-	found, err := call(ctx, t.errors, opening, 0, i.inspect, nil)
+	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
 	}
@@ -95,7 +95,7 @@ func (t *Table) Close() error {
 	if t.pool.prepared == nil {
 		return nil
 	}
-	_, err := call(context.Background(), t.errors, closing, 0, func(context.Context) (struct{}, error) {
+	_, err := callAlone(context.Background(), t.errors, closing, 0, func(context.Context) (struct{}, error) {
 		return struct{}{}, t.pool.prepared.Close()
 	}, nil)
 	return err

@@ -31,7 +31,7 @@ func (p pool) on(tx *sqlx.Tx) sqlx.ExtContext {
 
 // inTransaction runs fn in a transaction of its own and commits it, unless fn fails.
 func (p pool) inTransaction(ctx context.Context, level sql.IsolationLevel, fn func(sqlx.ExtContext) error) error {
-	tx, err := p.begin(ctx, &sql.TxOptions{Isolation: level})
+	tx, err := p.begin(ctx, level)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,8 @@ func (p pool) inTransaction(ctx context.Context, level sql.IsolationLevel, fn fu
 	return tx.Commit()
 }
 
-func (p pool) begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
+func (p pool) begin(ctx context.Context, level sql.IsolationLevel) (*sqlx.Tx, error) {
+	opts := &sql.TxOptions{Isolation: level}
 	if p.prepared != nil {
 		return p.prepared.Begin(ctx, opts)
 	}

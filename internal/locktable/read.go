@@ -12,7 +12,7 @@ import (
 // Read reads the row of a key, whoever holds it. It writes nothing and locks nothing, so
 // waiters poll with it. ok is false if there is no row.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	row, err = call(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (Row, error) {
+	row, err = callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (Row, error) {
 		row, _, err := t.peek(ctx, t.pool.on(nil), c)
 		return row, err
 	}, nil)
@@ -37,13 +37,13 @@ func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
 // IsHeld reports whether the row carries the claim's holder and has not expired. In the
 // four-column layout TTL decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
-	return call(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) { return t.isHeld(ctx, c) }, nil)
+	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) { return t.isHeld(ctx, c) }, nil)
 }
 
 // List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the
 // four-column layout ttl decides how long they last.
 func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
-	return call(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
+	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
 		return selectRows(ctx, t.pool.db, t.statements.list, values{Claim: Claim{TTL: ttl}})
 	}, nil)
 }

@@ -21,7 +21,7 @@ func (t *Table) Release(ctx context.Context, c Claim) (bool, error) {
 
 // release returns whether it has deleted the row.
 func (t *Table) release(ctx context.Context, c Claim) (got effect[bool], err error) {
-	_, err = repeat(ctx, t.errors, releasing, func(ctx context.Context) (bool, error) {
+	_, err = call(ctx, t.errors, releasing, func(ctx context.Context) (bool, error) {
 		one, err := t.releases.do(ctx, c)
 		got = effect[bool]{one.value, got.unknown || one.unknown}
 		return one.value, err
@@ -99,7 +99,7 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 // layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.NewHolder()}
-	return call(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) { return t.keep(ctx, v) }, nil)
+	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) { return t.keep(ctx, v) }, nil)
 }
 
 func (t *Table) keep(ctx context.Context, v values) (kept bool, err error) {

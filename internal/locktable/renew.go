@@ -20,7 +20,7 @@ const MaxRenewals = 10_000
 func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, late func()) (bool, error) {
 	p := renewing
 	p.pinned = pinnedFor
-	return call(ctx, t.errors, p, c.TTL, func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, t.errors, p, c.TTL, func(ctx context.Context) (bool, error) {
 		return t.renew(ctx, c)
 	}, func(renewed bool, _ error) {
 		if renewed && late != nil {
@@ -49,7 +49,7 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 		return nil, nil
 	}
 	v := together(claims)
-	return repeat(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
+	return call(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
 		return t.renewAll(ctx, v)
 	})
 }

@@ -75,7 +75,7 @@ var fencingTests = []test{
 	}},
 	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
 		unfenced, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: f.region, Isolation: f.cell.Isolation, DisableFencing: true,
+			Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableFencing: true,
 		})
 		f.must(err)
 		registry, err := sqllock.NewRegistry(unfenced, &sqllock.RegistryOptions{TTL: ttl})
