@@ -32,7 +32,7 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
 		}
-		return found, err
+		return found, fmt.Errorf("%s: %w", i.names.Lock, err)
 	}
 	if err := i.checkServer(server); err != nil {
 		return found, err
@@ -113,8 +113,10 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) error {
 	if i.names.Fence == "" {
 		return nil
 	}
-	_, err := i.db.ExecContext(ctx, i.dialect.Statements(layout, i.names).Fence)
-	return err
+	if _, err := i.db.ExecContext(ctx, i.dialect.Statements(layout, i.names).Fence); err != nil {
+		return fmt.Errorf("%s: %w", i.names.Fence, err)
+	}
+	return nil
 }
 
 func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {

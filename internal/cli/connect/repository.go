@@ -3,13 +3,15 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// startTimeout limits how long a command waits for a database that is busy or does not answer.
+// startTimeout limits how long a command waits for a database that is busy.
 const startTimeout = 10 * time.Second
 
 // Repository returns the lock table that the flags choose.
@@ -23,10 +25,15 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 
 // WithTableHint adds the hint for a missing table.
 func (f *Flags) WithTableHint(c *Connection, err error) error {
-	if c.MissesTable(err) {
-		return exit.WithHint(err, "%s", MigrateUp(f.Prefix))
+	if !c.MissesTable(err) {
+		return err
 	}
-	return err
+	var table *locktable.Error
+	if errors.As(err, &table) {
+		// Leave out the library's own advice, which does not have the prefix.
+		err = fmt.Errorf("%w: %w", sqllock.ErrSchema, table)
+	}
+	return exit.WithHint(err, "%s", MigrateUp(f.Prefix))
 }
 
 // WithRepository calls fn with the lock table that the flags choose. fn may not acquire
