@@ -236,19 +236,24 @@ func (c *leaseContext) Value(key any) any {
 // A leaseKey is the key under which contexts carry the innermost lease of a registry.
 type leaseKey struct{ registry *holdConfig }
 
-// next returns the leaseContext of the registry that ctx is, or is made from, or nil.
-func (k leaseKey) next(ctx context.Context) *leaseContext {
-	c, _ := ctx.Value(k).(*leaseContext)
-	return c
+// leasesIn returns the leases of a LOCK_KEY in the registry of c that ctx carries, the
+// innermost first.
+func leasesIn(ctx context.Context, c *holdConfig, lockKey string) (leases []*Lease) {
+	key := leaseKey{c}
+	found, _ := ctx.Value(key).(*leaseContext)
+	for found != nil {
+		if found.lease.hold.lockKey == lockKey {
+			leases = append(leases, found.lease)
+		}
+		found, _ = found.Context.Value(key).(*leaseContext)
+	}
+	return leases
 }
 
 // carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.
 func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
-	k := leaseKey{c}
-	for found := k.next(ctx); found != nil; found = k.next(found.Context) {
-		if h := found.lease.hold; h.lockKey == lockKey {
-			return h
-		}
+	if leases := leasesIn(ctx, c, lockKey); len(leases) > 0 {
+		return leases[0].hold
 	}
 	return nil
 }
@@ -256,14 +261,10 @@ func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
 // carriedLease returns the innermost lease of a LOCK_KEY that ctx carries and that was not
 // unlocked. Its error is ErrNotHeld if there is none, or says why that lease is over.
 func carriedLease(ctx context.Context, c *holdConfig, key, lockKey string) (*Lease, error) {
-	k := leaseKey{c}
-	for found := k.next(ctx); found != nil; found = k.next(found.Context) {
-		if found.lease.hold.lockKey != lockKey {
-			continue
-		}
-		switch err := found.lease.alive(); {
+	for _, lease := range leasesIn(ctx, c, lockKey) {
+		switch err := lease.alive(); {
 		case err == nil:
-			return found.lease, nil
+			return lease, nil
 		case !errors.Is(err, ErrNotHeld):
 			return nil, err
 		}

@@ -132,7 +132,7 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	}
 	h.startTimer()
 	if err := h.alive(); err != nil {
-		h.abandon(lease.ctx.Context)
+		h.abandon(ctx)
 		lease.cancel(nil)
 		if errors.Is(err, ErrLockLost) {
 			err = answeredLate(h.key)
