@@ -45,8 +45,8 @@ func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
 	}
 }
 
-// BenchmarkPair is an uncontended pair over a driver that answers at once and
-// allocates nothing: what is counted is sqllock's, sqlx's and database/sql's.
+// BenchmarkPair measures an uncontended pair over a driver that returns immediately and
+// allocates nothing. So it counts the allocations of sqllock, sqlx and database/sql.
 func BenchmarkPair(b *testing.B) {
 	for _, isolation := range isolations {
 		b.Run(isolation.String(), func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkBare is what database/sql alone needs for the calls of a pair.
+// BenchmarkBare measures the calls of a pair with database/sql alone.
 func BenchmarkBare(b *testing.B) {
 	for _, isolation := range isolations {
 		b.Run(isolation.String(), func(b *testing.B) {

@@ -1,5 +1,4 @@
-// Bench compares sqllock with other lock libraries, side by side on the same
-// servers: see README.md.
+// Bench compares sqllock with other lock libraries on the same servers: see README.md.
 package main
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/load"
 )
 
-// A command is one of the things that this program does.
+// A command is a subcommand of this program.
 type command struct {
 	about string
 	run   func(ctx context.Context, arguments []string) error
@@ -60,6 +59,5 @@ func runPlay(ctx context.Context, arguments []string) error {
 	return load.Play(ctx, arguments[0])
 }
 
-// flags returns the set of a command's flags, which ends the program when they
-// are wrong.
+// flags returns the flag set of a command. Invalid flags end the program.
 func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ExitOnError) }

@@ -14,8 +14,8 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/load"
 )
 
-// runProfile profiles this process while one worker, or some, acquire and
-// release on a real server.
+// runProfile profiles this process while one or more workers acquire and release on a real
+// server.
 func runProfile(ctx context.Context, arguments []string) (err error) {
 	set := flags("profile")
 	out := set.String("out", ".", "the directory for cpu.pprof and allocs.pprof")
@@ -39,7 +39,7 @@ func runProfile(ctx context.Context, arguments []string) (err error) {
 		fmt.Printf("%s: %d pairs in %v; see them with go tool pprof\n", chosen[0].Name, pairs, *lasting)
 		return err
 	}
-	// One after the other: to sample allocations takes more time than they do.
+	// One after the other: sampling allocations takes more time than the allocations.
 	if err := profileCPU(filepath.Join(*out, "cpu.pprof"), task); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func runProfile(ctx context.Context, arguments []string) (err error) {
 }
 
 func profileCPU(path string, task func() error) error {
-	runtime.MemProfileRate = 0 // nothing of this is to be among the allocations
+	runtime.MemProfileRate = 0 // do not record the allocations of this part
 	f, err := os.Create(path)
 	if err != nil {
 		return err

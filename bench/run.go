@@ -14,13 +14,13 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/record"
 )
 
-// A plan is what one run is to do.
+// A plan describes what a run measures.
 type plan struct {
 	settings   load.Settings
 	contenders []contender.Contender
 	loads      []load.Load
 	out        string
-	strict     bool // an error of a contender is one of the run
+	strict     bool // if true, an error of a contender fails the run
 }
 
 func runFull(ctx context.Context, arguments []string) error {
@@ -89,7 +89,7 @@ func selectLoads(beginnings []string) []load.Load {
 
 var errFailed = errors.New("a contender failed")
 
-// run measures, and writes what it has measured also when it was interrupted.
+// run measures and writes the results, even if it is interrupted.
 func (p plan) run(ctx context.Context) (err error) {
 	began := time.Now()
 	arena, err := load.NewArena(ctx, p.settings, p.contenders)
@@ -115,7 +115,7 @@ func (p plan) run(ctx context.Context) (err error) {
 	return errors.Join(err, ctx.Err())
 }
 
-// describe says what is to be measured, and where.
+// describe prints what is measured, and where.
 func (p plan) describe(ctx context.Context, arena *load.Arena) (*record.File, error) {
 	f := &record.File{
 		Command: strings.Join(append([]string{"go run ."}, os.Args[1:]...), " "),
@@ -146,8 +146,8 @@ func (p plan) describe(ctx context.Context, arena *load.Arena) (*record.File, er
 	return f, nil
 }
 
-// measure runs all rounds of a load. The contenders take turns in each round, and
-// the first of one round is the last of the next.
+// measure runs all rounds of a load. The contenders take turns in each round. The first
+// contender of a round is the last one of the next round.
 func (p plan) measure(ctx context.Context, arena *load.Arena, l load.Load) []record.Series {
 	field := p.field(arena, l)
 	series := make([]record.Series, len(field))
@@ -157,7 +157,7 @@ func (p plan) measure(ctx context.Context, arena *load.Arena, l load.Load) []rec
 	for round := range p.settings.Rounds {
 		for i := range field {
 			if ctx.Err() != nil {
-				return nil // half of a load compares nobody
+				return nil // a partial round cannot be compared
 			}
 			at := (i + round) % len(field)
 			series[at].Rounds[round] = p.once(ctx, arena, l, field[at])
@@ -190,7 +190,7 @@ func (p plan) once(ctx context.Context, arena *load.Arena, l load.Load, c conten
 	return round
 }
 
-// tell is a round in a line.
+// tell prints a round in one line.
 func tell(round record.Round) string {
 	if round.Error != "" {
 		return "ERROR " + strings.ReplaceAll(round.Error[:min(len(round.Error), 300)], "\n", " ")
@@ -208,7 +208,7 @@ func tell(round record.Round) string {
 	return strings.Join(parts, ", ")
 }
 
-// failures are the contenders that could not do what they say they can.
+// failures returns an error for the contenders that failed under a load that they support.
 func failures(f *record.File) error {
 	var errs []error
 	for _, s := range f.Series {

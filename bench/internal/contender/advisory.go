@@ -47,7 +47,7 @@ func (s advisorySession) Lock(ctx context.Context, key string) (Unlock, error) {
 	return func(ctx context.Context) error { return errors.Join(lock.Unlock(ctx), lock.Close()) }, nil
 }
 
-// number makes the number out of a key that an advisory lock has.
+// number returns the number of the advisory lock for a key.
 func number(key string) int64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(key)) // it never fails

@@ -17,9 +17,9 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// batches are the two statements that group commit sends for many rows, back to
-// back over two connections: while one acquires a batch, the other deletes the one
-// before. It is the limit for whoever puts the steps of so many workers together.
+// batches are the two batched statements, sent without a pause over two connections: while one
+// acquires a batch, the other deletes the previous one. This is the limit for any client that
+// batches.
 func batches() []Contender {
 	return []Contender{
 		batchesAt("raw statements, batches/pgx", pgx.TxIsoLevel(""), "each a transaction of its own"),
@@ -27,7 +27,7 @@ func batches() []Contender {
 	}
 }
 
-// batchesAt acquires in transactions of that level, or in none.
+// batchesAt returns batches that acquire in transactions of that level, or without one.
 func batchesAt(name string, level pgx.TxIsoLevel, settings string) Contender {
 	return Contender{
 		Name:     name,
@@ -42,11 +42,11 @@ func batchesAt(name string, level pgx.TxIsoLevel, settings string) Contender {
 	}
 }
 
-// mostInBatch is as many rows as sqllock puts into one statement.
+// mostInBatch is the maximum number of rows that sqllock puts into one statement.
 const mostInBatch = 256
 
 type batchSession struct {
-	level           pgx.TxIsoLevel // of acquiring; "" is without a transaction
+	level           pgx.TxIsoLevel // for acquiring; "" means no transaction
 	texts           dialect.Statements
 	acquire, remove *pgx.Conn
 }
@@ -75,7 +75,7 @@ func (s *batchSession) Close() error {
 	return errors.Join(s.acquire.Close(ctx), s.remove.Close(ctx))
 }
 
-// Run has as many rows on their way as there are workers.
+// Run keeps as many rows in flight as there are workers.
 func (s *batchSession) Run(ctx context.Context, workers int, warm, measure time.Duration) (Outcome, error) {
 	size := min(max(workers/2, 1), mostInBatch)
 	var both [2]rowBatch
@@ -93,19 +93,19 @@ func (s *batchSession) Run(ctx context.Context, workers int, warm, measure time.
 	return Outcome{PairsPerSecond: float64(pairs) / time.Since(began).Seconds()}, err
 }
 
-// A rowBatch is some rows, and the statements that acquire and delete them.
+// A rowBatch is the statements that acquire and delete some rows.
 type rowBatch struct {
 	size            int
 	acquire, remove bound
 }
 
-// A bound statement has its arguments.
+// A bound statement is a text with its arguments.
 type bound struct {
 	text string
 	args []any
 }
 
-// A row is what the statements of a batch are told of each.
+// A row is an item of a batch, as JSON.
 type row struct {
 	Key    string `json:"k"`
 	Holder string `json:"h"`
@@ -114,7 +114,7 @@ type row struct {
 
 func newRow(key, holder string) row { return row{key, holder, sqllock.DefaultTTL.Microseconds()} }
 
-// rowsOf returns so many rows, with keys as long as sqllock's, in their order.
+// rowsOf returns n rows in the order of their keys, which are as long as sqllock's.
 func rowsOf(number, size int) []row {
 	rows := make([]row, size)
 	for i := range rows {
@@ -123,7 +123,7 @@ func rowsOf(number, size int) []row {
 	return rows
 }
 
-// batch makes the statements for some rows.
+// batch returns the statements for some rows.
 func (s *batchSession) batch(rows []row) (b rowBatch, err error) {
 	values := map[string]any{"region": sqllock.DefaultRegion, "ttl": sqllock.DefaultTTL.Microseconds(), "rows": asJSON(rows)}
 	b.size = len(rows)
@@ -143,7 +143,7 @@ func asJSON(items any) string {
 	return string(text)
 }
 
-// repeat sends the batches for a while, and returns how many pairs that were.
+// repeat sends the batches for a while, and returns the number of pairs.
 func (s *batchSession) repeat(ctx context.Context, both [2]rowBatch, lasting time.Duration) (pairs int, err error) {
 	free, held := make(chan rowBatch, len(both)), make(chan rowBatch, len(both))
 	for _, b := range both {
@@ -184,7 +184,7 @@ type executor interface {
 
 var errBatch = errors.New("not all rows of a batch")
 
-// send runs one of the batch's statements, which pgx prepares once.
+// send runs one of the batch's statements. pgx prepares it once.
 func (b rowBatch) send(ctx context.Context, on executor, statement bound) error {
 	tag, err := on.Exec(ctx, statement.text, statement.args...)
 	if err == nil && tag.RowsAffected() != int64(b.size) {

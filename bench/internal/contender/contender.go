@@ -1,6 +1,5 @@
-// Package contender has the lock libraries that are compared, each behind one
-// small interface. A contender is a value in one of the lists of this package;
-// another one is another value.
+// Package contender contains the lock libraries that are compared, each behind one small
+// interface. To add a contender, add a value to one of the lists of this package.
 package contender
 
 import (
@@ -21,47 +20,45 @@ type Contender struct {
 	Library, Version string
 	// Database is one of package durable's kinds.
 	Database string
-	// Settings say what differs from the library's defaults.
+	// Settings describe the differences from the library's defaults.
 	Settings string
-	// Cannot says under which loads it makes no sense, and why.
+	// Cannot has the loads that the contender does not support, with the reasons.
 	Cannot map[string]string
-	// Only are names of loads, or their first words, if the others would tell
-	// nothing new; nil is all.
+	// Only are the names of loads, or their first words, that are run for the contender;
+	// nil means all.
 	Only []string
-	// Quick ones are enough for a smoke test.
+	// If Quick is true, the contender takes part in the smoke test.
 	Quick bool
 
-	// FindVersion asks for the version where only the contender knows it. It may
-	// be nil.
+	// FindVersion returns the version if only the contender knows it. It may be nil.
 	FindVersion func(ctx context.Context) (string, error)
-	// Prepare makes tables, once for each server. It may be nil.
+	// Prepare creates tables, once for each server. It may be nil.
 	Prepare func(ctx context.Context, at Place) error
-	// Open begins what one process of an application would be.
+	// Open opens a session, which stands for one process of an application.
 	Open func(ctx context.Context, at Place) (Session, error)
 }
 
-// A Place is where a session finds its database, and how it is to use it.
+// A Place is the database of a session, and how the session uses it.
 type Place struct {
-	// DSN leads to the server, or is a directory.
+	// DSN is the DSN of the server, or a directory.
 	DSN string
-	// Connections are the most that a pool may have.
+	// Connections is the maximum size of a pool.
 	Connections int
-	// TTL is the time-to-live of locks, where there is one. 0 is the library's
-	// default.
+	// TTL is the time-to-live of locks, if there is one. 0 means the library's default.
 	TTL time.Duration
-	// Apart says that the session's locks will be given up while they are waited
-	// for: it is to have nothing in common with others.
+	// If Apart is true, waits of this session are abandoned, so it must share nothing with
+	// other sessions.
 	Apart bool
-	// Alone says that all locks are one caller's, who never waits for itself.
+	// If Alone is true, all locks belong to one caller, which never waits for itself.
 	Alone bool
 }
 
-// A Session is a contender at work.
+// A Session is an open contender.
 type Session interface {
-	// Lock acquires the lock of key, waiting as long as ctx lasts, and returns
-	// what gives it back.
+	// Lock acquires the lock of key, waiting until ctx ends, and returns a function that
+	// releases it.
 	Lock(ctx context.Context, key string) (Unlock, error)
-	// Connections is how many the session has open to its database.
+	// Connections returns the number of the session's open connections.
 	Connections() int
 	Close() error
 }
@@ -69,28 +66,26 @@ type Session interface {
 // An Unlock releases a lock.
 type Unlock func(ctx context.Context) error
 
-// A Runner is a session that runs workers by itself, because it lives in
-// another process.
+// A Runner is a session that runs workers itself, because it is in another process.
 type Runner interface {
-	// Run acquires and releases with so many workers, each with a key of its
-	// own.
+	// Run acquires and releases with the given number of workers, each with its own key.
 	Run(ctx context.Context, workers int, warm, measure time.Duration) (Outcome, error)
 }
 
-// An Outcome is what a [Runner] tells. Durations that it does not know are 0.
+// An Outcome is the result of a [Runner]. Unknown durations are 0.
 type Outcome struct {
 	PairsPerSecond float64
 	Mean, P50, P99 time.Duration
 }
 
-// ErrMissing is in the error of Prepare if the machine lacks what a contender
-// needs.
+// ErrMissing is wrapped by the error of Prepare if the machine lacks a program that the
+// contender needs.
 var ErrMissing = errors.New("missing on this machine")
 
-// ErrCannot is returned by sessions that cannot do what is asked.
+// ErrCannot is returned by sessions that do not support an operation.
 var ErrCannot = errors.New("this contender cannot do that")
 
-// Enters tells whether the contender takes part in a load.
+// Enters reports whether the contender takes part in a load.
 func (c Contender) Enters(load string) bool {
 	if c.Cannot[load] != "" {
 		return false
@@ -120,7 +115,7 @@ func (c Contender) VersionOf(ctx context.Context) string {
 	return "unknown"
 }
 
-// All returns all contenders, those of a database side by side.
+// All returns all contenders, grouped by database.
 func All() []Contender {
 	var all []Contender
 	for _, some := range [][]Contender{
@@ -131,8 +126,8 @@ func All() []Contender {
 	return all
 }
 
-// Select returns the contenders whose names begin with one of the words; all if
-// there is no word.
+// Select returns the contenders whose names begin with one of the words, or all if there are
+// no words.
 func Select(all []Contender, words []string) []Contender {
 	if len(words) == 0 {
 		return all

@@ -10,8 +10,8 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/durable"
 )
 
-// flocks are locks of files: what a single host has without a database. They
-// have no time-to-live, end with their process, and write nothing.
+// flocks are file locks, which a single host has without a database. They have no
+// time-to-live, end with their process, and write nothing.
 func flocks() []Contender {
 	return []Contender{{
 		Name:     "flock",
@@ -29,7 +29,7 @@ func flocks() []Contender {
 
 type flockSession struct{ dir string }
 
-// Lock waits in the kernel, which no context can end.
+// Lock waits in the kernel and cannot be cancelled.
 func (s flockSession) Lock(_ context.Context, key string) (Unlock, error) {
 	lock := flock.New(filepath.Join(s.dir, url.PathEscape(key)+".lock"))
 	if err := lock.Lock(); err != nil {

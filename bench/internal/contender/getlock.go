@@ -9,9 +9,8 @@ import (
 )
 
 // getLock is MariaDB's session lock without a library: the two statements that
-// github.com/sanketplus/go-mysql-lock sends, on a connection that is kept for
-// the lock. It is the best that such a library can do, in place of that one,
-// which the module proxy refuses.
+// github.com/sanketplus/go-mysql-lock sends, on a connection for each lock. It stands in for
+// that library, which the module proxy does not have, and is the limit for it.
 func getLock() []Contender {
 	return []Contender{{
 		Name:     "GET_LOCK/mysql",

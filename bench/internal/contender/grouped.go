@@ -11,10 +11,10 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/durable"
 )
 
-// grouped is the least that group commit can be: callers put their rows into a queue and
-// wait, and whoever works on the queue sends what is there as one batch and wakes
-// them. It has no lease, no clock, no way to leave and no answer to errors. Beside
-// batches it shows what it costs to have a caller for each row.
+// grouped is a minimal implementation of batching: callers put their rows into a queue and wait;
+// a goroutine sends the queued rows as one batch and wakes the callers. It has no leases, no
+// timeouts, no cancellation and no handling of errors. Compared with batches, it shows the
+// cost of having a caller for each row.
 func grouped() []Contender {
 	return []Contender{{
 		Name:     "raw statements, grouped/pgx",
@@ -43,17 +43,17 @@ func grouped() []Contender {
 type groupedSession struct {
 	batches             *batchSession
 	acquiring, removing chan waiting
-	done                [2]chan struct{} // closed when nobody works on a queue any more
+	done                [2]chan struct{} // closed when the goroutines of the queues have ended
 	holders             atomic.Int64
 }
 
-// waiting is a row, and who waits for it.
+// waiting is a row and its caller.
 type waiting struct {
 	row  row
 	told chan error
 }
 
-// Lock has the row acquired with others.
+// Lock acquires the row in a batch with others.
 func (s *groupedSession) Lock(_ context.Context, key string) (Unlock, error) {
 	w := waiting{newRow(key, fmt.Sprintf("grouped-%d", s.holders.Add(1))), make(chan error, 1)}
 	s.acquiring <- w
@@ -66,10 +66,10 @@ func (s *groupedSession) Lock(_ context.Context, key string) (Unlock, error) {
 	}, nil
 }
 
-// Connections are those of the two batches.
+// Connections are those of the two queues.
 func (s *groupedSession) Connections() int { return s.batches.Connections() }
 
-// Close is called when nobody waits.
+// Close must be called when there are no callers.
 func (s *groupedSession) Close() error {
 	close(s.acquiring)
 	close(s.removing)
@@ -79,7 +79,7 @@ func (s *groupedSession) Close() error {
 	return s.batches.Close()
 }
 
-// work begins to work on both queues.
+// work starts the goroutines of both queues.
 func (s *groupedSession) work(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for i, lane := range []struct {
@@ -99,7 +99,7 @@ func (s *groupedSession) work(ctx context.Context) {
 	}
 }
 
-// rest takes what is in the queue, after those who were woken had the processor once.
+// rest takes all queued rows, after the woken callers have had a chance to run.
 func rest(queue chan waiting) (more []waiting) {
 	runtime.Gosched()
 	for len(more) < mostInBatch-1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// jvms are the Java processes, one for each generation of Spring. They stay for
-// the whole run, because Java code gets faster while it runs.
+// jvms are the Java processes, one for each generation of Spring. They run for the whole run,
+// because Java code gets faster while it runs.
 var jvms struct {
 	sync.Mutex
 	running map[javaclient.Generation]*javaclient.JVM
@@ -19,7 +19,7 @@ var jvms struct {
 
 var errSpring = errors.New("pairs that threw an exception")
 
-// java returns the process of a generation, started at the first time.
+// java returns the process of a generation, and starts it in the first call.
 func java(ctx context.Context, generation javaclient.Generation) (*javaclient.JVM, error) {
 	jvms.Lock()
 	defer jvms.Unlock()
@@ -37,7 +37,7 @@ func java(ctx context.Context, generation javaclient.Generation) (*javaclient.JV
 	return jvm, nil
 }
 
-// newJava starts a process that is the caller's.
+// newJava starts a process for the caller alone.
 func newJava(ctx context.Context, generation javaclient.Generation) (*javaclient.JVM, error) {
 	program, err := javaclient.Build(ctx, generation)
 	if errors.Is(err, javaclient.ErrMissing) {
@@ -57,7 +57,7 @@ func javaVersion(ctx context.Context, generation javaclient.Generation) (string,
 	return jvm.Version(ctx)
 }
 
-// End ends what contenders keep from session to session.
+// End ends the processes that contenders keep between sessions.
 func End() error {
 	jvms.Lock()
 	defer jvms.Unlock()

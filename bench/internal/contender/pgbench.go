@@ -17,8 +17,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// pgbench is PostgreSQL's own load generator with the two statements: the limit
-// of the server and of a client written in C.
+// pgbench is PostgreSQL's own load generator, with the two statements: the limit of the server
+// with a client written in C.
 func pgbench() []Contender {
 	cannot := make(map[string]string)
 	for _, load := range []string{"hot key", "hand-off", "waiters", "wire"} {
@@ -73,14 +73,14 @@ func (s *pgbenchSession) Close() error { return os.RemoveAll(s.dir) }
 var (
 	pgbenchRate    = regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`)
 	pgbenchLatency = regexp.MustCompile(`latency average = ([0-9.]+) ms`)
-	errPgbench     = errors.New("pgbench said something else")
+	errPgbench     = errors.New("unexpected output of pgbench")
 )
 
-// Run measures whole seconds, the shortest that pgbench knows.
+// Run measures whole seconds, since pgbench supports no shorter time.
 func (s *pgbenchSession) Run(ctx context.Context, workers int, _, measure time.Duration) (Outcome, error) {
 	s.workers = workers
 	seconds := int(max(1, math.Round(measure.Seconds())))
-	//nolint:gosec // it is our own command
+	//nolint:gosec // the command is fixed
 	cmd := exec.CommandContext(ctx, filepath.Join(durable.PostgresPrograms(), "pgbench"), "-n", "-M", "prepared",
 		"-c", strconv.Itoa(workers), "-j", strconv.Itoa(min(workers, 2)), "-T", strconv.Itoa(seconds), "-f", s.script(), s.dsn)
 	output, err := cmd.CombinedOutput()

@@ -10,8 +10,8 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/durable"
 )
 
-// pglocks are cirello.io/pglock with both drivers, set up by its defaults: a
-// lease of 20 s, a heartbeat each 5 s.
+// pglocks are cirello.io/pglock with both drivers and its defaults: a lease of 20 s and a
+// heartbeat every 5 s.
 func pglocks() []Contender {
 	var all []Contender
 	for _, d := range []database{postgresPQ, postgresPGX} {

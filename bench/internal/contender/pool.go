@@ -14,7 +14,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A database is one of those with tables, through one driver.
+// A database is a database with tables, and a driver.
 type database struct {
 	kind    string // one of package durable's
 	driver  string
@@ -31,11 +31,11 @@ var (
 	databases = []database{postgresPQ, postgresPGX, mariaDB, sqlite}
 )
 
-// open opens a pool whose connections stay until it is closed.
+// open opens a pool that keeps its connections until it is closed.
 func (d database) open(at Place) (*sql.DB, error) {
 	dsn := at.DSN
 	if d.kind == durable.SQLite {
-		// In WAL mode, FULL is what makes a commit outlive the machine.
+		// In WAL mode, FULL makes commits survive a crash of the machine.
 		dsn = "file:" + at.DSN + "/bench.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	}
 	db, err := sql.Open(d.driver, dsn)
@@ -56,7 +56,7 @@ func (d database) with(ctx context.Context, at Place, task func(context.Context,
 	return errors.Join(task(ctx, db), db.Close())
 }
 
-// A pool is the part of a session that most have.
+// A pool is the common part of most sessions.
 type pool struct{ db *sql.DB }
 
 func (p pool) Connections() int { return p.db.Stats().OpenConnections }

@@ -16,11 +16,10 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// raw are the two statements alone, prepared: the texts of package dialect that
-// acquire and release, without all that makes a lock out of them. It is the limit
-// for whoever sends one statement a step. In the second form, the callers of a
-// key queue for a mutex of the process first, as those of go-dbmutex's MutexMap
-// do.
+// raw are the two statements alone, prepared: the texts of package dialect that acquire and
+// release. This is the limit for any client that sends one statement for each step. In the
+// second form, the callers of a key first wait for a mutex of the process, as those of
+// go-dbmutex's MutexMap do.
 func raw() []Contender {
 	var all []Contender
 	for _, d := range databases {
@@ -65,7 +64,7 @@ type prepared struct {
 
 type rawOptions struct {
 	queue bool // for a mutex
-	tell  bool // those who listen of what is released
+	tell  bool // notify waiters of a release
 }
 
 type rawSession struct {
@@ -140,7 +139,7 @@ var errTaken = errors.New("the row is taken")
 
 func (s *rawSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	free := s.turn(key)
-	holder := fmt.Sprintf("raw-%d-%d", os.Getpid(), s.last.Add(1)) // the statement takes its own for granted
+	holder := fmt.Sprintf("raw-%d-%d", os.Getpid(), s.last.Add(1)) // the statement would also succeed for the row's own holder
 	if err := s.insert(ctx, key, holder); err != nil {
 		free()
 		return nil, err

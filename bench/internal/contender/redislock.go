@@ -10,10 +10,10 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/durable"
 )
 
-// redislocks are github.com/bsm/redislock on a Redis by its defaults, which may
-// forget the last seconds in a crash, and on one that waits for its disk. They
-// wait as redislock's documentation suggests, twice as long each time, but never
-// longer than sqllock.
+// redislocks are github.com/bsm/redislock on a Redis with its defaults, which may lose the last
+// seconds in a crash, and on one that waits for the disk. As redislock's documentation
+// suggests, each pause between tries is twice as long as the one before, but never longer
+// than sqllock's.
 func redislocks() []Contender {
 	var all []Contender
 	for _, server := range []struct{ kind, name string }{

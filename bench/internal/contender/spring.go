@@ -13,7 +13,7 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A springVariant is a way to set Spring's registry up.
+// A springVariant is a configuration of Spring's registry.
 type springVariant struct {
 	name, settings string
 	generation     javaclient.Generation
@@ -22,7 +22,7 @@ type springVariant struct {
 }
 
 var (
-	// springVariants on PostgreSQL. Another one is another line.
+	// springVariants are those on PostgreSQL. To add one, add a line.
 	springVariants = []springVariant{
 		{name: "spring 7", generation: javaclient.Spring7, settings: "the defaults; HikariCP with 10 connections"},
 		{name: "spring 7 at its best", generation: javaclient.Spring7, best: true, settings: "as many connections as the others; INSERT … ON CONFLICT DO NOTHING"},
@@ -31,7 +31,7 @@ var (
 			only: []string{"pairs 1", "pairs 64", "wire"},
 		},
 	}
-	// springOnMariaDB has no better INSERT: Spring's documentation names none.
+	// springOnMariaDB uses the default INSERT: Spring's documentation has no better one.
 	springOnMariaDB = []springVariant{
 		{name: "spring 7", generation: javaclient.Spring7, settings: "the defaults; HikariCP with 10 connections", only: []string{"pairs", "hand-off", "wire"}},
 		{name: "spring 7 at its best", generation: javaclient.Spring7, best: true, settings: "as many connections as the others", only: []string{"pairs", "wire"}},
@@ -73,7 +73,7 @@ func (v springVariant) contender(d database) Contender {
 	}
 }
 
-// warm lets Java compile its code.
+// warm lets Java compile its code before a measurement.
 func (v springVariant) warm(ctx context.Context, at Place, d database) error {
 	session, err := v.open(ctx, at, d)
 	if err != nil {
@@ -84,7 +84,7 @@ func (v springVariant) warm(ctx context.Context, at Place, d database) error {
 	return errors.Join(err, session.Close())
 }
 
-// prefix keeps the table of four columns apart.
+// prefix distinguishes the four-column table.
 func (v springVariant) prefix() string {
 	if v.generation == javaclient.Spring6 {
 		return "FOUR_"
@@ -123,8 +123,7 @@ func (v springVariant) open(ctx context.Context, at Place, d database) (Session,
 	return s, err
 }
 
-// A springSession gives each lock that is held or waited for a Java thread, whose
-// it is then.
+// A springSession uses a Java thread for each lock that is held or waited for.
 type springSession struct {
 	client      *javaclient.Client
 	apart       *javaclient.JVM // the session's own
@@ -139,7 +138,7 @@ func (s *springSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	name := s.threadName()
 	thread := s.client.Thread(name)
 	if err := thread.Lock(ctx, key); err != nil {
-		return nil, err // the thread goes on waiting
+		return nil, err // the thread continues to wait
 	}
 	return func(ctx context.Context) error {
 		defer func() { s.idle <- name }()
@@ -147,9 +146,8 @@ func (s *springSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	}, nil
 }
 
-// threadName is one name for a caller who is alone. With a thread for each of twenty
-// different keys, one of them hung in JdbcLock.lock; one thread that holds them all
-// does not.
+// threadName returns a single name if Place.Alone is true. With a thread for each of twenty keys,
+// one of the threads hung in JdbcLock.lock; a single thread that holds all of them does not.
 func (s *springSession) threadName() string {
 	if s.alone {
 		return "alone"
@@ -162,7 +160,7 @@ func (s *springSession) threadName() string {
 	}
 }
 
-// Run lets Java do the work, without a line to it for each lock.
+// Run runs the load in the Java process, without a request for each lock.
 func (s *springSession) Run(ctx context.Context, workers int, warm, measure time.Duration) (Outcome, error) {
 	if _, err := s.client.Bench(ctx, javaclient.Load{Threads: workers, Duration: warm}); err != nil {
 		return Outcome{}, err
@@ -177,8 +175,7 @@ func (s *springSession) Run(ctx context.Context, workers int, warm, measure time
 
 func (s *springSession) Connections() int { return s.connections }
 
-// Close does not wait for threads that wait for locks, which cannot be
-// interrupted.
+// Close does not wait for threads that wait for locks, since these cannot be interrupted.
 func (s *springSession) Close() error {
 	if s.apart != nil {
 		s.apart.Kill()

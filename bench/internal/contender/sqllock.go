@@ -15,7 +15,7 @@ import (
 	"github.com/sqllock/sqllock/notify"
 )
 
-// A variant is a way to set sqllock up.
+// A variant is a configuration of sqllock.
 type variant struct {
 	name, settings string
 	quick          bool
@@ -27,7 +27,7 @@ type variant struct {
 	tune           func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions)
 }
 
-// variants are what is compared of sqllock; another one is another line.
+// variants are the configurations that are compared. To add one, add a line.
 var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
 	{name: "read committed", loads: speed, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
@@ -63,12 +63,12 @@ var variants = []variant{
 	{name: "hand-off", quick: true, loads: []string{"hot key"}, settings: "the default isolation, HandOff", tune: handOff},
 }
 
-// servers are those where isolations differ in something: all transactions of
-// SQLite are serializable.
+// servers are the databases on which isolations differ: all transactions of SQLite are
+// serializable.
 var servers = []database{postgresPQ, postgresPGX, mariaDB}
 
-// Loads that are enough for variants which differ in little. Waiting sends the same
-// statements at all isolations.
+// The loads for variants that differ little. Waiting sends the same statements at all
+// isolations.
 var (
 	sending = []string{"wire", "pairs", "delay", "hot key"}
 	speed   = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
@@ -137,7 +137,7 @@ func (v variant) open(ctx context.Context, d database, at Place) (Session, error
 	return session, nil
 }
 
-// complete makes what stands on the pool of a session.
+// complete creates the repository and the registry over the pool of a session.
 func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at Place) (err error) {
 	repositoryOptions := sqllock.RepositoryOptions{Notify: v.notify}
 	registryOptions := sqllock.RegistryOptions{TTL: at.TTL}

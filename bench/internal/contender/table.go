@@ -14,7 +14,7 @@ type TableSession interface {
 	Table(ctx context.Context) (*locktable.Table, error)
 }
 
-// Tables are sqllock on each kind of server, for what only its table can do.
+// Tables are sqllock on each kind of server, for operations that only its table has.
 func Tables() []Contender {
 	var all []Contender
 	for _, d := range []database{postgresPGX, mariaDB} {

@@ -12,9 +12,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// waiters are the least that waiting for a row can be: try, wait for a notification or
-// for the time between two tries, try again. It is the limit for whoever lets another
-// process have the lock.
+// waiters are a minimal implementation of waiting for a row: try, wait for a notification or for
+// the polling interval, try again. This is the limit for handing a lock to another process.
 func waiters() []Contender {
 	return []Contender{
 		waitingContender("raw statements, notify/pgx", "prepared; a caller that finds the row taken waits for NOTIFY and retries; no lease, no retries", true),
@@ -49,13 +48,13 @@ func waitingContender(name, settings string, listens bool) Contender {
 // A waitingSession has one caller at a time.
 type waitingSession struct {
 	*rawSession
-	ear  *pgx.Conn // nil for one that polls
-	held Unlock    // nil if nothing is
+	listener *pgx.Conn // nil if the session polls
+	held     Unlock    // nil if no row is held
 }
 
 func (s *waitingSession) listen(ctx context.Context, at Place) (err error) {
-	if s.ear, err = pgx.Connect(ctx, at.DSN); err == nil {
-		_, err = s.ear.Exec(ctx, "LISTEN "+dialect.Channel)
+	if s.listener, err = pgx.Connect(ctx, at.DSN); err == nil {
+		_, err = s.listener.Exec(ctx, "LISTEN "+dialect.Channel)
 	}
 	if err != nil {
 		return errors.Join(err, s.Close()) //nolint:contextcheck // ctx may have ended
@@ -63,7 +62,7 @@ func (s *waitingSession) listen(ctx context.Context, at Place) (err error) {
 	return nil
 }
 
-// Lock tries until the row is free.
+// Lock tries until it has acquired the row.
 func (s *waitingSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	for {
 		unlock, err := s.rawSession.Lock(ctx, key)
@@ -86,32 +85,32 @@ func (s *waitingSession) unlock(ctx context.Context) error {
 	return unlock(ctx)
 }
 
-// wait waits for a notification, or as long as sqllock and Spring do by default.
+// wait waits for a notification, or for the default polling interval of sqllock and Spring.
 func (s *waitingSession) wait(ctx context.Context) error {
-	if s.ear == nil {
+	if s.listener == nil {
 		time.Sleep(sqllock.DefaultIdleBetweenTries)
 		return ctx.Err()
 	}
-	_, err := s.ear.WaitForNotification(ctx)
+	_, err := s.listener.WaitForNotification(ctx)
 	return err
 }
 
-// Connections are those of the pool, and the one that listens.
+// Connections are those of the pool and of the listener.
 func (s *waitingSession) Connections() int {
-	if s.ear == nil {
+	if s.listener == nil {
 		return s.rawSession.Connections()
 	}
 	return s.rawSession.Connections() + 1
 }
 
-// Close gives up the row, for it has no lease that would end soon.
+// Close releases the row, since it has no lease that would expire soon.
 func (s *waitingSession) Close() (err error) {
 	ctx := context.Background()
 	if s.held != nil {
 		err = s.unlock(ctx)
 	}
-	if s.ear != nil {
-		err = errors.Join(err, s.ear.Close(ctx))
+	if s.listener != nil {
+		err = errors.Join(err, s.listener.Close(ctx))
 	}
 	return errors.Join(err, s.rawSession.Close())
 }

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver that asks MariaDB
-	_ "github.com/lib/pq"              // the driver that asks PostgreSQL
+	_ "github.com/go-sql-driver/mysql" // the driver for MariaDB
+	_ "github.com/lib/pq"              // the driver for PostgreSQL
 )
 
 var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
 
-// probe asks the server for its attention.
+// probe checks that the server responds.
 func (s *Server) probe(ctx context.Context) error {
 	_, err := s.Version(ctx)
 	return err
 }
 
-// Version returns what the server says of itself.
+// Version returns the version that the server reports.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -31,7 +31,7 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer db.Close() //nolint:errcheck // it was opened for one question
+	defer db.Close() //nolint:errcheck // it was only read from
 	var version string
 	err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
 	return version, err
@@ -44,7 +44,7 @@ var durability = map[string]string{
 		', innodb_doublewrite = ', @@innodb_doublewrite, ', log_bin = ', @@log_bin)`,
 }
 
-// Durability returns what the server says of how it keeps its promises, or "".
+// Durability returns the server's settings for durability, or "".
 func (s *Server) Durability(ctx context.Context) (string, error) {
 	question, ok := durability[s.Kind]
 	if !ok {
@@ -54,13 +54,13 @@ func (s *Server) Durability(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer db.Close() //nolint:errcheck // it was opened for one question
+	defer db.Close() //nolint:errcheck // it was only read from
 	var answer string
 	err = db.QueryRowContext(ctx, question).Scan(&answer)
 	return answer, err
 }
 
-// redisVersion speaks Redis's protocol by itself.
+// redisVersion uses Redis's protocol without a driver.
 func (s *Server) redisVersion(ctx context.Context) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address)
 	if err != nil {

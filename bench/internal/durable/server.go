@@ -1,12 +1,10 @@
-// Package durable starts the servers of a benchmark: those that the tests of
-// sqllock use, but with a production server's settings. What is acknowledged is
-// on the disk, or as near to it as the server is by default.
+// Package durable starts the servers of a benchmark: the servers of sqllock's tests, but with the
+// settings of a production server. Commits are as durable as the server makes them by default.
+// The servers of package dbtest do not wait for the disk, so they cannot be used for
+// comparisons.
 //
-// The servers of package dbtest do not wait for the disk, so a comparison on
-// them would be one of something else.
-//
-// Each server listens on 127.0.0.1 alone, keeps its data in a directory of the
-// caller's, and dies with this process.
+// Each server listens on 127.0.0.1 only, keeps its data in a given directory, and is killed when
+// this process dies.
 package durable
 
 import (
@@ -24,8 +22,7 @@ import (
 	"time"
 )
 
-// The databases of a benchmark. Those that run in a process of the caller's have
-// a directory for a DSN.
+// The databases of a benchmark. The DSN of an embedded database is a directory.
 const (
 	Postgres    = "postgres"
 	MariaDB     = "mariadb"
@@ -40,9 +37,9 @@ type Server struct {
 	Kind string
 	// Address is host:port.
 	Address string
-	// Log is the file of all that the server says.
+	// Log is the server's log file.
 	Log string
-	// Settings are those by which it differs from the server's own defaults.
+	// Settings are the differences from the server's defaults.
 	Settings []string
 
 	dsn   func(address string) string
@@ -51,15 +48,14 @@ type Server struct {
 	ended chan struct{}
 }
 
-// DSN returns where clients find the server, or one who listens at another
-// address in front of it.
+// DSN returns the DSN of the server, or of a proxy in front of it at another address.
 func (s *Server) DSN(address string) string { return s.dsn(address) }
 
-// A recipe says how to make and run one kind of server.
+// A recipe describes how to create and run one kind of server.
 type recipe struct {
-	programs []string // that must be there
-	packages []string // Debian's, that have them
-	account  string   // whose the server is, when root starts it
+	programs []string // that must be installed
+	packages []string // Debian's packages of the programs
+	account  string   // the user of the server if root starts it
 	create   func(dir string) [][]string
 	serve    func(dir string, port int) []string
 	settings []string
@@ -76,8 +72,8 @@ var recipes = map[string]func() recipe{
 	RedisAlways: redisAlways,
 }
 
-// Start starts a kind of server with its data in dir, which must not be there
-// yet, after installing what is missing.
+// Start starts a kind of server with its data in dir, which must not exist. It installs missing
+// programs.
 func Start(ctx context.Context, kind, dir string) (*Server, error) {
 	r := recipes[kind]()
 	if err := ensure(ctx, r.programs, r.packages); err != nil {
@@ -101,7 +97,7 @@ func Start(ctx context.Context, kind, dir string) (*Server, error) {
 			return nil, err
 		}
 		if <-s.ended; !s.cmd.ProcessState.Success() {
-			return nil, s.trouble("create")
+			return nil, s.failure("create")
 		}
 	}
 	if err := s.launch(r.serve(dir, port), credential); err != nil {
@@ -110,7 +106,7 @@ func Start(ctx context.Context, kind, dir string) (*Server, error) {
 	return s, s.await(ctx)
 }
 
-// own makes the directory, and returns who the server is to be.
+// own creates the directory, and returns the account of the server.
 func own(account, dir string) (*syscall.Credential, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -151,15 +147,14 @@ func (s *Server) launch(command []string, as *syscall.Credential) error {
 	return <-started
 }
 
-// run keeps its thread: the kernel takes the thread that started a child for
-// its parent.
+// run keeps its thread: for the kernel, the parent is the thread that has started the child.
 func (s *Server) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := s.cmd.Start()
 	started <- err
 	if err == nil {
-		_ = s.cmd.Wait() // its state tells
+		_ = s.cmd.Wait() // the state has the result
 		close(s.ended)
 	}
 }
@@ -174,9 +169,9 @@ func (s *Server) await(ctx context.Context) error {
 		}
 		select {
 		case <-s.ended:
-			return s.trouble("start")
+			return s.failure("start")
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), s.trouble("start"), s.Stop())
+			return errors.Join(ctx.Err(), s.failure("start"), s.Stop())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -184,8 +179,8 @@ func (s *Server) await(ctx context.Context) error {
 
 var errServer = errors.New("a server of the benchmark failed")
 
-func (s *Server) trouble(doing string) error {
-	text, _ := os.ReadFile(s.Log) // no log says enough
+func (s *Server) failure(doing string) error {
+	text, _ := os.ReadFile(s.Log) // a missing log is empty
 	return fmt.Errorf("%w: %s %s: %s", errServer, doing, s.Kind, text[max(0, len(text)-2000):])
 }
 
@@ -198,7 +193,7 @@ func (s *Server) Stop() error {
 	case <-s.ended:
 		return nil
 	case <-time.After(15 * time.Second):
-		return errors.Join(s.trouble("stop"), s.cmd.Process.Kill())
+		return errors.Join(s.failure("stop"), s.cmd.Process.Kill())
 	}
 }
 

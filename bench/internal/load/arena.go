@@ -15,19 +15,19 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Settings say how long and how much is measured.
+// Settings are the durations and sizes of measurements.
 type Settings struct {
 	Rounds      int
-	Measure     time.Duration // of the loads that go on
-	Warm        time.Duration // before that
-	Limit       time.Duration // for what may hang
+	Measure     time.Duration // the time of a measurement
+	Warm        time.Duration // the time of warming up
+	Limit       time.Duration // limits calls that may hang
 	Connections int           // of each pool, at most
 	Waiters     int
 	Leases      int // to be renewed
 	Objects     int // lock objects in memory
 }
 
-// Full are the settings of a run that is to be published.
+// Full are the settings of a run whose results are published.
 func Full() Settings {
 	return Settings{
 		Rounds: 5, Measure: 400 * time.Millisecond, Warm: 150 * time.Millisecond, Limit: 3 * time.Second,
@@ -35,7 +35,7 @@ func Full() Settings {
 	}
 }
 
-// Smoke are those of a run that shows whether everything works.
+// Smoke are the settings of a run that checks whether everything works.
 func Smoke() Settings {
 	return Settings{
 		Rounds: 1, Measure: 100 * time.Millisecond, Warm: 20 * time.Millisecond, Limit: time.Second,
@@ -43,7 +43,7 @@ func Smoke() Settings {
 	}
 }
 
-// An Arena is the servers, and where contenders are measured.
+// An Arena has the servers on which contenders are measured.
 type Arena struct {
 	Settings Settings
 
@@ -53,8 +53,7 @@ type Arena struct {
 	missing map[string]bool // contenders
 }
 
-// NewArena starts the servers that the contenders want, and has them make their
-// tables.
+// NewArena starts the servers that the contenders need, and prepares the contenders.
 func NewArena(ctx context.Context, settings Settings, contenders []contender.Contender) (*Arena, error) {
 	scratch, err := server.NewScratchOnDisk()
 	if err != nil {
@@ -85,7 +84,7 @@ func (a *Arena) admit(ctx context.Context, c contender.Contender) error {
 	return c.Prepare(ctx, a.Place(c))
 }
 
-// provide starts a server, or makes a directory, once.
+// provide starts a server or creates a directory, once.
 func (a *Arena) provide(ctx context.Context, kind string) error {
 	dir := filepath.Join(a.scratch.Dir, kind)
 	switch kind {
@@ -103,10 +102,10 @@ func (a *Arena) provide(ctx context.Context, kind string) error {
 	return err
 }
 
-// Dir is where the servers keep their data.
+// Dir returns the directory of the servers' data.
 func (a *Arena) Dir() string { return a.scratch.Dir }
 
-// Servers returns those that run.
+// Servers returns the running servers.
 func (a *Arena) Servers() []*durable.Server {
 	var all []*durable.Server
 	for _, s := range a.servers {
@@ -121,7 +120,7 @@ func (a *Arena) Servers() []*durable.Server {
 	return all
 }
 
-// Place returns where a contender finds its database.
+// Place returns the database of a contender.
 func (a *Arena) Place(c contender.Contender) contender.Place {
 	at := contender.Place{DSN: a.dirs[c.Database], Connections: a.Settings.Connections}
 	if s := a.servers[c.Database]; s != nil {
@@ -130,8 +129,8 @@ func (a *Arena) Place(c contender.Contender) contender.Place {
 	return at
 }
 
-// Tidy brings PostgreSQL's tables back to where they began, so that nobody
-// works among the dead rows of the one before.
+// Tidy vacuums PostgreSQL's tables, so that no contender is slowed down by the dead rows of the
+// previous one.
 func (a *Arena) Tidy(ctx context.Context, c contender.Contender) error {
 	if c.Database != durable.Postgres {
 		return nil
@@ -142,7 +141,7 @@ func (a *Arena) Tidy(ctx context.Context, c contender.Contender) error {
 	})
 }
 
-// ask opens a connection of the benchmark's own.
+// ask opens a connection for the benchmark itself.
 func (a *Arena) ask(kind string, question func(*sql.DB) error) error {
 	s := a.servers[kind]
 	driver := map[string]string{durable.Postgres: "postgres", durable.MariaDB: "mysql"}[kind]
@@ -165,7 +164,7 @@ func (a *Arena) Close() error {
 	return errors.Join(append(errs, a.scratch.Remove())...)
 }
 
-// Has tells whether the arena has what the load needs for a contender.
+// Has reports whether the arena has all that the load needs for a contender.
 func (a *Arena) Has(c contender.Contender, l Load) bool {
 	switch {
 	case a.missing[c.Name]:

@@ -10,8 +10,7 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/record"
 )
 
-// delay is pairs on a network whose round trips take a millisecond longer, as
-// between two buildings.
+// delay measures pairs on a network whose round trips take a millisecond longer.
 func delay(workers int) Load {
 	return Load{
 		Name:   fmt.Sprintf("delay %d", workers),

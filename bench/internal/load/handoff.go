@@ -12,10 +12,9 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/stats"
 )
 
-// handOff is one key that goes to and fro between two processes: how long it
-// takes from the call that releases in one until the other has it. The one who
-// waits has begun at any moment of the last tenth of a second, so that a poll is
-// met at all of its phases.
+// handOff alternates one key between two processes. It measures the time from the call that
+// releases the key in one process until the other one has acquired it. The waiter starts at a
+// random time within a tenth of a second, so that releases fall into all phases of polling.
 func handOff() Load {
 	return Load{Name: "hand-off", Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -42,8 +41,7 @@ func handOff() Load {
 	}}
 }
 
-// play hands the key over for a while, and returns how long each time took, in
-// microseconds.
+// play hands the key over repeatedly, and returns the times in microseconds.
 func (a *Arena) play(holder, waiter *player) (samples []float64, err error) {
 	holder.ask("lock")
 	if _, err := holder.answer(a.Settings.Limit); err != nil {

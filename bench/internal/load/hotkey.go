@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/record"
 )
 
-// hotKey is one key that thirty workers of one process want once each, and hold
-// for a millisecond: how long it takes beyond the holding.
+// hotKey measures how long thirty workers of one process need to acquire one key, one after the
+// other. Each holds it for a millisecond, which is not counted.
 func hotKey() Load {
 	return Load{Name: "hot key", Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		err = during(ctx, c, a.Place(c), func(session contender.Session) error {

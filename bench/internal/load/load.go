@@ -1,4 +1,5 @@
-// Package load has what contenders are put under, a load a file.
+// Package load contains the loads under which contenders are measured, each in a file of its
+// own.
 package load
 
 import (
@@ -11,17 +12,17 @@ import (
 
 // A Load is one kind of work.
 type Load struct {
-	// Name is what it is called in the data, and in a contender's Cannot.
+	// Name is the name in the data and in a contender's Cannot.
 	Name string
-	// Field are those who take part, if not all that can.
+	// Field returns the contenders that take part, if not all that support the load.
 	Field []contender.Contender
-	// Remote says that it needs a server.
+	// If Remote is true, the load needs a server.
 	Remote bool
 	// Run measures one round.
 	Run func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error)
 }
 
-// All returns all loads, in the order in which they are run.
+// All returns all loads in the order of a run.
 func All() []Load {
 	return []Load{
 		memory(), wire(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
@@ -29,7 +30,7 @@ func All() []Load {
 	}
 }
 
-// Enter returns those of the contenders who take part.
+// Enter returns the contenders that take part.
 func (l Load) Enter(all []contender.Contender) []contender.Contender {
 	if l.Field != nil {
 		return l.Field

@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// memory is what lock objects cost that nobody uses, and how much the cache
-// holds on to while many more keys go through it than it keeps.
+// memory measures the cost of unused lock objects, and the memory of the cache while many more
+// keys pass through it than it keeps.
 func memory() Load {
 	return Load{
 		Name:  "memory",
@@ -35,7 +35,7 @@ func memory() Load {
 	}
 }
 
-// withRegistry opens a registry over a database that is none.
+// withRegistry opens a registry over a fake database.
 func withRegistry(ctx context.Context, capacity int, task func(*sqllock.Registry) error) error {
 	db := sqlx.NewDb(fakedb.Open(), "fake")
 	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
@@ -49,8 +49,7 @@ func withRegistry(ctx context.Context, capacity int, task func(*sqllock.Registry
 	return errors.Join(task(registry), registry.Close(ctx), db.Close())
 }
 
-// bytesPerObject is the memory of one lock object that was obtained, its key's
-// text not counted.
+// bytesPerObject returns the memory of one lock object without the text of its key.
 func bytesPerObject(ctx context.Context, n int) (bytes float64, err error) {
 	keys := make([]string, n)
 	for i := range keys {
@@ -70,8 +69,8 @@ func bytesPerObject(ctx context.Context, n int) (bytes float64, err error) {
 	return bytes, err
 }
 
-// throughCache obtains n different keys from a registry that keeps a tenth of
-// them, and looks at the memory when the cache is full, half-way and at the end.
+// throughCache obtains n different keys from a registry that keeps a tenth of them. It measures
+// the memory when the cache is full, half-way and at the end.
 func throughCache(ctx context.Context, n int) (map[string]float64, error) {
 	values := make(map[string]float64)
 	err := withRegistry(ctx, n/10, func(registry *sqllock.Registry) error {
@@ -93,7 +92,7 @@ func throughCache(ctx context.Context, n int) (map[string]float64, error) {
 	return values, err
 }
 
-// inUse is the memory that is reachable, in bytes.
+// inUse returns the reachable memory in bytes.
 func inUse() float64 {
 	runtime.GC()
 	runtime.GC()

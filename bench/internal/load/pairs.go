@@ -13,8 +13,8 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/stats"
 )
 
-// pairs is to acquire and release as fast as can be, with so many workers, each
-// with a key of its own: nobody waits for a lock.
+// pairs measures acquiring and releasing with several workers. Each worker uses its own key, so
+// no worker waits for a lock.
 func pairs(workers int) Load {
 	return Load{
 		Name: fmt.Sprintf("pairs %d", workers),
@@ -44,8 +44,7 @@ func (a *Arena) pairs(ctx context.Context, c contender.Contender, at contender.P
 	return round, err
 }
 
-// repeat runs the workers for a while, and returns how long each pair took, in
-// microseconds.
+// repeat runs the workers for a while, and returns the time of each pair in microseconds.
 func repeat(ctx context.Context, session contender.Session, workers int, lasting time.Duration) ([]float64, error) {
 	took := make([][]float64, workers)
 	errs := make([]error, workers)
@@ -99,7 +98,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// Repeat runs workers of one contender, and returns how many pairs they made.
+// Repeat runs workers of one contender, and returns the number of pairs.
 func (a *Arena) Repeat(ctx context.Context, c contender.Contender, workers int, lasting time.Duration) (pairs int, err error) {
 	err = during(ctx, c, a.Place(c), func(session contender.Session) error {
 		took, err := repeat(ctx, session, workers, lasting)

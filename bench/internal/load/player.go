@@ -22,16 +22,16 @@ import (
 // PlayCommand is the argument that makes this program a player.
 const PlayCommand = "play"
 
-// A player is another process of this program, with a session of a contender.
-// It is asked to lock and unlock a key by lines, and answers with the machine's
-// monotonic clock: when it had locked, or when it began to unlock.
+// A player is another process of this program, with a session of a contender. It reads requests
+// to lock and unlock a key from its standard input. It answers with the time of the machine's
+// monotonic clock at which it had acquired the lock or began to release it.
 type player struct {
 	in      io.WriteCloser
 	answers chan string
 	cmd     *exec.Cmd
 }
 
-// A part is what a player is told to be.
+// A part is the configuration of a player.
 type part struct {
 	Contender string
 	Place     contender.Place
@@ -42,7 +42,7 @@ var (
 	errPlayer = errors.New("a player says")
 )
 
-// enter starts a player, and returns when it has used its database once.
+// enter starts a player, and returns after it has used its database once.
 func enter(ctx context.Context, name string, at contender.Place) (*player, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,9 +78,9 @@ func enter(ctx context.Context, name string, at contender.Place) (*player, error
 	return p, err
 }
 
-func (p *player) ask(what string) { _, _ = io.WriteString(p.in, what+"\n") } // the answer tells
+func (p *player) ask(what string) { _, _ = io.WriteString(p.in, what+"\n") } // the answer has the error
 
-// answer returns the time that the player tells.
+// answer returns the time in the player's answer.
 func (p *player) answer(limit time.Duration) (time.Duration, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -96,18 +96,18 @@ func (p *player) answer(limit time.Duration) (time.Duration, error) {
 	}
 }
 
-// leave ends the player, also one that waits.
+// leave ends the player, even if it is waiting.
 func (p *player) leave() {
 	_ = p.in.Close()
-	const patience = 200 * time.Millisecond
-	killer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
-	for range p.answers { // to their end
+	const timeout = 200 * time.Millisecond
+	killer := time.AfterFunc(timeout, func() { _ = p.cmd.Process.Kill() })
+	for range p.answers { // read all answers
 	}
 	_ = p.cmd.Wait()
 	killer.Stop()
 }
 
-// Play is what a player does.
+// Play runs a player.
 func Play(ctx context.Context, text string) error {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// renewal is to renew ten thousand held leases: all by one statement, and each
-// by its own, some of these at a time.
+// renewal measures renewing ten thousand held leases: with one statement for all, and with one
+// statement for each, several at a time.
 func renewal() Load {
 	return Load{Name: "renewal", Field: contender.Tables(), Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		err = during(ctx, c, a.Place(c), func(session contender.Session) error {
@@ -20,7 +20,7 @@ func renewal() Load {
 			if err != nil {
 				return err
 			}
-			defer table.DeleteClient(ctx) //nolint:errcheck // the next round has another client
+			defer table.DeleteClient(ctx) //nolint:errcheck // the next round uses another client
 			claims, err := a.acquireAll(ctx, table)
 			if err != nil {
 				return err

@@ -13,9 +13,9 @@ import (
 	"github.com/sqllock/sqllock/bench/internal/record"
 )
 
-// waiters is a thousand keys that one process holds and another waits for: what
-// the waiting costs the server. The same time without waiters is measured
-// before, since holders may cost something too.
+// waiters measures what waiting costs the server: one process holds a thousand keys and another
+// one waits for them. The cost without waiters is measured before, since holders may cost
+// something too.
 func waiters() Load {
 	return Load{Name: "waiters", Remote: true, Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		server := a.servers[c.Database]
@@ -86,7 +86,7 @@ func inParallel(n int, do func(int)) {
 	all.Wait()
 }
 
-// wait has a worker wait for each key until ctx ends.
+// wait waits for each key in a worker of its own until ctx ends.
 func (a *Arena) wait(ctx context.Context, session contender.Session) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range a.Settings.Waiters {
@@ -99,7 +99,7 @@ func (a *Arena) wait(ctx context.Context, session contender.Session) *sync.WaitG
 	return &all
 }
 
-// watch returns what grows on a server in the time of one measurement.
+// watch returns the increase of a server's counters during a measurement.
 func (a *Arena) watch(ctx context.Context, server *durable.Server) (map[string]float64, error) {
 	before, err := a.counters(ctx, server)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *Arena) watch(ctx context.Context, server *durable.Server) (map[string]f
 	return after, err
 }
 
-// increase puts what holders and waiters cost a second side by side.
+// increase returns the cost per second of holders and of waiters.
 func increase(alone, with map[string]float64) map[string]float64 {
 	values := make(map[string]float64)
 	for name, value := range with {
@@ -145,7 +145,7 @@ func (a *Arena) counters(ctx context.Context, server *durable.Server) (map[strin
 		if err != nil {
 			return err
 		}
-		defer rows.Close() //nolint:errcheck // rows.Err tells
+		defer rows.Close() //nolint:errcheck // rows.Err has the error
 		for rows.Next() {
 			var name string
 			var n float64

@@ -12,7 +12,7 @@ import (
 
 var protocols = map[string]proxy.Protocol{durable.Postgres: proxy.PostgreSQL, durable.MariaDB: proxy.MySQL}
 
-// wire counts what a pair is on the wire, by one worker, once all is warm.
+// wire counts the round trips and statements of a pair of one worker, after warming up.
 func wire() Load {
 	return Load{Name: "wire", Remote: true, Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		server := a.servers[c.Database]

@@ -1,5 +1,5 @@
-// Package proxy has the two proxies through which contenders are watched: one
-// that counts, and one that makes the network slower.
+// Package proxy contains two TCP proxies for measurements: one counts round trips and statements,
+// and one delays the network.
 package proxy
 
 import (
@@ -14,8 +14,8 @@ import (
 type Count struct {
 	// Connections were opened.
 	Connections int64
-	// RoundTrips are the times that the client waited: it had sent something
-	// and then got an answer.
+	// RoundTrips counts how often the client has sent something and then received a
+	// response.
 	RoundTrips int64
 	// Statements were run, where the protocol is known.
 	Statements int64

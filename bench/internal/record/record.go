@@ -1,4 +1,4 @@
-// Package record is the form of the raw data: one JSON file a run.
+// Package record is the format of the raw data: one JSON file for each run.
 package record
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A File is all that one run measured, and where.
+// A File has all measurements of a run, and describes the machine.
 type File struct {
 	Started  time.Time `json:"started"`
 	Took     string    `json:"took"`
@@ -21,7 +21,7 @@ type File struct {
 	Series     []Series          `json:"series"`
 }
 
-// Settings are how long and how often was measured.
+// Settings are the durations and the number of rounds.
 type Settings struct {
 	Rounds      int    `json:"rounds"`
 	Measure     string `json:"measure"`
@@ -30,7 +30,7 @@ type Settings struct {
 	TTL         string `json:"ttl"`
 }
 
-// A Machine is where a run took place.
+// A Machine describes the machine of a run.
 type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
@@ -47,7 +47,7 @@ type Contender struct {
 	Version  string `json:"version"`
 	Database string `json:"database"`
 	Settings string `json:"settings"`
-	// Cannot says why the contender was left out of loads.
+	// Cannot has the reasons why the contender was left out of loads.
 	Cannot map[string]string `json:"cannot,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func (s Series) Samples() []float64 {
 	return samples
 }
 
-// Failure returns what the first failed round said, or "".
+// Failure returns the error of the first failed round, or "".
 func (s Series) Failure() string {
 	for _, round := range s.Rounds {
 		if round.Error != "" {

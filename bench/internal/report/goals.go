@@ -20,7 +20,7 @@ type goal struct {
 	measure func(f *record.File) (got string, met, known bool)
 }
 
-// Our contenders that the goals are about.
+// The contenders of the goals.
 const (
 	ourDefault    = "sqllock serializable/pgx"
 	ourAutocommit = "sqllock autocommit/pgx"

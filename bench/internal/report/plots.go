@@ -53,7 +53,7 @@ func plotPairs(f *record.File, some family, path string) error {
 			}
 		}
 		if len(points) < len(workers) && len(points) < most && contender != serverLimit {
-			continue // a variant that differs in little
+			continue // a variant that differs little
 		}
 		if err := add(p, contender, points, lines); err != nil {
 			return err
@@ -92,8 +92,8 @@ func plotHandOff(f *record.File, path string) error {
 	return save(p, lines, path)
 }
 
-// hasTwin tells whether a contender with lib/pq was measured with pgx as well: one
-// line is enough for both.
+// hasTwin reports whether a contender with lib/pq was measured with pgx as well: one line is
+// enough for both.
 func hasTwin(f *record.File, load, contender string) bool {
 	name, isPQ := strings.CutSuffix(contender, "/pq")
 	_, ok := f.Find(load, name+"/pgx")

@@ -1,4 +1,4 @@
-// Package stats has the few numbers by which measurements are told.
+// Package stats computes medians, extremes and quantiles of measurements.
 package stats
 
 import (
@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Summary tells of one value in several rounds.
+// A Summary summarizes a value over several rounds.
 type Summary struct {
 	Median, Min, Max float64
 	N                int
