@@ -21,8 +21,8 @@ const (
 type RegistryOptions struct {
 	// TTL is the time-to-live of a lease: how long the lock stays taken after its holder
 	// has crashed, and how long a holder may work without renewing. At least [MinTTL];
-	// default 10 s. [JdbcLock.WithTTL] gives one lock another. Over the four-column
-	// table it is that of [RepositoryOptions], by default and at all times.
+	// default 10 s. [JdbcLock.WithTTL] gives one lock another. Over a table of four
+	// columns it must be that of [RepositoryOptions], which is its default there.
 	TTL time.Duration
 
 	// IdleBetweenTries is the longest pause between two polls of a lock that another
