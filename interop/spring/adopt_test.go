@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestAdoptWhileSpringWorks migrates the table that Spring's own script has made,
-// while one Java thread holds a lock in it and others come and go.
+// TestAdoptWhileSpringWorks migrates the table that Spring's own script has created, while one
+// Java thread holds a lock and others acquire and release locks.
 func TestAdoptWhileSpringWorks(t *testing.T) {
 	t.Parallel()
 	eachCell(t, func(t *testing.T, c *cell) {
@@ -59,7 +59,7 @@ func TestAdoptWhileSpringWorks(t *testing.T) {
 	})
 }
 
-// awaitRows returns when the table has at least so many rows.
+// awaitRows waits until the table has at least n rows.
 func (c *cell) awaitRows(t *testing.T, want int) {
 	t.Helper()
 	ctx := patiently(t)
@@ -70,7 +70,7 @@ func (c *cell) awaitRows(t *testing.T, want int) {
 
 var createLock = regexp.MustCompile(`CREATE TABLE INT_LOCK [^;]*`)
 
-// springsScript returns what creates the lock table in the jar's script.
+// springsScript returns the statement that creates the lock table in the jar's script.
 func (c *cell) springsScript(t *testing.T) string {
 	t.Helper()
 	jars, err := filepath.Glob(filepath.Join(program(t, c.generation).Dir, "lib", "spring-integration-jdbc-*.jar"))

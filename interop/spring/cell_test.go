@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// key is the one that all contend for.
+	// key is the key for which all processes contend.
 	key = "orders/42"
-	// long is a time-to-live that does not end within a test.
+	// long is a time-to-live that never ends within a test.
 	long = 2 * time.Minute
-	// short is one that a test waits for, and in which it also does something. A
-	// machine that stands still for so long makes tests fail.
+	// short is a time-to-live whose end tests wait for, and within which they make calls.
+	// If the machine stalls for that long, tests fail.
 	short = 4 * time.Second
-	// patience is how long a test waits for what must come.
-	patience = time.Minute
-	// idle is the pause between tries where nobody looks at fairness.
+	// waitLimit is how long a test waits for an expected event.
+	waitLimit = time.Minute
+	// idle is the polling interval in tests that do not check fairness.
 	idle = 10 * time.Millisecond
 )
 
-// A cell is a database whose lock table a generation of Spring shares with us.
+// A cell is a database and the generation of Spring that shares its lock table.
 type cell struct {
 	db         *dbtest.DB
 	generation javaclient.Generation
 	layout     dialect.Layout
 }
 
-// eachCell runs a test for both generations on both databases, each with an empty
-// database of its own.
+// eachCell runs a test for both generations on both databases, each with an empty database.
 func eachCell(t *testing.T, test func(t *testing.T, c *cell)) {
 	t.Helper()
 	for _, database := range []struct {
@@ -56,7 +55,7 @@ func eachCell(t *testing.T, test func(t *testing.T, c *cell)) {
 	}
 }
 
-// eachMigrated is eachCell with our own table.
+// eachMigrated is eachCell with a lock table of package migrations.
 func eachMigrated(t *testing.T, test func(t *testing.T, c *cell)) {
 	t.Helper()
 	eachCell(t, func(t *testing.T, c *cell) {
@@ -70,7 +69,7 @@ func (c *cell) migrate(t *testing.T) {
 	must(t, migrations.Up(t.Context(), c.db.DB.DB, c.db.Dialect, &migrations.Options{Layout: c.layout}))
 }
 
-// java returns a Java application of the test's own, in the JVM of all tests.
+// java returns a Java application for the test, in the JVM of all tests.
 func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Client {
 	t.Helper()
 	settings.Idle = idle
@@ -83,14 +82,14 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 	client, err := j.Open(t.Context(), settings)
 	must(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
 		defer cancel()
-		_ = client.Close(ctx) // or else the database cannot be dropped; a test may have killed it
+		_ = client.Close(ctx) // otherwise the database cannot be dropped; a test may have killed it
 	})
 	return client
 }
 
-// repository returns what another Go process would have.
+// repository returns a repository as another Go process has.
 func (c *cell) repository(t *testing.T) *sqllock.Repository {
 	t.Helper()
 	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t), c.db.Dialect, nil)
@@ -98,7 +97,7 @@ func (c *cell) repository(t *testing.T) *sqllock.Repository {
 	return r
 }
 
-// registry returns one of another Go process, which is closed with the test.
+// registry returns the registry of another Go process. It is closed when the test ends.
 func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 	t.Helper()
 	r, err := sqllock.NewRegistry(c.repository(t), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
@@ -107,7 +106,7 @@ func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 	return r
 }
 
-// lock returns the lock of key in a registry of its own.
+// lock returns the lock of key in a new registry.
 func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
 	t.Helper()
 	l, err := c.registry(t, ttl).Obtain(key)
@@ -115,7 +114,7 @@ func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
 	return l
 }
 
-// row returns the row of key, judged by a time-to-live.
+// row returns the row of key.
 func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
 	t.Helper()
 	row, ok, err := c.repository(t).Peek(t.Context(), key)
@@ -133,10 +132,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patiently gives the test's context an end.
+// patiently returns the test's context with a timeout.
 func patiently(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestOurCommandsReadSpringsRows has `sqllock list` and `sqllock doctor` look at a
-// table in which Java holds a lock.
+// TestOurCommandsReadSpringsRows runs `sqllock list` and `sqllock doctor` on a table in which
+// Java holds a lock.
 func TestOurCommandsReadSpringsRows(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -37,15 +37,15 @@ func TestOurCommandsReadSpringsRows(t *testing.T) {
 		if row.LeftSeconds <= long.Seconds()/2 || row.LeftSeconds > long.Seconds() {
 			t.Errorf("%v s are left of %v", row.LeftSeconds, long)
 		}
-		t.Logf("doctor:\n%s", c.sqllock(t, "doctor")) // its exit code is the judgement
+		t.Logf("doctor:\n%s", c.sqllock(t, "doctor")) // the test checks its exit code
 		must(t, java.Unlock(ctx, key))
 	})
 }
 
-// sqllock runs our command on the cell's database and returns what it prints.
+// sqllock runs the command on the cell's database and returns its output.
 func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command(t), arguments...) //nolint:gosec // what it builds
+	cmd := exec.CommandContext(t.Context(), command(t), arguments...) //nolint:gosec // the command that was built
 	cmd.Env = append(os.Environ(), "SQLLOCK_DSN="+c.db.DSN, "XDG_STATE_HOME="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
@@ -55,13 +55,13 @@ func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
 	return text
 }
 
-// built is our program. Its directory outlives the test that comes first.
+// built is the sqllock command. Its directory outlives the test that builds it.
 var built struct {
 	sync.Mutex
 	dir, path string
 }
 
-// command returns the path of our program, which the first test builds.
+// command returns the path of the sqllock command. The first call builds it.
 func command(t *testing.T) string {
 	t.Helper()
 	built.Lock()
@@ -75,7 +75,7 @@ func command(t *testing.T) string {
 		must(t, err)
 	}
 	path := filepath.Join(built.dir, "sqllock")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/sqllock/sqllock/cmd/sqllock") //nolint:gosec // our own
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/sqllock/sqllock/cmd/sqllock") //nolint:gosec // the arguments are fixed
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, text)
 	}
@@ -83,5 +83,5 @@ func command(t *testing.T) string {
 	return path
 }
 
-// removeCommand is for the end of all tests.
+// removeCommand removes it after all tests.
 func removeCommand() error { return os.RemoveAll(built.dir) }

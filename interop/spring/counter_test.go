@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	goal     = 10_000 // critical sections; with fewer, luck would decide who has how many
+	goal     = 10_000 // critical sections; with fewer, the shares would be random
 	callers  = 4      // goroutines in each of two Go processes
 	threads  = 4      // in each of two JVMs
 	fairPart = goal / 5
 )
 
-// A tally is what a caller, or many, did to the counter.
+// A tally counts what one or more callers have done.
 type tally struct {
 	Added, Overlaps int
 }
@@ -35,9 +35,9 @@ func (t *tally) add(other tally) {
 	t.Overlaps += other.Overlaps
 }
 
-// TestMutualExclusion has Java and Go add to one counter that nothing but the lock
-// protects. Both pause between tries for their default, which is the same. It is the
-// one test that does not run beside others: who gets how much is a matter of speed.
+// TestMutualExclusion lets Java and Go increment one counter that only the lock protects. Both
+// poll at their default interval, which is the same. This test does not run in parallel with
+// others, since the shares of both sides depend on their speed.
 func TestMutualExclusion(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		c.createCounter(t)
@@ -50,19 +50,19 @@ func TestMutualExclusion(t *testing.T) {
 			t.Errorf("%d updates lost, %d overlaps", lost, overlaps)
 		}
 		if min(world.java.Added, world.golang.Added) < fairPart {
-			t.Error("one of the worlds has less than a fifth")
+			t.Error("Java or Go has less than a fifth")
 		}
 	})
 }
 
-// worlds are the tallies of both.
-type worlds struct{ java, golang tally }
+// tallies are those of Java and of Go.
+type tallies struct{ java, golang tally }
 
-// contend has two JVMs and two Go processes count to the goal at once.
-func (c *cell) contend(t *testing.T, goal int) (all worlds) {
+// contend lets two JVMs and two Go processes count to the goal concurrently.
+func (c *cell) contend(t *testing.T, goal int) (all tallies) {
 	t.Helper()
-	// All are ready before the first one counts, or it would be done before the
-	// last one is there.
+	// All must be ready before the first one counts. Otherwise it could reach the goal
+	// before the last one has started.
 	var clients []*javaclient.Client
 	for range 2 {
 		client := c.javaIn(t, start(t, c.generation, nil), javaclient.Settings{TTL: long})
@@ -93,7 +93,7 @@ func (c *cell) contend(t *testing.T, goal int) (all worlds) {
 	}
 	for range 2 {
 		p := c.process(t, task{Do: "count", TTL: long, Goal: goal, Callers: callers})
-		_, err := p.line() // it is ready
+		_, err := p.line() // wait until it is ready
 		must(t, err)
 		collect(&all.golang, p.tally)
 	}
@@ -102,7 +102,7 @@ func (c *cell) contend(t *testing.T, goal int) (all worlds) {
 	return all
 }
 
-// tally reads what a process that counts says in the end.
+// tally reads the result of a process.
 func (p *process) tally() (got tally, err error) {
 	text, err := p.line()
 	if err != nil {
@@ -117,7 +117,7 @@ func countInJava(t *testing.T, thread *javaclient.Thread, goal int) (got tally, 
 	return got, err
 }
 
-// createCounter makes the table. The Java side has the same words about it.
+// createCounter creates the table that the Java program also uses.
 func (c *cell) createCounter(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{
@@ -129,8 +129,8 @@ func (c *cell) createCounter(t *testing.T) {
 	}
 }
 
-// count is the task of a Go process: to add to the counter until it has reached the
-// goal, from several goroutines.
+// count is the task of a Go process: several goroutines increment the counter until it has
+// reached the goal.
 func count(ctx context.Context, t task, db *sqlx.DB, registry *sqllock.Registry) (any, error) {
 	fmt.Println("ready")
 	var all tally
@@ -161,7 +161,8 @@ func countAlone(ctx context.Context, t task, db *sqlx.DB, registry *sqllock.Regi
 	return got, err
 }
 
-// section adds one, in two steps, and looks whether it is alone.
+// section increments the counter in two steps, and checks that no other caller is in its
+// critical section.
 func section(ctx context.Context, db *sqlx.DB, goal int, got *tally) (more bool, err error) {
 	if _, err := db.ExecContext(ctx, "UPDATE COUNTER SET INSIDE = INSIDE + 1"); err != nil {
 		return false, err

@@ -12,7 +12,7 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestEachSeesTheOther tries a lock that the other side holds.
+// TestEachSeesTheOther tries to acquire a lock that the other side holds.
 func TestEachSeesTheOther(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -37,7 +37,7 @@ func TestEachSeesTheOther(t *testing.T) {
 	})
 }
 
-// TestRegionsAreIndependent: were it not so, the other tests could not fail.
+// TestRegionsAreIndependent checks that both sides can hold the same key in different regions.
 func TestRegionsAreIndependent(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -51,8 +51,8 @@ func TestRegionsAreIndependent(t *testing.T) {
 	})
 }
 
-// TestSpringsTimeToLive: how long Spring's lock keeps us out is up to Spring where
-// the row tells, and up to us where it does not.
+// TestSpringsTimeToLive checks how long Spring's lock excludes sqllock: for Spring's
+// time-to-live if the row has EXPIRED_AFTER, and for sqllock's otherwise.
 func TestSpringsTimeToLive(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -82,7 +82,7 @@ func TestSpringsTimeToLive(t *testing.T) {
 	})
 }
 
-// TestOurTimeToLive is the other way round.
+// TestOurTimeToLive checks how long sqllock's lock excludes Spring.
 func TestOurTimeToLive(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {

@@ -14,9 +14,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestGuardHoldsSpringOff: our lease has run out, and Spring would take the row over,
-// but a transaction has it pinned. Spring gets the lock when that has committed, and
-// sees what it wrote.
+// TestGuardHoldsSpringOff checks a guarded transaction whose lease has expired. It pins the row,
+// so Spring acquires the lock only after its commit, and sees what it has written.
 func TestGuardHoldsSpringOff(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -53,8 +52,8 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 	})
 }
 
-// TestGuardAfterSpringTookTheRow is the other order. The holder has not noticed: by
-// its own clock it has plenty of time, so only the row can tell.
+// TestGuardAfterSpringTookTheRow calls Guard after Spring has taken the row over. The lease has
+// not expired by the holder's clock, so only the row shows the loss.
 func TestGuardAfterSpringTookTheRow(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -70,7 +69,7 @@ func TestGuardAfterSpringTookTheRow(t *testing.T) {
 	})
 }
 
-// TestGuardAfterSpringTookOver is that order with a lease that has simply run out.
+// TestGuardAfterSpringTookOver is the same with a lease that has expired.
 func TestGuardAfterSpringTookOver(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -84,24 +83,24 @@ func TestGuardAfterSpringTookOver(t *testing.T) {
 	})
 }
 
-// begin begins a transaction of the application's, which is rolled back if the test
-// does not commit it.
+// begin begins a transaction of the application. It is rolled back at the end of the test,
+// unless the test has committed it.
 func (c *cell) begin(t *testing.T) *sqlx.Tx {
 	t.Helper()
 	tx, err := c.db.DB.BeginTxx(t.Context(), nil)
 	must(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() }) // nothing to do after a commit
+	t.Cleanup(func() { _ = tx.Rollback() }) // does nothing after a commit
 	return tx
 }
 
-// wantUnguarded wants Guard to tell the loss.
+// wantUnguarded checks that Guard returns ErrLockLost.
 func (c *cell) wantUnguarded(t *testing.T, lease *sqllock.Lease) {
 	t.Helper()
 	tx := c.begin(t)
 	if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrLockLost) {
 		t.Errorf("Guard: %v", err)
 	}
-	must(t, tx.Rollback()) // MySQL has locked the row that it has looked at
+	must(t, tx.Rollback()) // MySQL has locked the row that Guard has read
 }
 
 func (c *cell) createWork(t *testing.T) {
@@ -116,14 +115,14 @@ func write(t *testing.T, tx *sqlx.Tx) {
 	must(t, err)
 }
 
-// written counts the rows that everybody sees.
+// written returns the number of committed rows.
 func (c *cell) written(t *testing.T) (n int) {
 	t.Helper()
 	must(t, c.db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM WORK"))
 	return n
 }
 
-// awaitExpiry returns when everybody may take the row over.
+// awaitExpiry waits until the row has expired.
 func (c *cell) awaitExpiry(t *testing.T) {
 	t.Helper()
 	for row := c.row(t, short); !row.Expired(); row = c.row(t, short) {
@@ -131,11 +130,11 @@ func (c *cell) awaitExpiry(t *testing.T) {
 	}
 }
 
-// awaitBlocked returns when somebody waits for a lock in this database.
+// awaitBlocked waits until a session waits for a lock in this database.
 func (c *cell) awaitBlocked(t *testing.T) {
 	t.Helper()
 	query := map[string]string{
-		// The schema is the cell's own: the names of others' tables are others.
+		// Only the cell's own schema: other tests use other schemas.
 		"postgres": `SELECT COUNT(*) FROM pg_locks l JOIN pg_locks r ON r.pid = l.pid
 WHERE NOT l.granted AND r.relation = 'INT_LOCK'::regclass`,
 		"mysql": `SELECT COUNT(*) FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
@@ -143,7 +142,7 @@ WHERE t.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()`,
 	}[c.db.Name]
 	ctx := patiently(t)
 	for n := 0; n == 0; {
-		// InnoDB's picture is renewed only if nobody has looked for a tenth of a second.
+		// InnoDB refreshes this table only if it was not read for a tenth of a second.
 		await(t, time.Now().Add(150*time.Millisecond))
 		must(t, c.db.DB.GetContext(ctx, &n, query))
 	}

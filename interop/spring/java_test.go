@@ -16,7 +16,7 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// builds has the program of each generation, built once.
+// builds are the programs of the generations, each built once.
 var builds = map[javaclient.Generation]func() (*javaclient.Program, error){
 	javaclient.Spring6: build(javaclient.Spring6),
 	javaclient.Spring7: build(javaclient.Spring7),
@@ -24,15 +24,15 @@ var builds = map[javaclient.Generation]func() (*javaclient.Program, error){
 
 func build(generation javaclient.Generation) func() (*javaclient.Program, error) {
 	return sync.OnceValues(func() (*javaclient.Program, error) {
-		return javaclient.Build(context.Background(), generation) // it is all tests', not the first one's
+		return javaclient.Build(context.Background(), generation) // for all tests, so not the context of the first one
 	})
 }
 
-// missing is why there is no Java program, once a test has been skipped for that.
+// missing is the reason why the Java program is missing, if a test was skipped.
 var missing atomic.Pointer[string]
 
-// program returns the Java program. Where it cannot be had, the test is skipped, or
-// fails if Spring is required.
+// program returns the Java program. If it cannot be built, the test is skipped, or fails if
+// Spring is required.
 func program(t *testing.T, generation javaclient.Generation) *javaclient.Program {
 	t.Helper()
 	p, err := builds[generation]()
@@ -51,7 +51,7 @@ func program(t *testing.T, generation javaclient.Generation) *javaclient.Program
 	return nil
 }
 
-// sayMissing tells loudly that nothing has been shown: passed alone would mislead.
+// sayMissing prints that nothing was tested, since "ok" alone would be misleading.
 func sayMissing() {
 	if reason := missing.Load(); reason != nil {
 		rule := strings.Repeat("*", 78)
@@ -59,7 +59,7 @@ func sayMissing() {
 	}
 }
 
-// start starts a JVM of the test's own.
+// start starts a JVM for the test.
 func start(t *testing.T, generation javaclient.Generation, opts *javaclient.Options) *javaclient.JVM {
 	t.Helper()
 	// Not the test's context, which ends before the cleanups.
@@ -69,14 +69,13 @@ func start(t *testing.T, generation javaclient.Generation, opts *javaclient.Opti
 	return j
 }
 
-// jvms are shared by the tests that need nothing special of theirs.
+// jvms are shared by the tests that need no special options.
 var jvms = struct {
 	sync.Mutex
 	running map[javaclient.Generation]*javaclient.JVM
 }{running: make(map[javaclient.Generation]*javaclient.JVM)}
 
-// shared returns the JVM of a generation that all tests share: most of what a test
-// would wait for is its start.
+// shared returns the shared JVM of a generation: starting a JVM takes most of a test's time.
 func shared(t *testing.T, generation javaclient.Generation) *javaclient.JVM {
 	t.Helper()
 	p := program(t, generation)

@@ -16,7 +16,7 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// vectors is where machines without Java find what Java made of the keys.
+// vectors is the file with Java's LOCK_KEYs, for machines without Java.
 const vectors = "../../testdata/spring_keys.tsv"
 
 // TestKeys maps many keys in Java and in Go. The flag -update writes the vectors.
@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTheEmptyKey is the one that only Java takes.
+// TestTheEmptyKey checks the only key that Java accepts and sqllock refuses.
 func TestTheEmptyKey(t *testing.T) {
 	t.Parallel()
 	lockKeys, err := shared(t, javaclient.Spring7).LockKeys(patiently(t), "")
@@ -50,7 +50,7 @@ func TestTheEmptyKey(t *testing.T) {
 	}
 }
 
-// table has a line for each key: the key in JSON, a tab, its LOCK_KEY.
+// table returns a line for each key: the key in JSON, a tab, and its LOCK_KEY.
 func table(t *testing.T, keys, lockKeys []string) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -64,7 +64,7 @@ func table(t *testing.T, keys, lockKeys []string) string {
 	return text.String()
 }
 
-// allKeys are the same at each run, and all different.
+// allKeys returns different keys, the same ones in each run.
 func allKeys() (keys []string) {
 	seen := make(map[string]bool)
 	for _, some := range [][]string{numberedKeys(), uuidKeys(), almostUUIDs, blankKeys(), unicodeKeys, hostileKeys, longKeys(), randomKeys()} {
@@ -85,7 +85,7 @@ func numberedKeys() (keys []string) {
 	return keys
 }
 
-// uuidKeys are kept by the mapping, but for their case.
+// uuidKeys are mapped to themselves in lower case.
 func uuidKeys() (keys []string) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // the same at each run
 	for range 50 {
@@ -99,7 +99,7 @@ func uuidKeys() (keys []string) {
 		"FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF")
 }
 
-// almostUUIDs are hashed. java.util.UUID.fromString takes some of them for UUIDs.
+// almostUUIDs are hashed, although java.util.UUID.fromString accepts some of them.
 var almostUUIDs = []string{
 	"1-2-3-4-5", "0-0-0-0-0", "a-b-c-d-e", "123-4-5-6-7",
 	"7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3", "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3bb",
@@ -110,12 +110,12 @@ var almostUUIDs = []string{
 	"7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b\n", "\n7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b",
 	"7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b\r\n", "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b\u2028",
 	"7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b\x00", "x7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b",
-	"７b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", "٧b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", // digits, but not ours
+	"７b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", "٧b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b", // digits that are not ASCII
 	"7b0a2f5c‐3c57‐4f43‐9e7c‐0b0f6d1f2a3b", "7b0a2f5c–3c57–4f43–9e7c–0b0f6d1f2a3b", // other hyphens
 	"-7b0a2f5-3c57-4f43-9e7c-0b0f6d1f2a3b", "+7b0a2f5-3c57-4f43-9e7c-0b0f6d1f2a3b", "----", "-----",
 }
 
-// blankKeys are all but empty.
+// blankKeys consist of white space and invisible characters.
 func blankKeys() (keys []string) {
 	for _, blank := range []string{
 		" ", "\t", "\n", "\r", "\v", "\f", "\u0085", "\u00a0", "\u1680", "\u2000", "\u2003", "\u2028",
@@ -138,14 +138,14 @@ var unicodeKeys = []string{
 	"\u202Eabc", "a\u0300\u0301\u0302", "￼", "１２３", "Ⅷ", "½", "∞", "€", "¥", "•",
 }
 
-// hostileKeys have what some layer on the way may take for its own.
+// hostileKeys contain characters that some layer could interpret.
 var hostileKeys = []string{
 	"a+b", "a%20b", "a%b", "%", "%%", "%00", "a&b=c", "a?b", "a#b", "a/b", "a\\b", "\\", "\\n", "\\u0041", "a\tb", "a\nb", "a\r\nb",
 	"'", "''", `"`, "`", "';DROP TABLE INT_LOCK;--", "?", "$1", ":name", "{0}", "${key}", "#{key}", "<key>", "a,b", "a;b", "a:b", "a|b", "a\x00b",
 	"orders/42 ", " orders/42", "Orders/42", "ORDERS/42", "orders//42", "orders/42/", "orders\\42", "a\u2028b", "[1,2]", "0x1F", "1e3", "-0", "NaN",
 }
 
-// longKeys are longer than the column, or just not.
+// longKeys are about as long as the column, or longer.
 func longKeys() (keys []string) {
 	for _, length := range []int{2, 31, 32, 33, 35, 36, 37, 55, 56, 63, 64, 65, 100, 255, 256, 1000} {
 		keys = append(keys, strings.Repeat("k", length), strings.Repeat("é", length), strings.Repeat("😀", length/2))
@@ -153,7 +153,7 @@ func longKeys() (keys []string) {
 	return append(keys, strings.Repeat("0123456789abcdef", 256))
 }
 
-// randomKeys are of all characters that there are.
+// randomKeys consist of random Unicode characters.
 func randomKeys() (keys []string) {
 	random := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // the same at each run
 	for range 150 {
@@ -166,13 +166,13 @@ func randomKeys() (keys []string) {
 	return keys
 }
 
-// randomRune is of one, two, three or four bytes in UTF-8, with the same chance.
+// randomRune returns a rune of one to four bytes in UTF-8, each with the same probability.
 func randomRune(random *rand.Rand) rune {
 	bounds := [...]int32{1, 0x80, 0x800, 0xD800, 0x110000}
 	which := random.IntN(4)
 	low, high := bounds[which], bounds[which+1]
 	if which == 3 {
-		low = 0x10000 // not the surrogates, which are no characters
+		low = 0x10000 // skip the surrogates, which are not characters
 	}
 	return low + random.Int32N(high-low)
 }

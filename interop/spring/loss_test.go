@@ -10,7 +10,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestJavaLosesToUs: Java's late renewal and unlock throw, and do nothing to our row.
+// TestJavaLosesToUs checks that Java's late renewal and unlock throw and do not affect sqllock's
+// row.
 func TestJavaLosesToUs(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -34,7 +35,8 @@ func TestJavaLosesToUs(t *testing.T) {
 	})
 }
 
-// TestWeLoseToJava: our late renewal and unlock say so, and do nothing to Java's row.
+// TestWeLoseToJava checks that sqllock's late renewal and unlock return ErrLockLost and do not
+// affect Java's row.
 func TestWeLoseToJava(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -47,7 +49,7 @@ func TestWeLoseToJava(t *testing.T) {
 		select {
 		case <-lease.Context().Done():
 		default:
-			t.Error("Java has the lock, and nobody has told the old holder")
+			t.Error("Java holds the lock, but the context of the former holder has not ended")
 		}
 		if err := lease.Renew(ctx); !errors.Is(err, sqllock.ErrLockLost) {
 			t.Errorf("Renew: %v", err)

@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(taskVariable); task != "" {
 		beProcess(task) // a Go client, not a test
 	}
-	// Killed clients and ended tests leave connections that the driver would report.
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
+	// Killed clients and ended tests leave broken connections, which the driver would log.
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it fails only for nil
 	code := m.Run()
 	sayMissing()
 	if err := errors.Join(append(stopJVMs(), removeCommand())...); err != nil {

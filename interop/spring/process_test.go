@@ -19,12 +19,13 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// taskVariable makes a copy of the test program a Go client that does a [task].
+// taskVariable is the environment variable with the [task] of a Go client, a copy of the test
+// program.
 const taskVariable = "SQLLOCK_INTEROP_TASK"
 
-// A task is what a Go client process is to do.
+// A task describes what a Go client does.
 type task struct {
-	Do          string // a name in tasks
+	Do          string // one of tasks
 	Driver, DSN string
 	TTL         time.Duration
 	Goal        int // of the counter
@@ -36,7 +37,7 @@ var tasks = map[string]func(context.Context, task, *sqlx.DB, *sqllock.Registry) 
 	"hold":  hold,
 }
 
-// beProcess does the task and ends the process.
+// beProcess runs the task and ends the process.
 func beProcess(text string) {
 	if err := perform(text); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -71,7 +72,7 @@ func perform(text string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// hold takes the lock, says so, and keeps it until the process is killed.
+// hold acquires the lock, prints a line, and keeps the lock until the process is killed.
 func hold(ctx context.Context, _ task, _ *sqlx.DB, registry *sqllock.Registry) (any, error) {
 	lock, err := registry.Obtain(key)
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *cell) process(t *testing.T, todo task) *process {
 
 var errEnded = errors.New("a Go process has ended")
 
-// line returns the next line that it prints.
+// line returns the next line of its output.
 func (p *process) line() (string, error) {
 	if !p.lines.Scan() {
 		return "", errors.Join(errEnded, p.lines.Err())
@@ -118,8 +119,8 @@ func (p *process) line() (string, error) {
 	return p.lines.Text(), nil
 }
 
-// kill is kill -9. It returns when the process has ended.
+// kill kills the process with SIGKILL and waits until it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed, and says so
+	_ = p.cmd.Wait() // it was killed
 }

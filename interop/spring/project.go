@@ -1,19 +1,18 @@
-// Package spring shows that sqllock and Spring Integration's own lock registry
-// share a table. It holds a small Maven project whose program drives the real
-// JdbcLockRegistry and DefaultLockRepository by lines on stdin; package javaclient
-// builds and drives that program. The tests run Java and Go clients on one
-// PostgreSQL and one MariaDB:
+// Package spring tests that sqllock and Spring Integration's lock registry can share a table. It
+// contains a small Maven project: a program with the real JdbcLockRegistry and
+// DefaultLockRepository, which reads requests from its standard input. Package javaclient builds
+// and runs that program. The tests run Java and Go clients on PostgreSQL and MariaDB:
 //
 //	make test-interop
 //
-// They have the build tag interop, since they need a JDK, Maven and, the first
-// time, the network.
+// They have the build tag interop, since they need a JDK, Maven and, for the first run, the
+// network.
 package spring
 
 import "embed"
 
-// Project is the Maven project: pom.xml and src. It is embedded, so that another
-// module that imports javaclient needs no checkout.
+// Project is the Maven project: pom.xml and src. It is embedded, so other modules can use
+// javaclient without a checkout.
 //
 //go:embed pom.xml src
 var Project embed.FS

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// beyond is well after the end of a short lease that nobody renews.
+	// beyond is longer than a short lease that is not renewed.
 	beyond = 2 * short
-	// pause is between two renewals.
+	// pause is the time between two renewals.
 	pause = short / 20
 )
 
-// TestJavaRenews keeps us out for longer than the time-to-live.
+// TestJavaRenews checks that Java's renewals exclude sqllock for longer than the time-to-live.
 func TestJavaRenews(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -30,7 +30,7 @@ func TestJavaRenews(t *testing.T) {
 		must(t, java.Lock(ctx, key))
 		held := make(chan error, 1)
 		go func() {
-			// As long again, so that it has not ended when our wait does.
+			// Twice as long, so that Java still holds the lock when the wait ends.
 			renewals, err := java.Hold(ctx, key, beyond+short/2, pause)
 			if err == nil && renewals < 2 {
 				err = errors.New("hardly a renewal")
@@ -48,7 +48,7 @@ func TestJavaRenews(t *testing.T) {
 	})
 }
 
-// TestWeRenew is the other way round.
+// TestWeRenew checks that sqllock's renewals exclude Java for longer than the time-to-live.
 func TestWeRenew(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -72,7 +72,7 @@ func TestWeRenew(t *testing.T) {
 	})
 }
 
-// renewUntil renews again and again while ctx lasts.
+// renewUntil renews repeatedly until ctx ends.
 func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -88,8 +88,8 @@ func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
 	}
 }
 
-// TestWeRenewBesideJavaThatPolls has our heartbeat keep a lease while Java services poll for
-// the lock without a pause. Each of their tries locks the row for a moment: UPDATE, then
+// TestWeRenewBesideJavaThatPolls checks that AutoRenew keeps a lease while Java services poll for
+// the lock without a pause. Each of their tries locks the row for a short time: UPDATE, then
 // INSERT.
 func TestWeRenewBesideJavaThatPolls(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestSpringsCheckAtTheStart: an application context refuses to start without the
-// table, and starts with ours.
+// TestSpringsCheckAtTheStart checks that Spring's application context fails to start without the
+// table, and starts with the table of package migrations.
 func TestSpringsCheckAtTheStart(t *testing.T) {
 	t.Parallel()
 	eachCell(t, func(t *testing.T, c *cell) {

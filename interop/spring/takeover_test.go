@@ -9,7 +9,8 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestWeTakeOverFromKilledJava: kill -9, and the time-to-live must pass.
+// TestWeTakeOverFromKilledJava checks that sqllock acquires the lock of a killed Java process
+// after the time-to-live, and not before.
 func TestWeTakeOverFromKilledJava(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -28,7 +29,8 @@ func TestWeTakeOverFromKilledJava(t *testing.T) {
 	})
 }
 
-// TestJavaTakesOverFromOurKilledProcess is the other way round.
+// TestJavaTakesOverFromOurKilledProcess checks that Java acquires the lock of a killed Go
+// process.
 func TestJavaTakesOverFromOurKilledProcess(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {

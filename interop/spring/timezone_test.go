@@ -12,14 +12,14 @@ import (
 	"github.com/sqllock/sqllock/interop/spring/javaclient"
 )
 
-// TestTimeZones gives every party another time zone: the JVM, Java's session, ours
-// and our driver. A shift would be of hours, and each assertion is of minutes.
+// TestTimeZones uses different time zones for the JVM, Java's session, sqllock's session and its
+// driver. A wrong conversion would shift instants by hours; the checks allow minutes.
 func TestTimeZones(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		jvm := start(t, c.generation, &javaclient.Options{JVM: []string{"-Duser.timezone=Asia/Kathmandu"}}) // +05:45
-		parameters := map[string]string{}                                                                   // PostgreSQL's driver makes the JVM's zone the session's by itself
+		parameters := map[string]string{}                                                                   // PostgreSQL's driver uses the JVM's zone for the session
 		goParameters := map[string]string{"timezone": "America/St_Johns"}
 		if c.db.Name == "mysql" {
 			parameters["sessionVariables"] = "time_zone='-03:30'"
@@ -41,9 +41,9 @@ func TestTimeZones(t *testing.T) {
 	})
 }
 
-// TestADriverThatConverts tells MariaDB's driver to convert instants from the JVM's
-// zone to the server's. A version with the fault gives it instants, and all others
-// digits that it leaves alone.
+// TestADriverThatConverts configures MariaDB's driver to convert instants from the JVM's zone to
+// the server's. Versions with GH-10906 pass instants to the driver; all others pass date and
+// time without a zone, which the driver does not convert.
 func TestADriverThatConverts(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
@@ -65,7 +65,7 @@ func TestADriverThatConverts(t *testing.T) {
 	})
 }
 
-// wantUnshifted wants Java's row to be as old as it is, and to end when it does.
+// wantUnshifted checks the age and the remaining time of Java's row.
 func (c *cell) wantUnshifted(t *testing.T) {
 	t.Helper()
 	row := c.row(t, long)
@@ -76,13 +76,13 @@ func (c *cell) wantUnshifted(t *testing.T) {
 	wantHeld(t, err)
 }
 
-// TestSummerTimeBegins has the clocks of the JVM go forward within a lease: the hour
-// that Java would call the present one does not exist.
+// TestSummerTimeBegins lets the clocks of the JVM go forward during a lease: in local time, the
+// present hour does not exist.
 func TestSummerTimeBegins(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		change := time.Now().Add(2 * short).Truncate(time.Second) // Java wants a whole one
+		change := time.Now().Add(2 * short).Truncate(time.Second) // Java needs a whole second
 		jvm := start(t, c.generation, &javaclient.Options{Gap: change})
 		java := c.javaIn(t, jvm, javaclient.Settings{TTL: long}).Thread("a")
 		must(t, java.Lock(ctx, key))
@@ -99,13 +99,13 @@ func TestSummerTimeBegins(t *testing.T) {
 	})
 }
 
-// TestInTheMissingHour has Java try a lock that we hold. In that hour a version with
-// the fault takes live rows of everybody's, which the documents warn of.
+// TestInTheMissingHour lets Java try to acquire a lock that sqllock holds. In that hour, versions
+// with GH-10906 take over rows that have not expired; docs/spring.md warns of this.
 func TestInTheMissingHour(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		// So long ago that also the earliest creation of a live row is in that hour.
+		// Early enough that all unexpired rows were created within that hour.
 		change := time.Now().Add(-5 * long).Truncate(time.Second)
 		jvm := start(t, c.generation, &javaclient.Options{Gap: change})
 		java := c.javaIn(t, jvm, javaclient.Settings{TTL: long}).Thread("a")
@@ -129,8 +129,8 @@ func TestInTheMissingHour(t *testing.T) {
 	})
 }
 
-// safe tells whether the version is without the fault of summer time, which is shown
-// where it still is.
+// safe reports whether the version is free of the summer-time bug. If it is not, the test checks
+// that the bug is there.
 func safe(t *testing.T, jvm *javaclient.JVM) bool {
 	t.Helper()
 	version, err := jvm.Version(patiently(t))
@@ -139,7 +139,7 @@ func safe(t *testing.T, jvm *javaclient.JVM) bool {
 	return without(t, version)
 }
 
-// without tells whether a version is without the fault, GH-10906.
+// without reports whether a version is free of the bug GH-10906.
 func without(t *testing.T, version string) bool {
 	t.Helper()
 	var major, minor, patch int
@@ -156,8 +156,7 @@ func without(t *testing.T, version string) bool {
 	}
 }
 
-// await returns when the instant is there: of all things to wait for, only time
-// itself brings it.
+// await waits until an instant: there is no event to wait for.
 func await(t *testing.T, instant time.Time) {
 	t.Helper()
 	select {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A Load is what [Client.Bench] puts on a client.
+// A Load is the load of [Client.Bench].
 type Load struct {
-	// Threads lock and unlock as fast as they can.
+	// Threads is the number of threads that lock and unlock without a pause.
 	Threads int
-	// Keys is how many keys they choose from at random; with 0 each thread has its
-	// own, and nobody waits.
+	// Keys is the number of keys from which the threads choose at random. If it is 0, each
+	// thread has its own key and does not wait.
 	Keys int
-	// Duration is how long.
+	// Duration is how long the load lasts.
 	Duration time.Duration
 }
 
-// A Result is what a [Load] came to.
+// A Result is the result of a [Load].
 type Result struct {
 	Pairs    int           // of lock and unlock that succeeded
 	Failures int           // that threw an exception
@@ -28,9 +28,8 @@ type Result struct {
 // PerSecond returns the pairs per second.
 func (r Result) PerSecond() float64 { return float64(r.Pairs) / r.Took.Seconds() }
 
-// Bench measures lock and unlock. Start the JVM with options for speed, {"-Xmx1g"}
-// say, and let it run once before the run that counts: its code is compiled
-// meanwhile.
+// Bench measures lock and unlock. Start the JVM with options for speed, such as {"-Xmx1g"}, and
+// run Bench once before the measurement, so that the code is compiled.
 func (c *Client) Bench(ctx context.Context, load Load) (Result, error) {
 	values, err := c.jvm.call(ctx, c.name, "bench", "bench", strconv.Itoa(load.Threads), strconv.Itoa(load.Keys),
 		strconv.FormatFloat(load.Duration.Seconds(), 'f', 3, 64))

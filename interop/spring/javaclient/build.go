@@ -26,25 +26,25 @@ const (
 	Spring7 Generation = "spring7" // five
 )
 
-// Variable names the environment variable that chooses another version of the
-// generation than pom.xml does: SQLLOCK_SPRING6, SQLLOCK_SPRING7.
+// Variable returns the environment variable that selects another version of the generation than
+// pom.xml: SQLLOCK_SPRING6 or SQLLOCK_SPRING7.
 func (g Generation) Variable() string { return "SQLLOCK_" + strings.ToUpper(string(g)) }
 
 // A Program is the built Java program.
 type Program struct {
-	// Generation is what it was built for.
+	// Generation is the generation for which it was built.
 	Generation Generation
-	// Dir has the program in classes and the jars in lib.
+	// Dir contains the program in classes and the jars in lib.
 	Dir string
 }
 
-// building is held by the one who builds: Maven's repository is shared, and two
-// builds at once would not be faster.
+// building is held during a build: Maven's repository is shared, and two concurrent builds would
+// not be faster.
 var building sync.Mutex
 
-// Build returns the program for a generation. It is built by Maven, which fetches
-// the jars, and kept in the user's cache until the project changes. An
-// [ErrMissing] tells what this machine lacks.
+// Build returns the program for a generation. Maven builds it and downloads the jars. It is kept
+// in the user's cache until the project changes. Build returns an [ErrMissing] if a program is
+// missing.
 func Build(ctx context.Context, generation Generation) (*Program, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -69,7 +69,7 @@ func Build(ctx context.Context, generation Generation) (*Program, error) {
 	return program, nil
 }
 
-// fingerprint names what a build depends on.
+// fingerprint identifies all inputs of a build.
 func fingerprint(generation Generation) (string, error) {
 	sum := sha256.New()
 	sum.Write([]byte(os.Getenv(generation.Variable())))
@@ -84,8 +84,7 @@ func fingerprint(generation Generation) (string, error) {
 	return string(generation) + "-" + hex.EncodeToString(sum.Sum(nil))[:16], err
 }
 
-// make builds aside and moves the result, so that whoever finds the directory
-// finds all of it.
+// make builds in another directory and renames it, so the final directory is always complete.
 func (p *Program) make(ctx context.Context) (err error) {
 	parent := filepath.Dir(p.Dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -105,13 +104,13 @@ func (p *Program) make(ctx context.Context) (err error) {
 	}
 	err = os.Rename(output, p.Dir)
 	if _, there := os.Stat(p.Dir); there == nil {
-		return nil // another process may have been faster
+		return nil // another process has built it
 	}
 	return err
 }
 
 func (p *Program) maven(ctx context.Context, project, output string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // some 20 MB of jars
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // about 20 MB of jars
 	defer cancel()
 	arguments := []string{"-B", "-q", "-ntp", "-P", string(p.Generation), "-Doutput=" + output, "prepare-package"}
 	if version := os.Getenv(p.Generation.Variable()); version != "" {
@@ -125,7 +124,7 @@ func (p *Program) maven(ctx context.Context, project, output string) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w: %s", cmd, errors.Join(ctx.Err(), err), text)
-	// Jars that cannot be had are the network's fault; all else is ours.
+	// Missing jars are a failure of the network; other errors are not.
 	for _, sign := range []string{"Could not resolve", "Could not transfer", "Could not find artifact", "could not be resolved"} {
 		if strings.Contains(string(text), sign) {
 			return fmt.Errorf("%w: %w", ErrMissing, err)

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Settings are those of a [Client]. A zero field means Spring's default, or
-// Hikari's.
+// Settings are the settings of a [Client]. A zero field means the default of Spring or Hikari.
 type Settings struct {
-	// DSN leads to the database: a URL of PostgreSQL, a go-sql-driver DSN of MySQL.
+	// DSN is a URL of PostgreSQL or a go-sql-driver DSN of MySQL.
 	DSN string
 	// Parameters are added to the JDBC URL.
 	Parameters map[string]string
@@ -30,7 +29,7 @@ type Client struct {
 	name string
 }
 
-// Open makes a client. A [JavaError] tells why its context does not start.
+// Open opens a client. It returns a [JavaError] if the Spring context does not start.
 func (j *JVM) Open(ctx context.Context, s Settings) (*Client, error) {
 	arguments, err := s.arguments()
 	if err != nil {
@@ -77,8 +76,8 @@ func optional(number int64) string {
 	return strconv.FormatInt(number, 10)
 }
 
-// Thread returns the client's thread of that name. It is made when it is first
-// used, and does one thing after the other.
+// Thread returns the client's thread of that name. It is created at its first use, and runs one
+// request after the other.
 func (c *Client) Thread(name string) *Thread { return &Thread{client: c, name: name} }
 
 // Close closes the Spring context and the pool: the repository deletes its rows.
@@ -87,13 +86,13 @@ func (c *Client) Close(ctx context.Context) error {
 	return err
 }
 
-// Expire forgets unused locks that are older than age, and deletes expired rows.
+// Expire removes unused locks that are older than age, and deletes expired rows.
 func (c *Client) Expire(ctx context.Context, age time.Duration) error {
 	_, err := c.jvm.call(ctx, c.name, "expire", "expire", millis(age))
 	return err
 }
 
-// Status tells whether the client's repository takes the key for acquired.
+// Status reports whether the key is acquired for the client's repository.
 func (c *Client) Status(ctx context.Context, key string) (acquired bool, err error) {
 	values, err := c.jvm.call(ctx, c.name, "status", "status", key)
 	return boolean(values, err)

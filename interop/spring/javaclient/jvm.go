@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// Options are the settings of a [JVM]. A zero field means nothing special.
+// Options are the settings of a [JVM]. A zero field means the default.
 type Options struct {
-	// JVM has arguments for java itself: -Duser.timezone=Asia/Kathmandu, -Xmx1g.
-	// Without any, it is set up to start fast, not to run fast.
+	// JVM are arguments for java: -Duser.timezone=Asia/Kathmandu, -Xmx1g. Without any,
+	// the JVM is configured to start fast, not to run fast.
 	JVM []string
-	// Gap, if given, is the instant, a whole second, at which the clocks of the
-	// default time zone go from UTC to an hour later, as in spring.
+	// Gap, if not zero, is the instant (a whole second) at which the clocks of the default
+	// time zone go forward by an hour, as in spring.
 	Gap time.Time
 }
 
 // A JVM is a running Java program. All methods are safe for concurrent use.
 type JVM struct {
 	cmd    *exec.Cmd
-	stderr bytes.Buffer // to be read once the process has ended
+	stderr bytes.Buffer // can be read when the process has ended
 	ended  chan struct{}
-	end    error // why, once it has ended
+	end    error // the reason, when it has ended
 
 	mu      sync.Mutex
 	stdin   io.WriteCloser
@@ -72,7 +72,7 @@ func (p *Program) arguments(opts *Options) (arguments []string) {
 	}
 	arguments = slices.Clip(arguments) // the caller's own
 	if !opts.Gap.IsZero() {
-		// What the Java class GapZone needs.
+		// Required by the Java class GapZone.
 		arguments = append(arguments, "--add-opens", "java.base/java.time.zone=ALL-UNNAMED",
 			"--add-opens", "java.base/sun.util.calendar=ALL-UNNAMED")
 	}
@@ -84,23 +84,23 @@ func (p *Program) arguments(opts *Options) (arguments []string) {
 	return arguments
 }
 
-// read hands out answers until there are no more.
+// read delivers answers to the callers until there are no more.
 func (j *JVM) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 16<<20) // a thousand keys are one answer
-	var trouble error
-	for trouble == nil && lines.Scan() {
+	var err error
+	for err == nil && lines.Scan() {
 		var number string
 		var a answer
-		if number, a, trouble = parseAnswer(lines.Text()); trouble == nil {
+		if number, a, err = parseAnswer(lines.Text()); err == nil {
 			j.deliver(number, a)
 		}
 	}
-	trouble = errors.Join(trouble, lines.Err())
-	if trouble != nil {
-		_ = j.cmd.Process.Kill() // nobody can talk to it any more
+	err = errors.Join(err, lines.Err())
+	if err != nil {
+		_ = j.cmd.Process.Kill() // there can be no further answers
 	}
-	j.end = errors.Join(trouble, j.cmd.Wait())
+	j.end = errors.Join(err, j.cmd.Wait())
 	close(j.ended)
 }
 
@@ -113,8 +113,8 @@ func (j *JVM) deliver(number string, a answer) {
 	}
 }
 
-// call sends a request and waits for its answer. When ctx ends first, the request
-// goes on: Java's lock() cannot be interrupted.
+// call sends a request and waits for its answer. If ctx ends first, the request continues:
+// Java's lock() cannot be interrupted.
 func (j *JVM) call(ctx context.Context, client, thread, command string, arguments ...string) ([]string, error) {
 	waiting, err := j.send(client, thread, command, arguments)
 	if err != nil {
@@ -157,7 +157,7 @@ func (j *JVM) Version(ctx context.Context) (string, error) {
 	return values[0], nil
 }
 
-// LockKeys returns what Spring makes of keys: the LOCK_KEY of each.
+// LockKeys returns Spring's LOCK_KEY of each key.
 func (j *JVM) LockKeys(ctx context.Context, keys ...string) ([]string, error) {
 	lockKeys, err := j.call(ctx, "", "", "key", keys...)
 	if err == nil && len(lockKeys) != len(keys) {
@@ -172,8 +172,7 @@ func (j *JVM) Kill() {
 	<-j.ended
 }
 
-// Close asks the process to end, without releasing anything, and returns when it
-// has.
+// Close ends the process without releasing any locks, and waits until it has ended.
 func (j *JVM) Close() error {
 	j.mu.Lock()
 	err := j.stdin.Close()

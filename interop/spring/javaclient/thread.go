@@ -16,8 +16,7 @@ func (t *Thread) call(ctx context.Context, command string, arguments ...string) 
 	return t.client.jvm.call(ctx, t.client.name, t.name, command, arguments...)
 }
 
-// Lock is Spring's lock(): it waits for ever, and goes on doing so when ctx has
-// ended.
+// Lock is Spring's lock(). It waits without a limit, even after ctx has ended.
 func (t *Thread) Lock(ctx context.Context, key string) error {
 	_, err := t.call(ctx, "lock", key)
 	return err
@@ -40,8 +39,7 @@ func (t *Thread) Renew(ctx context.Context, key string) error {
 	return err
 }
 
-// Hold renews a lock that the thread has for a time, after each pause, and returns
-// how often it did.
+// Hold renews a lock of the thread repeatedly for a time, and returns the number of renewals.
 func (t *Thread) Hold(ctx context.Context, key string, duration, pause time.Duration) (int, error) {
 	values, err := t.call(ctx, "hold", key, millis(duration), millis(pause))
 	if err != nil {
@@ -50,9 +48,9 @@ func (t *Thread) Hold(ctx context.Context, key string, duration, pause time.Dura
 	return strconv.Atoi(values[0])
 }
 
-// Count adds to the counter in the table COUNTER, under the lock of the key, until
-// it has reached the goal. It returns how often this thread added, and how often it
-// was not alone.
+// Count increments the counter in the table COUNTER, under the lock of the key, until it has
+// reached the goal. It returns how often this thread has incremented it, and how often another
+// thread or process was in the critical section at the same time.
 func (t *Thread) Count(ctx context.Context, key string, goal int) (added, overlaps int, err error) {
 	values, err := t.call(ctx, "count", key, strconv.Itoa(goal))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// tools makes sure of a JDK and Maven: as root on Debian they are installed when
-// they are missing. The test servers are installed likewise, but their package
-// links database drivers and is for tests alone.
+// tools checks that there are a JDK and Maven. As root on Debian it installs them. Package
+// server installs the test servers in the same way, but it links database drivers and is only
+// for tests.
 func tools(ctx context.Context) error {
 	missing := missingTools()
 	if len(missing) == 0 {
@@ -53,8 +53,8 @@ func install(ctx context.Context, packages []string) error {
 	return apt(ctx, arguments...)
 }
 
-// apt runs apt-get to its end even when ctx ends: killed half-way it leaves a
-// machine that cannot install anything.
+// apt runs apt-get, and does not kill it when ctx ends: after that, the machine might be unable
+// to install packages.
 func apt(ctx context.Context, arguments ...string) error {
 	if err := ctx.Err(); err != nil {
 		return err

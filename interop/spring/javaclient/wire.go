@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A line is fields separated by blanks, each in the form of a URL's query: so a
-// key may be anything, and both languages have it in their libraries.
+// A line consists of fields separated by blanks, each encoded as in a URL's query. So keys can
+// contain any characters, and both languages have the encoding in their libraries.
 func encodeLine(fields ...string) string {
 	encoded := make([]string, len(fields))
 	for i, field := range fields {
@@ -30,7 +30,7 @@ func decodeLine(line string) (fields []string, err error) {
 
 var errProtocol = errors.New("an answer that is none")
 
-// An answer is what a request came to.
+// An answer is the result of a request.
 type answer struct {
 	values []string
 	err    error

@@ -5,7 +5,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Callable;
 
-/** Writes "NUMBER ok VALUE..." or "NUMBER error CLASS MESSAGE", with the fields in the form of a request's. */
+/** Writes "NUMBER ok VALUE..." or "NUMBER error CLASS MESSAGE", with fields encoded as in a request. */
 final class Answers {
     private final PrintStream out;
 
@@ -16,7 +16,7 @@ final class Answers {
     void answer(Request request, Callable<Object[]> work) {
         try {
             write(request, "ok", work.call());
-        } catch (Throwable e) { // also an Error: somebody waits for the answer
+        } catch (Throwable e) { // also an Error, since the client waits for an answer
             error(request, e);
         }
     }
@@ -25,7 +25,7 @@ final class Answers {
         write(request, "error", e.getClass().getName(), trail(e));
     }
 
-    /** The messages of an exception and of all its causes, since Spring wraps what matters. */
+    /** The messages of an exception and of all its causes, since Spring wraps the original exceptions. */
     private static String trail(Throwable e) {
         String message = String.valueOf(e.getMessage());
         return e.getCause() == null ? message : message + "; " + e.getCause().getClass().getName() + ": " + trail(e.getCause());

@@ -12,11 +12,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Lock;
 
 /**
- * bench THREADS KEYS SECONDS: locks and unlocks as fast as can be. Answers pairs, failures, the milliseconds that it took,
+ * bench THREADS KEYS SECONDS: locks and unlocks without a pause. Answers pairs, failures, the milliseconds that it took,
  * and the median and the 99th percentile of a pair in microseconds.
  *
- * <p>With 0 keys each thread has its own, so that nobody waits; with more, threads choose at random. How Spring is set up
- * (pool, pause between tries, statements) is the client's business: see {@link Settings} and {@link Spring}.
+ * <p>With 0 keys each thread has its own, so no thread waits; otherwise threads choose keys at random. The client
+ * configures Spring (pool, pause between tries, statements): see {@link Settings} and {@link Spring}.
  */
 final class Bench {
     private final Client client;

@@ -13,7 +13,7 @@ import org.springframework.integration.jdbc.lock.JdbcLockRegistry;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 
-/** An application as it would stand in a service: a pool, a context with Spring's own beans, and threads by name. */
+/** An application as in a service: a pool, a context with Spring's own beans, and threads by name. */
 final class Client {
     private final Settings settings;
     private final HikariDataSource pool;

@@ -3,7 +3,7 @@ package sqllock;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
-/** What a client can be asked for. Keys come first; durations are milliseconds. */
+/** The commands of a client. Keys come first; durations are milliseconds. */
 final class Commands {
     private Commands() {}
 
@@ -36,7 +36,7 @@ final class Commands {
         return new Object[0];
     }
 
-    /** lock KEY: waits for ever. */
+    /** lock KEY: waits without a limit. */
     private static Object[] lock(Client client, Request request) {
         client.registry().obtain(request.argument(0)).lock();
         return nothing();
@@ -61,7 +61,7 @@ final class Commands {
         return nothing();
     }
 
-    /** hold KEY DURATION EVERY: renews a lock that this thread has, again and again; how often. */
+    /** hold KEY DURATION EVERY: renews a lock of this thread repeatedly, and answers the number of renewals. */
     private static Object[] hold(Client client, Request request) throws InterruptedException {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.millis(1));
         int renewals = 0;
@@ -72,20 +72,20 @@ final class Commands {
         return new Object[] {renewals};
     }
 
-    /** status KEY: whether the repository still finds its row. */
+    /** status KEY: whether the repository still has the row. */
     private static Object[] status(Client client, Request request) throws Exception {
         String path = KeyProbe.mapped(request.arguments().subList(0, 1))[0].toString();
         return new Object[] {client.repository().isAcquired(path)};
     }
 
-    /** expire AGE: forgets unused locks, and deletes expired rows. */
+    /** expire AGE: removes unused locks, and deletes expired rows. */
     private static Object[] expire(Client client, Request request) {
         client.registry().expireUnusedOlderThan(request.millis(0));
         client.repository().deleteExpired();
         return nothing();
     }
 
-    /** close: as an orderly end of the application. */
+    /** close: shuts the application down. */
     private static Object[] close(Client client, Request request) {
         client.close();
         return nothing();

@@ -7,10 +7,10 @@ import java.sql.Statement;
 import java.util.concurrent.locks.Lock;
 
 /**
- * count KEY GOAL: adds one to an unprotected counter, under the lock of the key, until it has reached the goal. Answers
- * how often this thread did, and how often it was not alone.
+ * count KEY GOAL: increments an unprotected counter, under the lock of the key, until it has reached the goal. Answers
+ * how often this thread has done so, and how often another one was in the critical section.
  *
- * <p>The table COUNTER has one row. VALUE is read and written in two steps; INSIDE tells how many are between them.
+ * <p>The table COUNTER has one row. VALUE is read and written in two steps; INSIDE is the number of callers between them.
  */
 final class Counter {
     private final Client client;
@@ -45,7 +45,7 @@ final class Counter {
     }
 
     private boolean section() throws SQLException {
-        // Another connection than the lock's, which commits each statement by itself.
+        // Not the connection of the lock. It commits each statement.
         try (Connection connection = client.pool().getConnection(); Statement statement = connection.createStatement()) {
             statement.executeUpdate("UPDATE COUNTER SET INSIDE = INSIDE + 1");
             int value = look(statement);

@@ -17,11 +17,11 @@ import java.util.TimeZone;
 import java.util.TreeMap;
 
 /**
- * A default time zone whose clocks go from UTC to an hour later at a given instant: as London's do on a Sunday in March,
- * but whenever a test is run. An hour of local time does not exist.
+ * A default time zone whose clocks go forward by an hour from UTC at a given instant, as London's do on a Sunday in
+ * March. One hour of local time does not exist.
  *
- * <p>The zone is called Europe/London, because PostgreSQL is told its name and must know it. The JDK has its data twice, for
- * java.time and for the older classes such as java.sql.Timestamp, and lets nobody change either, so the JVM needs
+ * <p>The zone is called Europe/London, because the name is sent to PostgreSQL, which must know it. The JDK has its data twice, for
+ * java.time and for the older classes such as java.sql.Timestamp, and permits no change of either, so the JVM needs
  * --add-opens for java.time.zone and sun.util.calendar.
  */
 final class GapZone extends ZoneRulesProvider {
@@ -49,7 +49,7 @@ final class GapZone extends ZoneRulesProvider {
         ((Map<String, ZoneRulesProvider>) zones.get(null)).put(NAME, provider);
     }
 
-    /** The zone as the JDK makes it of its own data. */
+    /** The zone as the JDK creates it from its own data. */
     private static TimeZone old(Instant change) throws ReflectiveOperationException {
         Class<?> rule = Class.forName("sun.util.calendar.ZoneInfoFile$ZoneOffsetTransitionRule");
         Method make = Class.forName("sun.util.calendar.ZoneInfoFile").getDeclaredMethod("getZoneInfo", String.class,

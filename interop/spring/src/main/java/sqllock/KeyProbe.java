@@ -7,8 +7,8 @@ import org.springframework.integration.jdbc.lock.JdbcLockRegistry;
 import org.springframework.integration.jdbc.lock.LockRepository;
 
 /**
- * Tells the LOCK_KEY of keys by locking them in a real registry whose repository only writes down what it is asked
- * for: the mapping itself is private in 6.5.
+ * Returns the LOCK_KEY of keys by locking them in a real registry whose repository only records the keys, since the
+ * mapping itself is private in 6.5.
  */
 final class KeyProbe {
     private KeyProbe() {}

@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Reads a request a line from stdin and writes an answer a line to stdout, until "quit" or the end of stdin. */
+/** Reads requests from stdin and writes answers to stdout, one per line, until "quit" or the end of stdin. */
 public final class Main {
     private final Map<String, Client> clients = new ConcurrentHashMap<>();
     private final Answers answers = new Answers(System.out);

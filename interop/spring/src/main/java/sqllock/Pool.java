@@ -3,7 +3,7 @@ package sqllock;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 
-/** The pool that Spring Boot would make: Hikari, ten connections unless told otherwise. */
+/** The pool that Spring Boot creates: Hikari, with ten connections by default. */
 final class Pool {
     private Pool() {}
 
@@ -13,7 +13,7 @@ final class Pool {
         config.setUsername(settings.text("user"));
         config.setPassword(settings.text("password"));
         config.setMaximumPoolSize(settings.number("pool", 10));
-        // It grows when it must: tests open many clients, and most use few connections.
+        // It grows on demand: tests open many clients, and most use few connections.
         config.setMinimumIdle(1);
         return new HikariDataSource(config);
     }

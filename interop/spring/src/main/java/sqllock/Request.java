@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * One line: number, client, thread, command and arguments, separated by blanks, each in the form of a URL's query.
- * Spring's locks belong to threads, so a request names the one to run on.
+ * One line: number, client, thread, command and arguments, separated by blanks, each encoded as in a URL's query.
+ * Spring's locks belong to threads, so a request names the thread on which it runs.
  */
 record Request(String number, String client, String thread, String command, List<String> arguments) {
     static Request parse(String line) {

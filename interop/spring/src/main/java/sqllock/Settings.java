@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a client is opened with, as NAME=VALUE. What is not given is Spring's default. */
+/** The settings of a client, as NAME=VALUE. Missing settings are Spring's defaults. */
 record Settings(Map<String, String> values) {
     static Settings parse(List<String> arguments) {
         Map<String, String> values = new HashMap<>();
