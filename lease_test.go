@@ -3,6 +3,8 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +205,46 @@ func TestAutoRenewOfOneLock(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A withoutLease context does not carry the lease that it is made from.
+type withoutLease struct{ context.Context }
+
+func (c withoutLease) Value(key any) any {
+	if fmt.Sprintf("%T", key) == "sqllock.leaseKey" {
+		return nil
+	}
+	return c.Context.Value(key)
+}
+
+// A row that is handed over to a waiter whose context has ended just now is released. Its
+// minimum hold does not count, because the waiter never held the lock.
+func TestAWaiterThatGaveUpHasNoMinimumHold(t *testing.T) {
+	t.Parallel()
+	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: never, HandOff: true,
+	})
+	lock := obtain(t, registry, "k")
+	first, err := lock.Lock(t.Context())
+	must(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := lock.WithMinHold(ttl).Lock(withoutLease{first.Context()}) // it ends when the row is handed over
+		waiting <- err
+	}()
+	for registry.Held()[0].Waiting == 0 {
+		runtime.Gosched()
+	}
+	must(t, first.Unlock(t.Context()))
+	if err := <-waiting; !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	next, err := lock.TryLock(t.Context())
+	must(t, err)
+	if next.Holder() == first.Holder() {
+		t.Error("the row was not released")
+	}
+	must(t, next.Unlock(t.Context()))
 }
 
 // LeaseFrom says whether the caller is under the lock, without a round trip.

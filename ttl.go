@@ -5,8 +5,8 @@ import "time"
 // DefaultTTL is the default time-to-live of a lease: Spring's.
 const DefaultTTL = 10 * time.Second
 
-// MinTTL is the shortest time-to-live. Below it a lease would be over before
-// its holder has begun.
+// MinTTL is the shortest time-to-live. A shorter lease would be over before its holder
+// starts to work.
 const MinTTL = 10 * time.Millisecond
 
 const (
@@ -22,18 +22,16 @@ func checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// margin is how much earlier than its row a lease ends: a tenth of the
-// time-to-live, within bounds. It covers what the two clocks, which are never
-// compared, may drift apart meanwhile, and the time until a cancelled holder
-// has noticed.
+// margin is how much earlier than its row a lease ends: a tenth of the time-to-live,
+// within limits. It covers the drift between the two clocks, which are never compared,
+// and the time until a cancelled holder has noticed.
 func margin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, shortestMargin), longestMargin)
 }
 
-// leaseEnd is when a lease ends for its holder whose row was asked for, at the
-// earliest, at sent. It is counted on the monotonic clock from before the
-// statement was sent, so it lies before the end of the row however long the
-// statement took.
+// leaseEnd returns when the lease of a row ends whose statement was sent at sent or later.
+// It is counted on the monotonic clock from before the statement was sent, so it lies
+// before the end of the row however long the statement took.
 func leaseEnd(sent time.Time, ttl time.Duration) time.Time {
 	return sent.Add(ttl - margin(ttl))
 }

@@ -13,11 +13,10 @@ import (
 
 // The way of a call that locks, from the caller to the database:
 //
-//	JdbcLock.Lock, TryLock, TryLockFor, or Registry's
-//	locks.lock       enters again if ctx carries a lease of the lock; otherwise:
-//	waiter.acquire   waits in the local queue; the first in it reads the row,
-//	                 or waits until it is free (waiter.poll → Table.Read)
-//	waiter.attempt   tries
+//	JdbcLock.Lock    or TryLock, or TryLockFor
+//	locks.lock       enters again if ctx carries a lease of the lock, or goes on
+//	waiter.acquire   waits in the local queue; the first in it goes on
+//	waiter.attempt   tries, and again whenever waiter.poll finds the row free
 //	Table.Acquire    sends the statement
 //
 // A caller that has the row gets its lease from locks.grant.
@@ -40,11 +39,11 @@ const (
 // errHeld ends a single try that found the lock held.
 var errHeld = errors.New("held")
 
-// errAnsweredLate is why a row that was acquired gives no lease.
-var errAnsweredLate = errors.New("the database took longer to answer than a lease would last")
+// errTooLate is why a row that was acquired gives no lease.
+var errTooLate = errors.New("the database took longer to answer than a lease would last")
 
-func answeredLate(key string) error {
-	return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errAnsweredLate)
+func tooLate(key string) error {
+	return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate)
 }
 
 // lock acquires for ctx, the caller's context.
@@ -126,6 +125,9 @@ func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
 func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error) {
 	h := lease.hold
 	gaveUp := h.wasHandedOver() && bounded.Ended(waiting) != nil
+	if gaveUp {
+		h.minHold = 0 // the caller never held the lock
+	}
 	h.start(lease)
 	if !s.addHold(h) {
 		h.finish(ErrClosed)
@@ -135,7 +137,7 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 		h.abandon(ctx)
 		lease.cancel(nil)
 		if errors.Is(err, ErrLockLost) {
-			err = answeredLate(h.key)
+			err = tooLate(h.key)
 		}
 		return nil, err
 	}
@@ -238,7 +240,7 @@ func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool
 		case got.Acquired && h.isTooLate():
 			h.abandon(ctx)
 			if w.once || used == maxHolders {
-				return locktable.Row{}, false, answeredLate(h.key)
+				return locktable.Row{}, false, tooLate(h.key)
 			}
 		case got.Acquired:
 			h.term.token, h.term.since = got.Token, h.acquired

@@ -10,7 +10,7 @@
 // An attempt to acquire goes through these functions:
 //
 //	Table.Acquire         deletes unsettled rows first; handles an unknown outcome at the end
-//	call                  applies the policy: lost races, pinned rows, time limits
+//	repeat                applies the policy: lost races, pinned rows
 //	batched.do            joins a batch, or sends the statement alone
 //	batch.Batcher.Do      waits until the batch in flight is done
 //	batched.run           one row or many
@@ -19,7 +19,8 @@
 //	upsert                or upsertMany: the statement
 //
 // A release takes the same way, to releaseOne or releaseMany. The other verbs are not batched:
-// call runs the function that sends the statement.
+// call, which is repeat with a limit to each answer, runs the function that sends the
+// statement.
 //
 // # Acquire
 //
