@@ -204,7 +204,7 @@ func ExampleLease_Renew() {
 
 	for page := range 3 {
 		if err := lease.Renew(ctx); err != nil {
-			fmt.Println("stop:", err) // ErrLockLost: somebody else may be at it
+			fmt.Println("stop:", err) // ErrLockLost: another holder may be at work
 			return
 		}
 		fmt.Println("page", page)

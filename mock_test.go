@@ -103,7 +103,7 @@ func TestAFailedCertificationIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Losing every race is being late, not trouble, and has an end.
+// Losing every race means not acquired. It is no database error, and has an end.
 func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
@@ -262,7 +262,7 @@ func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
 	}
 }
 
-// A database that does not answer holds nobody longer than the lease lasts.
+// If the database does not answer, no call takes longer than the lease lasts.
 func TestABlackHole(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *sqllock.Lease) error{
@@ -293,7 +293,7 @@ func TestABlackHole(t *testing.T) {
 }
 
 // MySQL's acquire statement fails like any other.
-func TestAFailedUpsertIsTrouble(t *testing.T) {
+func TestAFailedUpsertIsADatabaseError(t *testing.T) {
 	t.Parallel()
 	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
 	expectFree(mock)
@@ -306,7 +306,7 @@ func TestAFailedUpsertIsTrouble(t *testing.T) {
 }
 
 // A list that breaks off is no list.
-func TestABrokenListIsTrouble(t *testing.T) {
+func TestABrokenListIsADatabaseError(t *testing.T) {
 	t.Parallel()
 	columns := []string{"region", "lock_key", "client_id", "age", "left"}
 	row := []driver.Value{"r", "k", "c", 1, 1}

@@ -21,7 +21,7 @@ func blackHole(s *fixture) {
 	})
 }
 
-// Nobody waits longer than asked for a database that does not answer.
+// If the database does not answer, a call ends when its time is over.
 func TestATimedTryEndsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)
@@ -50,8 +50,8 @@ func TestACancelledWaitEndsWhenTheDatabaseHangs(t *testing.T) {
 	s.connector.Follow(nil) // Close clears up
 }
 
-// An outage that is shorter than the lease costs nobody anything, and afterwards
-// there is everything to be had again.
+// An outage that is shorter than the lease ends no lease, and every call works again
+// afterwards.
 func TestALeaseOutlivesAShortOutage(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)

@@ -9,7 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Read reads the row of a key, whoever holds it. It writes nothing and locks nothing, so
+// Read reads the row of a key, whichever holder it has. It writes nothing and locks nothing, so
 // waiters poll with it. ok is false if there is no row.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
 	row, err = callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (Row, error) {
