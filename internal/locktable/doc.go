@@ -10,16 +10,15 @@
 // An attempt to acquire goes through these functions:
 //
 //	Table.Acquire         deletes unsettled rows first; handles an unknown outcome at the end
-//	repeat                applies the policy: lost races, pinned rows
+//	call                  applies the policy: lost races, pinned rows
 //	batched.do            joins a batch, or sends the statement alone
 //	batch.Batcher.Do      waits until the batch in flight is done
-//	batched.run           one row or many
-//	acquireOne            or acquireMany
+//	acquireOne            for one row, or acquireMany
 //	write                 opens the transaction, unless the table is in Autocommit
 //	upsert                or upsertMany: the statement
 //
 // A release takes the same way, to releaseOne or releaseMany. The other verbs are not batched:
-// call, which is repeat with a limit to each answer, runs the function that sends the
+// callAlone, which is call with a limit to each answer, runs the function that sends the
 // statement.
 //
 // # Acquire
@@ -116,8 +115,9 @@
 // RenewAll renews up to 10 000 rows by one statement. PostgreSQL and SQLite take the keys and
 // holders as JSON, so that one text serves any number. On MySQL they are placeholders, because
 // the collation of a JSON table would clash with the column's. Rows that were not renewed are
-// read once more: a row that is gone is [Lost], one that is there is [Pinned]. The caller then renews such a row by [Table.Renew], which waits in the row's queue:
-// where many processes try, a statement that skips locked rows may find it locked each time.
+// read once more: a row that is gone is [Lost], one that is there is [Pinned]. The caller then
+// renews such a row by [Table.Renew], which waits in the row's queue: where many processes try,
+// a statement that skips locked rows may find it locked each time.
 //
 // # Fencing tokens
 //
