@@ -89,10 +89,11 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 	return client
 }
 
-// repository returns a repository as another Go process has.
-func (c *cell) repository(t *testing.T) *sqllock.Repository {
+// repository returns a repository as another Go process has. In the four-column table, ttl is
+// the time-to-live of all rows.
+func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t), c.db.Dialect, nil)
+	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t), c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl})
 	must(t, err)
 	return r
 }
@@ -100,7 +101,7 @@ func (c *cell) repository(t *testing.T) *sqllock.Repository {
 // registry returns the registry of another Go process. It is closed when the test ends.
 func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 	t.Helper()
-	r, err := sqllock.NewRegistry(c.repository(t), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+	r, err := sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
 	return r
@@ -114,10 +115,10 @@ func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
 	return l
 }
 
-// row returns the row of key.
+// row returns the row of key. In the four-column table, ttl is its time-to-live.
 func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
 	t.Helper()
-	row, ok, err := c.repository(t).Peek(t.Context(), key)
+	row, ok, err := c.repository(t, ttl).Peek(t.Context(), key)
 	must(t, err)
 	if !ok {
 		t.Fatal("there is no row")

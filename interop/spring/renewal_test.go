@@ -95,7 +95,7 @@ func TestWeRenewBesideJavaThatPolls(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		registry, err := sqllock.NewRegistry(c.repository(t), &sqllock.RegistryOptions{TTL: short, AutoRenew: true})
+		registry, err := sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short, AutoRenew: true})
 		must(t, err)
 		lock, err := registry.Obtain(key)
 		must(t, err)
