@@ -1,5 +1,5 @@
-# All targets run on a machine that has Go, make and git. As root on Debian, what
-# else they need is installed.
+# All targets run on a machine with Go, make and git. As root on Debian, they install
+# the other programs that they need.
 GO ?= go
 LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers --
@@ -10,21 +10,21 @@ WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers --
 help: ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-# Shuffled, because tests must not lean on each other; a shuffled run is also
-# never answered from Go's cache, which cannot know that a server has changed.
-# Tests mostly wait for a time-to-live to end, so more of them run at once than
-# there are cores. SQLLOCK_SERVERS=postgres,mysql starts only these servers.
+# Shuffled, because tests must not depend on each other. Go does not cache the results
+# of a shuffled run either, which do depend on the servers. Tests mostly wait for a
+# time-to-live to end, so more tests run in parallel than there are cores.
+# SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 .PHONY: test
 test: cc ## run all tests, with the race detector, on every available database
 	$(WITH_SERVERS) $(GO) test -race -shuffle=on -parallel=16 -timeout=45m $(TESTFLAGS) ./...
 	$(WITH_SERVERS) $(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .
 
 .PHONY: reliability
-reliability: ## break everything many times, and write docs/reliability.md (10 minutes)
+reliability: ## run all failure tests and update docs/reliability.md (10 minutes)
 	$(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 .PHONY: test-interop
-test-interop: ## run Spring's own locks and ours on one table (needs a JDK and Maven)
+test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
 	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./interop/...
 
 .PHONY: bench
@@ -34,7 +34,7 @@ bench: ## compare with other lock libraries (25 minutes; see bench/README.md)
 	$(GO) -C bench run . report -in ../testdata/bench/latest.json -doc ../docs/performance.md -pictures ../docs/pictures
 
 .PHONY: bench-smoke
-bench-smoke: ## see whether every contender and load of the benchmark works (1 minute)
+bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
 	$(GO) -C bench run . smoke
 
 .PHONY: build
@@ -43,7 +43,7 @@ build: ## compile everything; the command goes to bin/sqllock
 	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/sqllock
 
 .PHONY: cross
-cross: ## compile everything for the systems that users have
+cross: ## compile everything for Linux, macOS and Windows
 	CGO_ENABLED=0 GOOS=linux $(GO) build ./...
 	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
@@ -60,7 +60,7 @@ lint: ## run golangci-lint
 
 # GRAPHFLAGS=-names prints the names that make each edge.
 .PHONY: graph
-graph: ## show which file refers to which, and fail on new cycles and wrong imports
+graph: ## print the graph of references; fail on new cycles and wrong imports
 	$(GO) -C tools run ./graph $(GRAPHFLAGS)
 
 .PHONY: fmt
@@ -71,8 +71,8 @@ fmt: ## format all Go files
 demo: ## watch processes compete for a lock
 	$(GO) run ./cmd/sqllock demo
 
-# The race detector needs a C compiler with the C library's start files, so
-# one is asked to make a program.
+# The race detector needs a C compiler and the C library's start files. Compiling a
+# program checks both.
 .PHONY: cc
 cc:
 	@echo 'int main(void) { return 0; }' | $$($(GO) env CC) -x c -o /dev/null - 2>/dev/null || { \

@@ -1,5 +1,3 @@
-// Package program runs the command sqllock in processes of its own, for tests. The test
-// binary itself is the program.
 package program
 
 import (
