@@ -166,6 +166,16 @@ func failure(err error, key string) error {
 	}
 }
 
+// asDatabaseError makes an ErrDatabase of an error of [failure] that says that a context has
+// ended: one of ours, and not the caller's.
+func asDatabaseError(err error) error {
+	var e *tableError
+	if errors.As(err, &e) && e.sentinel == nil {
+		return &tableError{ErrDatabase, e.key, e.table}
+	}
+	return err
+}
+
 func sentinelOf(kind locktable.Kind) error {
 	switch kind {
 	case locktable.Ended:

@@ -3,7 +3,6 @@ package sqllock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/locktable"
@@ -62,10 +61,7 @@ func (h *hold) release(ctx *releaseContext) error {
 		if closed := h.lost(); errors.Is(closed, ErrClosed) {
 			return closed // Close came meanwhile, and releases the row
 		}
-		if !errors.Is(err, ErrDatabase) && !errors.Is(err, ErrPinned) { // the end of the lease, not of the caller's context, cut it short
-			err = fmt.Errorf("%w: %w", ErrDatabase, err)
-		}
-		return err
+		return asDatabaseError(err) // it was cut short by the end of the lease, not of the caller's context
 	case !released:
 		h.finish(ErrLockLost)
 		return h.lost()
