@@ -52,10 +52,10 @@ type Statements struct {
 	// HeldAll returns LOCK_KEY and CLIENT_ID of rows that have not expired: all those
 	// that are asked for, and possibly others that Pick might return.
 	HeldAll string
-	// Leave makes the row that carries the holder last :left from now, and gives it
+	// Keep makes the row that carries the holder last :left from now, and gives it
 	// the CLIENT_ID :next: statements that are still in flight for the holder no longer
 	// find it.
-	Leave string
+	Keep string
 	// Delete deletes the row that carries the holder.
 	Delete string
 	// DeleteAll deletes several rows. It skips rows that others have locked. If the
@@ -159,7 +159,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Pick:     fill(f.pick),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
-		Leave: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
+		Keep: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Delete:        fill("{lockTimeout}DELETE FROM {table}{lockTimeout.delete} WHERE {row} AND CLIENT_ID = :holder{notify}"),
 		DeleteAll:     fill(f.deleteAll),

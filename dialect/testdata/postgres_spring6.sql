@@ -54,7 +54,7 @@ UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAS
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
--- Leave
+-- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Delete

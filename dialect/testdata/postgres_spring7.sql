@@ -54,7 +54,7 @@ UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() 
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
--- Leave
+-- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Delete

@@ -53,7 +53,7 @@ UPDATE INT_LOCK SET CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec',
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
 
--- Leave
+-- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
 
 -- Delete

@@ -53,7 +53,7 @@ UPDATE INT_LOCK SET EXPIRED_AFTER = MAX(EXPIRED_AFTER, datetime(datetime('now', 
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
--- Leave
+-- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= datetime('now', 'subsec');
 
 -- Delete

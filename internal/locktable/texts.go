@@ -52,7 +52,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Pick, &all.pick},
 		{texts.RenewAll, &all.renewAll},
 		{texts.HeldAll, &all.heldAll},
-		{texts.Leave, &all.keep},
+		{texts.Keep, &all.keep},
 		{texts.Delete, &all.release},
 		{texts.PickClient, &all.pickClient},
 		{texts.DeleteClient, &all.deleteClient},
