@@ -16,12 +16,18 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return exit.WithHint(exit.Usagef("%s: %s is missing", cmd.CommandPath(), names[len(args)]), "%s --help", cmd.CommandPath())
+			return exit.WithHint(exit.Usagef("%s: %s is missing", Name(cmd), names[len(args)]), "%s --help", cmd.CommandPath())
 		case len(args) > len(names):
-			return exit.WithHint(exit.Usagef("%s: %q is one argument too many", cmd.CommandPath(), args[len(names)]), "%s --help", cmd.CommandPath())
+			return exit.WithHint(exit.Usagef("%s: %q is one argument too many", Name(cmd), args[len(names)]), "%s --help", cmd.CommandPath())
 		}
 		return nil
 	}
+}
+
+// Name returns the name of a subcommand, as in "migrate up", for an error. The program's
+// own name stands before all errors.
+func Name(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
 // NoneButCommands rejects all arguments of a command that only groups other commands.

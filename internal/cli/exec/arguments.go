@@ -15,18 +15,18 @@ func keyAndCommand(cmd *cobra.Command, given []string) error {
 	case isDashed(cmd, given) && len(given) > 2:
 		return nil
 	case isDashed(cmd, given):
-		err = exit.Usagef("%s: the command to run is missing", cmd.CommandPath())
+		err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
 	case len(given) == 0 || dash == 0:
-		err = exit.Usagef("%s: KEY is missing", cmd.CommandPath())
+		err = exit.Usagef("%s: KEY is missing", args.Name(cmd))
 	case dash < 0:
-		err = exit.Usagef("%s: the command to run must follow --", cmd.CommandPath())
+		err = exit.Usagef("%s: the command to run must follow --", args.Name(cmd))
 		if len(given) > 1 {
 			return exit.WithHint(err, "%s", WithDashes(cmd, given))
 		}
 	case dash > 1:
-		err = exit.Usagef("%s: %q is one argument too many before --", cmd.CommandPath(), given[1])
+		err = exit.Usagef("%s: %q is one argument too many before --", args.Name(cmd), given[1])
 	case len(given) == dash:
-		err = exit.Usagef("%s: the command to run is missing", cmd.CommandPath())
+		err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
 	default:
 		return nil
 	}

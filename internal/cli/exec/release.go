@@ -31,7 +31,7 @@ func (x *execution) release(lease *sqllock.Lease) (lost bool) {
 
 func (x *execution) printReleased(err error) {
 	if err != nil {
-		x.printf("release %q: %s; it becomes free when its lease ends", x.key, exit.Text(err))
+		x.printf("the lock %q was not released: %s; it becomes free when its lease ends", x.key, exit.Text(err))
 		return
 	}
 	x.verbosef("released %q", x.key)

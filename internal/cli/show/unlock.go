@@ -38,7 +38,7 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 					"sqllock show %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", given[0])
 			}
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
-				return unlock(cmd, flags, r, given[0])
+				return unlock(cmd, flags, r, ttl, given[0])
 			})
 		},
 	}
@@ -48,7 +48,7 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 }
 
 // unlock removes the row that it has read, and no other.
-func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string) error {
+func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl time.Duration, key string) error {
 	row, ok, err := r.Peek(cmd.Context(), key)
 	if err != nil {
 		return err
@@ -67,6 +67,7 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key
 		return exit.WithHint(fmt.Errorf("%q was released or acquired by another holder meanwhile: nothing removed (it was held by %s)", key, v.holderText()),
 			"sqllock show %s", key)
 	}
+	printTTL(cmd, r, ttl)
 	left := "its lease had " + format.Duration(v.left) + " left"
 	if v.Expired {
 		left = "its lease " + v.leftText()
