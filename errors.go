@@ -131,7 +131,9 @@ func (e *tableError) Error() string {
 	if e.sentinel != nil {
 		text = e.sentinel.Error()
 	}
-	text += ": " + e.table.Op
+	if e.table.Op != "" {
+		text += ": " + e.table.Op
+	}
 	if e.key != "" {
 		text += fmt.Sprintf(" %q", e.key)
 	}

@@ -132,7 +132,7 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	case o.Isolation < Serializable || o.Isolation > Autocommit:
 		return invalid("unknown isolation %v", o.Isolation)
 	case o.Layout < 0 || o.Layout > dialect.Spring6:
-		return invalid("unknown layout %v", o.Layout)
+		return invalid("unknown layout %d", o.Layout)
 	case o.ClientID != "" && !clientForm.MatchString(o.ClientID):
 		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, locktable.MaxClientID)
 	case o.Notify && !d.Notifies:
@@ -176,8 +176,8 @@ func (o *RepositoryOptions) names() (dialect.Names, error) {
 //     [ErrPinned] after about a second, a deletion after three.
 //   - A statement about a single row times out after 5 s if it is batched with others, else
 //     after its time-to-live or 10 s, whichever is more: [ErrDatabase].
-//   - Every method returns a moment after ctx has ended, also if the driver does not look at
-//     its context: then with [ErrDatabase].
+//   - Every method returns a moment after ctx has ended, even if the driver ignores its
+//     context: then with [ErrDatabase].
 //
 // Durations are kept to the microsecond, on SQLite to the millisecond. All methods are safe for
 // concurrent use.

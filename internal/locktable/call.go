@@ -12,7 +12,7 @@ import (
 
 // A policy says how long, and how often, a statement is sent.
 type policy struct {
-	op string
+	op string // what an [Error] says was done, or ""
 	// races is how often the statement is sent again after a lost race.
 	races int
 	// pinned is for how long it is sent again while a transaction has the row pinned.
@@ -39,7 +39,7 @@ const releaseTimeout = 3 * time.Second
 
 // The limits of all statements.
 var (
-	opening   = policy{op: "open", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	opening   = policy{races: always, pinned: PinnedTimeout, answer: answerTimeout}
 	acquiring = policy{op: "acquire", races: 10}
 	releasing = policy{op: "release", races: always, pinned: releaseTimeout}
 	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
@@ -88,7 +88,7 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 }
 
 // callAlone is call for a statement that is not batched. It returns a moment after ctx or the time
-// for an answer has ended at the latest, also if the driver does not look at its context.
+// for an answer has ended at the latest, even if the driver ignores its context.
 // Therefore send must not write to variables of its caller. late, unless it is nil, gets the
 // answer of a driver that was left behind. ttl is that of the row, or 0.
 func callAlone[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {

@@ -39,13 +39,18 @@ const (
 // An Error is why a method failed. Its text names no key: only the caller knows the key
 // as the user wrote it.
 type Error struct {
-	Op   string // what was done, as in "acquire"
+	Op   string // what was done, as in "acquire"; "" if Err says it all
 	Kind Kind
 	Err  error
 }
 
 // Error implements error.
-func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	if e.Op == "" {
+		return e.Err.Error()
+	}
+	return e.Op + ": " + e.Err.Error()
+}
 
 // Unwrap returns the driver's error, or why the context ended.
 func (e *Error) Unwrap() error { return e.Err }
@@ -66,7 +71,7 @@ var (
 	errOutcomeUnknown = errors.New("it is not known whether the row was written")
 )
 
-// A classifier tells the errors of one database apart.
+// A classifier returns the class of an error of one database.
 type classifier func(error) dialect.Class
 
 // isRace reports whether err means that the statement lost a race, so that it was not

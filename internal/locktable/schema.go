@@ -32,7 +32,7 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
 		}
-		return found, fmt.Errorf("%s: %w", i.names.Lock, err)
+		return found, fmt.Errorf("read %s: %w", i.names.Lock, err)
 	}
 	if err := i.checkServer(server); err != nil {
 		return found, err
@@ -114,7 +114,7 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) error {
 		return nil
 	}
 	if _, err := i.db.ExecContext(ctx, i.dialect.Statements(layout, i.names).Fence); err != nil {
-		return fmt.Errorf("%s: %w", i.names.Fence, err)
+		return fmt.Errorf("read %s: %w", i.names.Fence, err)
 	}
 	return nil
 }
