@@ -26,7 +26,7 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
-	// plain is without group commit and hand-off, prepared keeps statements, and notify
+	// plain is without batching and hand-off, prepared keeps statements, and notify
 	// has releases wake waiters; all with the default isolation alone.
 	plain, prepared, notify bool
 }

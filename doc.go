@@ -68,7 +68,7 @@
 //
 // # Errors
 //
-// errors.Is tells four groups apart: [ErrNotAcquired], [ErrLockLost], [ErrDatabase] and
+// errors.Is distinguishes four groups: [ErrNotAcquired], [ErrLockLost], [ErrDatabase] and
 // [ErrInvalid]. A try that does not get the lock returns an error: with a nil error the
 // lease is held.
 package sqllock

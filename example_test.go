@@ -18,9 +18,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// The whole way from a database to a lock. With PostgreSQL or MySQL only the
-// driver, the DSN and the dialect differ, and the table is created once, by
-// `sqllock migrate up`.
+// From a database to a lock. With PostgreSQL or MySQL only the driver, the DSN
+// and the dialect differ, and `sqllock migrate up` creates the table once.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "sqllock")
@@ -45,15 +44,11 @@ func Example() {
 	}
 	defer registry.Close(ctx)
 
-	lock, err := registry.Obtain("orders/42")
+	lease, err := registry.Lock(ctx, "orders/42")
 	if err != nil {
 		log.Fatal(err)
 	}
-	lease, err := lock.Lock(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = lease.Unlock(ctx) }() // or look at the error: ErrLockLost says that the work came late
+	defer func() { _ = lease.Unlock(ctx) }() // its error is ErrLockLost if the lease was lost
 
 	fmt.Println("working on", lease.Key())
 	// Output: working on orders/42
@@ -91,8 +86,8 @@ func ExampleRegistry_ExecuteLocked() {
 	// <nil>
 }
 
-// Inside ExecuteLocked, LeaseFrom reaches the lease; anywhere else it says whether the
-// caller is under the lock. Neither asks the database.
+// Inside ExecuteLocked, LeaseFrom returns the lease. Anywhere else it checks that the
+// caller works under the lock. It sends nothing to the database.
 func ExampleRegistry_LeaseFrom() {
 	registry, closeAll := exampleRegistry()
 	defer closeAll()
@@ -133,7 +128,7 @@ func ExampleJdbcLock_ExecuteLockedFor() {
 	// true
 }
 
-// A lock whose work takes long renews itself, in a registry whose other locks do not.
+// Only the leases of this lock are renewed automatically.
 func ExampleJdbcLock_WithAutoRenew() {
 	ctx := context.Background()
 	registry, closeAll := exampleRegistry()
@@ -170,8 +165,7 @@ func ExampleJdbcLock_TryLock() {
 	// true
 }
 
-// Ownership travels with the context: what locks with the lease's context enters
-// the same lock again.
+// A caller that locks with the lease's context enters the same lock again.
 func ExampleLease_Context() {
 	ctx := context.Background()
 	registry, closeAll := exampleRegistry()
@@ -259,7 +253,7 @@ func ExampleJdbcLock_WithMinHold() {
 }
 
 // A register is a storage outside of the database that refuses the writes of a holder
-// who has lost the lock and does not know it yet.
+// that has lost the lock and does not know it yet.
 type register struct {
 	highest int64
 	value   string
@@ -273,8 +267,8 @@ func (r *register) write(token int64, value string) error {
 	return nil
 }
 
-// Each holder's token is higher than those of all before it, so a storage can tell who
-// is late.
+// Each holder's token is higher than all earlier ones, so a storage can refuse the
+// writes of an earlier holder.
 func ExampleLease_Token() {
 	ctx := context.Background()
 	registry, closeAll := exampleRegistry()
@@ -329,7 +323,7 @@ func ExampleRegistry_ExecuteLockedTx() {
 	// Output: <nil> <nil> 90
 }
 
-// A housekeeping goroutine, and the same as a cron job.
+// A goroutine that cleans up, and a single call that does a part of it.
 func ExampleRegistry_ExpireUnusedOlderThan() {
 	registry, closeAll := exampleRegistry()
 	defer closeAll()

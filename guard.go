@@ -138,7 +138,7 @@ func executeTx(ctx context.Context, lease *Lease, err error, db *sqlx.DB, opts *
 
 // transact runs fn in a guarded transaction. ctx is the context of l.
 func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
-	// ctx ends the transaction only until COMMIT is sent. A driver that looks at the
+	// ctx ends the transaction only until COMMIT is sent. A driver that watches the
 	// context would cut the COMMIT short, and return what reads as if none had been sent.
 	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -147,7 +147,7 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	if err != nil {
 		return l.explain(ctx, "begin a transaction under", err)
 	}
-	// Not every driver looks at a context while it waits for an answer to the end of a
+	// Not every driver watches a context while it waits for an answer to the end of a
 	// transaction.
 	defer func() { // after Commit it does nothing
 		_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)

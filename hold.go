@@ -68,7 +68,7 @@ type term struct {
 	passed int       // how often the row was handed over
 }
 
-// A user is told when the hold that it uses is over. It is a [Lease].
+// A user is notified when the hold that it uses is over. It is a [Lease].
 type user interface{ end(cause error) }
 
 // A hold is one acquisition of a lock by this process: one row, and its users, which are
@@ -259,7 +259,7 @@ func (h *hold) extend(end, rowEnd time.Time) {
 // later.
 func (h *hold) abandon(ctx context.Context) { h.config.table.Abandon(ctx, h.lastingClaim()) }
 
-// finish ends h: it tells the users first, then lets the next caller of this process in.
+// finish ends h: it notifies the users first, then lets the next caller of this process in.
 // It returns false if h was over already.
 func (h *hold) finish(cause error) bool {
 	if !h.endUse(cause) {
@@ -281,7 +281,7 @@ func (h *hold) rowMayOutlast() bool {
 	return time.Until(h.rowEndMax) > h.ttl
 }
 
-// endUse is the first half of finish. The users are told without mu: the context of a
+// endUse is the first half of finish. The users are notified without mu: the context of a
 // user asks its hold for the time, and may thereby end it.
 func (h *hold) endUse(cause error) bool {
 	h.mu.Lock()

@@ -56,8 +56,8 @@ func SpringKeys(key string) (string, error) {
 // invalid UTF-8.
 //
 // Java services on the same table must override pathFor to do the same. On
-// MySQL the collation of LOCK_KEY must tell 'a' from 'A', as the migrated table's
-// does; Spring's own script leaves that to the server.
+// MySQL the collation of LOCK_KEY must distinguish 'a' from 'A', as the migrated
+// table's does; Spring's own script leaves that to the server.
 func PlainKeys(key string) (string, error) {
 	if err := checkText("key", key, maxLockKey); err != nil {
 		return "", err

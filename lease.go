@@ -207,7 +207,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return l.result
 }
 
-// A leaseContext is the context of a lease, which it carries. It looks at the clock when
+// A leaseContext is the context of a lease, which it carries. It reads the clock when
 // it is asked. A holder that was stopped past the end of its lease thereby finds its
 // context done, whichever runs first: the holder or the timer.
 type leaseContext struct {

@@ -24,7 +24,7 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 	// The first word tells the statements apart; their text has golden files.
 	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
 		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
-			actual = behind // MySQL's patience
+			actual = behind // MySQL's limit to lock waits
 		}
 		if !strings.HasPrefix(actual, expected) {
 			return errors.New(actual)

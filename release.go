@@ -113,7 +113,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 		given.end = leaseEnd(sent, h.ttl)
 	}
 	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
-		// The users of h are told before the next holder knows.
+		// The users of h are notified before the next holder is.
 		if next.ttl != h.ttl || !h.endUse(nil) {
 			return false
 		}

@@ -28,8 +28,8 @@ const (
 )
 
 const (
-	// maxHolders is how many holders one call of Lock may use up in vain: the database
-	// answers too late, or it is not known what an attempt has done.
+	// maxHolders is how many holders one call of Lock may use up without success: the
+	// database answers too late, or it is not known what an attempt has done.
 	maxHolders = 3
 	// maxScatter limits the random time after an expiry within which all waiters try to
 	// acquire the lock. It is short: until then the lock is free and unused.

@@ -35,14 +35,13 @@ type State struct {
 //
 // Status returns errors of the database and [ErrDialect], [ErrOption] and
 // [dialect.ErrPrefix].
-func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (_ State, err error) {
+func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (st State, err error) {
 	s, err := open(ctx, db, d, opts)
 	if err != nil {
 		return State{}, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	st, err := s.state(ctx)
-	if err != nil {
+	if st, err = s.state(ctx); err != nil {
 		return State{}, fmt.Errorf("status of %v: %w", s.lock, err)
 	}
 	return st, nil
