@@ -233,3 +233,73 @@ func TestALateAnswerBeforeTheTimer(t *testing.T) {
 		must(t, next.Unlock(t.Context()))
 	})
 }
+
+// A caller whose context ends while its row is being committed leaves no row behind, although
+// the driver says no more than that the context has ended.
+func TestAContextThatEndsDuringTheCommitLeavesNoRow(t *testing.T) {
+	t.Parallel()
+	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Commit || !m.Done {
+						return nil
+					}
+					s.connector.Follow(nil)
+					cancel()
+					return ctx.Err()
+				})
+				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				rows, err := r.List(t.Context())
+				must(t, err)
+				if len(rows) != 0 {
+					t.Error(rows)
+				}
+			})
+		})
+	}
+}
+
+// So it does if the row cannot be deleted at once: it is deleted before the next acquisition.
+func TestARowThatIsLeftWhenTheContextEndsIsDeletedLater(t *testing.T) {
+	t.Parallel()
+	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := false
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					switch {
+					case ended:
+						return errGone
+					case m.Op == flaky.Commit && m.Done:
+						ended = true
+						cancel()
+						return ctx.Err()
+					}
+					return nil
+				})
+				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				s.connector.Follow(nil)
+				got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+				must(t, err)
+				if !got.Acquired {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}

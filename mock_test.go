@@ -330,3 +330,23 @@ func TestABrokenListIsADatabaseError(t *testing.T) {
 		})
 	}
 }
+
+// Without a transaction an attempt that fails may have been applied. The error still says what
+// is wrong with the database.
+func TestAnAttemptWithoutATransactionSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ err, want error }{
+		"NoTable":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema},
+		"ReadOnly": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+			mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			mock.ExpectExec("DELETE").WillReturnError(test.err)
+			if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, test.want) {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -31,14 +31,15 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
+	unknown := false
 	got, err := call(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
 		got, err := t.acquires.do(ctx, c)
-		if err != nil && got.unknown {
-			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err)
+		if unknown = err != nil && got.unknown; unknown && t.errors.isRefusal(err) {
+			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err) // not to be sent again
 		}
 		return got.value, err
 	})
-	if errors.Is(err, errOutcomeUnknown) {
+	if unknown {
 		t.Abandon(ctx, c)
 	}
 	switch {

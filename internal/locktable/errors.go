@@ -67,7 +67,7 @@ func Is(err error, kind Kind) bool {
 var (
 	// errTimedOut is why a call is given up although its context lasts.
 	errTimedOut = errors.New("the database does not answer")
-	// errOutcomeUnknown wraps the error of a statement that may have been applied.
+	// errOutcomeUnknown wraps a lost race of an acquisition that may have been applied.
 	errOutcomeUnknown = errors.New("it is not known whether the row was written")
 )
 
@@ -107,16 +107,14 @@ func (c classifier) explain(ctx context.Context, op string, err error) error {
 }
 
 func (c classifier) kindOf(err error) Kind {
+	class := c(err)
 	switch {
 	case errors.Is(err, errTimedOut):
 		return NoAnswer
-	case errors.Is(err, errOutcomeUnknown):
-		if c(err) == dialect.Transient || c(err) == dialect.Blocked {
-			return OutcomeUnknown
-		}
-		return Failed
+	case errors.Is(err, errOutcomeUnknown) && (class == dialect.Transient || class == dialect.Blocked):
+		return OutcomeUnknown
 	}
-	switch c(err) {
+	switch class {
 	case dialect.Transient:
 		return Race
 	case dialect.Blocked:
