@@ -11,7 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lib/pq"
+
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -252,5 +255,37 @@ func TestRowsOfLateRenewalsDoNotDelayRenewals(t *testing.T) {
 		time.Sleep(3 * renewalTTL)
 		must(t, lease.Context().Err())
 		s.connector.Follow(nil)
+	})
+}
+
+// Many releases of rows that are pinned do not take a connection each.
+func TestPinnedRowsAreReleasedAFewAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		r, err := sqllock.NewRepository(t.Context(), s.pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
+		must(t, err)
+		var now, most atomic.Int64
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer now.Add(-1)
+			time.Sleep(250 * time.Millisecond)
+			return &pq.Error{Code: "55P03"}
+		})
+		var releasing sync.WaitGroup
+		for i := range 30 {
+			releasing.Go(func() {
+				if _, err := r.Delete(t.Context(), fmt.Sprint(i), r.NewHolder()); !errors.Is(err, sqllock.ErrPinned) {
+					t.Error(err)
+				}
+			})
+		}
+		releasing.Wait()
+		s.connector.Follow(nil)
+		const alone, batches = 4, 4
+		if n := most.Load(); n > alone+batches {
+			t.Errorf("%d statements at the same time", n)
+		}
 	})
 }

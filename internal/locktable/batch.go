@@ -47,11 +47,13 @@ type batched[V any] struct {
 	// onOrphan gets its effect.
 	onLeave  func()
 	onOrphan func(Claim, effect[V])
+	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if
+	// many passes over pinned rows.
+	blocked *blockedKeys
 
 	errors  classifier
 	batcher *batch.Batcher[Claim, effect[V]] // nil if batching is disabled
 	turns   *turns                           // for statements that a batch has left out
-	blocked blockedKeys
 }
 
 // begin makes the batcher.
@@ -78,7 +80,7 @@ func (b *batched[V]) begin() {
 
 // do sends the verb for c, together with those of other callers if that can be.
 func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
-	if b.batcher == nil || b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
+	if b.batcher == nil || b.blocked != nil && b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
 		return b.alone(ctx, c)
 	}
 	o, sent := b.batcher.Do(ctx, c)
@@ -93,7 +95,7 @@ func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
 	}
 	got, err := b.alone(ctx, c)
 	b.turns.pass(err)
-	if b.errors.isBlocked(err) {
+	if b.blocked != nil && b.errors.isBlocked(err) {
 		b.blocked.add(c.LockKey)
 	}
 	got.unknown = got.unknown || o.Value.unknown

@@ -68,6 +68,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 func (t *Table) begin(batching bool) {
 	t.acquires = batched[Result]{
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, onLeave: t.orphans.add, onOrphan: t.discard,
+		blocked: new(blockedKeys),
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors}
 	if batching {
