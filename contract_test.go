@@ -102,7 +102,7 @@ func (c column) isolations() []sqllock.Isolation {
 }
 
 // run runs one cell, on a database of its own: SQLite's writers are not served in the
-// order in which they come, and a crowd of them would starve a renewal.
+// order in which they come, and many of them would starve a renewal.
 func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isolation) {
 	t.Helper()
 	db := c.open(t)

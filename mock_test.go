@@ -21,7 +21,7 @@ import (
 // what a real server cannot be made to do on demand.
 func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock) {
 	t.Helper()
-	// The first word tells the statements apart; their text has golden files.
+	// The first word distinguishes the statements; their text has golden files.
 	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
 		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
 			actual = behind // MySQL's limit to lock waits

@@ -106,7 +106,7 @@ func TestNewRepositoryTimesOut(t *testing.T) {
 	})
 }
 
-// The same with a driver that does look at its context.
+// The same with a driver that does watch its context.
 func TestADatabaseThatCannotBeReachedIsADatabaseError(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)
@@ -152,7 +152,7 @@ type busy struct{}
 func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
 func (busy) Code() int     { return 5 }
 
-// Callers that queue behind one who gets no answer are told with it, instead of each sending a
+// Callers that queue behind one that gets no answer fail with it, instead of each sending a
 // statement of its own to a server that does not answer.
 func TestWaitersFailTogetherIfTheDatabaseDoesNotAnswer(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestWaitersFailTogetherIfTheDatabaseDoesNotAnswer(t *testing.T) {
 					}
 				}
 				waitUntilCallsFail(s)
-				lease, err := s.lock.Lock(t.Context()) // the next is not told what was before it
+				lease, err := s.lock.Lock(t.Context()) // the next one does not get the error of an earlier one
 				must(t, err)
 				must(t, lease.Unlock(t.Context()))
 			})

@@ -73,7 +73,7 @@ func TestALeaseOutlivesAShortOutage(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
-// What Close could not release it tells, and tries again when asked again.
+// Close reports what it could not release, and tries again when it is called again.
 func TestCloseDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)

@@ -58,7 +58,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
 			w.crowd(t, db, s.DSN())
-			// The server writes down now and then how it is, of its own accord.
+			// The server itself writes to its log or WAL now and then.
 			var grown map[string]int64
 			for range 3 {
 				if grown = w.watch(t, db, s.Log()); len(grown) == 0 {

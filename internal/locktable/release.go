@@ -95,8 +95,8 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 
 // Keep leaves the row to expire after d: it carries another holder then, so that nothing that
 // the claim's holder has sent before can shorten or lengthen it. It returns false if the row is
-// not held. TTL is that of those who will judge the row, which matters in the four-column
-// layout.
+// not held. TTL is that of the clients that will judge the row, which matters in the
+// four-column layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.NewHolder()}
 	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) { return t.keep(ctx, v) }, nil)

@@ -9,7 +9,7 @@ import (
 
 // unsettled remembers, by LOCK_KEY, the claims whose rows may exist although they have no
 // holder: those of acquisitions and releases with an unknown outcome. Such a row keeps
-// everyone out until its time-to-live ends, its own client too, so it is deleted before that
+// all callers out until its time-to-live ends, those of its own client too, so it is deleted before that
 // client's next acquisition of the key.
 //
 // The next acquisition never uses the holder of an unsettled claim again: a deletion of its

@@ -142,8 +142,8 @@ func (f *fixture) process() *sqllock.Repository {
 	return f.processWith(ttl)
 }
 
-// processWith is process for locks of another time-to-live, which the four-column layout
-// must be told.
+// processWith is process for locks of another time-to-live, which a repository
+// over the four-column layout has to know.
 func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
 	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
