@@ -38,7 +38,7 @@ func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
 		return err
 	}
 	if c.fixedTTL != 0 && ttl != c.fixedTTL {
-		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (run `sqllock migrate up`)",
+		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up` adds it, if no Spring before 7 uses the table)",
 			ttl, key, c.fixedTTL)
 	}
 	return nil

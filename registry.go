@@ -99,7 +99,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		return nil, err
 	}
 	if fixedTTL != 0 && o.TTL != fixedTTL {
-		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (run `sqllock migrate up`)", o.TTL, fixedTTL)
+		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
 	}
 	return &Registry{
 		repository: repository,

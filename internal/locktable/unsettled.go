@@ -8,9 +8,9 @@ import (
 )
 
 // unsettled remembers, by LOCK_KEY, the claims whose rows may exist although they have no
-// holder: those of acquisitions and releases with an unknown outcome. Such a row keeps
-// all callers out until its time-to-live ends, those of its own client too, so it is deleted before that
-// client's next acquisition of the key.
+// holder: those of acquisitions and releases with an unknown outcome. Until its time-to-live
+// ends, such a row keeps out all callers, those of its own client too. So it is deleted before
+// that client's next acquisition of the key.
 //
 // The next acquisition never uses the holder of an unsettled claim again: a deletion of its
 // row may still be on its way.
