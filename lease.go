@@ -188,7 +188,8 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 //     of the key in this process, or until its time-to-live ends. A row that was to be kept
 //     for a minimum hold stays until its time-to-live ends.
 //   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays
-//     as after an ErrDatabase.
+//     as after an ErrDatabase. (On SQLite, where such a transaction locks the whole file,
+//     the error is an ErrDatabase.)
 //
 // On PostgreSQL a release does not wait for the disk. If the server crashes within a
 // second or so it may forget the release. Then, too, the row stays until its time-to-live
