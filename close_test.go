@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -207,4 +208,21 @@ func TestCloseTimesOutOnce(t *testing.T) {
 		}
 		waitUntilCallsFail(s)
 	})
+}
+
+// Close says which rows it leaves, also those whose leases have ended before.
+func TestCloseNamesTheKeyOfARowThatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Autocommit)
+	lease := held(s)
+	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Error(err)
+	}
+	lockKey, err := s.repository.LockKey("k")
+	must(t, err)
+	if err := s.registry.Close(t.Context()); !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
+		t.Error(err)
+	}
+	s.connector.Follow(nil)
 }

@@ -48,7 +48,10 @@ func (t *Table) Settle(ctx context.Context) error { return t.orphans.wait(ctx) }
 func (t *Table) DeleteUnsettled(ctx context.Context) (err error) {
 	for _, lockKey := range t.unsettled.keys() {
 		failed := t.deleteUnsettled(ctx, lockKey)
-		err = errors.Join(err, failed)
+		var e *Error
+		if errors.As(failed, &e) { // here the caller does not know which key it is
+			err = errors.Join(err, &Error{e.Op + " of LOCK_KEY " + lockKey, e.Kind, e.Err})
+		}
 		if failed != nil && !Is(failed, PinnedRow) {
 			break
 		}
