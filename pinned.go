@@ -112,16 +112,16 @@ func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 	end := h.deadline()
 	isDue := func() bool { return h.mayBeRenewed() && !h.deadline().After(end) }
 	for isDue() {
-		if p.attempt(h, renewal, isDue) || !bounded.Sleep(p.background.closing, p.retry) {
+		if p.renewOne(h, renewal, isDue) || !bounded.Sleep(p.background.closing, p.retry) {
 			return
 		}
 	}
 	renewal.setError(nil)
 }
 
-// attempt waits for the row of h, until the lease ends at most, and renews it. It reports
+// renewOne waits for the row of h, until the lease ends at most, and renews it. It reports
 // whether it is known what became of the row.
-func (p *pinnedRenewals) attempt(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
+func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
 	ctx, cancel := context.WithDeadline(p.background.closing, h.deadline())
 	defer cancel()
 	turns := p.turns

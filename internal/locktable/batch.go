@@ -56,8 +56,8 @@ type batched[V any] struct {
 	turns   *turns                           // for statements that a batch has left out
 }
 
-// begin makes the batcher.
-func (b *batched[V]) begin() {
+// makeBatcher makes what batches the calls.
+func (b *batched[V]) makeBatcher() {
 	b.turns = newTurns(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, effect[V]]{
 		One: b.one, Many: b.many,

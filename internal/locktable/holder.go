@@ -23,10 +23,10 @@ type holders struct {
 	last   atomic.Uint64
 }
 
-// begin sets the client id, or a random one for "". Acquisitions are counted from a random
+// seed sets the client id, or a random one for "". Acquisitions are counted from a random
 // start, so that even two processes that were given one id by mistake do not take each
 // other's rows for their own.
-func (h *holders) begin(client string) error {
+func (h *holders) seed(client string) error {
 	var random [MaxClientID/2 + 8]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return fmt.Errorf("client id: %w", err)

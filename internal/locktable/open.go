@@ -34,10 +34,10 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		pool: pool{db: config.DB}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
 	}
-	if err := t.holders.begin(config.ClientID); err != nil {
+	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
-	t.tokens.begin(config.Names.Fence)
+	t.tokens.seed(config.Names.Fence)
 	mariaDB := false
 	if t.layout == 0 {
 		found, err := t.inspect(ctx)
@@ -60,20 +60,20 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	}
 	// Without round trips, one transaction for two statements is cheaper than one for each.
 	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
-	t.begin(!config.DisableBatching)
+	t.makeVerbs(!config.DisableBatching)
 	return t, nil
 }
 
-// begin makes the verbs that are sent for one row or for many.
-func (t *Table) begin(batching bool) {
+// makeVerbs makes the verbs that are sent for one row or for many.
+func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, onLeave: t.orphans.add, onOrphan: t.discard,
 		blocked: new(blockedKeys),
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors}
 	if batching {
-		t.acquires.begin()
-		t.releases.begin()
+		t.acquires.makeBatcher()
+		t.releases.makeBatcher()
 		t.reads = newTurns(maxAlone)
 	}
 }

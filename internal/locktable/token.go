@@ -27,9 +27,9 @@ type tokens struct {
 	drawn atomic.Uint64
 }
 
-// begin counts from a random start, so that the rows of processes of which none draws many
+// seed counts from a random start, so that the rows of processes of which none draws many
 // are deleted, too.
-func (t *tokens) begin(source string) {
+func (t *tokens) seed(source string) {
 	t.source = source
 	t.drawn.Store(rand.Uint64N(trimEvery))
 }
