@@ -265,7 +265,7 @@ func TestPinnedRowsAreReleasedAFewAtATime(t *testing.T) {
 		r, err := sqllock.NewRepository(t.Context(), s.pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
 		must(t, err)
 		var now, most atomic.Int64
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		s.connector.Follow(func(_ context.Context, _ flaky.Moment) error {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
