@@ -64,8 +64,9 @@ type part struct {
 	name  string
 	tests []test
 	// If sequential is true, the tests of the part run one after the other. In SQLite one
-	// writer blocks all others: while one test renewed two thousand rows, the leases of
-	// another test could expire.
+	// writer blocks all others, and they are not served in order: while one test renewed two
+	// thousand rows, the leases of another test could expire, and of many writers one could
+	// wait for longer than a batch may take.
 	sequential bool
 }
 
@@ -78,11 +79,13 @@ func parts(cell Cell) []part {
 		{name: "Lease", tests: leaseTests},
 		{name: "Waiting", tests: waitingTests},
 		{name: "Transaction", tests: transactionTests},
-		{name: "Contention", tests: contentionTests},
+		{name: "Contention", tests: contentionTests, sequential: cell.Dialect.Embedded},
 		{name: "Fencing", tests: fencingTests},
 	}
 	if !cell.Plain {
-		all = append(all, part{name: "Batching", tests: batchingTests}, part{name: "HandOff", tests: handOffTests})
+		all = append(all,
+			part{name: "Batching", tests: batchingTests, sequential: cell.Dialect.Embedded},
+			part{name: "HandOff", tests: handOffTests})
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
