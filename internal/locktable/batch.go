@@ -52,6 +52,7 @@ type batched[V any] struct {
 	blocked *blockedKeys
 
 	errors  classifier
+	policy  policy                           // of the verb
 	batcher *batch.Batcher[Claim, effect[V]] // nil if batching is disabled
 	turns   *turns                           // for statements that a batch has left out
 }
@@ -106,10 +107,10 @@ func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
 func (b *batched[V]) alone(ctx context.Context, c Claim) (effect[V], error) {
 	send := func(ctx context.Context) (effect[V], error) { return b.one(ctx, c) }
 	if b.onOrphan == nil {
-		return await(ctx, max(c.TTL, answerTimeout), send, nil)
+		return await(ctx, b.policy.limit(c.TTL), send, nil)
 	}
 	counted := make(chan struct{})
-	got, err := await(ctx, max(c.TTL, answerTimeout), send, func(late effect[V], _ error) {
+	got, err := await(ctx, b.policy.limit(c.TTL), send, func(late effect[V], _ error) {
 		<-counted
 		b.onOrphan(c, late)
 	})

@@ -18,7 +18,8 @@ type policy struct {
 	// pinned is for how long it is sent again while a transaction has the row pinned.
 	pinned time.Duration
 	// answer is how long each answer may take, or the claim's time-to-live if that is
-	// longer. 0 means as long as ctx lasts, or as a batch may take, or the renewer allows.
+	// longer; a batch has batchTimeout instead. 0 means as long as ctx lasts, or the renewer
+	// allows.
 	answer time.Duration
 }
 
@@ -40,8 +41,8 @@ const releaseTimeout = 3 * time.Second
 // The limits of all statements.
 var (
 	opening   = policy{races: always, pinned: PinnedTimeout, answer: answerTimeout}
-	acquiring = policy{op: "acquire", races: 10}
-	releasing = policy{op: "release", races: always, pinned: releaseTimeout}
+	acquiring = policy{op: "acquire", races: 10, answer: answerTimeout}
+	releasing = policy{op: "release", races: always, pinned: releaseTimeout, answer: answerTimeout}
 	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
 	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
 	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, answer: answerTimeout}

@@ -67,10 +67,10 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 // makeVerbs makes the verbs that are sent for one row or for many.
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
-		one: t.acquireOne, many: t.acquireMany, errors: t.errors, onLeave: t.orphans.add, onOrphan: t.discard,
+		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.orphans.add, onOrphan: t.discard,
 		blocked: new(blockedKeys),
 	}
-	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors}
+	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
 	if batching {
 		t.acquires.makeBatcher()
 		t.releases.makeBatcher()
