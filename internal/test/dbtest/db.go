@@ -18,6 +18,8 @@ type DB struct {
 	// ("sqlite", "postgres" of lib/pq, "mysql"). The DSN of PostgreSQL is a URL, which
 	// pgx accepts too.
 	Driver, DSN string
+	// Path is SQLite's file.
+	Path string
 	// DB is a pool without limits. It is closed when the test ends.
 	DB *sqlx.DB
 	// Dialect is sqllock's dialect for the database.

@@ -15,16 +15,26 @@ import (
 // SQLite returns a database in a new file, in WAL mode, with a busy_timeout of ten seconds.
 func SQLite(tb testing.TB) *DB {
 	tb.Helper()
+	return SQLiteFrom(tb, "sqlite", nil)
+}
+
+// SQLiteFrom is [SQLite] through another driver, with a copy of a database's file.
+func SQLiteFrom(tb testing.TB, driver string, content []byte) *DB {
+	tb.Helper()
+	path := filepath.Join(fileDir(tb), "test.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		tb.Fatal(err)
+	}
 	file := url.URL{
 		Scheme: "file",
-		Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(fileDir(tb), "test.db"))}).EscapedPath(),
+		Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(),
 		RawQuery: url.Values{"_pragma": {
 			"busy_timeout(10000)",
 			"journal_mode(WAL)",
 			"synchronous(OFF)", // the file need not survive a crash of the machine
 		}}.Encode(),
 	}
-	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: "sqlite", DSN: file.String(), Dialect: dialect.SQLite()}
+	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: driver, DSN: file.String(), Path: path, Dialect: dialect.SQLite()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
 }

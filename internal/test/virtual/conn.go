@@ -1,0 +1,57 @@
+package virtual
+
+import (
+	"context"
+	"database/sql/driver"
+)
+
+// sqliteConn is what a connection of modernc.org/sqlite implements.
+type sqliteConn interface {
+	driver.Conn
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type conn struct{ sqliteConn }
+
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return awaited(ctx, func() (driver.Tx, error) { return c.sqliteConn.BeginTx(ctx, opts) })
+}
+
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return awaited(ctx, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, onGosClock(query), args) })
+}
+
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return awaited(ctx, func() (driver.Rows, error) { return c.sqliteConn.QueryContext(ctx, onGosClock(query), args) })
+}
+
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	inner, err := awaited(ctx, func() (driver.Stmt, error) { return c.sqliteConn.PrepareContext(ctx, onGosClock(query)) })
+	if err != nil {
+		return nil, err
+	}
+	return &stmt{inner.(sqliteStmt)}, nil
+}
+
+// sqliteStmt is what a prepared statement of modernc.org/sqlite implements.
+type sqliteStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type stmt struct{ sqliteStmt }
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return awaited(ctx, func() (driver.Result, error) { return s.sqliteStmt.ExecContext(ctx, args) })
+}
+
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return awaited(ctx, func() (driver.Rows, error) { return s.sqliteStmt.QueryContext(ctx, args) })
+}
