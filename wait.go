@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
@@ -281,16 +281,16 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 // pause is the time until the next poll: IdleBetweenTries less a random part, so that
 // waiters do not poll in step, or what is left of the lease if that is less.
 func (s *locks) pause(seen locktable.Row) time.Duration {
-	idle := s.idle - rand.N(s.idle/5+1)
+	idle := s.idle - jitter.N(s.idle/5+1)
 	if isFree(seen) {
 		// The row was about to go: try again almost at once.
-		return min(idle, time.Millisecond+rand.N(4*time.Millisecond))
+		return min(idle, time.Millisecond+jitter.N(4*time.Millisecond))
 	}
 	if seen.Left >= idle { // it may be the longest Duration there is: add nothing to it
 		return idle
 	}
 	// A row is expired only after its last microsecond, or millisecond.
-	return min(idle, seen.Left+time.Millisecond+rand.N(min(s.idle/20, maxScatter)+1))
+	return min(idle, seen.Left+time.Millisecond+jitter.N(min(s.idle/20, maxScatter)+1))
 }
 
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // A policy says how long, and how often, a statement is sent.
@@ -125,5 +125,5 @@ func await[T any](ctx context.Context, limit time.Duration, send func(context.Co
 // pauseAfterRace separates statements that lost the same race. It returns false if ctx ended.
 func pauseAfterRace(ctx context.Context, n int) bool {
 	longest := min(shortestPause<<min(n, 10), longestPause)
-	return bounded.Sleep(ctx, 1+rand.N(longest))
+	return bounded.Sleep(ctx, 1+jitter.N(longest))
 }

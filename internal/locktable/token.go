@@ -4,8 +4,9 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync/atomic"
+
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // TokensPerAcquisition is how many fencing tokens lie between two numbers that the database
@@ -31,7 +32,7 @@ type tokens struct {
 // are deleted, too.
 func (t *tokens) seed(source string) {
 	t.source = source
-	t.drawn.Store(rand.Uint64N(trimEvery))
+	t.drawn.Store(uint64(jitter.N(int64(trimEvery))))
 }
 
 // of makes a fencing token of a number. It is 0 where no numbers are drawn.

@@ -23,12 +23,12 @@ const (
 )
 
 // awaited runs an operation again and again while another connection writes, as SQLite does
-// with a busy_timeout.
-func awaited[R any](ctx context.Context, run func() (R, error)) (R, error) {
+// with a busy_timeout. If patient is false, it runs it once.
+func awaited[R any](ctx context.Context, patient bool, run func() (R, error)) (R, error) {
 	began := time.Now()
 	for tries := 0; ; tries++ {
 		result, err := run()
-		if !isBusy(err) || time.Since(began) >= busyTimeout {
+		if !patient || !isBusy(err) || time.Since(began) >= busyTimeout {
 			return result, err
 		}
 		pause := time.NewTimer(busyPauses[min(tries, len(busyPauses)-1)] * time.Millisecond)

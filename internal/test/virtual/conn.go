@@ -17,26 +17,29 @@ type sqliteConn interface {
 	driver.QueryerContext
 }
 
-type conn struct{ sqliteConn }
+type conn struct {
+	sqliteConn
+	patient bool // it waits for other writers
+}
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return awaited(ctx, func() (driver.Tx, error) { return c.sqliteConn.BeginTx(ctx, opts) })
+	return awaited(ctx, c.patient, func() (driver.Tx, error) { return c.sqliteConn.BeginTx(ctx, opts) })
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return awaited(ctx, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, onGosClock(query), args) })
+	return awaited(ctx, c.patient, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, onGosClock(query), args) })
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return awaited(ctx, func() (driver.Rows, error) { return c.sqliteConn.QueryContext(ctx, onGosClock(query), args) })
+	return awaited(ctx, c.patient, func() (driver.Rows, error) { return c.sqliteConn.QueryContext(ctx, onGosClock(query), args) })
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	inner, err := awaited(ctx, func() (driver.Stmt, error) { return c.sqliteConn.PrepareContext(ctx, onGosClock(query)) })
+	inner, err := awaited(ctx, c.patient, func() (driver.Stmt, error) { return c.sqliteConn.PrepareContext(ctx, onGosClock(query)) })
 	if err != nil {
 		return nil, err
 	}
-	return &stmt{inner.(sqliteStmt)}, nil
+	return &stmt{inner.(sqliteStmt), c.patient}, nil
 }
 
 // sqliteStmt is what a prepared statement of modernc.org/sqlite implements.
@@ -46,12 +49,15 @@ type sqliteStmt interface {
 	driver.StmtQueryContext
 }
 
-type stmt struct{ sqliteStmt }
+type stmt struct {
+	sqliteStmt
+	patient bool
+}
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return awaited(ctx, func() (driver.Result, error) { return s.sqliteStmt.ExecContext(ctx, args) })
+	return awaited(ctx, s.patient, func() (driver.Result, error) { return s.sqliteStmt.ExecContext(ctx, args) })
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return awaited(ctx, func() (driver.Rows, error) { return s.sqliteStmt.QueryContext(ctx, args) })
+	return awaited(ctx, s.patient, func() (driver.Rows, error) { return s.sqliteStmt.QueryContext(ctx, args) })
 }

@@ -26,12 +26,18 @@ var actual sqlite.Driver
 type Driver struct{}
 
 // Open implements driver.Driver.
-func (Driver) Open(dsn string) (driver.Conn, error) {
-	inner, err := awaited(context.Background(), func() (driver.Conn, error) { return actual.Open(dsn) })
+func (Driver) Open(dsn string) (driver.Conn, error) { return open(dsn, true) }
+
+// OpenImpatient is Open without the wait for other writers: SQLITE_BUSY comes at once. The
+// connection implements what a connection of modernc.org/sqlite does.
+func OpenImpatient(dsn string) (driver.Conn, error) { return open(dsn, false) }
+
+func open(dsn string, patient bool) (driver.Conn, error) {
+	inner, err := awaited(context.Background(), true, func() (driver.Conn, error) { return actual.Open(dsn) })
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{inner.(sqliteConn)}
+	c := &conn{inner.(sqliteConn), patient}
 	if _, err := c.sqliteConn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0", nil); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}

@@ -1,0 +1,39 @@
+package jitter_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/jitter"
+)
+
+func TestNIsBelowItsLimit(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 1000 {
+		n := jitter.N(3 * time.Nanosecond)
+		if n < 0 || n > 2 {
+			t.Fatal(n)
+		}
+		seen[n] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("only %v of 3 numbers", seen)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	restore := jitter.Replace(func(n int64) int64 { return n - 1 })
+	for range 100 {
+		if n := jitter.N(time.Hour); n != time.Hour-1 {
+			t.Fatal(n)
+		}
+	}
+	restore()
+	same := true
+	for range 100 {
+		same = same && jitter.N(time.Hour) == time.Hour-1
+	}
+	if same {
+		t.Error("the source was not restored")
+	}
+}
