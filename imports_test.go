@@ -62,8 +62,8 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect",
-		"internal/batch", "internal/bounded", "internal/expiring", "internal/locktable", "internal/lru", "internal/reentrant",
-		"internal/stmtcache",
+		"internal/batch", "internal/bounded", "internal/expiring", "internal/jitter", "internal/locktable", "internal/lru",
+		"internal/reentrant", "internal/stmtcache",
 	}
 	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
 		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {
