@@ -69,29 +69,39 @@ var (
 	}
 )
 
-// TestContract runs the behaviour suite for every cell of the matrix.
+// TestContract runs the behaviour suite for the chosen cells of the matrix.
 func TestContract(t *testing.T) {
 	t.Parallel()
+	cells, how := chosenCells()
+	t.Log(how)
+	dbtest.ReportNote(t, how)
 	for _, c := range matrix {
-		name := c.server + "-" + c.driver
-		if c.settings != "" {
-			name += "-" + c.settings
+		if testing.Short() && c.server != server.SQLite {
+			continue
 		}
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name(), func(t *testing.T) {
 			t.Parallel()
 			if reason := dbtest.Missing(c.server); reason != "" {
 				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
+				c.open(t) // skips the test, or fails it if the server is required
 			}
-			for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-				for _, isolation := range c.isolations() {
-					t.Run(fmt.Sprintf("%v/%v", layout, isolation), func(t *testing.T) {
+			for _, cell := range cells {
+				if cell.name() == c.name() {
+					t.Run(fmt.Sprintf("%v/%v", cell.layout, cell.isolation), func(t *testing.T) {
 						t.Parallel()
-						c.run(t, layout, isolation)
+						c.run(t, cell.layout, cell.isolation)
 					})
 				}
 			}
 		})
 	}
+}
+
+func (c column) name() string {
+	if c.settings == "" {
+		return c.server + "-" + c.driver
+	}
+	return c.server + "-" + c.driver + "-" + c.settings
 }
 
 func (c column) isolations() []sqllock.Isolation {

@@ -15,11 +15,22 @@ type Cell = report.Cell
 // withservers it does nothing.
 func ReportCell(tb testing.TB, cell Cell) {
 	tb.Helper()
+	toReport(tb, func(path string) error { return report.Append(path, cell) })
+}
+
+// ReportNote adds a line to the report, which is printed once, below the table.
+func ReportNote(tb testing.TB, note string) {
+	tb.Helper()
+	toReport(tb, func(path string) error { return report.AppendNote(path, note) })
+}
+
+func toReport(tb testing.TB, write func(path string) error) {
+	tb.Helper()
 	path := os.Getenv(report.Variable)
 	if path == "" {
 		return
 	}
-	if err := report.Append(path, cell); err != nil {
-		tb.Errorf("report a cell: %v", err)
+	if err := write(path); err != nil {
+		tb.Errorf("report: %v", err)
 	}
 }

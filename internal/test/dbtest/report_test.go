@@ -20,8 +20,9 @@ func TestReportCell(t *testing.T) {
 	dbtest.ReportCell(t, cell) // has no effect
 	t.Setenv(report.Variable, path)
 	dbtest.ReportCell(t, cell)
+	dbtest.ReportNote(t, "a note")
 	got, err := report.Read(path)
-	if diff := cmp.Diff([]dbtest.Cell{cell}, got); diff != "" || err != nil {
-		t.Errorf("error %v, cells:\n%s", err, diff)
+	if diff := cmp.Diff(report.Report{Cells: []dbtest.Cell{cell}, Notes: []string{"a note"}}, got); diff != "" || err != nil {
+		t.Errorf("error %v, report:\n%s", err, diff)
 	}
 }

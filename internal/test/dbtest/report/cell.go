@@ -25,10 +25,28 @@ type Cell struct {
 	Reason string
 }
 
+// A Report is what a file contains.
+type Report struct {
+	Cells []Cell
+	// Notes are lines about the choice of cells.
+	Notes []string
+}
+
+// A line of the file is a cell or, if Note is not empty, a note.
+type line struct {
+	Cell
+	Note string `json:",omitempty"`
+}
+
 // Append adds a cell to the file in a single write, so several processes can append at the
 // same time.
-func Append(path string, cell Cell) (err error) {
-	line, err := json.Marshal(cell)
+func Append(path string, cell Cell) error { return line{Cell: cell}.append(path) }
+
+// AppendNote is [Append] for a note.
+func AppendNote(path, note string) error { return line{Note: note}.append(path) }
+
+func (l line) append(path string) (err error) {
+	line, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
@@ -42,27 +60,32 @@ func Append(path string, cell Cell) (err error) {
 }
 
 // Read returns the cells of the file, one for each combination, in the order of the
-// combinations. If there is no file, it returns none.
-func Read(path string) ([]Cell, error) {
+// combinations, and each note once. If there is no file, it returns none.
+func Read(path string) (Report, error) {
+	var all Report
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return all, nil
 	}
 	if err != nil {
-		return nil, err
+		return all, err
 	}
 	defer file.Close() //nolint:errcheck // it has been read only
-	var cells []Cell
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var cell Cell
-		if err := json.Unmarshal(lines.Bytes(), &cell); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return all, fmt.Errorf("%s: %w", path, err)
 		}
-		cells = add(cells, cell)
+		switch {
+		case l.Note == "":
+			all.Cells = add(all.Cells, l.Cell)
+		case !slices.Contains(all.Notes, l.Note):
+			all.Notes = append(all.Notes, l.Note)
+		}
 	}
-	slices.SortFunc(cells, Cell.compare)
-	return cells, lines.Err()
+	slices.SortFunc(all.Cells, Cell.compare)
+	return all, lines.Err()
 }
 
 // add adds a cell to the cell of the same combination, if there is one: the tests of a

@@ -30,12 +30,17 @@ func TestCellsOfOneCombinationAreAdded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for range 2 {
+		if err := report.AppendNote(path, "a note"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got, err := report.Read(path)
-	want := []report.Cell{
+	want := report.Report{Cells: []report.Cell{
 		counted(sqlite, 5, 0, 0, ""),
 		counted(mysql, 7, 1, 4, "too old; too slow"),
 		counted(other, 1, 0, 0, ""),
-	}
+	}, Notes: []string{"a note"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, cells:\n%s", err, diff)
 	}
@@ -58,15 +63,15 @@ func TestCellsAppendedConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if cells, err := report.Read(path); err != nil || len(cells) != 1 || cells[0].Run != 50 {
-		t.Errorf("cells %v, error %v", cells, err)
+	if got, err := report.Read(path); err != nil || len(got.Cells) != 1 || got.Cells[0].Run != 50 {
+		t.Errorf("cells %v, error %v", got.Cells, err)
 	}
 }
 
 func TestReadOfBadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report")
-	if cells, err := report.Read(path); err != nil || len(cells) != 0 {
-		t.Errorf("no file: cells %v, error %v", cells, err)
+	if got, err := report.Read(path); err != nil || len(got.Cells) != 0 {
+		t.Errorf("no file: cells %v, error %v", got.Cells, err)
 	}
 	if err := os.WriteFile(path, []byte("no JSON\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -82,7 +87,7 @@ func TestPrint(t *testing.T) {
 		{Server: "sqlite", Version: "3.54", Run: 7},
 		{Server: "mysql", Driver: "mysql", Run: 5, Failed: 1, Skipped: 2, Reason: "too old"},
 	}
-	if err := report.Print(&out, cells); err != nil {
+	if err := report.Print(&out, report.Report{Cells: cells, Notes: []string{"a note", "another one"}}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `
@@ -94,6 +99,8 @@ func TestPrint(t *testing.T) {
 ├─────────┼─────────┼────────┼────────┼───────────┼──────────┼─────┼────────┼─────────┼─────────┤
 │ 2 cells │         │        │        │           │          │  12 │      1 │       2 │         │
 └─────────┴─────────┴────────┴────────┴───────────┴──────────┴─────┴────────┴─────────┴─────────┘
+a note
+another one
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), out.String()); diff != "" {
 		t.Error(diff)
@@ -102,7 +109,7 @@ func TestPrint(t *testing.T) {
 
 func TestPrintOfNothing(t *testing.T) {
 	var out strings.Builder
-	if err := report.Print(&out, nil); err != nil || out.Len() != 0 {
+	if err := report.Print(&out, report.Report{}); err != nil || out.Len() != 0 {
 		t.Errorf("printed %q, error %v", out.String(), err)
 	}
 }

@@ -32,9 +32,9 @@ func (c collector) print() {
 	if c.path == "" {
 		return
 	}
-	cells, err := report.Read(c.path)
+	all, err := report.Read(c.path)
 	if err == nil {
-		err = report.Print(os.Stderr, cells)
+		err = report.Print(os.Stderr, all)
 	}
 	if err != nil {
 		say("report: %v", err)
