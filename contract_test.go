@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -13,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/notify"
 )
@@ -111,15 +113,20 @@ func (c column) isolations() []sqllock.Isolation {
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 }
 
-// run runs one cell, on a database of its own: SQLite's writers are not served in the
-// order in which they come, and many of them would starve a renewal.
+// run runs one cell on a database of its own. On SQLite, each test has one, in virtual time.
 func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isolation) {
 	t.Helper()
+	if c.server == server.SQLite {
+		db := virtual.Migrated(t, layout)
+		c.runCell(t, db.Version(t), contract.Cell{
+			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared,
+			InBubble: func(tb testing.TB) *sqlx.DB { return limited(virtual.Migrated(tb, layout).DB) },
+		})
+		return
+	}
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-	pool := c.pool(t, db)
-	pool.SetMaxOpenConns(20) // a server has a limit; waiting for a connection is no failure
-	version := db.Version(t)
+	pool := limited(c.pool(t, db))
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
 	if c.notify {
 		listener, err := notify.Listen(t.Context(), db.DSN, nil)
@@ -127,13 +134,58 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 		t.Cleanup(func() { must(t, listener.Close()) })
 		cell.Waker = listener
 	}
+	c.runCell(t, db.Version(t), cell)
+}
+
+func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
+	t.Helper()
 	contract.Run(t, cell, func(r contract.Result) {
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: c.server, Version: version, Driver: c.driver,
-			Layout: layout.String(), Isolation: isolation.String(), Settings: c.settings,
+			Layout: cell.Layout.String(), Isolation: cell.Isolation.String(), Settings: c.settings,
 			Run: r.Run, Failed: r.Failed,
 		})
 	})
+}
+
+// TestContractInRealTime runs a few tests of the suite with the driver "sqlite", SQLite's own
+// clock and SQLite's own waits, which must agree with virtual time. Six seconds pass while
+// leases end. With -short only those tests run that take less than two.
+func TestContractInRealTime(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	defer running.Wait()
+	run := func(layout dialect.Layout, name string) {
+		running.Go(func() { // they mostly wait, so together they count as one parallel test
+			t.Run(fmt.Sprintf("%v/%v", layout, name), func(t *testing.T) {
+				db := dbtest.SQLite(t)
+				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB), Only: []string{name},
+				})
+			})
+		})
+	}
+	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")
+		run(layout, "Fencing/TokensRiseAcrossACrashAndADeletion")
+		run(layout, "Guard/ATakeOverWaitsForTheGuardedTransaction")
+	}
+	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
+	if !testing.Short() {
+		run(dialect.Spring7, "Renewal/AutoRenewKeepsAllLocksOfARegistry")
+		run(dialect.Spring6, "Waiting/LockTakesOverFromACrashedHolderAfterTheTTL")
+		run(dialect.Spring6, "Lease/TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires")
+	}
+}
+
+// limited sets the limit of a pool, since a server has one. Waiting for a connection is no
+// failure.
+func limited(pool *sqlx.DB) *sqlx.DB {
+	const limit = 20
+	pool.SetMaxOpenConns(limit)
+	pool.SetMaxIdleConns(limit)
+	return pool
 }
 
 func (c column) pool(t *testing.T, db *dbtest.DB) *sqlx.DB {

@@ -3,8 +3,10 @@ package contract
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -27,8 +29,14 @@ type Cell struct {
 	// DB has a migrated lock table of that layout. All tests share it; each test uses
 	// a region of its own.
 	DB *sqlx.DB
+	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of
+	// testing/synctest, on a database of its own in virtual time.
+	InBubble func(testing.TB) *sqlx.DB
 	// Waker, if not nil, wakes up waiters, and releases notify it.
 	Waker sqllock.Waker
+	// Only, if not nil, are the names of the tests that run, as in [Names], one after the
+	// other.
+	Only []string
 }
 
 // A Result is the number of tests of a cell that ran, and how many of them failed.
@@ -42,8 +50,11 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 	for _, part := range parts(cell) {
 		t.Run(part.name, func(t *testing.T) {
 			for _, test := range part.tests {
+				if cell.Only != nil && !slices.Contains(cell.Only, part.name+"/"+test.name) {
+					continue
+				}
 				t.Run(test.name, func(t *testing.T) {
-					if !part.sequential {
+					if !part.sequential && cell.Only == nil {
 						t.Parallel()
 					}
 					t.Cleanup(func() { // registered first, so it runs last
@@ -52,21 +63,33 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 							failed.Add(1)
 						}
 					})
-					test.run(newFixture(t, cell))
+					cell.run(t, test)
 				})
 			}
 		})
 	}
 }
 
+func (c Cell) run(t *testing.T, test test) {
+	t.Helper()
+	if c.InBubble == nil {
+		test.run(newFixture(t, c))
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c.DB = c.InBubble(t)
+		test.run(newFixture(t, c))
+	})
+}
+
 // A part is a group of tests. The parts run one after the other.
 type part struct {
 	name  string
 	tests []test
-	// If sequential is true, the tests of the part run one after the other. In SQLite one
-	// writer blocks all others, and they are not served in order: while one test renewed two
-	// thousand rows, the leases of another test could expire, and of many writers one could
-	// wait for longer than a batch may take.
+	// If sequential is true, the tests of the part run one after the other. In an SQLite
+	// database one writer blocks all others, and they are not served in order: while one test
+	// renewed two thousand rows, the leases of another test could expire, and of many writers
+	// one could wait for longer than a batch may take.
 	sequential bool
 }
 
@@ -74,23 +97,24 @@ type part struct {
 // isolation in which a lock was acquired, and their tests take long: they run for one
 // isolation only.
 func parts(cell Cell) []part {
+	shared := cell.Dialect.Embedded && cell.InBubble == nil
 	all := []part{
 		{name: "Repository", tests: repositoryTests},
 		{name: "Lease", tests: leaseTests},
 		{name: "Waiting", tests: waitingTests},
 		{name: "Transaction", tests: transactionTests},
-		{name: "Contention", tests: contentionTests, sequential: cell.Dialect.Embedded},
+		{name: "Contention", tests: contentionTests, sequential: shared},
 		{name: "Fencing", tests: fencingTests},
 	}
 	if !cell.Plain {
 		all = append(all,
-			part{name: "Batching", tests: batchingTests, sequential: cell.Dialect.Embedded},
+			part{name: "Batching", tests: batchingTests, sequential: shared},
 			part{name: "HandOff", tests: handOffTests})
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
-			part{name: "Renewal", tests: renewalTests, sequential: cell.Dialect.Embedded},
-			part{name: "Guard", tests: guardTests, sequential: cell.Dialect.Embedded})
+			part{name: "Renewal", tests: renewalTests, sequential: shared},
+			part{name: "Guard", tests: guardTests, sequential: shared})
 	}
 	return all
 }

@@ -44,6 +44,7 @@ var guardTests = []test{
 				if ok, err := r.Delete(f.Context(), "k", lease.Holder()); ok || err != nil && !f.isPinned(err) {
 					return err
 				}
+				f.pause(time.Millisecond)
 			}
 		})
 	}},
@@ -356,7 +357,7 @@ func (f *fixture) springsTakeOver() error {
 		"postgres": "(clock_timestamp() AT TIME ZONE 'UTC')", "mysql": "UTC_TIMESTAMP(6)", "sqlite": "datetime('now', 'subsec')",
 	}[f.cell.Dialect.Name]
 	text = strings.ReplaceAll(f.fill(text), "{now}", now)
-	for {
+	for ; ; f.pause(time.Millisecond) {
 		result, err := f.cell.DB.ExecContext(f.Context(), text)
 		if err != nil {
 			if class := f.cell.Dialect.Classify(err); class == dialect.Transient || class == dialect.Blocked {

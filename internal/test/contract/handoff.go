@@ -147,7 +147,10 @@ var handOffTests = []test{
 		for range 4 {
 			go func() {
 				for {
-					err := r.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })
+					err := r.ExecuteLocked(ctx, "k", func(context.Context) error {
+						time.Sleep(time.Millisecond) // in a bubble, statements take no time
+						return nil
+					})
 					if err != nil {
 						ended <- err
 						return

@@ -131,7 +131,7 @@ var leaseTests = []test{
 				f.is(err, sqllock.ErrNotAcquired)
 				f.must(lease.Unlock(f.Context()))
 				return
-			default:
+			case <-time.After(short / 2):
 				f.must(lease.Renew(f.Context()))
 			}
 		}
@@ -165,6 +165,7 @@ var leaseTests = []test{
 		lease := f.acquire(f.lock(ttl))
 		for range 20 {
 			before := lease.Deadline()
+			f.pause(time.Millisecond)
 			f.must(lease.Renew(f.Context()))
 			if !lease.Deadline().After(before) {
 				f.Fatal("not renewed")
@@ -177,6 +178,7 @@ var leaseTests = []test{
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtain(r))
 		before := lease.Deadline()
+		f.pause(time.Millisecond)
 		f.must(r.RenewLock(lease.Context(), "k"))
 		if !lease.Deadline().After(before) {
 			f.Fatal("not renewed")
@@ -366,6 +368,7 @@ var leaseTests = []test{
 		l := f.lock(ttl)
 		outer := f.acquire(l)
 		before := outer.Deadline()
+		f.pause(time.Millisecond)
 		inner, err := l.Lock(outer.Context())
 		f.must(err)
 		if !outer.Deadline().After(before) {
@@ -459,7 +462,9 @@ var leaseTests = []test{
 	}},
 	{"AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
 		l := f.lock(ttl).WithMinHold(time.Nanosecond)
-		f.must(f.acquire(l).Unlock(f.Context()))
+		first := f.acquire(l)
+		f.pause(time.Millisecond)
+		f.must(first.Unlock(f.Context()))
 		f.must(f.acquire(l).Unlock(f.Context()))
 	}},
 	{"TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {

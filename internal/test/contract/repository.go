@@ -64,6 +64,7 @@ var repositoryTests = []test{
 			if got.Acquired {
 				break
 			}
+			f.pause(max(got.Row.Left/4, time.Millisecond)) // more often towards the end
 		}
 		// SQLite's clock has a resolution of one millisecond.
 		if after := time.Since(sent); after < short-2*time.Millisecond {
@@ -112,7 +113,7 @@ var repositoryTests = []test{
 		first, second := f.process(), f.process()
 		holder := f.acquireRow(first, "k", ttl)
 		var before sqllock.Row
-		for before.Left = ttl; before.Left > ttl-2*short; {
+		for before.Left = ttl; before.Left > ttl-2*short; f.pause(short / 10) {
 			var err error
 			before, _, err = second.Peek(f.Context(), "k")
 			f.must(err)
@@ -327,7 +328,7 @@ func (f *fixture) judging(r *sqllock.Repository, ttl time.Duration) *sqllock.Rep
 	return judge
 }
 
-// untilExpired polls the row of key until it has expired.
+// untilExpired waits until the row of key has expired.
 func (f *fixture) untilExpired(r *sqllock.Repository, key string, ttl time.Duration) {
 	f.Helper()
 	r = f.judging(r, ttl)
@@ -337,5 +338,6 @@ func (f *fixture) untilExpired(r *sqllock.Repository, key string, ttl time.Durat
 		if !ok || row.Expired() {
 			return
 		}
+		f.pause(max(row.Left, time.Millisecond))
 	}
 }

@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 )
 
 // sqliteConn is what a connection of modernc.org/sqlite implements.
@@ -19,7 +20,12 @@ type sqliteConn interface {
 
 type conn struct {
 	sqliteConn
-	patient bool // it waits for other writers
+	patient    bool // it waits for other writers
+	statements statements
+}
+
+func (c *conn) Close() error {
+	return errors.Join(c.statements.close(), c.sqliteConn.Close())
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -27,11 +33,11 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return awaited(ctx, c.patient, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, onGosClock(query), args) })
+	return awaited(ctx, c.patient, func() (driver.Result, error) { return c.statements.exec(ctx, c.sqliteConn, onGosClock(query), args) })
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return awaited(ctx, c.patient, func() (driver.Rows, error) { return c.sqliteConn.QueryContext(ctx, onGosClock(query), args) })
+	return awaited(ctx, c.patient, func() (driver.Rows, error) { return c.statements.query(ctx, c.sqliteConn, onGosClock(query), args) })
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {

@@ -6,7 +6,8 @@
 // Two things are not SQLite's own. In each statement, 'now' becomes a call of a function that
 // returns time.Now. And the wait for another writer is here: SQLite's busy_timeout waits in
 // real time, during which a bubble's clock stands still. All else is the real thing: the
-// statements are those of the dialect, and transactions, conflicts and files are SQLite's.
+// statements are those of the dialect, and transactions, conflicts and files are SQLite's. To
+// save time, a connection keeps its statements prepared.
 //
 // A pool must be opened and closed inside the bubble that uses it.
 package virtual

@@ -37,7 +37,7 @@ func open(dsn string, patient bool) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{inner.(sqliteConn), patient}
+	c := &conn{inner.(sqliteConn), patient, make(statements)}
 	if _, err := c.sqliteConn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0", nil); err != nil {
 		return nil, errors.Join(err, inner.Close())
 	}
