@@ -150,21 +150,25 @@ func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 
 // TestContractInRealTime runs a few tests of the suite with the driver "sqlite", SQLite's own
 // clock and SQLite's own waits, which must agree with virtual time. Six seconds pass while
-// leases end. With -short only those tests run that take less than two.
+// leases end. With -short only those tests run that take less than two. The full run has the
+// whole suite in real time, too.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
 	var running sync.WaitGroup
 	defer running.Wait()
-	run := func(layout dialect.Layout, name string) {
+	run := func(layout dialect.Layout, names ...string) {
 		running.Go(func() { // they mostly wait, so together they count as one parallel test
-			t.Run(fmt.Sprintf("%v/%v", layout, name), func(t *testing.T) {
+			t.Run(layout.String(), func(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB), Only: []string{name},
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB), Only: names,
 				})
 			})
 		})
+	}
+	if dbtest.All() {
+		run(dialect.Spring7)
 	}
 	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")

@@ -184,12 +184,20 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	return r
 }
 
-// registry returns the registry of another process. It polls often, to keep the tests
-// short.
+// idle is the time between two tries of a waiter. It is short, to keep the tests short. In a
+// bubble each try costs time, and waiting costs none.
+func (c Cell) idle() time.Duration {
+	if c.InBubble != nil {
+		return 100 * time.Millisecond
+	}
+	return 20 * time.Millisecond
+}
+
+// registry returns the registry of another process.
 func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
 	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
+		TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Waker: f.cell.Waker,
 	})
 	f.must(err)
 	f.Cleanup(func() {

@@ -123,7 +123,7 @@ var handOffTests = []test{
 	}},
 	{"WithoutHandOffEachAcquires", func(f *fixture) {
 		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
-			TTL: ttl, IdleBetweenTries: 20 * time.Millisecond,
+			TTL: ttl, IdleBetweenTries: f.cell.idle(),
 		})
 		f.must(err)
 		l := f.obtain(r)

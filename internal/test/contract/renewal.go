@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -96,7 +97,10 @@ var renewalTests = []test{
 		equal(f, "outcomes", len(outcome), 0)
 	}},
 	{"RenewAllOfThousandsOfRows", func(f *fixture) {
-		const n = 2_000
+		n := 2_000
+		if testing.Short() {
+			n = 200
+		}
 		r := f.process()
 		rows := make([]owned, n)
 		for i := range rows {
@@ -216,7 +220,7 @@ var renewalTests = []test{
 func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
 	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, AutoRenew: true,
+		TTL: ttl, IdleBetweenTries: f.cell.idle(), AutoRenew: true,
 	})
 	f.must(err)
 	f.Cleanup(func() {

@@ -154,7 +154,7 @@ var repositoryTests = []test{
 	}},
 	{"RowsOfOtherClientsAreTreatedAlike", func(f *fixture) {
 		r := f.processWith(moderate)
-		lock, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: moderate, IdleBetweenTries: 20 * time.Millisecond})
+		lock, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: moderate, IdleBetweenTries: f.cell.idle()})
 		f.must(err)
 		for _, client := range []string{"'3f1e2d4c-5b6a-4978-8a9b-0c1d2e3f4a5b'", "NULL"} {
 			f.acquireRow(r, "k", moderate)

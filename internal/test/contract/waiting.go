@@ -148,7 +148,7 @@ func (f *fixture) stillWaiting(got chan result) {
 	select {
 	case r := <-got:
 		f.Fatalf("did not wait: %+v", r)
-	case <-time.After(short / 2):
+	case <-time.After(6 * f.cell.idle()):
 	}
 }
 
