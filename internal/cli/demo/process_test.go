@@ -5,42 +5,117 @@ package demo
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// demoTables counts the tables of demos in a database.
-func demoTables(t *testing.T, db *dbtest.DB) (n int) {
+// demoTables returns the tables of demos in a database.
+func demoTables(t *testing.T, db *dbtest.DB) (names []string) {
 	t.Helper()
 	query := map[string]string{
-		"sqlite":   "SELECT COUNT(*) FROM sqlite_master WHERE name LIKE '%SQLLOCK_DEMO%'",
-		"postgres": "SELECT COUNT(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock_demo%'",
-		"mysql":    "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK_DEMO%'",
+		"sqlite":   "SELECT name FROM sqlite_master WHERE name LIKE '%SQLLOCK_DEMO%'",
+		"postgres": "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock_demo%'",
+		"mysql":    "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK_DEMO%'",
 	}[db.Name]
-	if err := db.DB.GetContext(t.Context(), &n, query); err != nil {
+	if err := db.DB.SelectContext(t.Context(), &names, query); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return names
 }
 
+// wantLines checks that each of the regular expressions matches a line of out.
+func wantLines(t *testing.T, out string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(out) {
+			t.Errorf("no line %s in:\n%s", line, out)
+		}
+	}
+}
+
+// TestDemoOnDatabases checks that the processes exclude each other on every kind of database. No
+// lease of an hour ends too soon on a slow machine. The test itself ends the killed worker's
+// lease, and the demo reports that another worker took over too early.
 func TestDemoOnDatabases(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1500ms")
-		p.Stdout.Await("has done round 1")
-		if demoTables(t, db) == 0 {
-			t.Error("the demo does not use this database")
+		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1h")
+		p.Stdout.Await("is killed (SIGKILL); its lease has 3")
+		isLocks := func(table string) bool { return strings.HasSuffix(strings.ToUpper(table), "_LOCK") }
+		tables := demoTables(t, db)
+		locks := slices.IndexFunc(tables, isLocks)
+		if locks < 0 {
+			t.Fatalf("the demo does not use this database, which has %q", tables)
 		}
-		program.Contains(t, p.Stdout.Rest(), "takes over", "overlaps                    0 ", "lost updates                0 ")
-		p.WantCode(0)
-		if n := demoTables(t, db); n != 0 {
-			t.Errorf("%d tables are left", n)
+		db.Shorten(t, tables[locks], int(time.Hour/time.Second))
+		wantLines(t, p.Stdout.Rest(), `.* takes over, .*`, `overlaps +0 +✓`, `lost updates +0 .* ✓`,
+			`takeover after the kill .* ✗`, `.* Please report it: a takeover before the lease had expired\.`)
+		p.WantCode(exit.Failure)
+		if rest := demoTables(t, db); len(rest) > 0 {
+			t.Errorf("the tables %q are left", rest)
 		}
+	})
+}
+
+// TestDemo runs a demo with a lease that ends by itself: there are no overlaps, no lost updates,
+// and no takeover before the lease has expired. In a slow round, a worker loses its lease, and
+// the demo fails.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, "", "demo", "--workers", "3", "--rounds", "9", "--ttl", ttl.String())
+		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+		if code != 0 {
+			t.Logf("exit code %d: %s\n%s", code, said, out)
+			return false
+		}
+		if said != "" || strings.ContainsAny(out, "✗") || strings.Contains(out, "OVERLAP") {
+			t.Errorf("stderr %q, stdout:\n%s", said, out)
+		}
+		wantLines(t, out,
+			`3 processes repeatedly add 1 to the number in a file\. A process works only while it holds a lock.*`,
+			`.* holds the lock and is killed \(SIGKILL\); its lease has \d+\.\d\d s left, .*`,
+			`.* takes over, \d+\.\d\d s after the kill`,
+			`.* has done round 9 of 9, .*; the file contains 9`,
+			`rounds +9 of 9 +✓`,
+			`overlaps +0 +✓`,
+			`lost updates +0 +\(the file contains 9\) +✓`,
+			`hand-offs between processes +[1-9]\d*`,
+			`waiting for the lock +median \d+\.\d\d s, longest \d+\.\d\d s`,
+			`takeover after the kill +\d+\.\d\d s +\(lease left: \d+\.\d\d s of `+ttl.String()+`\) ✓`)
+		return true
+	})
+}
+
+// TestDemoDuration runs a demo for a time, not for a number of rounds, with a directory of
+// temporary files that has an unusual name. It leaves nothing there.
+func TestDemoDuration(t *testing.T) {
+	t.Parallel()
+	temporary := filepath.Join(t.TempDir(), "t?mp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", "demo", "--workers", "2", "--duration", "1s", "--ttl", ttl.String())
+		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+		if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
+			t.Errorf("files %v are left, error %v", files, err)
+		}
+		if code != 0 {
+			t.Logf("exit code %d: %s\n%s", code, said, out)
+			return false
+		}
+		wantLines(t, out, `rounds +\d+ +✓`)
+		return true
 	})
 }
 
@@ -54,15 +129,15 @@ func TestDemoInterrupted(t *testing.T) {
 		"SIGTERM":     func(p *program.Program) { p.Signal(syscall.SIGTERM) },
 		"broken pipe": func(p *program.Program) { p.Stdout.File.Close() },
 	} {
-		p := program.Start(t, "", "demo", "--dsn", db.DSN)
+		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--ttl", "1h")
 		p.Stdout.Await("has done round 2")
 		interrupt(p)
 		p.WantCode(exit.Failure)
 		if text := p.Stderr.Rest(); name != "broken pipe" && text != "sqllock: interrupted" {
 			t.Errorf("%s: stderr %q", name, text)
 		}
-		if n := demoTables(t, db); n != 0 {
-			t.Errorf("%s: %d tables are left", name, n)
+		if rest := demoTables(t, db); len(rest) > 0 {
+			t.Errorf("%s: the tables %q are left", name, rest)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestExecExcludes(t *testing.T) {
 		room := filepath.Join(t.TempDir(), "room")
 		var programs []*program.Program
 		for range 4 {
-			programs = append(programs, program.Start(t, db.DSN, "exec", "nightly", "--", "sh", "-c", `mkdir "$0" && sleep 0.05 && rmdir "$0"`, room))
+			programs = append(programs, program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", `mkdir "$0" && sleep 0.05 && rmdir "$0"`, room))
 		}
 		for _, p := range programs {
 			p.WantCode(0)
@@ -37,56 +37,110 @@ func TestExecKilled(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		r := migrated(t, db)
-		first := program.Start(t, db.DSN, "exec", "--ttl", "2s", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		first := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
 		first.Stdout.Await("inside")
-		second := program.Start(t, db.DSN, "exec", "-v", "--ttl", "2s", "nightly", "--", "true")
+		second := program.Start(t, db.DSN, "exec", "-v", "nightly", "--", "true")
 		second.Stderr.Await("waiting for")
+		first.Signal(syscall.SIGKILL)
+		first.Stdout.Rest() // ends when the command has
 
 		read := time.Now()
-		row, ok, err := r.Peek(t.Context(), "nightly")
+		row, ok, err := r.Peek(t.Context(), "nightly") // it is not renewed any more
 		if err != nil || !ok {
 			t.Fatal(row, ok, err)
 		}
-		first.Signal(syscall.SIGKILL)
-		first.Stdout.Rest() // ends when the command has
-		if gone := time.Since(read); gone > row.Left {
-			t.Errorf("the command ran %v after the kill, the lease only %v", gone, row.Left)
-		}
+		sooner := (row.Left - 300*time.Millisecond).Truncate(time.Second)
+		db.Shorten(t, "INT_LOCK", int(sooner/time.Second))
 		second.Stderr.Await("acquired")
-		if waited := time.Since(read); waited < row.Left-clockPrecision {
-			t.Errorf("the second acquired the lock after %v, the lease had %v left", waited, row.Left)
+		if waited, left := time.Since(read), row.Left-sooner; waited < left-clockPrecision {
+			t.Errorf("the second acquired the lock after %v, the lease had %v left", waited, left)
 		}
 		second.WantCode(0)
+	})
+}
+
+// TestExecRenews checks that exec renews the lease while the command runs: it holds the lock for
+// longer than the time-to-live.
+func TestExecRenews(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	program.WithTTL(t, 250*time.Millisecond, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "nightly", "--", "sh", "-c", "echo inside; read wait")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		began, kept := time.Now(), true
+		for ; kept && time.Since(began) < 2*ttl; time.Sleep(ttl / 20) {
+			row, ok, err := r.Peek(t.Context(), "nightly")
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = ok && !row.Expired()
+		}
+		p.Stdin.Close()
+		code, said := p.Code(), p.Stderr.Rest()
+		t.Logf("the lease lasted: %t; exit code %d, stderr %q", kept, code, said)
+		return kept && code == 1 && said == "" // 1 is the code of read
+	})
+}
+
+// TestExecWithoutRenewal checks that the lock is lost with --no-renew, and that the command is
+// ended.
+func TestExecWithoutRenewal(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	program.WithTTL(t, 250*time.Millisecond, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "--no-renew", "--grace", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		p.WantCode(exit.LockLost)
+		program.Contains(t, p.Stderr.Rest(),
+			`sqllock: the lock "nightly" is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m`+"\n",
+			`sqllock: the lock "nightly" was lost while the command ran; the command ended with signal: terminated`)
+		return true
 	})
 }
 
 // stubborn is a command that writes "asked" on SIGTERM and does not end.
 var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
 
-// TestExecLosesLock deletes the row of the lock while the command runs.
+// TestExecLosesLock deletes the row of the lock while the command runs. The command does not
+// end when it is asked to, and is killed after the grace period.
 func TestExecLosesLock(t *testing.T) {
 	t.Parallel()
 	const grace = 300 * time.Millisecond
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", "1s", "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
-	p.Stdout.Await("inside")
-	db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
-	p.Stdout.Await("asked")
-	asked := time.Now()
-	p.WantCode(exit.LockLost)
-	if killed := time.Since(asked); killed < grace-100*time.Millisecond {
-		t.Errorf("killed %v after it was asked, want %v", killed, grace)
-	}
-	program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
-	p.Stdout.Rest() // it ends when all processes of the command's group have ended
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		began := time.Now() // before the lease
+		p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", ttl.String(), "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		deleted := time.Now()
+		db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+		if time.Since(began) > ttl*9/10 {
+			return false // the lease may have ended before
+		}
+		p.Stdout.Await("asked")
+		p.WantCode(exit.LockLost)
+		if killed := time.Since(deleted); killed < grace {
+			t.Errorf("killed %v after the row was deleted, want %v", killed, grace)
+		}
+		program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
+		p.Stdout.Rest() // it ends when all processes of the command's group have ended
+		return true
+	})
 }
 
 func TestExecForwardsSignals(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	r := migrated(t, db)
-	p := program.Start(t, db.DSN, "exec", "nightly", "--", "sh", "-c",
+	p := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c",
 		// The shell runs its traps at once, because sleep is in the background.
 		`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
 	p.Stdout.Await("inside")
@@ -132,30 +186,42 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 func TestExecDeadConnection(t *testing.T) {
 	t.Parallel()
 	proxy := newProxy(t)
-	// The second attempt must succeed within a quarter of the time-to-live, on a busy machine too.
-	p := program.Start(t, proxy.dsn, "exec", "--ttl", "12s", "nightly", "--", "sh", "-c", "echo inside; read wait")
-	p.Stdout.Await("inside")
-	proxy.freeze()
-	p.Stderr.Await(`renew "nightly": `)
-	p.Stderr.Await(`renewed "nightly" again`)
-	p.Stdin.Close()
-	p.WantCode(1) // the code of read
+	// The second attempt must succeed within a quarter of the time-to-live.
+	program.WithTTL(t, 3*time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "nightly", "--", "sh", "-c", "echo inside; read wait")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		proxy.freeze()
+		if !p.Stderr.Find(`renew "nightly": `) || !p.Stderr.Find(`renewed "nightly" again`) {
+			p.WantCode(exit.LockLost)
+			return false
+		}
+		p.Stdin.Close()
+		p.WantCode(1) // the code of read
+		return true
+	})
 }
 
 // TestExecBlackHole freezes all connections to the database.
 func TestExecBlackHole(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
-	proxy := newProxy(t)
-	p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
-	p.Stdout.Await("inside")
-	proxy.swallow()
-	frozen := time.Now()
-	p.Stderr.Await(`the lock "nightly" is lost`)
-	if held := time.Since(frozen); held > ttl {
-		t.Errorf("lost %v after the database was frozen, the time-to-live is %v", held, ttl)
-	}
-	p.WantCode(exit.LockLost)
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		proxy := newProxy(t)
+		p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		proxy.swallow()
+		frozen := time.Now()
+		p.Stderr.Await(`the lock "nightly" is lost`)
+		held := time.Since(frozen)
+		p.WantCode(exit.LockLost)
+		if held > ttl {
+			t.Logf("lost %v after the database was frozen, the time-to-live is %v", held, ttl)
+		}
+		return held <= ttl
+	})
 }
 
 // TestExecWaitInBlackHole ends a wait by a signal while the database does not answer.

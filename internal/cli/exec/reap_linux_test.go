@@ -17,7 +17,7 @@ func TestExecReapsOrphans(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := program.StartAs(t, db.DSN, "as-reaper", "sqllock", "exec", "nightly", "--", "sh", "-c",
+	p := program.StartAs(t, db.DSN, "as-reaper", "sqllock", "exec", "--ttl", "1h", "nightly", "--", "sh", "-c",
 		"echo inside; for i in 1 2 3; do (sleep 0.1 >/dev/null & echo $!); done; echo all; read wait; exit 4")
 	p.Stdout.Await("inside")
 	var orphans []int

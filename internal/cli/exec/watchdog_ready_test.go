@@ -112,6 +112,7 @@ func TestWatchdogWithoutReader(t *testing.T) {
 	}
 	read.Close()
 	pid := command.Process.Pid
+	w.Env = os.Environ() // see program.Main
 	w.Stdin, w.Stdout = strings.NewReader(fmt.Sprintf("%d %d %d\n", 0, pid, pid)), write
 	if err := w.Run(); err != nil {
 		t.Errorf("the watchdog: %v", err)

@@ -14,7 +14,7 @@ func TestExecKilledOnTerminal(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := program.StartAs(t, db.DSN, "in-terminal", "sh", "-c", `sqllock exec nightly -- sh -c "$0"; echo "after $?"; sleep 1000`,
+	p := program.StartAs(t, db.DSN, "in-terminal", "sh", "-c", `sqllock exec --ttl 1h nightly -- sh -c "$0"; echo "after $?"; sleep 1000`,
 		"echo inside; echo $PPID; echo $$; sleep 1000; true")
 	p.Stdout.Await("inside")
 	exec, command := p.Stdout.Number(), p.Stdout.Number()

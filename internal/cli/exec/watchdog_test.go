@@ -25,7 +25,7 @@ func startInside(t *testing.T, script string, flags ...string) *program.Program 
 	t.Helper()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := program.Start(t, db.DSN, slices.Concat([]string{"exec"}, flags, []string{"nightly", "--", "sh", "-c", script})...)
+	p := program.Start(t, db.DSN, slices.Concat([]string{"exec", "--ttl", "1h"}, flags, []string{"nightly", "--", "sh", "-c", script})...)
 	p.Stdout.Await("inside")
 	return p
 }
@@ -39,7 +39,7 @@ func TestExecKilledEndsFamily(t *testing.T) {
 		"in the background":         "sleep 1000 & echo inside; wait",
 		"in a pipe":                 "{ echo inside; sleep 1000; } | cat; true",
 		"in a group of its own":     "in-group sh -c 'echo inside; sleep 1000; true'; true",
-		"under another lock":        "sqllock exec other -- sh -c 'echo inside; sleep 1000; true'; true",
+		"under another lock":        "sqllock exec --ttl 1h other -- sh -c 'echo inside; sleep 1000; true'; true",
 		"ignoring signals":          "trap '' TERM INT HUP; echo inside; sleep 1000; true",
 		"orphaned by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
 	} {
@@ -70,9 +70,9 @@ func children(t *testing.T, parent int) (pids []int) {
 // eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(program.Limit); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within %v: %s", program.Limit, what)
 		}
 	}
 }

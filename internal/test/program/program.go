@@ -1,6 +1,7 @@
 package program
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -16,6 +17,10 @@ import (
 //	as-reaper COMMAND…        runs a command as the first process of a container (Linux)
 //	in-terminal COMMAND…      runs a command in a new terminal (Linux)
 func Main(m *testing.M, sqllock func(), names ...string) {
+	// With the race detector a program sleeps for a second before it exits.
+	if err := os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")); err != nil {
+		panic(err)
+	}
 	commands := helpers(sqllock)
 	for _, name := range append(names, "sqllock") {
 		commands[name] = sqllock

@@ -24,7 +24,11 @@ type Program struct {
 	t *testing.T
 }
 
-// Start starts sqllock. A read from its output that does not end fails the test.
+// Limit is the time limit for whatever a test waits for. It only ends tests that would
+// never end, so it is long enough for the slowest machine.
+const Limit = 4 * time.Minute
+
+// Start starts sqllock. A read from its output that takes longer than Limit fails the test.
 func Start(t *testing.T, dsn string, args ...string) *Program {
 	t.Helper()
 	return StartAs(t, dsn, "sqllock", args...)
@@ -71,14 +75,20 @@ func (p *Program) Signal(s os.Signal) {
 // signal.
 func (p *Program) WantCode(code int) {
 	p.t.Helper()
+	if got := p.Code(); got != code {
+		p.t.Fatalf("exit code %d, want %d; stderr: %s", got, code, p.Stderr.Rest())
+	}
+}
+
+// Code waits for the end of the process, and returns its exit code: -1 after a signal.
+func (p *Program) Code() int {
+	p.t.Helper()
 	err := p.Cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		p.t.Fatal(err)
 	}
-	if got := p.Cmd.ProcessState.ExitCode(); got != code {
-		p.t.Fatalf("exit code %d, want %d; stderr: %s", got, code, p.Stderr.Rest())
-	}
+	return p.Cmd.ProcessState.ExitCode()
 }
 
 // A Stream is the output of a process, and of its children.
@@ -97,7 +107,7 @@ func NewStream(t *testing.T) (s *Stream, write *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = read.Close() }) // all was read
-	if err := read.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := read.SetReadDeadline(time.Now().Add(Limit)); err != nil {
 		t.Fatal(err)
 	}
 	return &Stream{File: read, Lines: bufio.NewScanner(read), t: t}, write
@@ -106,12 +116,23 @@ func NewStream(t *testing.T) (s *Stream, write *os.File) {
 // Await reads until a line contains text.
 func (s *Stream) Await(text string) {
 	s.t.Helper()
+	if !s.Find(text) {
+		s.t.Fatalf("the output has ended without a line with %q", text)
+	}
+}
+
+// Find is Await that returns false if the output ends before.
+func (s *Stream) Find(text string) bool {
+	s.t.Helper()
 	for s.Lines.Scan() {
 		if strings.Contains(s.Lines.Text(), text) {
-			return
+			return true
 		}
 	}
-	s.t.Fatalf("no line with %q: %v", text, s.Lines.Err())
+	if err := s.Lines.Err(); err != nil {
+		s.t.Fatalf("no line with %q: %v", text, err)
+	}
+	return false
 }
 
 // Number reads a line that is a number.
