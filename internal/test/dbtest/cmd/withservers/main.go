@@ -26,11 +26,20 @@
 //
 // The cells that tests report in the file of SQLLOCK_TEST_REPORT are printed as a table at the
 // end, unless that variable was set before.
+//
+// If the command is "go test", it is run with -json, its results are printed as usual, and the
+// slowest tests are listed at the end.
+//
+// There can be flags before the command. Their values are commands without quotes:
+//
+//	-also 'go -C reliability test .'   runs at the same time as the command; all must succeed
+//	-meanwhile 'go vet ./...'          runs while the servers start, and is interrupted then
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -50,11 +59,18 @@ const (
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(arguments []string) int {
-	if len(arguments) > 0 && arguments[0] == "--" {
-		arguments = arguments[1:]
+	var also, meanwhile commands
+	flags := flag.NewFlagSet("withservers", flag.ContinueOnError)
+	flags.Usage = func() {
+		say("usage: withservers [-also COMMAND] [-meanwhile COMMAND] -- COMMAND [ARGUMENT...]")
 	}
-	if len(arguments) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: withservers -- COMMAND [ARGUMENT...]")
+	flags.Var(&also, "also", "")
+	flags.Var(&meanwhile, "meanwhile", "")
+	if err := flags.Parse(arguments); err != nil {
+		return exitUsage
+	}
+	if flags.NArg() == 0 {
+		flags.Usage()
 		return exitUsage
 	}
 	if err := checkNames(); err != nil {
@@ -62,13 +78,14 @@ func run(arguments []string) int {
 		return exitUsage
 	}
 	// Signals that arrive while servers start end the start; later ones are forwarded to the
-	// command. All are caught from the beginning, so none is lost in between.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
+	// commands.
+	processes := prepare(append(commands{flags.Args()}, also...))
 	ctx, cancel := signal.NotifyContext(context.Background(), forwarded...)
 	defer cancel()
 
+	endMeanwhile := runMeanwhile(meanwhile)
 	servers, err := startServers(ctx)
+	endMeanwhile()
 	defer servers.stop()
 	if ctx.Err() != nil {
 		return exitInterrupted
@@ -82,7 +99,9 @@ func run(arguments []string) int {
 	defer servers.boxMissing()
 	results := newCollector(servers.scratch.Dir)
 	defer results.print()
-	return runCommand(arguments, append(servers.environment(), results.environment()...), signals)
+	code, printers := runAll(processes, append(servers.environment(), results.environment()...))
+	printDurations(printers)
+	return code
 }
 
 // checkNames returns an error for unknown names of servers, before any server is started.

@@ -43,6 +43,12 @@ func TestRun(t *testing.T) {
 		"signals passed on": {[]string{"--", "sh", "-c", `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`}, 9},
 		"no such command":   {[]string{"--", "sqllock-no-such-command"}, exitNotFound},
 		"nothing to run":    {[]string{"--"}, exitUsage},
+		"unknown flag":      {[]string{"-unknown", "--", "true"}, exitUsage},
+		"no second command": {[]string{"-also", " ", "--", "true"}, exitUsage},
+		"both succeed":      {[]string{"-also", "true", "--", "true"}, 0},
+		"the second fails":  {[]string{"-also", "true", "-also", "false", "--", "true"}, 1},
+		"both fail":         {[]string{"-also", "false", "--", "sh", "-c", "exit 7"}, 7},
+		"is interrupted":    {[]string{"-meanwhile", "false", "-meanwhile", "sleep 3600", "--", "true"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOwnServers(t)

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// runMeanwhile starts the commands one after the other, and returns a function that ends them.
+// They only save time, such as a compiler's that fills Go's cache: the run's own command does
+// their work again and reports its errors, so their output and errors do not matter.
+func runMeanwhile(all commands) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		runtime.LockOSThread() // see process.run
+		defer runtime.UnlockOSThread()
+		for _, arguments := range all {
+			cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
+			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes its files
+			cmd.WaitDelay = 10 * time.Second
+			cmd.SysProcAttr = attributes()
+			_ = cmd.Run()
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
