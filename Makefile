@@ -21,7 +21,7 @@ test: cc ## run all tests, with the race detector, on every available database
 
 .PHONY: reliability
 reliability: ## run all failure tests and update docs/reliability.md (10 minutes)
-	$(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
+	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)

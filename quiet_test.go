@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/migrations"
@@ -73,6 +74,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 // run starts the server and migrates it.
 func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 	t.Helper()
+	dbtest.OwnServers(t)
 	scratch, err := server.NewScratch()
 	must(t, err)
 	t.Cleanup(func() { must(t, scratch.Remove()) })

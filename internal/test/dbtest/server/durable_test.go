@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // scratch returns a directory for servers. They must be stopped before the test ends.
 func scratch(t *testing.T) string {
 	t.Helper()
+	dbtest.OwnServers(t)
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: starts real database servers")
 	}

@@ -17,7 +17,7 @@ import (
 // fetched returns a directory of programs in the user's cache. The first call on a machine
 // runs a bash script that fills it. The arguments of the script are an empty directory, which
 // is renamed after a success, and the given arguments. An existing directory is not checked
-// again; remove it to download the programs anew.
+// again; remove it to download the programs anew. The script runs only if [MayInstall].
 //
 // All errors are an [ErrMissing], since the network or the download site may be the cause.
 func fetched(ctx context.Context, name, script string, arguments ...string) (string, error) {
@@ -30,6 +30,9 @@ func fetched(ctx context.Context, name, script string, arguments ...string) (str
 	return dir, nil
 }
 
+// errMayNot is why a directory of the cache is not filled.
+var errMayNot = errors.New("it is not in the cache; make test downloads it")
+
 // cached returns the named directory of the cache. If it does not exist, fill creates it. Only
 // one process of the user runs fill at a time.
 func cached(ctx context.Context, name string, fill func(partial string) error) (string, error) {
@@ -41,6 +44,9 @@ func cached(ctx context.Context, name string, fill func(partial string) error) (
 	dir := filepath.Join(cache, name)
 	if isDirectory(dir) {
 		return dir, nil
+	}
+	if !MayInstall() {
+		return "", errMayNot
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err

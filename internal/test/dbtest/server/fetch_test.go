@@ -16,6 +16,25 @@ func inEmptyCache(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv(InstallVariable, "yes")
+}
+
+// TestNothingIsInstalledWithoutPermission checks both ways to get a program.
+func TestNothingIsInstalledWithoutPermission(t *testing.T) {
+	inEmptyCache(t)
+	t.Setenv(InstallVariable, "")
+	ran := filepath.Join(t.TempDir(), "ran")
+	if _, err := fetched(t.Context(), "thing", `touch "$2"`, ran); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make test") {
+		t.Errorf("download: %v", err)
+	}
+	if _, err := os.Stat(ran); !os.IsNotExist(err) {
+		t.Errorf("the script has run: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir()) // no apt-get, should it be tried
+	nothing := func() (string, bool) { return "", false }
+	if _, err := ensure(t.Context(), nothing, "sqllock-no-such-package"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make test") {
+		t.Errorf("installation: %v", err)
+	}
 }
 
 func TestConcurrentCallsFetchOnce(t *testing.T) {

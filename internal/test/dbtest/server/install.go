@@ -13,8 +13,16 @@ import (
 )
 
 // ErrMissing is wrapped by the error of a start if a program is missing and this process
-// cannot install it.
+// cannot install it, or may not.
 var ErrMissing = errors.New("not installed")
+
+// InstallVariable is the environment variable that lets a process install Debian packages and
+// download programs. The program withservers sets it for itself and for its command. A test
+// that a user starts with go test installs nothing.
+const InstallVariable = "SQLLOCK_MAY_INSTALL"
+
+// MayInstall reports whether this process may install and download programs.
+func MayInstall() bool { return os.Getenv(InstallVariable) != "" }
 
 // ensure returns the result of look. If look finds nothing, ensure installs Debian packages
 // and calls look again.
@@ -44,6 +52,9 @@ func find(program string) (string, bool) {
 
 func install(ctx context.Context, packages ...string) error {
 	advice := "apt-get install --no-install-recommends " + strings.Join(packages, " ")
+	if !MayInstall() {
+		return fmt.Errorf("%w; run make test, which installs it, or as root on Debian: %s", ErrMissing, advice)
+	}
 	if _, ok := find("apt-get"); !ok {
 		return fmt.Errorf("%w, and this is not Debian, where the command would be: %s", ErrMissing, advice)
 	}

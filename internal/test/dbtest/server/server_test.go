@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
@@ -54,6 +55,7 @@ func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
 // required, it skips the test.
 func startNew(t *testing.T, name string) *server.Server {
 	t.Helper()
+	dbtest.OwnServers(t)
 	required, err := server.Required(name)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@
 //
 // The variables hold URLs for PostgreSQL and PgBouncer, and DSNs of go-sql-driver/mysql for the
 // others. A server whose variable is set already is not started. If possible, missing programs
-// are installed, or downloaded into the user's cache. SQLLOCK_SERVERS=postgres,mysql starts
+// are installed, or downloaded into the user's cache; SQLLOCK_MAY_INSTALL=yes tells the command
+// that it may do so too, for tests that start servers of their own. SQLLOCK_SERVERS=postgres,mysql starts
 // only these servers, for a quick local run.
 //
 // The data of the servers and of SQLite are kept in memory if there is enough of it, or in
@@ -56,7 +57,14 @@ const (
 	exitInterrupted = 130
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	// For this program and its command. Tests of run install nothing.
+	if err := os.Setenv(server.InstallVariable, "yes"); err != nil {
+		say("%v", err)
+		os.Exit(exitFailure)
+	}
+	os.Exit(run(os.Args[1:]))
+}
 
 func run(arguments []string) int {
 	var also, meanwhile commands

@@ -22,7 +22,7 @@ func withOwnServers(t *testing.T) {
 			t.Setenv(kind.Variable, kind.Name)
 		}
 	}
-	for _, variable := range []string{"CI", server.RequireVariable, server.ServersVariable, report.Variable} {
+	for _, variable := range []string{"CI", server.RequireVariable, server.ServersVariable, server.InstallVariable, report.Variable} {
 		t.Setenv(variable, "")
 	}
 }
