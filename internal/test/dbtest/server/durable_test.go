@@ -2,10 +2,8 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -15,6 +13,9 @@ import (
 func scratch(t *testing.T) string {
 	t.Helper()
 	dbtest.OwnServers(t)
+	if !dbtest.All() {
+		t.Skip("SKIPPED: make test-all starts this server; so do the tests in reliability")
+	}
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: starts real database servers")
 	}
@@ -34,7 +35,7 @@ func scratch(t *testing.T) string {
 // skips it if there is no such server.
 func running(t *testing.T, err error, servers ...*server.Server) {
 	t.Helper()
-	if errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported) {
+	if isMissing(err) {
 		t.Skipf("SKIPPED, no server to test with: %v", err)
 	}
 	if err != nil {
@@ -92,33 +93,5 @@ func TestPairFailsOver(t *testing.T) {
 	}
 	if _, err := standby.ExecContext(t.Context(), "INSERT INTO t VALUES (8)"); err != nil {
 		t.Errorf("it is not a primary: %v", err)
-	}
-}
-
-func TestPausedServerDoesNotRespond(t *testing.T) {
-	for _, name := range []string{server.Postgres, server.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			s := startNew(t, name)
-			db := open(t, starters[name].driver, s.DSN())
-			count(t, db, "SELECT 1")
-			if err := s.Pause(); err != nil {
-				t.Fatal(err)
-			}
-			answered := make(chan error, 1)
-			go func() { answered <- db.PingContext(t.Context()) }()
-			silence := time.NewTimer(200 * time.Millisecond)
-			select {
-			case err := <-answered:
-				t.Errorf("the server responds: %v", err)
-				answered <- err
-			case <-silence.C:
-			}
-			if err := s.Resume(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-answered; err != nil {
-				t.Errorf("the server does not respond: %v", err)
-			}
-		})
 	}
 }

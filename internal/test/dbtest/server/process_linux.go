@@ -52,7 +52,7 @@ func stopFamily(parent int) error {
 // awaitStopped waits until all threads of the processes are stopped. Threads receive the signal
 // at different times, and until then a server may still respond.
 func awaitStopped(pids []int) error {
-	const limit = 5 * time.Second
+	const limit = time.Minute
 	deadline := time.Now().Add(limit)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -125,7 +125,7 @@ func childrenOf(pid int) []int {
 // awaitGone waits for processes that are not children of this process. A server does not start
 // again while one of its former processes is attached to its shared memory.
 func awaitGone(pids []int) error {
-	const limit = 10 * time.Second
+	const limit = time.Minute
 	deadline := time.Now().Add(limit)
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()

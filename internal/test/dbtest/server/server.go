@@ -12,10 +12,10 @@ import (
 
 // startLimit limits a start whose context has no deadline. Recovery after a kill takes seconds
 // on a busy machine.
-const startLimit = 90 * time.Second
+const startLimit = 4 * time.Minute
 
 // stopLimit is how long a clean stop may take before the server is killed.
-const stopLimit = 15 * time.Second
+const stopLimit = time.Minute
 
 // ErrEnded is wrapped by the error of [Server.Stop] if the server had ended by itself before.
 var ErrEnded = errors.New("ended by itself")

@@ -51,9 +51,9 @@ func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
 	return []*server.Server{behind, bouncer}, nil
 }
 
-// startNew starts a server that is stopped when the test ends. If the server is missing and not
-// required, it skips the test.
-func startNew(t *testing.T, name string) *server.Server {
+// need skips the test if the server is not to be started in this run, and reports whether it is
+// required.
+func need(t *testing.T, name string) (required bool) {
 	t.Helper()
 	dbtest.OwnServers(t)
 	required, err := server.Required(name)
@@ -63,9 +63,24 @@ func startNew(t *testing.T, name string) *server.Server {
 	if testing.Short() && !required {
 		t.Skip("SKIPPED with -short: starts real database servers")
 	}
+	if (name == server.PostgresNewest || name == server.OracleMySQL) && !dbtest.All() {
+		t.Skip("SKIPPED: one server of each kind suffices, except for make test-all")
+	}
 	if wanted, err := server.Wanted(name); err != nil || !wanted && !required {
 		t.Skipf("SKIPPED: %s does not name %s (%v)", server.ServersVariable, name, err)
 	}
+	return required
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// startNew starts a server that is stopped when the test ends. If the server is missing and not
+// required, it skips the test.
+func startNew(t *testing.T, name string) *server.Server {
+	t.Helper()
+	required := need(t, name)
 	scratch, err := server.NewScratch()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +92,7 @@ func startNew(t *testing.T, name string) *server.Server {
 	})
 	began := time.Now()
 	servers, err := starters[name].start(t.Context(), scratch.Dir)
-	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && !required {
+	if isMissing(err) && !required {
 		t.Skipf("SKIPPED, no server to test with: %v", err)
 	}
 	if err != nil {
@@ -124,98 +139,130 @@ func count(t *testing.T, db *sql.DB, query string) int {
 	return n
 }
 
-func TestServerKeepsDataOverStopAndKill(t *testing.T) {
+// TestServers uses one server of each kind for all tests of what servers have in common. It takes
+// seconds, because starts and stops of servers do.
+func TestServers(t *testing.T) {
 	for name, by := range starters {
 		t.Run(name, func(t *testing.T) {
 			s := startNew(t, name)
-			db := open(t, by.driver, s.DSN())
-			exec(t, db, "CREATE TABLE kept (id INT PRIMARY KEY)")
-			exec(t, db, "INSERT INTO kept VALUES (1)")
-			for _, end := range []func() error{s.Stop, s.Kill, s.Stop} {
-				if err := end(); err != nil {
-					t.Fatal(err)
-				}
-				if err := end(); err != nil {
-					t.Fatalf("ending a server that is down: %v", err)
-				}
-				if err := db.PingContext(t.Context()); err == nil {
-					t.Fatal("the server answers although it was ended")
-				}
-				if err := s.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				// Read with another pool, since db still has connections to the
-				// former server.
-				if n := count(t, open(t, by.driver, s.DSN()), "SELECT COUNT(*) FROM kept"); n != 1 {
-					t.Errorf("%d rows after the restart, not 1", n)
-				}
-			}
+			t.Run("takes many connections", func(t *testing.T) { takesManyConnections(t, s, by.driver) })
+			t.Run("does not respond while paused", func(t *testing.T) { doesNotRespondWhilePaused(t, s, by.driver) })
+			t.Run("keeps data over stop and kill", func(t *testing.T) { keepsData(t, s, by.driver) })
 		})
 	}
 }
 
-func TestRestartOfRunningServer(t *testing.T) {
-	s := startNew(t, server.Postgres)
-	dsn := s.DSN()
-	if err := s.Restart(t.Context()); err != nil {
+func takesManyConnections(t *testing.T, s *server.Server, driver string) {
+	t.Helper()
+	db := open(t, driver, s.DSN())
+	for range 250 {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+}
+
+func doesNotRespondWhilePaused(t *testing.T, s *server.Server, driver string) {
+	t.Helper()
+	db := open(t, driver, s.DSN())
+	count(t, db, "SELECT 1")
+	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	if s.DSN() != dsn {
-		t.Errorf("the DSN was %s and is %s", dsn, s.DSN())
+	answered := make(chan error, 1)
+	go func() { answered <- db.PingContext(t.Context()) }()
+	silence := time.NewTimer(200 * time.Millisecond)
+	select {
+	case err := <-answered:
+		t.Errorf("the server responds: %v", err)
+		answered <- err
+	case <-silence.C:
 	}
-	count(t, open(t, "postgres", dsn), "SELECT 1")
-}
-
-func TestServerTakesManyConnections(t *testing.T) {
-	for name, by := range starters {
-		t.Run(name, func(t *testing.T) {
-			s := startNew(t, name)
-			db := open(t, by.driver, s.DSN())
-			for range 250 {
-				conn, err := db.Conn(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-			}
-		})
-	}
-}
-
-func TestErrorHasTheReasonWhyTheServerDoesNotStart(t *testing.T) {
-	s := startNew(t, server.Postgres)
-	if err := s.Stop(); err != nil {
+	if err := s.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(s.Log()), "data", "PG_VERSION")); err != nil {
-		t.Fatal(err)
-	}
-	err := s.Restart(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
-		t.Errorf("the server's message is not in the error: %v", err)
+	if err := <-answered; err != nil {
+		t.Errorf("the server does not respond: %v", err)
 	}
 }
 
-func TestStopReportsACrash(t *testing.T) {
-	s := startNew(t, server.Postgres)
-	db := open(t, "postgres", s.DSN())
-	// The first line of the file is the server's process id. The statement may fail, since
-	// the server may end before it responds.
-	_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
-	s.AwaitEnd()
-	if err := s.Stop(); !errors.Is(err, server.ErrEnded) {
-		t.Errorf("Stop returned %v, not ErrEnded", err)
+func keepsData(t *testing.T, s *server.Server, driver string) {
+	t.Helper()
+	db := open(t, driver, s.DSN())
+	exec(t, db, "CREATE TABLE kept (id INT PRIMARY KEY)")
+	exec(t, db, "INSERT INTO kept VALUES (1)")
+	for _, end := range []func() error{s.Stop, s.Kill, s.Stop} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(); err != nil {
+			t.Fatalf("ending a server that is down: %v", err)
+		}
+		if err := db.PingContext(t.Context()); err == nil {
+			t.Fatal("the server answers although it was ended")
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// Read with another pool, since db still has connections to the former server.
+		if n := count(t, open(t, driver, s.DSN()), "SELECT COUNT(*) FROM kept"); n != 1 {
+			t.Errorf("%d rows after the restart, not 1", n)
+		}
 	}
 }
 
-func TestRestartChecksItsContext(t *testing.T) {
+// TestRestart uses one server, which each subtest leaves running.
+func TestRestart(t *testing.T) {
 	s := startNew(t, server.Postgres)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Restart with a cancelled context: %v", err)
-	}
-	if err := s.Restart(t.Context()); err != nil {
-		t.Errorf("Restart after that: %v", err)
-	}
+	t.Run("of a running server", func(t *testing.T) {
+		dsn := s.DSN()
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.DSN() != dsn {
+			t.Errorf("the DSN was %s and is %s", dsn, s.DSN())
+		}
+		count(t, open(t, "postgres", dsn), "SELECT 1")
+	})
+	t.Run("checks its context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Restart with a cancelled context: %v", err)
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Errorf("Restart after that: %v", err)
+		}
+	})
+	t.Run("after a crash, which Stop reports", func(t *testing.T) {
+		db := open(t, "postgres", s.DSN())
+		// The first line of the file is the server's process id. The statement may fail,
+		// since the server may end before it responds.
+		_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
+		s.AwaitEnd()
+		if err := s.Stop(); !errors.Is(err, server.ErrEnded) {
+			t.Errorf("Stop returned %v, not ErrEnded", err)
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("says why the server does not start", func(t *testing.T) {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		version := filepath.Join(filepath.Dir(s.Log()), "data", "PG_VERSION")
+		if err := os.Rename(version, version+".away"); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Restart(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
+			t.Errorf("the server's message is not in the error: %v", err)
+		}
+		if err := errors.Join(os.Rename(version+".away", version), s.Restart(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 }
