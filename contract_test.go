@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -127,6 +128,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 	pool := limited(c.pool(t, db))
+	pool.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
 	if c.notify {
 		listener, err := notify.Listen(t.Context(), db.DSN, nil)

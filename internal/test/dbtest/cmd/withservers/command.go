@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,76 +28,35 @@ func (c *commands) Set(value string) error {
 	return nil
 }
 
-// A process is a command of this run. Each has signals of its own, since all receive all.
-type process struct {
-	arguments []string
-	input     *os.File
-	signals   chan os.Signal
-}
-
-// prepare returns the processes for the commands. From now on signals wait for them, so none is
-// lost before they start. Only the first command can read the standard input.
-func prepare(all commands) []process {
-	var processes []process
-	for i, arguments := range all {
-		p := process{arguments: arguments, signals: make(chan os.Signal, 16)}
-		if i == 0 {
-			p.input = os.Stdin
+// runAll runs the commands one after the other, until ctx ends. It returns the exit code of the
+// first one that has failed, and the printers of those that run tests.
+func runAll(ctx context.Context, all commands, environment []string, signals <-chan os.Signal) (code int, printers []*durations.Printer) {
+	for _, arguments := range all {
+		if ctx.Err() != nil {
+			break
 		}
-		signal.Notify(p.signals, forwarded...)
-		processes = append(processes, p)
-	}
-	return processes
-}
-
-// runAll runs the processes concurrently. It returns the exit code of the first one that has
-// failed, in the order of the processes, and the printers of those that run tests.
-func runAll(processes []process, environment []string) (int, []*durations.Printer) {
-	codes := make([]int, len(processes))
-	output := &shared{to: os.Stdout}
-	var printers []*durations.Printer
-	var all sync.WaitGroup
-	for i, p := range processes {
-		arguments, printer := withDurations(p.arguments, output)
+		arguments, printer := withDurations(arguments, os.Stdout)
 		if printer != nil {
 			printers = append(printers, printer)
 		}
-		all.Go(func() { codes[i] = p.run(arguments, environment, printer) })
+		code = cmp.Or(code, runCommand(arguments, environment, signals, printer))
 	}
-	all.Wait()
-	for _, code := range codes {
-		if code != 0 {
-			return code, printers
-		}
-	}
-	return 0, printers
+	return code, printers
 }
 
-// shared is a writer for several goroutines.
-type shared struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.to.Write(p)
-}
-
-// run runs the command, forwards signals to it, and returns its exit code, or 128 plus the
-// signal's number if a signal has ended it.
+// runCommand runs the command, forwards signals to it, and returns its exit code, or 128 plus
+// the signal's number if a signal has ended it.
 //
 // The command receives a Ctrl-C twice, from the terminal and from here, since it cannot be
 // distinguished from a signal to this process alone.
-func (p process) run(arguments, environment []string, printer *durations.Printer) int {
+func runCommand(arguments, environment []string, signals <-chan os.Signal, printer *durations.Printer) int {
 	// The kernel treats the death of the starting thread as that of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	//nolint:noctx // a context can only kill; signals are forwarded instead
 	cmd := exec.Command(arguments[0], arguments[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.input, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if printer != nil {
 		cmd.Stdout = printer
 		cmd.WaitDelay = 10 * time.Second // a process that a test has left can have the output open
@@ -110,9 +68,8 @@ func (p process) run(arguments, environment []string, printer *durations.Printer
 		return exitNotFound
 	}
 	done := make(chan struct{})
-	go forward(p.signals, cmd.Process, done)
+	go forward(signals, cmd.Process, done)
 	err := cmd.Wait()
-	signal.Stop(p.signals)
 	close(done)
 	return exitCode(err)
 }

@@ -53,7 +53,7 @@ exit 1
 		t.Fatal(err)
 	}
 	told := stderrOf(t, func() {
-		if code := run([]string{"-also", command + " test .", "--", command, "test", "."}); code != 1 {
+		if code := run([]string{"-then", command + " test .", "--", command, "test", "."}); code != 1 {
 			t.Errorf("exit code %d, not 1", code)
 		}
 	})

@@ -33,7 +33,7 @@
 //
 // There can be flags before the command. Their values are commands without quotes:
 //
-//	-also 'go -C reliability test .'   runs at the same time as the command; all must succeed
+//	-then 'go -C reliability test .'   runs after the command, even if that has failed
 //	-meanwhile 'go vet ./...'          runs while the servers start, and is interrupted then
 package main
 
@@ -67,12 +67,12 @@ func main() {
 }
 
 func run(arguments []string) int {
-	var also, meanwhile commands
+	var then, meanwhile commands
 	flags := flag.NewFlagSet("withservers", flag.ContinueOnError)
 	flags.Usage = func() {
-		say("usage: withservers [-also COMMAND] [-meanwhile COMMAND] -- COMMAND [ARGUMENT...]")
+		say("usage: withservers [-then COMMAND] [-meanwhile COMMAND] -- COMMAND [ARGUMENT...]")
 	}
-	flags.Var(&also, "also", "")
+	flags.Var(&then, "then", "")
 	flags.Var(&meanwhile, "meanwhile", "")
 	if err := flags.Parse(arguments); err != nil {
 		return exitUsage
@@ -86,8 +86,10 @@ func run(arguments []string) int {
 		return exitUsage
 	}
 	// Signals that arrive while servers start end the start; later ones are forwarded to the
-	// commands.
-	processes := prepare(append(commands{flags.Args()}, also...))
+	// command. All are caught from the beginning, so none is lost in between.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	defer signal.Stop(signals)
 	ctx, cancel := signal.NotifyContext(context.Background(), forwarded...)
 	defer cancel()
 
@@ -107,7 +109,8 @@ func run(arguments []string) int {
 	defer servers.boxMissing()
 	results := newCollector(servers.scratch.Dir)
 	defer results.print()
-	code, printers := runAll(processes, append(servers.environment(), results.environment()...))
+	all := append(commands{flags.Args()}, then...)
+	code, printers := runAll(ctx, all, append(servers.environment(), results.environment()...), signals)
 	printDurations(printers)
 	return code
 }

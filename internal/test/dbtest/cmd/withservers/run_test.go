@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -44,10 +45,10 @@ func TestRun(t *testing.T) {
 		"no such command":   {[]string{"--", "sqllock-no-such-command"}, exitNotFound},
 		"nothing to run":    {[]string{"--"}, exitUsage},
 		"unknown flag":      {[]string{"-unknown", "--", "true"}, exitUsage},
-		"no second command": {[]string{"-also", " ", "--", "true"}, exitUsage},
-		"both succeed":      {[]string{"-also", "true", "--", "true"}, 0},
-		"the second fails":  {[]string{"-also", "true", "-also", "false", "--", "true"}, 1},
-		"both fail":         {[]string{"-also", "false", "--", "sh", "-c", "exit 7"}, 7},
+		"no second command": {[]string{"-then", " ", "--", "true"}, exitUsage},
+		"both succeed":      {[]string{"-then", "true", "--", "true"}, 0},
+		"the second fails":  {[]string{"-then", "true", "-then", "false", "--", "true"}, 1},
+		"both fail":         {[]string{"-then", "false", "--", "sh", "-c", "exit 7"}, 7},
 		"is interrupted":    {[]string{"-meanwhile", "false", "-meanwhile", "sleep 3600", "--", "true"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +57,21 @@ func TestRun(t *testing.T) {
 				t.Errorf("exit code %d, not %d", code, test.code)
 			}
 		})
+	}
+}
+
+func TestNothingRunsAfterASignal(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
+	withOwnServers(t)
+	path := filepath.Join(t.TempDir(), "file")
+	const command = `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`
+	if code := run([]string{"-then", "touch " + path, "--", "sh", "-c", command}); code != 9 {
+		t.Errorf("exit code %d, not 9", code)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the next command has run: %v", err)
 	}
 }
 
