@@ -15,13 +15,16 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
 )
 
 // TestAWrongClockChangesNothing has a process whose clock says that it is the year
 // 2000, as in every bubble, compete with rows of the database's clock.
 func TestAWrongClockChangesNothing(t *testing.T) {
 	t.Parallel()
-	outside := migrated(t)
+	outside := dbtest.SQLite(t) // its clock is the machine's, in bubbles too
+	must(t, migrations.Up(t.Context(), outside.DB.DB, outside.Dialect, nil))
 	right := newRepository(t, outside.DB, nil)
 	taken, err := right.Acquire(t.Context(), "taken", right.NewHolder(), ttl)
 	must(t, err)

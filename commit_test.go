@@ -157,25 +157,26 @@ func inCommit(ctx context.Context, s *fixture, plan func(done bool) error) error
 
 // pgx says no more than that the context has ended, also when the server has committed.
 func TestADriverThatCutsACommitShort(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Serializable)
-	ctx, cancel := context.WithCancel(t.Context())
-	err := inCommit(ctx, s, func(done bool) error {
-		if !done {
-			return nil
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := inCommit(ctx, s, func(done bool) error {
+			if !done {
+				return nil
+			}
+			s.connector.Follow(nil)
+			cancel()
+			return ctx.Err()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("the transaction was committed, and the error is: %v", err)
 		}
-		s.connector.Follow(nil)
-		cancel()
-		return ctx.Err()
+		var n int
+		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+		if n != 1 {
+			t.Errorf("%d rows", n)
+		}
 	})
-	if !errors.Is(err, sqllock.ErrDatabase) {
-		t.Errorf("the transaction was committed, and the error is: %v", err)
-	}
-	var n int
-	must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-	if n != 1 {
-		t.Errorf("%d rows", n)
-	}
 }
 
 // A refusal of the database is none: nothing was committed.
@@ -203,27 +204,28 @@ func TestACommitThatIsRefused(t *testing.T) {
 
 // A context that ends before COMMIT is sent rolls the transaction back, and that is known.
 func TestAContextThatEndsBeforeTheCommit(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Serializable)
-	ctx, cancel := context.WithCancel(t.Context())
-	err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
-		must(t, err)
-		cancel()
-		for err == nil { // until the end has come to the transaction
-			_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
-		}
-		if !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
+			must(t, err)
+			cancel()
+			for err == nil { // until the end has come to the transaction
+				_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
+			}
+			if !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			return nil
+		})
+		if errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		return nil
+		var n int
+		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+		if n != 0 {
+			t.Errorf("%d rows", n)
+		}
 	})
-	if errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	var n int
-	must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-	if n != 0 {
-		t.Errorf("%d rows", n)
-	}
 }

@@ -10,18 +10,16 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
 // ttl is long enough never to end within a test.
 const ttl = time.Minute
 
-// migrated returns an SQLite database with a lock table.
+// migrated returns an SQLite database with a lock table. In a bubble its time is the bubble's.
 func migrated(t *testing.T) *dbtest.DB {
 	t.Helper()
-	db := dbtest.SQLite(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	return db
+	return virtual.Migrated(t, dialect.Spring7)
 }
 
 // newRepository returns a repository of its own client over an SQLite pool.

@@ -11,8 +11,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// lateTTL is waited for; what is late comes after it. A lease of it must still be
-// alive when the late statement is sent, on a machine that is busy.
+// lateTTL is waited for; what is late comes after it.
 const lateTTL = 2 * time.Second
 
 // A delay holds the first operation of a kind back until it is let go, and then has
@@ -60,29 +59,30 @@ func TestALateStatementDoesNotAffectTheNextHolder(t *testing.T) {
 	} {
 		send := late.send
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, rival := lateFixture(t, sqllock.Serializable)
-			s.lock = s.lock.WithMinHold(late.minHold)
-			old := held(s)
-			late := holdBack(s, flaky.Exec)
-			answer := make(chan error, 1)
-			go func() { answer <- send(old, context.WithoutCancel(t.Context())) }()
-			select {
-			case <-late.reached:
-			case err := <-answer:
-				t.Fatalf("%s sent nothing: %v", name, err)
-			}
-			next, err := rival.Lock(t.Context())
-			must(t, err)
-			if old.Context().Err() == nil {
-				t.Error("two holders")
-			}
-			close(late.let)
-			if err := <-answer; !errors.Is(err, sqllock.ErrLockLost) && !errors.Is(err, sqllock.ErrDatabase) {
-				t.Errorf("the late %s: %v", name, err)
-			}
-			must(t, next.Renew(t.Context()))
-			must(t, next.Unlock(t.Context()))
+			inBubble(t, func(t *testing.T) {
+				s, rival := lateFixture(t, sqllock.Serializable)
+				s.lock = s.lock.WithMinHold(late.minHold)
+				old := held(s)
+				late := holdBack(s, flaky.Exec)
+				answer := make(chan error, 1)
+				go func() { answer <- send(old, context.WithoutCancel(t.Context())) }()
+				select {
+				case <-late.reached:
+				case err := <-answer:
+					t.Fatalf("%s sent nothing: %v", name, err)
+				}
+				next, err := rival.Lock(t.Context())
+				must(t, err)
+				if old.Context().Err() == nil {
+					t.Error("two holders")
+				}
+				close(late.let)
+				if err := <-answer; !errors.Is(err, sqllock.ErrLockLost) && !errors.Is(err, sqllock.ErrDatabase) {
+					t.Errorf("the late %s: %v", name, err)
+				}
+				must(t, next.Renew(t.Context()))
+				must(t, next.Unlock(t.Context()))
+			})
 		})
 	}
 }
@@ -90,77 +90,80 @@ func TestALateStatementDoesNotAffectTheNextHolder(t *testing.T) {
 // An acquire that is committed when its lease would be over gives no lease, and
 // leaves no row.
 func TestALateCommitGivesNoLease(t *testing.T) {
-	t.Parallel()
-	s, rival := lateFixture(t, sqllock.Serializable)
-	late := holdBack(s, flaky.Commit)
-	type result struct {
-		lease *sqllock.Lease
-		err   error
-	}
-	answer := make(chan result, 1)
-	go func() {
-		lease, err := s.lock.TryLock(t.Context())
-		answer <- result{lease, err}
-	}()
-	select {
-	case <-late.reached:
-	case got := <-answer:
-		t.Fatalf("nothing was committed: %v, %v", got.lease, got.err)
-	}
-	time.AfterFunc(2*lateTTL, func() { close(late.let) })
-	got := <-answer
-	if got.lease != nil || !errors.Is(got.err, sqllock.ErrDatabase) || errors.Is(got.err, sqllock.ErrLockLost) {
-		t.Fatalf("%v, %v", got.lease, got.err)
-	}
-	next, err := rival.Lock(t.Context()) // it is undone soon, if the answer was not waited for
-	must(t, err)
-	must(t, next.Unlock(t.Context()))
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Serializable)
+		late := holdBack(s, flaky.Commit)
+		type result struct {
+			lease *sqllock.Lease
+			err   error
+		}
+		answer := make(chan result, 1)
+		go func() {
+			lease, err := s.lock.TryLock(t.Context())
+			answer <- result{lease, err}
+		}()
+		select {
+		case <-late.reached:
+		case got := <-answer:
+			t.Fatalf("nothing was committed: %v, %v", got.lease, got.err)
+		}
+		time.AfterFunc(2*lateTTL, func() { close(late.let) })
+		got := <-answer
+		if got.lease != nil || !errors.Is(got.err, sqllock.ErrDatabase) || errors.Is(got.err, sqllock.ErrLockLost) {
+			t.Fatalf("%v, %v", got.lease, got.err)
+		}
+		next, err := rival.Lock(t.Context()) // it is undone soon, if the answer was not waited for
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
 }
 
 // A statement may arrive although its caller has left. Its row has no holder, and is deleted
 // before the process's next acquisition of the key.
 func TestALateAcquireIsUndone(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Autocommit)
-	const drawn = 3 // begin, acquire, draw; then comes commit
-	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-		if m.Op == flaky.Commit && m.Done || m.Op == flaky.Exec && m.N > drawn {
-			return errGone // done, but the answer and the attempt to undo it are lost
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		const drawn = 3 // begin, acquire, draw; then comes commit
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Commit && m.Done || m.Op == flaky.Exec && m.N > drawn {
+				return errGone // done, but the answer and the attempt to undo it are lost
+			}
+			return nil
+		})
+		if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
 		}
-		return nil
+		s.connector.Follow(nil)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
+		must(t, err)
+		if !ok || row.Expired() {
+			t.Fatalf("the test is to leave a row: %+v", row)
+		}
+		lease, err := s.lock.TryLock(t.Context())
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
 	})
-	if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-		t.Fatal(err)
-	}
-	s.connector.Follow(nil)
-	row, ok, err := s.repository.Peek(t.Context(), "k")
-	must(t, err)
-	if !ok || row.Expired() {
-		t.Fatalf("the test is to leave a row: %+v", row)
-	}
-	lease, err := s.lock.TryLock(t.Context())
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
 }
 
 // A renewal whose answer comes when the lease is over is no renewal: the row, which
 // it has made to last, goes.
 func TestALateAnswerToARenewalIsALoss(t *testing.T) {
-	t.Parallel()
-	s, rival := lateFixture(t, sqllock.Autocommit)
-	lease := held(s)
-	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-		if m.N == 1 && m.Done {
-			<-lease.Context().Done()
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Autocommit)
+		lease := held(s)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && m.Done {
+				<-lease.Context().Done()
+			}
+			return nil
+		})
+		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatal(err)
 		}
-		return nil
+		next, err := rival.TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
 	})
-	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Fatal(err)
-	}
-	next, err := rival.TryLock(t.Context())
-	must(t, err)
-	must(t, next.Unlock(t.Context()))
 }
 
 // So does one that comes when the driver has been left behind.

@@ -69,124 +69,131 @@ func (a *argument) Match(v driver.Value) bool {
 
 // A serialization failure may come as late as COMMIT (Spring's GH-3567).
 func TestASerializationFailureAtCommitIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	holder := r.NewHolder()
-	for _, commit := range []error{errSerialization, errSerialization, nil} {
-		mock.ExpectBegin()
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		mock.ExpectCommit().WillReturnError(commit)
-	}
-	got, err := r.Acquire(t.Context(), "k", holder, ttl)
-	must(t, err)
-	if !got.Acquired {
-		t.Fatal("not acquired")
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		holder := r.NewHolder()
+		for _, commit := range []error{errSerialization, errSerialization, nil} {
+			mock.ExpectBegin()
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+			mock.ExpectCommit().WillReturnError(commit)
+		}
+		got, err := r.Acquire(t.Context(), "k", holder, ttl)
+		must(t, err)
+		if !got.Acquired {
+			t.Fatal("not acquired")
+		}
+	})
 }
 
 // Group Replication fails certification with error 1180, at COMMIT.
 func TestAFailedCertificationIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-	holder := r.NewHolder()
-	for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
-		expectFree(mock)
-		mock.ExpectBegin()
-		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-		mock.ExpectCommit().WillReturnError(commit)
-	}
-	got, err := r.Acquire(t.Context(), "k", holder, ttl)
-	must(t, err)
-	if !got.Acquired || got.Token != 7*tokensPerNumber {
-		t.Fatalf("%+v", got)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		holder := r.NewHolder()
+		for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
+			expectFree(mock)
+			mock.ExpectBegin()
+			mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+			mock.ExpectCommit().WillReturnError(commit)
+		}
+		got, err := r.Acquire(t.Context(), "k", holder, ttl)
+		must(t, err)
+		if !got.Acquired || got.Token != 7*tokensPerNumber {
+			t.Fatalf("%+v", got)
+		}
+	})
 }
 
 // Losing every race means not acquired. It is no database error, and has an end.
 func TestRacesWithoutEndAreNotAcquired(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-	for range 11 {
-		mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
-	}
-	mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("rival", 0, ttl.Microseconds()))
-	registry := newRegistry(t, r, nil)
-	_, err := obtain(t, registry, "k").TryLock(t.Context())
-	var held *sqllock.HeldError
-	if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
-		t.Fatal(err)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		for range 11 {
+			mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
+		}
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("rival", 0, ttl.Microseconds()))
+		registry := newRegistry(t, r, nil)
+		_, err := obtain(t, registry, "k").TryLock(t.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // A draw of a token that loses a race leaves it open what the statement before it has done.
 // Its row is deleted, maybe late: so the lock is tried again by another holder.
 func TestAHolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
-	var deleted argument
-	expectFree(mock)
-	mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
-	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(1))
-	expectFree(mock)
-	mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-	must(t, err)
-	if deleted.value == "" || lease.Holder() == deleted.value {
-		t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
-	}
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	must(t, lease.Unlock(t.Context()))
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+		var deleted argument
+		expectFree(mock)
+		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(1))
+		expectFree(mock)
+		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		must(t, err)
+		if deleted.value == "" || lease.Holder() == deleted.value {
+			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+		}
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
 }
 
 // A COMMIT whose answer is lost may have been applied: the row must not stay.
 func TestALostCommitIsUndone(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	holder := r.NewHolder()
-	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-	mock.ExpectCommit().WillReturnError(errGone)
-	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), holder).WillReturnResult(driver.RowsAffected(1))
-	if _, err := r.Acquire(t.Context(), "k", holder, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
-		t.Fatal(err)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		holder := r.NewHolder()
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		mock.ExpectCommit().WillReturnError(errGone)
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), holder).WillReturnResult(driver.RowsAffected(1))
+		if _, err := r.Acquire(t.Context(), "k", holder, ttl); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // If the row cannot be deleted at once it is before the next acquisition, which has
 // another holder: the first deletion may still be on its way.
 func TestALostCommitIsUndoneLater(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	old, holder := r.NewHolder(), r.NewHolder()
-	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-	mock.ExpectCommit().WillReturnError(errGone)
-	mock.ExpectExec("DELETE").WillReturnError(errGone)
-	_, err := r.Acquire(t.Context(), "k", old, ttl)
-	if !errors.Is(err, errGone) {
-		t.Fatal(err)
-	}
-	mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), old).WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-	mock.ExpectCommit()
-	_, err = r.Acquire(t.Context(), "k", holder, ttl)
-	must(t, err)
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		old, holder := r.NewHolder(), r.NewHolder()
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		mock.ExpectCommit().WillReturnError(errGone)
+		mock.ExpectExec("DELETE").WillReturnError(errGone)
+		_, err := r.Acquire(t.Context(), "k", old, ttl)
+		if !errors.Is(err, errGone) {
+			t.Fatal(err)
+		}
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), old).WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		mock.ExpectCommit()
+		_, err = r.Acquire(t.Context(), "k", holder, ttl)
+		must(t, err)
+	})
 }
 
 // An attempt that failed before COMMIT has left nothing to undo.
 func TestAFailedStatementNeedsNoUndoing(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-	mock.ExpectBegin()
-	mock.ExpectQuery("INSERT").WillReturnError(errGone)
-	mock.ExpectRollback()
-	if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrDatabase) {
-		t.Fatal(err)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnError(errGone)
+		mock.ExpectRollback()
+		if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // Each kind of database error has a sentinel of its own, and ends the wait at once.
@@ -221,45 +228,48 @@ func TestEachDatabaseErrorHasItsSentinel(t *testing.T) {
 
 // MySQL counts a row that was renewed to the instant it had already as unchanged.
 func TestARenewalThatChangedNothingIsLookedUp(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
-	for _, count := range []int{1, 0} {
-		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
-		mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
-		renewed, err := r.Renew(t.Context(), "k", "holder", ttl)
-		must(t, err)
-		if renewed != (count == 1) {
-			t.Fatalf("renewed %v with %d rows", renewed, count)
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+		for _, count := range []int{1, 0} {
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
+			mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
+			renewed, err := r.Renew(t.Context(), "k", "holder", ttl)
+			must(t, err)
+			if renewed != (count == 1) {
+				t.Fatalf("renewed %v with %d rows", renewed, count)
+			}
 		}
-	}
+	})
 }
 
 // Spring's testTransientDataAccessException: a release that lost a race is tried
 // again, and ends unlocked.
 func TestUnlockTriesAgainAfterARace(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-	lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-	must(t, err)
-	mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	must(t, lease.Unlock(t.Context()))
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		must(t, err)
+		mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
 }
 
 // An answer that comes when the lease would be over gives none, and is not waited
 // for much longer.
 func TestAnAcquisitionThatTookTooLongIsNone(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-	const ttl = 300 * time.Millisecond // also how long there is to delete the row
-	mock.ExpectQuery("INSERT").WillDelayFor(ttl).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
-	lease, err := obtain(t, registry, "k").TryLock(t.Context())
-	if lease != nil || !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) || errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(lease, err)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		const ttl = 300 * time.Millisecond // also how long there is to delete the row
+		mock.ExpectQuery("INSERT").WillDelayFor(ttl).WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
+		lease, err := obtain(t, registry, "k").TryLock(t.Context())
+		if lease != nil || !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) || errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(lease, err)
+		}
+	})
 }
 
 // If the database does not answer, no call takes longer than the lease lasts.
@@ -270,39 +280,41 @@ func TestABlackHole(t *testing.T) {
 		"Renew":  func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
-			lease, err := obtain(t, registry, "k").TryLock(t.Context())
-			must(t, err)
-			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
-				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
-			if name == "Unlock" { // what Close does about the row
-				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
-			}
-			err = call(t.Context(), lease)
-			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
-				t.Fatal(err)
-			}
-			if time.Until(lease.Deadline()) > 0 {
-				t.Fatal("gave up early")
-			}
+			inBubble(t, func(t *testing.T) {
+				r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+				mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
+				lease, err := obtain(t, registry, "k").TryLock(t.Context())
+				must(t, err)
+				mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
+					WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
+				if name == "Unlock" { // what Close does about the row
+					mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
+				}
+				err = call(t.Context(), lease)
+				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
+					t.Fatal(err)
+				}
+				if time.Until(lease.Deadline()) > 0 {
+					t.Fatal("gave up early")
+				}
+			})
 		})
 	}
 }
 
 // MySQL's acquire statement fails like any other.
 func TestAFailedUpsertIsADatabaseError(t *testing.T) {
-	t.Parallel()
-	r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-	expectFree(mock)
-	mock.ExpectBegin()
-	mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
-	mock.ExpectRollback()
-	if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
-		t.Fatal(err)
-	}
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		expectFree(mock)
+		mock.ExpectBegin()
+		mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
+		mock.ExpectRollback()
+		if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
+			t.Fatal(err)
+		}
+	})
 }
 
 // A list that breaks off is no list.

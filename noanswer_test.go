@@ -108,16 +108,17 @@ func TestNewRepositoryTimesOut(t *testing.T) {
 
 // The same with a driver that does watch its context.
 func TestADatabaseThatCannotBeReachedIsADatabaseError(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Serializable)
-	blackHole(s)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
-	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	s.connector.Follow(nil)
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		blackHole(s)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		s.connector.Follow(nil)
+	})
 }
 
 // A database that is busy for a moment, as SQLite's is while another process writes, is

@@ -55,12 +55,15 @@ func TestAnExpiryIsNoticedWithinMilliseconds(t *testing.T) {
 			return nil
 		})
 		var waiting sync.WaitGroup
+		var acquired atomic.Int64
 		for range waiters { // each in a process of its own
 			registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 24 * time.Hour})
 			lock := obtain(t, registry, "k")
 			waiting.Go(func() {
 				_, err := lock.TryLockFor(t.Context(), left+10*time.Millisecond)
-				if !errors.Is(err, sqllock.ErrNotAcquired) {
+				if err == nil {
+					acquired.Add(1)
+				} else if !errors.Is(err, sqllock.ErrNotAcquired) {
 					t.Error(err)
 				}
 			})
@@ -68,8 +71,8 @@ func TestAnExpiryIsNoticedWithinMilliseconds(t *testing.T) {
 		time.Sleep(left / 2)
 		before := polls.Load()
 		waiting.Wait()
-		if n := polls.Load() - before; n < waiters {
-			t.Errorf("%d of %d waiters looked within 10ms of the end of the lease", n, waiters)
+		if n := polls.Load() - before; n < waiters || acquired.Load() != 1 {
+			t.Errorf("%d of %d waiters polled within 10ms of the end of the lease, %d acquired", n, waiters, acquired.Load())
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -174,25 +175,26 @@ func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
 
 // TestAFailedLockUsesNoRoom: a caller that has returned does not use the lock any more.
 func TestAFailedLockUsesNoRoom(t *testing.T) {
-	t.Parallel()
-	r := small(t, 0)
-	l := obtain(t, r, "k")
-	lease, err := l.Lock(t.Context())
-	must(t, err)
-	if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	if _, err := l.TryLockFor(t.Context(), time.Millisecond); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := l.Lock(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	expired(t, r, 0, 0)
-	must(t, lease.Unlock(t.Context()))
-	expired(t, r, 0, 1)
+	inBubble(t, func(t *testing.T) {
+		r := small(t, 0)
+		l := obtain(t, r, "k")
+		lease, err := l.Lock(t.Context())
+		must(t, err)
+		if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		if _, err := l.TryLockFor(t.Context(), time.Millisecond); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Lock(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		expired(t, r, 0, 0)
+		must(t, lease.Unlock(t.Context()))
+		expired(t, r, 0, 1)
+	})
 }
 
 func TestConcurrentObtainKeepsToTheCapacity(t *testing.T) {
@@ -229,28 +231,32 @@ func TestTenKeysAreTenEntries(t *testing.T) {
 // TestExpiringWhileObtainingGivesOneLock: two who obtain while a third expires
 // exclude each other, whichever lock objects they were given.
 func TestExpiringWhileObtainingGivesOneLock(t *testing.T) {
-	t.Parallel()
-	r := small(t, 0)
-	for range 200 {
-		var group sync.WaitGroup
-		var inside atomic.Int64
-		group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })
-		for range 2 {
-			group.Go(func() {
-				err := r.ExecuteLocked(t.Context(), "k", func(context.Context) error {
-					if inside.Add(1) != 1 {
-						t.Error("two holders")
+	inBubble(t, func(t *testing.T) {
+		// Autocommit without tokens, because the subject is the objects of the process.
+		r := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
+			Isolation: sqllock.Autocommit, DisableFencing: true,
+		}), nil)
+		for range 200 {
+			var group sync.WaitGroup
+			var inside atomic.Int64
+			group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })
+			for range 2 {
+				group.Go(func() {
+					err := r.ExecuteLocked(t.Context(), "k", func(context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two holders")
+						}
+						inside.Add(-1)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
 					}
-					inside.Add(-1)
-					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
+			}
+			group.Wait()
 		}
-		group.Wait()
-	}
+	})
 }
 
 func TestHeld(t *testing.T) {
@@ -299,32 +305,33 @@ func (c curious) Done() <-chan struct{} {
 // The context that a waiter came with may be a lease's, which looks after its lease when
 // asked.
 func TestCloseHoldsNoMutexWhileItEndsWaits(t *testing.T) {
-	t.Parallel()
-	db := migrated(t).DB
-	r := newRegistry(t, newRepository(t, db, nil), nil)
-	lease, err := obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k").Lock(t.Context())
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	waiting := make(chan error)
-	go func() {
-		_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
-		waiting <- err
-	}()
-	time.Sleep(50 * time.Millisecond) // it is on its way; otherwise the test proves less
-	closed := make(chan error)
-	go func() { closed <- r.Close(t.Context()) }()
-	for range 2 {
-		select {
-		case err := <-waiting:
-			if !errors.Is(err, sqllock.ErrClosed) {
-				t.Error(err)
+	inBubble(t, func(t *testing.T) {
+		db := migrated(t).DB
+		r := newRegistry(t, newRepository(t, db, nil), nil)
+		lease, err := obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k").Lock(t.Context())
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := make(chan error)
+		go func() {
+			_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
+			waiting <- err
+		}()
+		synctest.Wait() // it waits
+		closed := make(chan error)
+		go func() { closed <- r.Close(t.Context()) }()
+		for range 2 {
+			select {
+			case err := <-waiting:
+				if !errors.Is(err, sqllock.ErrClosed) {
+					t.Error(err)
+				}
+			case err := <-closed:
+				must(t, err)
+			case <-time.After(10 * time.Second):
+				t.Fatal("hangs")
 			}
-		case err := <-closed:
-			must(t, err)
-		case <-time.After(10 * time.Second):
-			t.Fatal("hangs")
 		}
-	}
-	must(t, lease.Unlock(t.Context()))
+		must(t, lease.Unlock(t.Context()))
+	})
 }

@@ -62,52 +62,54 @@ func (w *fakeWaker) seen() (topics []string, subscriptions int) {
 // TestAReleaseBeforeTheSubscriptionIsFound releases after the waiter's try, and before it
 // has subscribed: no wake-up will come.
 func TestAReleaseBeforeTheSubscriptionIsFound(t *testing.T) {
-	t.Parallel()
-	db, waker := migrated(t), &fakeWaker{}
-	lease, err := obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k").Lock(t.Context())
-	must(t, err)
-	waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
-	waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
-	got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
-	must(t, err)
-	must(t, got.Unlock(t.Context()))
-	if _, subscriptions := waker.seen(); subscriptions != 0 {
-		t.Errorf("%d subscriptions stay", subscriptions)
-	}
+	inBubble(t, func(t *testing.T) {
+		db, waker := migrated(t), &fakeWaker{}
+		lease, err := obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k").Lock(t.Context())
+		must(t, err)
+		waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
+		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
+		must(t, err)
+		must(t, got.Unlock(t.Context()))
+		if _, subscriptions := waker.seen(); subscriptions != 0 {
+			t.Errorf("%d subscriptions stay", subscriptions)
+		}
+	})
 }
 
 // TestAWaiterSubscribesOnce wakes the waiter a few times without a release: it tries, and waits on.
 func TestAWaiterSubscribesOnce(t *testing.T) {
-	t.Parallel()
-	db, waker := migrated(t), &fakeWaker{}
-	repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
-	lease, err := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k").Lock(t.Context())
-	must(t, err)
-	waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
-	ctx, cancel := context.WithCancel(t.Context())
-	waker.onWatch = func() {
-		go func() {
-			for range 5 {
-				waker.wakeAll()
-			}
-			cancel()
-		}()
-	}
-	if _, err := obtain(t, waiting, "k").Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	names, err := dialect.NamesFor("INT_")
-	must(t, err)
-	key, err := repository.LockKey("k")
-	must(t, err)
-	topics, subscriptions := waker.seen()
-	if len(topics) != 1 || topics[0] != names.Topic("r", key) {
-		t.Errorf("watched %q", topics)
-	}
-	if subscriptions != 0 {
-		t.Errorf("%d subscriptions stay", subscriptions)
-	}
-	must(t, lease.Unlock(t.Context()))
+	inBubble(t, func(t *testing.T) {
+		db, waker := migrated(t), &fakeWaker{}
+		repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
+		lease, err := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k").Lock(t.Context())
+		must(t, err)
+		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		ctx, cancel := context.WithCancel(t.Context())
+		waker.onWatch = func() {
+			go func() {
+				for range 5 {
+					waker.wakeAll()
+				}
+				cancel()
+			}()
+		}
+		if _, err := obtain(t, waiting, "k").Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		names, err := dialect.NamesFor("INT_")
+		must(t, err)
+		key, err := repository.LockKey("k")
+		must(t, err)
+		topics, subscriptions := waker.seen()
+		if len(topics) != 1 || topics[0] != names.Topic("r", key) {
+			t.Errorf("watched %q", topics)
+		}
+		if subscriptions != 0 {
+			t.Errorf("%d subscriptions stay", subscriptions)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
 }
 
 // TestACallerThatNeedNotWaitDoesNotSubscribe spares a lock that is free the subscription.

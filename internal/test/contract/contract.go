@@ -77,6 +77,9 @@ func (c Cell) run(t *testing.T, test test) {
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
+		// The bubble's clock stops when the test ends. If it has failed, there may be
+		// statements that have not timed out yet.
+		t.Cleanup(func() { time.Sleep(ttl) })
 		c.DB = c.InBubble(t)
 		test.run(newFixture(t, c))
 	})
