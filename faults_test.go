@@ -35,9 +35,18 @@ func newFixture(t *testing.T, isolation sqllock.Isolation) *fixture {
 	connector := flaky.New(db.DB.Driver(), db.DSN)
 	pool := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
 	t.Cleanup(func() { must(t, pool.Close()) })
-	r := newRepository(t, pool, &sqllock.RepositoryOptions{Isolation: isolation})
-	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
-	return &fixture{t, db, connector, pool, r, registry, obtain(t, registry, "k")}
+	s := &fixture{T: t, db: db, connector: connector, pool: pool}
+	return s.another(isolation)
+}
+
+// another returns the fixture with another process.
+func (s *fixture) another(isolation sqllock.Isolation) *fixture {
+	s.Helper()
+	another := *s
+	another.repository = newRepository(s.T, s.pool, &sqllock.RepositoryOptions{Isolation: isolation})
+	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
+	another.lock = obtain(s.T, another.registry, "k")
+	return &another
 }
 
 // An action is one thing that a caller does. It returns the lease that is held
@@ -56,11 +65,12 @@ func held(s *fixture) *sqllock.Lease {
 	return lease
 }
 
-// heldFor is held with a minimum hold.
+// heldFor is held with a minimum hold, which has passed.
 func heldFor(s *fixture) *sqllock.Lease {
 	s.Helper()
-	lease, err := s.lock.WithMinHold(time.Nanosecond).TryLock(s.Context())
+	lease, err := s.lock.WithMinHold(time.Millisecond).TryLock(s.Context())
 	must(s.T, err)
+	time.Sleep(time.Millisecond)
 	return lease
 }
 
@@ -144,14 +154,16 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 	for _, a := range actions {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
-				t.Parallel()
-				for n := 1; n <= 8; n++ {
-					for _, done := range []bool{false, true} {
-						t.Run(fmt.Sprintf("%d,%v", n, done), func(t *testing.T) {
-							test(newFixture(t, isolation), a, n, done)
-						})
+				inBubble(t, func(t *testing.T) {
+					s := newFixture(t, isolation)
+					for n := 1; n <= 8; n++ {
+						for _, done := range []bool{false, true} {
+							t.Logf("operation %d, done: %v", n, done)
+							test(s.another(isolation), a, n, done)
+							time.Sleep(ttl) // until what was left behind has ended
+						}
 					}
-				}
+				})
 			})
 		}
 	}
