@@ -44,7 +44,7 @@ func (s *fixture) another(isolation sqllock.Isolation) *fixture {
 	s.Helper()
 	another := *s
 	another.repository = newRepository(s.T, s.pool, &sqllock.RepositoryOptions{Isolation: isolation})
-	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond})
+	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 5 * time.Millisecond})
 	another.lock = obtain(s.T, another.registry, "k")
 	return &another
 }
@@ -148,11 +148,16 @@ var actions = []action{
 // that spins exceeds it.
 const mostOps = 60
 
-// everyMoment runs a test for every action, isolation, and moment of the action.
+// everyMoment runs a test for every action, isolation, and moment of the action. With -short
+// there is one isolation.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)) {
 	t.Helper()
+	isolations := []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit}
+	if testing.Short() {
+		isolations = isolations[:1]
+	}
 	for _, a := range actions {
-		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
+		for _, isolation := range isolations {
 			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					s := newFixture(t, isolation)
