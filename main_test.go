@@ -3,10 +3,10 @@ package sqllock_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 // TestMain checks that no test leaves a goroutine behind.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	testmain.Run(m)
 }

@@ -9,16 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cleanup"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	testmain.Run(m)
 }
 
 // newRegistry returns a registry with two expired rows and one unused lock.

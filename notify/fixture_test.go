@@ -10,18 +10,18 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jmoiron/sqlx"
-	"go.uber.org/goleak"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/notify"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	testmain.Run(m)
 }
 
 // never is a polling interval that no test outlasts: a waiter that goes on was woken up.

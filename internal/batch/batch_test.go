@@ -11,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sqllock/sqllock/internal/batch"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // A fixture is a batcher of strings. The key of a string is the part before its dash. Each
 // batch takes a second.

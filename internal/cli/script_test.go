@@ -6,28 +6,40 @@ import (
 	"errors"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exec"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
 func TestMain(m *testing.M) { program.Main(m, Main, exec.HelperNames...) }
 
-// TestScripts runs testdata/script/*.txtar against the program itself. Each has
-// its own state directory; these commands are added:
+// TestScripts runs testdata/script/*.txtar. Each has its own state directory; these commands are
+// added:
 //
+//	run N ARGS…                                    runs sqllock, and checks that it ends with code N
 //	exitcode N PROGRAM ARGS…                       checks that a program ends with code N
 //	row DATABASE LOCK_KEY REGION HOLDER AGE LEFT   puts a row into an SQLite file
 //	spring6 DATABASE                               creates Spring 6's table in one, with a row of orders/42
 //	dropcolumns DATABASE                           removes all columns but LOCK_KEY
 //	binary FILE                                    writes a file that is neither a program nor text
+//
+// run calls the program in this process, which takes a tenth of the time; it is for command lines
+// that start no process. exec sqllock is the program itself.
 func TestScripts(t *testing.T) {
+	scripts, err := filepath.Abs("testdata/script") // run changes the directory
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: scripts,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program takes a second longer
@@ -40,6 +52,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"run":         runHere,
 			"exitcode":    wantExitCode,
 			"row":         scripted(insertRow),
 			"spring6":     scripted(createSpring6),
@@ -47,6 +60,36 @@ func TestScripts(t *testing.T) {
 			"binary":      writeBinary,
 		},
 	})
+}
+
+// running guards the variables and the directory of this process.
+var running sync.Mutex
+
+func runHere(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 1 {
+		ts.Fatalf("usage: run N ARGS...")
+	}
+	running.Lock()
+	defer running.Unlock()
+	for _, name := range []string{"XDG_STATE_HOME", "HOME", "TMPDIR", "PATH", connect.DSNVariable} {
+		value, ok := os.LookupEnv(name)
+		ts.Check(os.Setenv(name, ts.Getenv(name)))
+		defer func() {
+			if !ok {
+				ts.Check(os.Unsetenv(name))
+				return
+			}
+			ts.Check(os.Setenv(name, value))
+		}()
+	}
+	before, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	defer func() { ts.Check(os.Chdir(before)) }()
+	code := run(context.Background(), args[1:], strings.NewReader(""), ts.Stdout(), ts.Stderr())
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
 }
 
 func wantExitCode(ts *testscript.TestScript, _ bool, args []string) {

@@ -3,9 +3,9 @@ package reentrant_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	testmain.Run(m)
 }

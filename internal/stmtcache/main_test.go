@@ -3,7 +3,7 @@ package stmtcache
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Run(m) }

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
+
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 func TestMain(m *testing.M) {
 	beOrphanmaker()
 	// The driver's log would report each crash that these tests cause.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
-	goleak.VerifyTestMain(m)
+	testmain.Run(m)
 }
