@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sqllock/sqllock/internal/test/durations"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
@@ -25,6 +27,12 @@ func TestPrinter(t *testing.T) {
 			read(t, p, recorded)
 			golden.Check(t, "testdata/"+name+".golden", printed.String())
 			golden.Check(t, "testdata/list.golden", durations.List(p))
+			want := []string{
+				"example.com/app/builds", "example.com/app/fails TestParent/child", "example.com/app/panics TestPanic", "example.com/app/hangs",
+			}
+			if diff := cmp.Diff(want, durations.Failed(p)); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }

@@ -77,3 +77,14 @@ func List(printers ...*Printer) string {
 	}
 	return list.String()
 }
+
+// Failed returns the failed tests that the printers have read, in the order of their ends, each
+// as its package and its name. Tests with subtests are not among them. A package that has
+// failed without a failed test, because it hangs or does not compile, is there alone.
+func Failed(printers ...*Printer) []string {
+	var all []string
+	for _, p := range printers {
+		all = append(all, p.failed...)
+	}
+	return all
+}

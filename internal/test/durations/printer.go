@@ -20,6 +20,7 @@ type Printer struct {
 	line     []byte // the beginning of a line
 	packages map[string]*tests
 	slowest  map[group]*duration
+	failed   []string
 	err      error // of the first write that failed
 }
 
@@ -92,6 +93,9 @@ func (p *Printer) read(line []byte) {
 		p.end(e)
 	case e.Action == "fail":
 		p.printUnfinished(e.Package)
+		if !slices.ContainsFunc(p.failed, func(f string) bool { return strings.HasPrefix(f, e.Package+" ") }) {
+			p.failed = append(p.failed, e.Package)
+		}
 	default:
 		delete(p.packages, e.Package)
 	}
@@ -147,8 +151,12 @@ func (p *Printer) begin(e event) {
 // end counts a test, and prints its output if it has failed.
 func (p *Printer) end(e event) {
 	t := p.of(e.Package)
-	if e.Action != "skip" && !t.parents[e.Test] {
+	leaf := !t.parents[e.Test]
+	if leaf && e.Action != "skip" {
 		p.count(e)
+	}
+	if leaf && e.Action == "fail" {
+		p.failed = append(p.failed, e.Package+" "+e.Test)
 	}
 	output := t.output(e.Test).String()
 	delete(t.running, e.Test)

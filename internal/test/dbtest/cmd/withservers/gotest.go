@@ -42,9 +42,14 @@ func insertJSON(command []string, test int) []string {
 	return slices.Insert(slices.Clone(command), test+1, "-json")
 }
 
-// printDurations prints the slowest tests to the standard error, as the table is.
+// printDurations prints the slowest tests and the failed ones to the standard error, as the
+// table is.
 func printDurations(printers []*durations.Printer) {
 	if list := durations.List(printers...); list != "" {
-		_, _ = io.WriteString(os.Stderr, "the slowest tests, in real time (! is longer than 2 s; the test's comment says why):\n"+list)
+		say("the slowest tests, in real time (! is longer than 2 s; the test's comment says why):")
+		_, _ = io.WriteString(os.Stderr, list)
+	}
+	for _, name := range durations.Failed(printers...) {
+		say("FAILED: %s", name)
 	}
 }
