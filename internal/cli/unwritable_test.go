@@ -36,6 +36,7 @@ func asOther(t *testing.T, state string, code int, args ...string) string {
 // TestUnwritableHints uses files and directories of another user. The hints do not mention a
 // primary server.
 func TestUnwritableHints(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	const (
 		state = "try: --dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"

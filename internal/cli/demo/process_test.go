@@ -46,6 +46,7 @@ func wantLines(t *testing.T, out string, lines ...string) {
 // lease of an hour ends too soon on a slow machine. The test itself ends the killed worker's
 // lease, and the demo reports that another worker took over too early.
 func TestDemoOnDatabases(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1h")
@@ -70,6 +71,7 @@ func TestDemoOnDatabases(t *testing.T) {
 // and no takeover before the lease has expired. In a slow round, a worker loses its lease, and
 // the demo fails.
 func TestDemo(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
 		p := program.Start(t, "", "demo", "--workers", "3", "--rounds", "9", "--ttl", ttl.String())
@@ -99,6 +101,7 @@ func TestDemo(t *testing.T) {
 // TestDemoDuration runs a demo for a time, not for a number of rounds, with a directory of
 // temporary files that has an unusual name. It leaves nothing there.
 func TestDemoDuration(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	temporary := filepath.Join(t.TempDir(), "t?mp")
 	if err := os.Mkdir(temporary, 0o700); err != nil {
@@ -122,6 +125,7 @@ func TestDemoDuration(t *testing.T) {
 // TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
 // output is closed.
 func TestDemoInterrupted(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	for name, interrupt := range map[string]func(*program.Program){

@@ -62,6 +62,7 @@ func TestExecKilled(t *testing.T) {
 // TestExecRenews checks that exec renews the lease while the command runs: it holds the lock for
 // longer than the time-to-live.
 func TestExecRenews(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	r := migrated(t, db)
@@ -88,6 +89,7 @@ func TestExecRenews(t *testing.T) {
 // TestExecWithoutRenewal checks that the lock is lost with --no-renew, and that the command is
 // ended.
 func TestExecWithoutRenewal(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
@@ -110,6 +112,7 @@ var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while 
 // TestExecLosesLock deletes the row of the lock while the command runs. The command does not
 // end when it is asked to, and is killed after the grace period.
 func TestExecLosesLock(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	const grace = 300 * time.Millisecond
 	db := dbtest.SQLite(t)
@@ -184,6 +187,7 @@ func TestExecSignalledWhileWaiting(t *testing.T) {
 // TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over
 // another.
 func TestExecDeadConnection(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	proxy := newProxy(t)
 	// The second attempt must succeed within a quarter of the time-to-live.
@@ -205,6 +209,7 @@ func TestExecDeadConnection(t *testing.T) {
 
 // TestExecBlackHole freezes all connections to the database.
 func TestExecBlackHole(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
 		proxy := newProxy(t)

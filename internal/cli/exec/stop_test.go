@@ -104,6 +104,7 @@ func (s stoppedExec) resume() {
 // TestExecStopped stops an exec that has no terminal, and continues it while its
 // lease lasts.
 func TestExecStopped(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	for name, script := range map[string]string{
 		"stops":        "echo inside; read wait; exit 5",
@@ -124,6 +125,7 @@ func TestExecStopped(t *testing.T) {
 // TestExecStoppedTooLong continues an exec whose lease has ended. Its command ends before it
 // can work, although what it has waited for has happened.
 func TestExecStoppedTooLong(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
 		s, ok := tryStopExec(t, "echo inside; read wait; echo worked", "--grace", "1h", "--ttl", ttl.String())

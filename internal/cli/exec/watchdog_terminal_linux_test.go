@@ -11,6 +11,7 @@ import (
 // TestExecKilledOnTerminal kills an exec that shares its group with a script, as on a
 // terminal. The command and its processes end, and the script goes on.
 func TestExecKilledOnTerminal(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)

@@ -33,6 +33,7 @@ func startInside(t *testing.T, script string, flags ...string) *program.Program 
 // TestExecKilledEndsFamily kills an exec. The command and all processes that it has
 // started end.
 func TestExecKilledEndsFamily(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	for name, script := range map[string]string{
 		"in the foreground":         "echo inside; sleep 1000; true",
@@ -93,6 +94,7 @@ func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) 
 // TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the
 // first.
 func TestWatchdogKilled(t *testing.T) {
+	program.Slow(t)
 	t.Parallel()
 	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
 	if err := syscall.Kill(watchdogOf(t, p, p.Stdout.Number()), syscall.SIGKILL); err != nil {

@@ -3,3 +3,5 @@
 package program
 
 func helpers(func()) map[string]func() { return map[string]func(){} }
+
+func startAgain() {}

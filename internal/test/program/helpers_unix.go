@@ -48,3 +48,10 @@ func become(command []string) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
+
+// startAgain replaces this process by a new one of the same program. If that fails, it goes on.
+func startAgain() {
+	if program, err := os.Executable(); err == nil {
+		_ = syscall.Exec(program, os.Args, os.Environ())
+	}
+}

@@ -28,6 +28,14 @@ type Program struct {
 // never end, so it is long enough for the slowest machine.
 const Limit = 4 * time.Minute
 
+// Slow skips a test with -short. It starts many processes, or waits for leases to end.
+func Slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: starts many processes, or waits for leases to end")
+	}
+}
+
 // Start starts sqllock. A read from its output that takes longer than Limit fails the test.
 func Start(t *testing.T, dsn string, args ...string) *Program {
 	t.Helper()
