@@ -15,10 +15,11 @@ help: ## show this help
 # of a shuffled run either, which do depend on the servers. Tests mostly wait for a
 # time-to-live to end, so more tests and packages run at once than there are cores.
 # Two cores have four minutes for everything, compiling included. So the program that starts
-# the servers is compiled with the race detector, too, from the same packages; compiling goes on
-# while the servers start; and vet is left to make vet.
+# the servers is compiled with the race detector, too, from the same packages; all others are
+# compiled while the servers start; and vet is left to make vet. Compiling ends before the first
+# test begins, since it would leave little of two cores to tests in real time.
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
-TEST = $(GO) test -race -shuffle=on -vet=off -p=4 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
+TEST = $(GO) test -race -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
 WITH_SERVERS_RACE = $(GO) run -race ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
 SIMULATE ?= 60s
 

@@ -121,7 +121,10 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 		db := virtual.Migrated(t, layout)
 		c.runCell(t, db.Version(t), contract.Cell{
 			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared,
-			InBubble: func(tb testing.TB) *sqlx.DB { return limited(virtual.Migrated(tb, layout).DB) },
+			InBubble: func(tb testing.TB) *sqlx.DB {
+				tb.Helper()
+				return limited(virtual.Migrated(tb, layout).DB)
+			},
 		})
 		return
 	}

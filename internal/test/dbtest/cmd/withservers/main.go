@@ -34,7 +34,7 @@
 // There can be flags before the command. Their values are commands without quotes:
 //
 //	-then 'go -C reliability test .'   runs after the command, even if that has failed
-//	-meanwhile 'go vet ./...'          runs while the servers start, and is interrupted then
+//	-meanwhile 'go build ./...'        runs while the servers start; the command waits for it
 package main
 
 import (
@@ -93,9 +93,9 @@ func run(arguments []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), forwarded...)
 	defer cancel()
 
-	endMeanwhile := runMeanwhile(meanwhile)
+	waitMeanwhile := runMeanwhile(ctx, meanwhile)
 	servers, err := startServers(ctx)
-	endMeanwhile()
+	waitMeanwhile()
 	defer servers.stop()
 	if ctx.Err() != nil {
 		return exitInterrupted

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// runMeanwhile starts the commands one after the other, and returns a function that ends them.
-// They only save time, such as a compiler's that fills Go's cache: the run's own command does
-// their work again and reports its errors, so their output and errors do not matter.
-func runMeanwhile(all commands) (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// runMeanwhile starts the commands one after the other, and returns a function that waits for
+// them; they are interrupted if ctx ends. They only prepare, such as a compiler that fills Go's
+// cache: the run's own command does their work again and reports its errors, so their output
+// and errors do not matter.
+func runMeanwhile(ctx context.Context, all commands) (wait func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
-		runtime.LockOSThread() // see process.run
+		runtime.LockOSThread() // see runCommand
 		defer runtime.UnlockOSThread()
 		for _, arguments := range all {
 			cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
@@ -26,5 +26,5 @@ func runMeanwhile(all commands) (end func()) {
 			_ = cmd.Run()
 		}
 	})
-	return func() { cancel(); done.Wait() }
+	return done.Wait
 }

@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 		"both succeed":      {[]string{"-then", "true", "--", "true"}, 0},
 		"the second fails":  {[]string{"-then", "true", "-then", "false", "--", "true"}, 1},
 		"both fail":         {[]string{"-then", "false", "--", "sh", "-c", "exit 7"}, 7},
-		"is interrupted":    {[]string{"-meanwhile", "false", "-meanwhile", "sleep 3600", "--", "true"}, 0},
+		"prepared":          {[]string{"-meanwhile", "false", "-meanwhile", "sqllock-no-such-command", "--", "true"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOwnServers(t)
@@ -181,4 +181,19 @@ func stderrOf(t *testing.T, f func()) string {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+func TestTheCommandWaitsForItsPreparation(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
+	withOwnServers(t)
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("sleep 0.1; touch "+dir+"/prepared"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := run([]string{"-meanwhile", "sh " + script, "--", "test", "-e", dir + "/prepared"}); code != 0 {
+		t.Errorf("exit code %d: the preparation has not ended", code)
+	}
 }
