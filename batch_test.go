@@ -189,7 +189,7 @@ func TestATryAfterARefusedOneReadsFirst(t *testing.T) {
 // fails, and the others go on.
 func TestAPartOfTheRenewalsThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const part, more = 100, 10
+		const part, more = 40, 10
 		s, _ := renewing(t, sqllock.RegistryOptions{})
 		sqllock.RenewInBatches(s.registry, part)
 		var mu sync.Mutex

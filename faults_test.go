@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,9 +149,9 @@ var actions = []action{
 // that spins exceeds it.
 const mostOps = 60
 
-// everyMoment runs a test for every action, isolation, and moment of the action. With -short
-// there is one isolation.
-func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)) {
+// everyMoment runs a test for every action, isolation, and moment of the action, up to the
+// first one that the action does not reach. With -short there is one isolation.
+func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
 	isolations := []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit}
 	if testing.Short() {
@@ -161,10 +162,11 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					s := newFixture(t, isolation)
-					for n := 1; n <= 8; n++ {
+					reached := true
+					for n := 1; n <= 8 && reached; n++ {
 						for _, done := range []bool{false, true} {
 							t.Logf("operation %d, done: %v", n, done)
-							test(s.another(isolation), a, n, done)
+							reached = test(s.another(isolation), a, n, done)
 							time.Sleep(ttl) // until what was left behind has ended
 						}
 					}
@@ -178,7 +180,7 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 // operation.
 func TestAFaultAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *fixture, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
 		lease := a.prepare(s)
 		var failed bool
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -196,6 +198,7 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 		if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone)) {
 			s.Errorf("error %v", err)
 		}
+		return failed
 	})
 }
 
@@ -203,10 +206,12 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 // back when the caller has its error.
 func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *fixture, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
 		lease := a.prepare(s)
+		var away atomic.Bool
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.N > n || m.N == n && m.Done == done {
+				away.Store(true)
 				return errGone
 			}
 			return nil
@@ -216,6 +221,7 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 		if err != nil && !errors.Is(err, sqllock.ErrDatabase) {
 			s.Errorf("error %v", err)
 		}
+		return away.Load()
 	})
 }
 
@@ -223,7 +229,7 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 // operation.
 func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	everyMoment(t, func(s *fixture, a action, n int, done bool) {
+	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
 		lease := a.prepare(s)
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
@@ -238,6 +244,7 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			s.Errorf("error %v", err)
 		}
+		return ctx.Err() != nil
 	})
 }
 

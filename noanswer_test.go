@@ -126,7 +126,7 @@ func TestADatabaseThatCannotBeReachedIsADatabaseError(t *testing.T) {
 func TestNewRepositoryTriesAgainWhileTheDatabaseIsBusy(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
-		const busyFor = 5 * time.Second
+		const busyFor = time.Second
 		begin := time.Now()
 		s.connector.Follow(func(context.Context, flaky.Moment) error {
 			if time.Since(begin) < busyFor {
