@@ -168,6 +168,16 @@ func failure(err error, key string) error {
 	}
 }
 
+// ended makes an ErrDatabase of an error of [failure] that says that a context has ended, if it
+// was not ctx, the caller's: the deadline that the lease had when the statement was sent has
+// passed, and the lease was renewed meanwhile.
+func ended(ctx context.Context, err error) error {
+	if bounded.Ended(ctx) == nil {
+		return asDatabaseError(err)
+	}
+	return err
+}
+
 // asDatabaseError makes an ErrDatabase of an error of [failure] that says that a context has
 // ended: one of ours, and not the caller's.
 func asDatabaseError(err error) error {
