@@ -14,7 +14,7 @@ import (
 // layout. Called in a bubble, its pool ends with the bubble.
 func Migrated(tb testing.TB, layout dialect.Layout) *dbtest.DB {
 	tb.Helper()
-	return dbtest.SQLiteFrom(tb, Name, template(tb, layout))
+	return dbtest.SQLiteFrom(tb, Name, Template(tb, layout))
 }
 
 var templates struct {
@@ -22,9 +22,9 @@ var templates struct {
 	files map[dialect.Layout][]byte
 }
 
-// template returns the content of a migrated file. Migrating takes longer than most tests, so
-// it is done once.
-func template(tb testing.TB, layout dialect.Layout) []byte {
+// Template returns the content of a file that has the lock table in a layout. Migrating takes
+// longer than most tests, so it is done once.
+func Template(tb testing.TB, layout dialect.Layout) []byte {
 	tb.Helper()
 	templates.Lock()
 	defer templates.Unlock()

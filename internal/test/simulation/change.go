@@ -1,0 +1,101 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Apply changes a plan. The changes, separated by blanks, are what a shrunk failure prints:
+//
+//	-slow         without a fault
+//	+failover     with a fault
+//	-p2           without a process
+//	p1.workers=1  with fewer callers in a process
+//	keys=1        with fewer keys
+//	duration=90s  with faults for a shorter time
+//	salt=3        with other random numbers
+func (p *Plan) Apply(changes string) error {
+	names := make([]string, len(p.Processes))
+	for i := range names {
+		names[i] = "p" + strconv.Itoa(i+1)
+	}
+	for _, change := range strings.Fields(changes) {
+		if err := p.apply(change, &names); err != nil {
+			return fmt.Errorf("change %q: %w", change, err)
+		}
+	}
+	return nil
+}
+
+// apply makes one change. names are those of the processes that are left.
+func (p *Plan) apply(change string, names *[]string) error {
+	name, value, _ := strings.Cut(change, "=")
+	switch {
+	case name == "keys":
+		return setNumber(&p.Keys, value)
+	case name == "salt":
+		return setNumber(&p.Salt, value)
+	case name == "duration":
+		d, err := time.ParseDuration(value)
+		p.Duration = d
+		return err
+	case strings.HasSuffix(name, ".workers"):
+		i := slices.Index(*names, strings.TrimSuffix(name, ".workers"))
+		if i < 0 {
+			return errNoSuchThing
+		}
+		return setNumber(&p.Processes[i].Workers, value)
+	case strings.HasPrefix(name, "+"):
+		p.Faults = append(p.Faults, Fault(name[1:]))
+		return nil
+	}
+	if i := slices.Index(*names, strings.TrimPrefix(name, "-")); i >= 0 {
+		*names = slices.Delete(*names, i, i+1)
+		p.Processes = slices.Delete(p.Processes, i, i+1)
+		return nil
+	}
+	i := slices.Index(p.Faults, Fault(strings.TrimPrefix(name, "-")))
+	if i < 0 {
+		return errNoSuchThing
+	}
+	p.Faults = slices.Delete(p.Faults, i, i+1)
+	return nil
+}
+
+var errNoSuchThing = fmt.Errorf("the plan has no such thing")
+
+func setNumber(to *int, value string) error {
+	n, err := strconv.Atoi(value)
+	if err == nil && n < 0 {
+		err = strconv.ErrRange
+	}
+	*to = n
+	return err
+}
+
+// Reductions are changes of which each makes a plan simpler.
+func (p *Plan) Reductions(failedAfter time.Duration) (changes []string) {
+	if failedAfter > 0 && failedAfter < p.Duration*3/4 {
+		changes = append(changes, "duration="+(failedAfter+time.Second).Round(time.Second).String())
+	}
+	if len(p.Processes) > 1 {
+		for i := range p.Processes {
+			changes = append(changes, fmt.Sprintf("-p%d", i+1))
+		}
+	}
+	if p.Keys > 1 {
+		changes = append(changes, "keys=1")
+	}
+	for _, f := range p.Faults {
+		changes = append(changes, "-"+string(f))
+	}
+	for i, process := range p.Processes {
+		if process.Workers > 1 {
+			changes = append(changes, fmt.Sprintf("p%d.workers=%d", i+1, process.Workers-1))
+		}
+	}
+	return changes
+}

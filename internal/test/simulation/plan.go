@@ -1,0 +1,156 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Plan is what a world is made of. A seed gives a plan; with that plan and the same seed,
+// the world takes the same course again.
+type Plan struct {
+	Seed      uint64
+	Salt      int // for other random numbers in the same plan
+	Layout    dialect.Layout
+	Keys      int
+	Duration  time.Duration // of virtual time, until the faults end
+	Processes []ProcessPlan
+	Faults    []Fault
+	// FaultRate is the probability that a statement meets a fault.
+	FaultRate float64
+	// Busy is how long a writer waits for another one: SQLite's busy_timeout.
+	Busy time.Duration
+	// Think is the mean time between two locks of a worker, and Hold that for which it holds
+	// one.
+	Think, Hold time.Duration
+}
+
+// A ProcessPlan is the settings of one process.
+type ProcessPlan struct {
+	Workers     int
+	Repository  sqllock.RepositoryOptions
+	Registry    sqllock.RegistryOptions // without functions and a Waker
+	Connections int                     // of its pool; 0 means no limit
+	Wakes       bool                    // it has a Waker
+	Watches     bool                    // its driver watches contexts
+	MinHold     bool                    // some of its locks have a minimum hold
+}
+
+// NewPlan returns the plan of a seed.
+func NewPlan(seed uint64) Plan {
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be repeatable
+	p := Plan{
+		Seed:     seed,
+		Layout:   pick(r, dialect.Spring7, dialect.Spring7, dialect.Spring6),
+		Keys:     1 + r.IntN(3),
+		Duration: time.Duration(5+r.IntN(15)) * time.Minute,
+		Busy:     pick(r, 0, 2*time.Second, 10*time.Second),
+		Think:    pick(r, time.Second, 3*time.Second, 6*time.Second),
+		Hold:     pick(r, 100*time.Millisecond, time.Second, 3*time.Second),
+	}
+	if r.IntN(6) > 0 { // the others have no faults at all, and nothing may go wrong in them
+		for _, f := range AllFaults {
+			if r.IntN(2) == 0 {
+				p.Faults = append(p.Faults, f)
+			}
+		}
+		p.FaultRate = pick(r, 0.0005, 0.005, 0.02)
+	}
+	ttl := pick(r, time.Second, 2*time.Second, 5*time.Second, 10*time.Second)
+	fencing := r.IntN(10) > 0
+	for range 1 + r.IntN(4) {
+		own := ttl
+		if p.Layout == dialect.Spring7 && r.IntN(3) == 0 {
+			own = pick(r, time.Second, 3*time.Second, 10*time.Second)
+		}
+		p.Processes = append(p.Processes, newProcessPlan(r, own, fencing))
+	}
+	return p
+}
+
+func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
+	p := ProcessPlan{
+		Workers: 1 + r.IntN(4),
+		Repository: sqllock.RepositoryOptions{
+			TTL:             ttl,
+			Isolation:       pick(r, sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit),
+			DisableBatching: r.IntN(3) == 0,
+			DisableFencing:  !fencing,
+			Prepare:         r.IntN(3) == 0,
+		},
+		Registry: sqllock.RegistryOptions{
+			TTL:              ttl,
+			IdleBetweenTries: pick(r, 100*time.Millisecond, 200*time.Millisecond, time.Second),
+			AutoRenew:        r.IntN(2) == 0,
+			HandOff:          r.IntN(2) == 0,
+			CacheCapacity:    pick(r, 0, 0, 2),
+		},
+		Connections: pick(r, 0, 2, 3, 4),
+		Wakes:       r.IntN(3) == 0,
+		Watches:     r.IntN(2) == 0,
+		MinHold:     r.IntN(3) == 0,
+	}
+	if r.IntN(4) == 0 {
+		p.Registry.MaxHold = ttl * time.Duration(1+r.IntN(4))
+	}
+	return p
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// Can reports whether a fault may occur in the world.
+func (p *Plan) Can(f Fault) bool { return slices.Contains(p.Faults, f) }
+
+// LongestTTL returns the longest time-to-live of a lease in the world, renewals for longer
+// included.
+func (p *Plan) LongestTTL() time.Duration {
+	longest := time.Duration(0)
+	for _, process := range p.Processes {
+		longest = max(longest, process.Registry.TTL)
+	}
+	return longest * longerTTL
+}
+
+// String describes the plan to people.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Think, p.Hold)
+	fmt.Fprintf(&b, "  faults, each in %v of the statements: %v\n", p.FaultRate, p.Faults)
+	for i, process := range p.Processes {
+		fmt.Fprintf(&b, "  p%d: %v\n", i+1, process)
+	}
+	return b.String()
+}
+
+func (p ProcessPlan) String() string {
+	words := []string{
+		fmt.Sprintf("%d workers", p.Workers), "ttl " + p.Registry.TTL.String(), p.Repository.Isolation.String(),
+		"idle " + p.Registry.IdleBetweenTries.String(),
+	}
+	for word, on := range map[string]bool{
+		"renews": p.Registry.AutoRenew, "hands off": p.Registry.HandOff, "no batches": p.Repository.DisableBatching,
+		"no tokens": p.Repository.DisableFencing, "prepares": p.Repository.Prepare, "a Waker": p.Wakes,
+		"watches contexts": p.Watches, "minimum holds": p.MinHold,
+	} {
+		if on {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words[4:])
+	if p.Connections > 0 {
+		words = append(words, strconv.Itoa(p.Connections)+" connections")
+	}
+	if p.Registry.MaxHold > 0 {
+		words = append(words, "at most "+p.Registry.MaxHold.String())
+	}
+	if p.Registry.CacheCapacity > 0 {
+		words = append(words, fmt.Sprintf("a cache of %d", p.Registry.CacheCapacity))
+	}
+	return strings.Join(words, ", ")
+}

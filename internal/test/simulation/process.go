@@ -1,0 +1,267 @@
+package simulation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A slot is where processes live, one after the other: each is a new one after a crash, or
+// after its registry was closed.
+type slot struct {
+	world  *World
+	number int
+	plan   *ProcessPlan
+	lives  int
+}
+
+// meanLife is how long a process lives on average until it dies or closes its registry.
+const meanLife = 2 * time.Minute
+
+func (s *slot) live() {
+	w := s.world
+	for !w.isStopping() {
+		p := newProcess(s)
+		p.live()
+		w.pause(p.random.upTo(5 * time.Second))
+	}
+}
+
+// A process is one program: a network of its own, two pools, a registry, and its callers.
+type process struct {
+	world *World
+	plan  *ProcessPlan
+	id    string // p2.3 is the third process of the second slot; also its client id
+	// The networks of its two pools.
+	link, appLink *link
+	random        *source
+
+	pool, app  *sqlx.DB // of the registry, and of guarded transactions
+	repository *sqllock.Repository
+	registry   *sqllock.Registry
+	ctx        context.Context //nolint:containedctx // of the process
+	end        context.CancelFunc
+	workers    sync.WaitGroup
+
+	mu     sync.Mutex
+	dead   bool
+	closed bool // Close was called
+}
+
+func newProcess(s *slot) *process {
+	s.lives++
+	p := &process{world: s.world, plan: s.plan, id: fmt.Sprintf("p%d.%d", s.number, s.lives)}
+	p.random = newSource(&s.world.plan, p.id)
+	p.link = newLink(s.world, p.id, s.plan.Watches)
+	p.ctx, p.end = context.WithCancel(context.Background())
+	p.pool = sqlx.NewDb(sql.OpenDB(p.link), "sqlite")
+	if s.plan.Connections > 0 {
+		p.link.slots = make(chan struct{}, s.plan.Connections)
+		p.pool.SetMaxIdleConns(-1)
+	}
+	p.appLink = newLink(s.world, p.id+" app", s.plan.Watches)
+	p.app = sqlx.NewDb(sql.OpenDB(p.appLink), "sqlite")
+	return p
+}
+
+func (p *process) name() string { return p.id }
+
+// live is all of a process's life.
+func (p *process) live() {
+	w := p.world
+	w.addLink(p.link)
+	w.addLink(p.appLink)
+	for p.boot() != nil {
+		if !w.pause(p.random.upTo(time.Second)) {
+			p.end()
+			p.closePools()
+			return
+		}
+	}
+	w.note(p.id, "runs")
+	for i := range p.plan.Workers {
+		k := &worker{process: p, world: w, name: fmt.Sprintf("%s/%d", p.id, i+1)}
+		k.random = newSource(&w.plan, k.name)
+		p.workers.Go(k.live)
+	}
+	fate := Fault("")
+	if w.pause(p.random.around(meanLife)) && !w.isCalm() {
+		fate = p.random.pickFault(&w.plan, Crash, Close)
+	} else {
+		<-w.stopping
+	}
+	if fate == "" {
+		<-w.stopping
+	}
+	if fate == Crash && !w.isStopping() {
+		p.crash()
+		return
+	}
+	if fate != Close {
+		p.workers.Wait()
+	}
+	p.close(p.ctx)
+}
+
+// boot opens the repository and the registry.
+func (p *process) boot() error {
+	opts := p.plan.Repository
+	opts.ClientID = p.id
+	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	defer cancel()
+	repository, err := sqllock.NewRepository(ctx, p.pool, dialect.SQLite(), &opts)
+	if err != nil {
+		p.expect("NewRepository", err, sqllock.ErrDatabase)
+		return err
+	}
+	registryOpts := p.plan.Registry
+	registryOpts.OnRenewal = func(_ int, err error) { p.expect("OnRenewal", err, sqllock.ErrDatabase, sqllock.ErrPinned) }
+	if p.plan.Wakes {
+		registryOpts.Waker = &p.world.wakers
+	}
+	p.repository = repository
+	p.registry, err = sqllock.NewRegistry(repository, &registryOpts)
+	p.expect("NewRegistry", err)
+	return err
+}
+
+// crash has the process die: the network is cut, and its callers believe nothing any more.
+// What is left of it in this program is cleared away, which nobody notices.
+func (p *process) crash() {
+	p.world.note(p.id, "dies")
+	p.world.counted()
+	p.mu.Lock()
+	p.dead = true
+	p.mu.Unlock()
+	p.link.die()
+	p.appLink.die()
+	p.world.witness.died(p)
+	p.end()
+	p.world.all.Go(func() {
+		p.workers.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		_ = p.registry.Close(ctx)
+		p.closePools()
+	})
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+func (p *process) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// runs reports whether its callers may begin something.
+func (p *process) runs() bool { return !p.isDead() && !p.isClosed() && !p.world.isStopping() }
+
+// close closes the registry, whatever its callers do, and checks that nothing is left.
+func (p *process) close(ctx context.Context) {
+	w := p.world
+	w.note(p.id, "closes")
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	began := time.Now()
+	err := p.registry.Close(ctx)
+	w.note(p.id, "Close: %v", err)
+	p.expect("Close", err, sqllock.ErrDatabase, sqllock.ErrPinned)
+	p.timely("Close", began, 2*max(10*time.Second, w.plan.LongestTTL())+slack)
+	p.workers.Wait()
+	if held := p.registry.Held(); len(held) > 0 && !w.isBroken() {
+		w.violated("left", "%s holds %v after Close", p.id, held)
+	}
+	p.end()
+	if w.isSettled() && !w.isBroken() && err != nil {
+		w.violated("error", "%s: Close, while all is well: %v", p.id, err)
+	}
+	p.link.silence() // closing a statement waits with a mutex for a driver that uses it
+	if err := p.repository.Close(); err != nil {
+		w.violated("error", "%s: Repository.Close: %v", p.id, err)
+	}
+	p.closePools()
+	if w.isSettled() && err == nil && !w.isBroken() {
+		p.checkNothingLeft()
+	}
+}
+
+func (p *process) checkNothingLeft() {
+	if left := p.world.witness.leftBehind(p.id); len(left) > 0 {
+		p.world.violated("left", "%s has left rows: %v", p.id, left)
+	}
+}
+
+// closePools closes the pools, after which no connection may be left.
+func (p *process) closePools() {
+	p.link.silence()
+	p.appLink.silence()
+	err := errors.Join(p.pool.Close(), p.app.Close())
+	if err != nil {
+		p.world.violated("error", "%s: close the pools: %v", p.id, err)
+	}
+	p.link.closeIdle()
+}
+
+// slack is how long after its limit a call may return: the row of an unknown outcome is
+// deleted within a second, and a driver that does not watch its context is left behind soon.
+const slack = 1500 * time.Millisecond
+
+// timely checks that a call has not taken longer than limit.
+func (p *process) timely(call string, began time.Time, limit time.Duration) {
+	if took := time.Since(began); took > limit && !p.isDead() {
+		p.world.violated("late return", "%s: %s took %v, limit %v", p.id, call, took, limit)
+	}
+}
+
+// documented are the errors that a call may return.
+var documented = []error{
+	sqllock.ErrNotAcquired, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned, sqllock.ErrInvalid,
+	sqllock.ErrNotHeld, sqllock.ErrCapacity, sqllock.ErrClosed,
+}
+
+// expect checks that an error is of one of the kinds that a call may return, and of no other.
+// ErrClosed is always one of them once Close was called.
+func (p *process) expect(call string, err error, allowed ...error) {
+	if err == nil || p.isDead() || p.world.isBroken() {
+		return
+	}
+	if p.isClosed() {
+		allowed = append(allowed, sqllock.ErrClosed)
+	}
+	found := false
+	for _, kind := range documented {
+		if !errors.Is(err, kind) {
+			continue
+		}
+		found = true
+		if !isOneOf(kind, allowed) {
+			p.world.violated("error", "%s: %s: an error that it must not return: %v", p.id, call, err)
+		}
+	}
+	if !found {
+		p.world.violated("error", "%s: %s: an error of no kind: %v", p.id, call, err)
+	}
+}
+
+func isOneOf(err error, of []error) bool {
+	for _, other := range of {
+		if errors.Is(err, other) {
+			return true
+		}
+	}
+	return false
+}
