@@ -34,6 +34,8 @@ type tests struct {
 	// stray is what passed tests have written past their log: the race detector's report or a
 	// message of another goroutine can be counted among the output of the wrong test.
 	stray bytes.Buffer
+	// own is what the package has written outside its tests.
+	own bytes.Buffer
 }
 
 // An event is a line of "go test -json"; see go doc test2json.
@@ -79,6 +81,8 @@ func (p *Printer) read(line []byte) {
 		return
 	}
 	switch {
+	case e.Action == "output" && p.all:
+		p.print(e.Output)
 	case e.Action == "output" && e.Test == "":
 		p.result(e)
 	case e.Action == "output":
@@ -101,22 +105,27 @@ func (p *Printer) read(line []byte) {
 	}
 }
 
-// result prints what a package has written outside its tests, and its result.
+// result keeps what a package has written outside its tests, such as the seed of -shuffle, until
+// the package's result, which it prints. As "go test" does, it prints the rest only if the
+// package has failed.
 func (p *Printer) result(e event) {
-	if strings.HasPrefix(e.Output, "FAIL\t") {
-		p.printUnfinished(e.Package)
-	}
-	if e.Output != "PASS\n" || p.all {
+	state, _, _ := strings.Cut(e.Output, "\t")
+	switch state {
+	case "ok  ", "?   ":
+		p.of(e.Package).own.Reset()
 		p.print(e.Output)
+	case "FAIL":
+		p.printUnfinished(e.Package)
+		p.print(e.Output)
+	default:
+		if own := &p.of(e.Package).own; own.Len() < most && e.Output != "PASS\n" && e.Output != "FAIL\n" {
+			own.WriteString(e.Output)
+		}
 	}
 }
 
 // keep keeps the output of a test until the test has ended.
 func (p *Printer) keep(e event) {
-	if p.all {
-		p.print(e.Output)
-		return
-	}
 	if strings.HasPrefix(e.Output, "=== ") {
 		return
 	}
@@ -196,6 +205,7 @@ func (p *Printer) printUnfinished(name string) {
 	if t == nil {
 		return
 	}
+	p.print(t.own.String())
 	for _, test := range slices.Sorted(maps.Keys(t.running)) {
 		if output := t.running[test].String(); output != "" {
 			p.print(fmt.Sprintf("--- not ended: %s\n%s", test, output))
@@ -208,6 +218,9 @@ func (p *Printer) printUnfinished(name string) {
 }
 
 func (p *Printer) print(text string) {
+	if text == "" {
+		return
+	}
 	if _, err := io.WriteString(p.to, text); err != nil && p.err == nil {
 		p.err = err
 	}
