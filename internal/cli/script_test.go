@@ -32,7 +32,8 @@ func TestMain(m *testing.M) { program.Main(m, Main, exec.HelperNames...) }
 //	binary FILE                                    writes a file that is neither a program nor text
 //
 // run calls the program in this process, which takes a tenth of the time; it is for command lines
-// that start no process. exec sqllock is the program itself.
+// that start no process. exec sqllock is the program itself. The scripts of exec take seconds,
+// because each exec starts three processes.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Abs("testdata/script") // run changes the directory
 	if err != nil {

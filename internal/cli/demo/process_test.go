@@ -69,7 +69,7 @@ func TestDemoOnDatabases(t *testing.T) {
 
 // TestDemo runs a demo with a lease that ends by itself: there are no overlaps, no lost updates,
 // and no takeover before the lease has expired. In a slow round, a worker loses its lease, and
-// the demo fails.
+// the demo fails. It takes seconds: those of the rounds, and of the lease.
 func TestDemo(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -99,7 +99,8 @@ func TestDemo(t *testing.T) {
 }
 
 // TestDemoDuration runs a demo for a time, not for a number of rounds, with a directory of
-// temporary files that has an unusual name. It leaves nothing there.
+// temporary files that has an unusual name. It leaves nothing there. It takes seconds: the
+// duration is at least one, and the lease ends.
 func TestDemoDuration(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -123,7 +124,7 @@ func TestDemoDuration(t *testing.T) {
 }
 
 // TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
-// output is closed.
+// output is closed. It takes seconds, because it runs three demos.
 func TestDemoInterrupted(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

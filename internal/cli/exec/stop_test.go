@@ -123,7 +123,8 @@ func TestExecStopped(t *testing.T) {
 }
 
 // TestExecStoppedTooLong continues an exec whose lease has ended. Its command ends before it
-// can work, although what it has waited for has happened.
+// can work, although what it has waited for has happened. It waits until the lease has ended,
+// and tries again on a slow machine, so it can take seconds.
 func TestExecStoppedTooLong(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

@@ -14,5 +14,7 @@
 // a comma-separated list of [server.Kinds], contains the server. CI=true alone requires
 // sqlite, postgres, pgbouncer and mysql.
 //
+// A test that starts servers of its own begins with [OwnServers].
+//
 // [ReportCell] collects what was tested on which database, for a table at the end.
 package dbtest
