@@ -123,14 +123,14 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared,
 			InBubble: func(tb testing.TB) *sqlx.DB {
 				tb.Helper()
-				return limited(virtual.Migrated(tb, layout).DB)
+				return limited(virtual.Migrated(tb, layout).DB, 8) // to open a connection takes long
 			},
 		})
 		return
 	}
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-	pool := limited(c.pool(t, db))
+	pool := limited(c.pool(t, db), 20)
 	pool.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
 	if c.notify {
@@ -167,7 +167,7 @@ func TestContractInRealTime(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB), Only: names,
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB, 20), Only: names,
 				})
 			})
 		})
@@ -190,8 +190,7 @@ func TestContractInRealTime(t *testing.T) {
 
 // limited sets the limit of a pool, since a server has one. Waiting for a connection is no
 // failure.
-func limited(pool *sqlx.DB) *sqlx.DB {
-	const limit = 20
+func limited(pool *sqlx.DB, limit int) *sqlx.DB {
 	pool.SetMaxOpenConns(limit)
 	pool.SetMaxIdleConns(limit)
 	return pool

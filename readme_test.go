@@ -23,7 +23,7 @@ func TestREADME(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	var program strings.Builder
-	program.WriteString(`package main
+	program.WriteString(`package readme
 
 import (
 	"context"
@@ -43,13 +43,11 @@ var (
 )
 
 func work(context.Context) error { return nil }
-
-func main() {}
 `)
 	for i, block := range blocks {
 		fmt.Fprintf(&program, "\nfunc block%d(ctx context.Context) error {\n%s\nreturn err\n}\n", i, block[1])
 	}
-	path := filepath.Join(t.TempDir(), "main.go")
+	path := filepath.Join(t.TempDir(), "readme.go")
 	must(t, os.WriteFile(path, []byte(program.String()), 0o600))
 	//nolint:gosec // our own program
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, path).CombinedOutput(); err != nil {

@@ -236,7 +236,11 @@ func TestExpiringWhileObtainingGivesOneLock(t *testing.T) {
 		r := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
 			Isolation: sqllock.Autocommit, DisableFencing: true,
 		}), nil)
-		for range 200 {
+		rounds := 200
+		if testing.Short() {
+			rounds = 50
+		}
+		for range rounds {
 			var group sync.WaitGroup
 			var inside atomic.Int64
 			group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })

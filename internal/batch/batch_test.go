@@ -302,10 +302,14 @@ func TestHammer(t *testing.T) {
 	t.Parallel()
 	s := newFixture(16, 3)
 	s.take = 0
+	each := 200
+	if testing.Short() {
+		each = 50
+	}
 	var working sync.WaitGroup
 	for g := range 32 {
 		working.Go(func() {
-			for i := range 200 {
+			for i := range each {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%5)*100*time.Microsecond+time.Microsecond)
 				if i%5 != 0 {
 					cancel()

@@ -118,7 +118,11 @@ func (m *model) evictTo(n int) {
 // TestModel does random things to the cache and to the model, and compares them.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(50) {
+	seeds := uint64(50)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := lru.New[int, int](5)
 		m := model{capacity: 5, pins: make(map[int]int)}

@@ -248,10 +248,15 @@ func TestConcurrentUse(t *testing.T) {
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE t (n INTEGER)")
 	noError(t, err)
 	p := New(db, put[false], count)
+	const workers = 16
+	each := 40
+	if testing.Short() {
+		each = 10
+	}
 	var all sync.WaitGroup
-	for i := range 16 {
+	for i := range workers {
 		all.Go(func() {
-			for j := range 100 {
+			for j := range each {
 				if err := putOne(t.Context(), p, j%4 == 0); err != nil {
 					t.Error(err)
 				}
@@ -266,7 +271,7 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 	var n int
 	noError(t, p.On(nil).QueryRowxContext(t.Context(), count).Scan(&n))
-	if n != 1600 {
+	if n != workers*each {
 		t.Errorf("%d rows", n)
 	}
 	noError(t, p.Close())
