@@ -32,6 +32,11 @@ test-all: cc ## the same with all cells of the matrix, and the failure tests (25
 	SQLLOCK_TEST_ALL=1 SQLLOCK_SIMULATE=$(SIMULATE) $(WITH_SERVERS_RACE) \
 		-then '$(GO) -C reliability test -race -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
 
+# MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
+.PHONY: mutants
+mutants: ## break a copy of the library in many ways: the simulation must notice (10 minutes)
+	$(GO) -C tools run ./mutants $(MUTANTSFLAGS)
+
 .PHONY: reliability
 reliability: ## run all failure tests and update docs/reliability.md (10 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md

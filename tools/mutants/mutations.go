@@ -1,0 +1,354 @@
+package main
+
+// mutations are the ways in which the library is broken, each as small as a slip of the pen.
+var mutations = []mutation{
+	// The end of a lease.
+	{
+		name:   "expiry",
+		breaks: "expiry: a contender takes a row a second before it expires",
+		danger: "Its holder's lease still lasts.",
+		edits: []edit{{
+			"dialect/statements.go",
+			`"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,`,
+			`"{held.expired}", f.expiry(layout, "held.")+" < "+f.add(f.now, "1000000"),`,
+		}},
+	},
+	{
+		name:   "expiry-cleanup",
+		breaks: "expiry: DeleteExpired takes the age of a row for its end",
+		danger: "Whoever tidies up deletes the rows of long holders.",
+		edits: []edit{{
+			"dialect/statements.go",
+			`"{expired}", expiry+" < "+f.now,`,
+			`"{expired}", f.add("CREATED_DATE", "1000000")+" < "+f.now,`,
+		}},
+	},
+	{
+		name:   "from-answer",
+		breaks: "lease: an acquisition counts from the answer, not from before the question",
+		danger: "The holder believes in its lease for longer than the row lasts, by the time that the answer took.",
+		edits: []edit{{
+			"wait.go",
+			"		h.acquired = time.Now()\n		got, err := w.table.Acquire(ctx, h.claim())\n",
+			"		got, err := w.table.Acquire(ctx, h.claim())\n		h.acquired = time.Now()\n",
+		}},
+	},
+	{
+		name:   "renewed-from-answer",
+		breaks: "lease: a renewal counts from the answer, not from before the question",
+		danger: "The same for a lease that is renewed.",
+		edits: []edit{{
+			"hold.go",
+			"		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))\n",
+			"		h.extend(leaseEnd(time.Now(), ttl), sent.Add(ttl))\n",
+		}},
+	},
+	{
+		name:   "margin",
+		breaks: "lease: the margin is added, not subtracted",
+		danger: "The lease outlasts its row.",
+		edits: []edit{{
+			"ttl.go",
+			"	return sent.Add(ttl - margin(ttl))\n",
+			"	return sent.Add(ttl + margin(ttl))\n",
+		}},
+	},
+	{
+		name:   "no-margin",
+		breaks: "lease: there is no margin",
+		danger: "A database whose clock runs a little faster gives the row away before the lease ends.",
+		edits: []edit{{
+			"ttl.go",
+			"	return sent.Add(ttl - margin(ttl))\n",
+			"	return sent.Add(ttl)\n",
+		}},
+	},
+	{
+		name:   "shorter",
+		breaks: "renewal: one for the usual time shortens a longer lease",
+		danger: "The holder counts on the longer one.",
+		edits: []edit{{
+			"dialect/statements.go",
+			`	prolong := "EXPIRED_AFTER = " + f.later("EXPIRED_AFTER", end)`,
+			`	prolong := "EXPIRED_AFTER = " + end`,
+		}},
+	},
+	{
+		name:   "revived",
+		breaks: "renewal: it revives a row that has expired",
+		danger: "A statement that arrives late keeps everyone out of a lock that has no holder.",
+		edits: []edit{{
+			"dialect/statements.go",
+			`SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),`,
+			`SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder"),`,
+		}, {
+			"dialect/sqlite.go",
+			`"UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID"`,
+			`"UPDATE {table} SET {prolong} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID"`,
+		}},
+	},
+	{
+		name:   "renewal-unseen",
+		breaks: "renewal: one that finds no row counts as one that did",
+		danger: "A holder whose row was taken goes on.",
+		edits: []edit{{
+			"internal/locktable/renew.go",
+			"		default:\n			outcomes[i] = Lost\n",
+			"		default:\n			outcomes[i] = Renewed\n",
+		}},
+	},
+
+	// Tokens and holders.
+	{
+		name:   "token",
+		breaks: "token: two acquisitions in a row get the same",
+		danger: "A storage that checks tokens cannot tell a late writer from the holder.",
+		edits: []edit{{
+			"internal/locktable/token.go",
+			"	return number * TokensPerAcquisition, nil\n",
+			"	return number / 2 * TokensPerAcquisition, nil\n",
+		}},
+	},
+	{
+		name:   "one-holder",
+		breaks: "holder: all acquisitions of a process share one, as in Spring",
+		danger: "A late statement of one acquisition deletes the row of the next.",
+		edits: []edit{{
+			"internal/locktable/holder.go",
+			"	number := h.last.Add(1)&(beyond-1) | beyond\n",
+			"	number := h.last.Load()&(beyond-1) | beyond\n",
+		}},
+	},
+	{
+		name:   "holder-again",
+		breaks: "holder: the same one tries again after an unknown outcome",
+		danger: "The deletion of what it may have left behind comes late, and deletes what it has acquired since.",
+		edits: []edit{{
+			"wait.go",
+			"		h.term.holder = w.table.NewHolder()\n	}\n}\n",
+			"	}\n}\n",
+		}},
+	},
+	{
+		name:   "key-alone",
+		breaks: "unlock: by key alone, whichever holder the row has",
+		danger: "A release that comes late deletes the row of the next holder.",
+		edits: []edit{{
+			"dialect/statements.go",
+			`WHERE {row} AND CLIENT_ID = :holder{notify}"),`,
+			`WHERE {row}{notify}"),`,
+		}},
+	},
+	{
+		name:   "any-holder",
+		breaks: "acquire: a row of the same client counts as one's own",
+		danger: "What another registry of the process holds is taken.",
+		edits: []edit{{
+			"dialect/upsert.go",
+			"SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}\nWHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}\n",
+			"SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}\nWHERE SUBSTR(held.CLIENT_ID, 1, 2) = SUBSTR(EXCLUDED.CLIENT_ID, 1, 2) OR {held.expired}\n",
+		}},
+	},
+
+	// What is left behind.
+	{
+		name:   "forgotten",
+		breaks: "unsettled: a row that could not be deleted is forgotten",
+		danger: "A row that has no holder keeps everyone out until it expires, also its own process.",
+		edits: []edit{{
+			"internal/locktable/unsettled.go",
+			"	add(&u.present, c.LockKey, unsettledHolder{c.Holder, until})\n",
+			"	_ = unsettledHolder{c.Holder, until}\n",
+		}},
+	},
+	{
+		name:   "orphan",
+		breaks: "unsettled: what is acquired for a caller that has left is kept",
+		danger: "The row has no holder, and keeps everyone out until it expires.",
+		edits: []edit{{
+			"internal/locktable/abandon.go",
+			"	if !got.value.Acquired && !got.unknown {\n",
+			"	if !got.unknown {\n",
+		}},
+	},
+	{
+		name:   "unknown",
+		breaks: "unsettled: a COMMIT without an answer counts as refused",
+		danger: "If it was applied, the row has no holder and is never deleted.",
+		edits: []edit{{
+			"internal/locktable/acquire.go",
+			"	err = tx.Commit()\n	return err != nil && !t.errors.isRefusal(err), err\n",
+			"	err = tx.Commit()\n	return false, err\n",
+		}},
+	},
+
+	// Within a process.
+	{
+		name:   "hand-off-token",
+		breaks: "hand-off: the next holder gets the token of the one before",
+		danger: "A storage that checks tokens cannot tell the two apart.",
+		edits:  []edit{{"release.go", "		given.token++\n", "		_ = given.token\n"}},
+	},
+	{
+		name:   "hand-off-guarded",
+		breaks: "hand-off: also of a row that a transaction may have pinned",
+		danger: "The transaction commits after the next holder has begun.",
+		edits: []edit{{
+			"release.go",
+			"	bound := h.guarded || !h.rowEndMax.IsZero()\n",
+			"	bound := !h.rowEndMax.IsZero()\n",
+		}},
+	},
+	{
+		name:   "hand-off-late",
+		breaks: "hand-off: a lease that is renewed for it counts from the answer",
+		danger: "The next holder believes in its lease for longer than the row lasts.",
+		edits: []edit{{
+			"release.go",
+			"		sent := time.Now()\n		bounded, cancel := context.WithDeadline(ctx.values, given.end)\n",
+			"		bounded, cancel := context.WithDeadline(ctx.values, given.end)\n",
+		}, {
+			"release.go",
+			"		given.end = leaseEnd(sent, h.ttl)\n",
+			"		given.end = leaseEnd(time.Now(), h.ttl)\n",
+		}},
+	},
+	{
+		name:   "mutex",
+		breaks: "local queue: a caller that has left gets the lock",
+		danger: "Nobody in the process ever gets it again.",
+		edits: []edit{{
+			"internal/reentrant/mutex.go",
+			"	default:\n		m.removeLocked(place)\n	}\n",
+			"	default:\n		_ = place\n	}\n",
+		}},
+	},
+	{
+		name:   "two-owners",
+		breaks: "local queue: whoever comes while a row is handed over enters",
+		danger: "Two callers hold one lock.",
+		edits: []edit{{
+			"internal/reentrant/mutex.go",
+			"	case m.owner == o && m.depth > 0:\n		m.depth++\n	case m.owner == none:\n",
+			"	case m.owner == o && m.depth > 0:\n		m.depth++\n	case m.owner == none || m.depth == 0:\n",
+		}},
+	},
+	{
+		name:   "re-entry",
+		breaks: "re-entry: any caller of the process enters, not only the context of the lease",
+		danger: "Two goroutines work under one lock.",
+		edits: []edit{{
+			"wait.go",
+			"	h := carriedHold(ctx, &s.config, r.lockKey)\n	if h == nil {\n",
+			"	h := carriedHold(ctx, &s.config, r.lockKey)\n	s.mu.Lock()\n	if e := s.entries.Get(r.lockKey); e != nil && h == nil {\n		h = e.mutex.Owner()\n	}\n	s.mu.Unlock()\n	if h == nil || h.row() == (locktable.Row{}) {\n",
+		}},
+	},
+	{
+		name:   "close",
+		breaks: "Close: deletes the rows before it ends the contexts",
+		danger: "Another process gets the lock while callers of this one still work.",
+		edits: []edit{{
+			"close.go",
+			"		if h.finish(ErrClosed) {\n			ended = append(ended, h)\n		}\n",
+			"		ended = append(ended, h)\n",
+		}, {
+			"close.go",
+			"	unsettled := <-settled\n",
+			"	for _, h := range ended {\n		h.finish(ErrClosed)\n	}\n	unsettled := <-settled\n",
+		}},
+	},
+	{
+		name:   "close-forgets",
+		breaks: "Close: leaves the rows that are unsettled",
+		danger: "A process that ends leaves locks behind, and says that it did not.",
+		edits: []edit{{
+			"close.go",
+			"	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either\n",
+			"	if false {\n",
+		}},
+	},
+
+	// Guarded transactions.
+	{
+		name:   "guard",
+		breaks: "guard: it does not ask for the holder of the row",
+		danger: "A transaction whose lock was taken commits.",
+		edits: []edit{{
+			"dialect/sqlite.go",
+			"WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
+			"WHERE {row} RETURNING 1",
+		}},
+	},
+	{
+		name:   "guard-unpinned",
+		breaks: "guard: it reads the row beside the transaction, which pins nothing",
+		danger: "The lock is taken between the guard and the commit.",
+		edits: []edit{{
+			"internal/locktable/guard.go",
+			"		return t.guard(ctx, tx, c)\n",
+			"		return t.isHeld(ctx, c)\n",
+		}},
+	},
+	{
+		name:   "commit",
+		breaks: "guard: a COMMIT without an answer counts as not sent",
+		danger: "The caller does again what was done.",
+		edits: []edit{{
+			"guard.go",
+			"	if !l.hold.config.table.IsRefusal(err) {\n		ctx = context.WithoutCancel(ctx)",
+			"	if l.hold.config.table.IsRefusal(err) {\n		ctx = context.WithoutCancel(ctx)",
+		}},
+	},
+
+	// Batches and waiting.
+	{
+		name:   "mixed-up",
+		breaks: "batch: its answers go to other callers",
+		danger: "A caller that was refused believes to hold the lock.",
+		edits: []edit{{
+			"internal/batch/lane.go",
+			"		c.outcome = l.outcomes[i]\n",
+			"		c.outcome = l.outcomes[len(l.batch)-1-i]\n",
+		}},
+	},
+	{
+		name:   "late-answer",
+		breaks: "batch: an answer that comes after its batch was given up is taken",
+		danger: "It goes to the next caller that waits for one.",
+		edits: []edit{{
+			"internal/batch/lane.go",
+			"		if l.lost || c.left {",
+			"		if c.left {",
+		}},
+	},
+	{
+		name:   "too-late",
+		breaks: "lease: an answer that comes after the end of the lease is taken",
+		danger: "The caller works under a lock that it has lost already.",
+		edits: []edit{{
+			"hold.go",
+			"func (h *hold) isTooLate() bool { return !time.Now().Before(leaseEnd(h.acquired, h.ttl)) }\n",
+			"func (h *hold) isTooLate() bool {\n	if !time.Now().Before(leaseEnd(h.acquired, h.ttl)) {\n		h.acquired = time.Now()\n	}\n	return false\n}\n",
+		}},
+	},
+	{
+		name:   "peek",
+		breaks: "acquire: a row that is gone when it is read counts as acquired",
+		danger: "Whoever else reads the same acquires it, too.",
+		edits: []edit{{
+			"internal/locktable/acquire.go",
+			"		got.Row, _, err = t.Read(ctx, c)\n		return got, err\n",
+			"		var there bool\n		got.Row, there, err = t.Read(ctx, c)\n		got.Acquired = err == nil && !there\n		return got, err\n",
+		}},
+	},
+	{
+		name:   "no-polls",
+		breaks: "waiting: a caller that has a Waker does not poll",
+		danger: "It waits for ever if the row expires, or the wake-up is lost.",
+		edits: []edit{{
+			"wait.go",
+			"	for ; ; pause = w.pause(seen) {\n",
+			"	for ; ; pause = w.pause(seen) + time.Duration(cap(w.wake))*time.Hour {\n",
+		}},
+	},
+}

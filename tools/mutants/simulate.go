@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A verdict is what the simulation says of a mutant.
+type verdict struct {
+	kind   string // of the violation; "" if the mutant survived
+	seed   string // of the world of the violation
+	worlds string // how many there were
+	took   time.Duration
+	fault  string // why there is no verdict, or ""
+	output string // of the simulation, or of the compiler
+}
+
+const simulationPackage = "internal/test/simulation"
+
+// simulate compiles the simulation in the module in dir and runs it until its first violation,
+// or for as long as lasts.
+func simulate(ctx context.Context, dir string, lasts time.Duration) (verdict, error) {
+	binary := filepath.Join(dir, "simulation.test")
+	// Without paths in it, what was compiled in another copy is used again.
+	compile := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, "./"+simulationPackage)
+	compile.Dir = dir
+	if output, err := compile.CombinedOutput(); err != nil {
+		return verdict{fault: "does not compile", output: string(output)}, ctx.Err()
+	}
+	run := exec.CommandContext(ctx, binary, "-test.run=^TestSimulation$", "-test.v")
+	run.Dir = filepath.Join(dir, filepath.FromSlash(simulationPackage))
+	run.Env = append(os.Environ(), "SQLLOCK_SIMULATE="+lasts.String(), "SQLLOCK_SIMULATION_FIRST=1")
+	var output bytes.Buffer
+	run.Stdout, run.Stderr = &output, &output
+	began := time.Now()
+	err := run.Run()
+	v := verdict{took: time.Since(began), output: output.String()}
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
+		return v, errors.Join(err, ctx.Err())
+	}
+	v.read(err == nil)
+	return v, nil
+}
+
+var (
+	violationForm = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: ([a-z -]+): .*\n(?:.*\n)*?\s+Repeat it with: make simulate SEED=(\d+)`)
+	worldsForm    = regexp.MustCompile(`(?m)^simulation: .* (\d+) worlds`)
+)
+
+// read finds the first violation in the output of the simulation.
+func (v *verdict) read(passed bool) {
+	if found := worldsForm.FindStringSubmatch(v.output); found != nil {
+		v.worlds = found[1]
+	}
+	found := violationForm.FindStringSubmatch(v.output)
+	switch {
+	case found != nil:
+		v.kind, v.seed = found[1], found[2]
+	case !passed:
+		v.fault = "the simulation failed, and named no violation"
+	case v.worlds == "":
+		v.fault = "the simulation did not run"
+	}
+}
+
+// copyModule copies the files of the module in dir that git knows or would add.
+func copyModule(ctx context.Context, dir, to string) error {
+	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = dir
+	names, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("list the files of %s: %w", dir, err)
+	}
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // a file of the module
+		if errors.Is(err, os.ErrNotExist) {
+			continue // deleted, and not committed yet
+		}
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
