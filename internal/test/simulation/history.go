@@ -31,13 +31,16 @@ type event struct {
 	what string
 }
 
+// A context may end for two reasons in one instant.
+var oneEnd = strings.NewReplacer("context canceled", "context ended", "context deadline exceeded", "context ended")
+
 func (h *history) note(who, what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return
 	}
-	h.events = append(h.events, event{time.Since(h.began), who, what})
+	h.events = append(h.events, event{time.Since(h.began), who, oneEnd.Replace(what)})
 }
 
 // print prints the last events, at most n.
