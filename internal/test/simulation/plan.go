@@ -24,6 +24,10 @@ type Plan struct {
 	Faults    []Fault
 	// FaultRate is the probability that a statement meets a fault.
 	FaultRate float64
+	// Offset and Drift are by how much the database's clock is wrong, and by what part of
+	// a second it gains in each second.
+	Offset time.Duration
+	Drift  float64
 	// Busy is how long a writer waits for another one: SQLite's busy_timeout.
 	Busy time.Duration
 	// Think is the mean time between two locks of a worker, and Hold that for which it holds
@@ -50,6 +54,8 @@ func NewPlan(seed uint64) Plan {
 		Layout:   pick(r, dialect.Spring7, dialect.Spring7, dialect.Spring6),
 		Keys:     1 + r.IntN(3),
 		Duration: time.Duration(5+r.IntN(15)) * time.Minute,
+		Offset:   pick(r, 0, 0, 3*time.Hour, -20*365*24*time.Hour),
+		Drift:    pick(r, 0, 0.01, -0.01),
 		Busy:     pick(r, 0, 2*time.Second, 10*time.Second),
 		Think:    pick(r, time.Second, 3*time.Second, 6*time.Second),
 		Hold:     pick(r, 100*time.Millisecond, time.Second, 3*time.Second),
@@ -121,6 +127,7 @@ func (p *Plan) LongestTTL() time.Duration {
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Think, p.Hold)
+	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
 	fmt.Fprintf(&b, "  faults, each in %v of the statements: %v\n", p.FaultRate, p.Faults)
 	for i, process := range p.Processes {
 		fmt.Fprintf(&b, "  p%d: %v\n", i+1, process)

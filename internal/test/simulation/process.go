@@ -176,6 +176,9 @@ func (p *process) close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	if w.isSettled() && !w.isBroken() {
+		p.checkMemory()
+	}
 	began := time.Now()
 	err := p.registry.Close(ctx)
 	w.note(p.id, "Close: %v", err)
@@ -196,6 +199,24 @@ func (p *process) close(ctx context.Context) {
 	p.closePools()
 	if w.isSettled() && err == nil && !w.isBroken() {
 		p.checkNothingLeft()
+	}
+}
+
+// mostElements is how many elements the maps of one type in a registry may have that nobody
+// uses: its statements, and a few for each key. What is kept longer than it is needed grows with the number
+// of acquisitions, of which there are hundreds.
+const mostElements = 64
+
+// checkMemory checks that the registry keeps no more than it needs.
+func (p *process) checkMemory() {
+	p.workers.Wait()
+	if _, err := p.registry.ExpireUnusedOlderThan(0); err != nil {
+		p.world.violated("error", "%s: ExpireUnusedOlderThan: %v", p.id, err)
+	}
+	for kind, n := range elementsOf(p.registry) {
+		if n > mostElements {
+			p.world.violated("memory", "%s keeps %d elements in a %s", p.id, n, kind)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
 // A World is a database and the processes that share it. It lives in a synctest bubble.
@@ -104,6 +105,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 			fn()
 		}
 	}()
+	defer virtual.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
 	defer jitter.Replace(newSource(&w.plan, "library").int64N)()
 	if err := w.open(template); err != nil {
 		return Result{}, err
@@ -381,6 +383,18 @@ func (w *World) isBroken() bool {
 	return w.violation != nil
 }
 
+// databaseTime returns what the database's clock says at an instant.
+func (w *World) databaseTime(t time.Time) time.Time {
+	passed := t.Sub(w.history.began)
+	return t.Add(w.plan.Offset + time.Duration(float64(passed)*w.plan.Drift))
+}
+
+// instantOf returns when the database's clock says something.
+func (w *World) instantOf(said time.Time) time.Time {
+	passed := said.Sub(w.history.began) - w.plan.Offset
+	return w.history.began.Add(time.Duration(float64(passed) / (1 + w.plan.Drift)))
+}
+
 // endOf returns when a row expires.
 func (w *World) endOf(column driver.Value) time.Time {
 	text, _ := column.(string)
@@ -391,7 +405,7 @@ func (w *World) endOf(column driver.Value) time.Time {
 	if w.plan.Layout.String() == "spring6" {
 		end = end.Add(w.plan.Processes[0].Registry.TTL)
 	}
-	return end
+	return w.instantOf(end)
 }
 
 // alias returns a name for a holder that does not depend on its random number.

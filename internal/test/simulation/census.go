@@ -1,0 +1,57 @@
+package simulation
+
+import (
+	"reflect"
+	"strings"
+)
+
+// A census counts what the library keeps in memory: the elements of all maps that can be
+// reached from a value through types of the library.
+type census struct {
+	seen     map[uintptr]bool
+	elements map[string]int // by the type of the map
+}
+
+// elementsOf returns how many elements the maps of v have, by their types. Nothing may change
+// meanwhile.
+func elementsOf(v any) map[string]int {
+	c := census{seen: make(map[uintptr]bool), elements: make(map[string]int)}
+	c.count(reflect.ValueOf(v))
+	return c.elements
+}
+
+func (c *census) count(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || c.seen[v.Pointer()] {
+			return
+		}
+		c.seen[v.Pointer()] = true
+		c.count(v.Elem())
+	case reflect.Interface:
+		if !v.IsNil() {
+			c.count(v.Elem())
+		}
+	case reflect.Struct:
+		if pkg := v.Type().PkgPath(); !strings.HasPrefix(pkg, "github.com/sqllock/sqllock") || strings.Contains(pkg, "/internal/test/") {
+			return
+		}
+		for i := range v.NumField() {
+			c.count(v.Field(i))
+		}
+	case reflect.Map:
+		if v.IsNil() || c.seen[v.Pointer()] {
+			return
+		}
+		c.seen[v.Pointer()] = true
+		c.elements[v.Type().String()] += v.Len()
+		for each := v.MapRange(); each.Next(); {
+			c.count(each.Value())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			c.count(v.Index(i))
+		}
+	default:
+	}
+}
