@@ -155,7 +155,7 @@ func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 
 // TestContractInRealTime runs a few tests of the suite with the driver "sqlite", SQLite's own
 // clock and SQLite's own waits, which must agree with virtual time. Six seconds pass while
-// leases end. With -short only those tests run that take less than two. The full run has the
+// leases end. None of them has to keep a lease, which a busy machine might lose. With -short only those tests run that take less than two. The full run has the
 // whole suite in real time, too.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
@@ -178,11 +178,9 @@ func TestContractInRealTime(t *testing.T) {
 	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")
 		run(layout, "Fencing/TokensRiseAcrossACrashAndADeletion")
-		run(layout, "Guard/ATakeOverWaitsForTheGuardedTransaction")
 	}
 	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
 	if !testing.Short() {
-		run(dialect.Spring7, "Renewal/AutoRenewKeepsAllLocksOfARegistry")
 		run(dialect.Spring6, "Waiting/LockTakesOverFromACrashedHolderAfterTheTTL")
 		run(dialect.Spring6, "Lease/TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires")
 	}
