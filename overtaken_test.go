@@ -14,6 +14,7 @@ import (
 // prolonged the lease meanwhile, that is no end of the caller's context. (The simulation
 // found an error of no kind.)
 func TestACallThatTheHeartbeatOvertakesIsADatabaseError(t *testing.T) {
+	t.Parallel()
 	calls := map[string]func(context.Context, *fixture, *sqllock.Lease) error{
 		"Renew": func(ctx context.Context, s *fixture, lease *sqllock.Lease) error {
 			s.connector.Follow(firstHangs)

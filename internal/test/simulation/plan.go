@@ -123,6 +123,14 @@ func (p *Plan) LongestTTL() time.Duration {
 	return longest * longerTTL
 }
 
+func (p *Plan) shortestTTL() time.Duration {
+	shortest := p.Processes[0].Registry.TTL
+	for _, process := range p.Processes {
+		shortest = min(shortest, process.Registry.TTL)
+	}
+	return shortest
+}
+
 // String describes the plan to people.
 func (p *Plan) String() string {
 	var b strings.Builder

@@ -264,10 +264,25 @@ func (k *worker) write(ctx context.Context, tx *sqlx.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	if !pauseUnder(ctx, k.random.upTo(k.plan.Registry.TTL/4)) {
+	if !pauseUnder(ctx, k.writingTime()) {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// writingTime is how long a guarded transaction lasts. SQLite has one writer at a time, so all
+// others wait meanwhile: when nothing is to go wrong it must be short, for all to have their
+// turn within a lease.
+func (k *worker) writingTime() time.Duration {
+	w := k.world
+	switch {
+	case w.isCalm():
+		return k.random.upTo(w.plan.shortestTTL() / 40)
+	case k.random.chance(0.1):
+		return k.random.upTo(k.plan.Registry.TTL * 3 / 2)
+	default:
+		return k.random.upTo(k.plan.Registry.TTL / 4)
+	}
 }
 
 // errOwn is an error of the function that runs under a lock.
