@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,20 +19,15 @@ import (
 //	duration=90s  with faults for a shorter time
 //	salt=3        with other random numbers
 func (p *Plan) Apply(changes string) error {
-	names := make([]string, len(p.Processes))
-	for i := range names {
-		names[i] = "p" + strconv.Itoa(i+1)
-	}
 	for _, change := range strings.Fields(changes) {
-		if err := p.apply(change, &names); err != nil {
+		if err := p.apply(change); err != nil {
 			return fmt.Errorf("change %q: %w", change, err)
 		}
 	}
 	return nil
 }
 
-// apply makes one change. names are those of the processes that are left.
-func (p *Plan) apply(change string, names *[]string) error {
+func (p *Plan) apply(change string) error {
 	name, value, _ := strings.Cut(change, "=")
 	switch {
 	case name == "keys":
@@ -43,7 +39,7 @@ func (p *Plan) apply(change string, names *[]string) error {
 		p.Duration = d
 		return err
 	case strings.HasSuffix(name, ".workers"):
-		i := slices.Index(*names, strings.TrimSuffix(name, ".workers"))
+		i := p.process(strings.TrimSuffix(name, ".workers"))
 		if i < 0 {
 			return errNoSuchThing
 		}
@@ -52,8 +48,7 @@ func (p *Plan) apply(change string, names *[]string) error {
 		p.Faults = append(p.Faults, Fault(name[1:]))
 		return nil
 	}
-	if i := slices.Index(*names, strings.TrimPrefix(name, "-")); i >= 0 {
-		*names = slices.Delete(*names, i, i+1)
+	if i := p.process(strings.TrimPrefix(name, "-")); i >= 0 {
 		p.Processes = slices.Delete(p.Processes, i, i+1)
 		return nil
 	}
@@ -65,7 +60,12 @@ func (p *Plan) apply(change string, names *[]string) error {
 	return nil
 }
 
-var errNoSuchThing = fmt.Errorf("the plan has no such thing")
+// process returns the index of a process, or -1.
+func (p *Plan) process(name string) int {
+	return slices.IndexFunc(p.Processes, func(process ProcessPlan) bool { return process.Name == name })
+}
+
+var errNoSuchThing = errors.New("the plan has no such thing")
 
 func setNumber(to *int, value string) error {
 	n, err := strconv.Atoi(value)
@@ -82,8 +82,8 @@ func (p *Plan) Reductions(failedAfter time.Duration) (changes []string) {
 		changes = append(changes, "duration="+(failedAfter+time.Second).Round(time.Second).String())
 	}
 	if len(p.Processes) > 1 {
-		for i := range p.Processes {
-			changes = append(changes, fmt.Sprintf("-p%d", i+1))
+		for _, process := range p.Processes {
+			changes = append(changes, "-"+process.Name)
 		}
 	}
 	if p.Keys > 1 {
@@ -92,9 +92,9 @@ func (p *Plan) Reductions(failedAfter time.Duration) (changes []string) {
 	for _, f := range p.Faults {
 		changes = append(changes, "-"+string(f))
 	}
-	for i, process := range p.Processes {
+	for _, process := range p.Processes {
 		if process.Workers > 1 {
-			changes = append(changes, fmt.Sprintf("p%d.workers=%d", i+1, process.Workers-1))
+			changes = append(changes, fmt.Sprintf("%s.workers=%d", process.Name, process.Workers-1))
 		}
 	}
 	return changes

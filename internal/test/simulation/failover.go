@@ -24,13 +24,16 @@ func (w *World) failOver() {
 		w.mu.Lock()
 		w.path = path
 		w.generation++
-		before := w.observer
 		w.mu.Unlock()
-		_, after, err := w.connect()
-		if err = errors.Join(err, before.close()); err != nil {
+		w.serve(func() {
+			err = w.observer.close()
+			var reopened error
+			w.observer, reopened = newSession(path)
+			err = errors.Join(err, reopened)
+		})
+		if err != nil {
 			w.violated("observer", "connect: %v", err)
 			return
 		}
-		w.observer = after
 	}
 }

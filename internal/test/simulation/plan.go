@@ -37,6 +37,7 @@ type Plan struct {
 
 // A ProcessPlan is the settings of one process.
 type ProcessPlan struct {
+	Name        string // p1, p2, …
 	Workers     int
 	Repository  sqllock.RepositoryOptions
 	Registry    sqllock.RegistryOptions // without functions and a Waker
@@ -66,16 +67,18 @@ func NewPlan(seed uint64) Plan {
 				p.Faults = append(p.Faults, f)
 			}
 		}
-		p.FaultRate = pick(r, 0.0005, 0.005, 0.02)
+		p.FaultRate = pick(r, 0.0005, 0.005, 0.02, 0.1, 0.3)
 	}
 	ttl := pick(r, time.Second, 2*time.Second, 5*time.Second, 10*time.Second)
 	fencing := r.IntN(10) > 0
-	for range 1 + r.IntN(4) {
+	for i := range 1 + r.IntN(4) {
 		own := ttl
 		if p.Layout == dialect.Spring7 && r.IntN(3) == 0 {
 			own = pick(r, time.Second, 3*time.Second, 10*time.Second)
 		}
-		p.Processes = append(p.Processes, newProcessPlan(r, own, fencing))
+		process := newProcessPlan(r, own, fencing)
+		process.Name = "p" + strconv.Itoa(i+1)
+		p.Processes = append(p.Processes, process)
 	}
 	return p
 }
@@ -137,8 +140,8 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Think, p.Hold)
 	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
 	fmt.Fprintf(&b, "  faults, each in %v of the statements: %v\n", p.FaultRate, p.Faults)
-	for i, process := range p.Processes {
-		fmt.Fprintf(&b, "  p%d: %v\n", i+1, process)
+	for _, process := range p.Processes {
+		fmt.Fprintf(&b, "  %s: %v\n", process.Name, process)
 	}
 	return b.String()
 }

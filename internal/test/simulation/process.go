@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -17,10 +18,9 @@ import (
 // A slot is where processes live, one after the other: each is a new one after a crash, or
 // after its registry was closed.
 type slot struct {
-	world  *World
-	number int
-	plan   *ProcessPlan
-	lives  int
+	world *World
+	plan  *ProcessPlan
+	lives int
 }
 
 // meanLife is how long a process lives on average until it dies or closes its registry.
@@ -58,7 +58,7 @@ type process struct {
 
 func newProcess(s *slot) *process {
 	s.lives++
-	p := &process{world: s.world, plan: s.plan, id: fmt.Sprintf("p%d.%d", s.number, s.lives)}
+	p := &process{world: s.world, plan: s.plan, id: fmt.Sprintf("%s.%d", s.plan.Name, s.lives)}
 	p.random = newSource(&s.world.plan, p.id)
 	p.link = newLink(s.world, p.id, s.plan.Watches)
 	p.ctx, p.end = context.WithCancel(context.Background())
@@ -213,7 +213,12 @@ func (p *process) checkMemory() {
 	if _, err := p.registry.ExpireUnusedOlderThan(0); err != nil {
 		p.world.violated("error", "%s: ExpireUnusedOlderThan: %v", p.id, err)
 	}
-	for kind, n := range elementsOf(p.registry) {
+	// Nothing else runs in this instant once the others have come to rest.
+	p.world.resting <- struct{}{}
+	synctest.Wait()
+	elements := elementsOf(p.registry)
+	<-p.world.resting
+	for kind, n := range elements {
 		if n > mostElements {
 			p.world.violated("memory", "%s keeps %d elements in a %s", p.id, n, kind)
 		}

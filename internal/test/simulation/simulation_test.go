@@ -46,6 +46,7 @@ type task struct {
 // A report is what a child tells of a world.
 type report struct {
 	Seed         uint64
+	Changes      string
 	Began        bool // only that it has begun
 	Violation    *simulation.Violation
 	Virtual      time.Duration
@@ -74,7 +75,7 @@ func TestChild(t *testing.T) {
 		tell(t, report{Seed: seed, Began: true})
 		done := runWorld(t, seed, todo.Changes)
 		told := report{
-			Seed: seed, Violation: done.Violation, Virtual: done.Virtual, Acquisitions: done.Acquisitions,
+			Seed: seed, Changes: todo.Changes, Violation: done.Violation, Virtual: done.Virtual, Acquisitions: done.Acquisitions,
 			Faults: done.Faults, Sum: done.Sum,
 		}
 		if done.Violation != nil || todo.Worlds == 1 {
@@ -147,8 +148,8 @@ func runChild(ctx context.Context, t *testing.T, todo task) (reports []report) {
 	defer hang(nil)
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=0") //nolint:gosec // this program
 	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GOMAXPROCS=1", "GOGC=400")
-	var output strings.Builder
-	cmd.Stderr = &output
+	var output, stderr strings.Builder
+	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func runChild(ctx context.Context, t *testing.T, todo task) (reports []report) {
 		if ctx.Err() != nil {
 			kind = "hang"
 		}
-		reports = append(reports, report{Seed: current, Violation: &simulation.Violation{Kind: kind, Text: err.Error()}, History: output.String()})
+		reports = append(reports, report{Seed: current, Changes: todo.Changes, Violation: &simulation.Violation{Kind: kind, Text: err.Error()}, History: output.String() + stderr.String()})
 	}
 	return reports
 }
@@ -213,13 +214,14 @@ func (s *sum) add(reports []report) (failed bool) {
 }
 
 // TestSimulation runs worlds of random seeds in as many processes as there are processors,
-// for 3 s, or as long as SQLLOCK_SIMULATE says.
+// for a few seconds, or as long as SQLLOCK_SIMULATE says.
 func TestSimulation(t *testing.T) {
 	if seed := os.Getenv(seedVariable); seed != "" {
 		repeat(t, seed)
 		return
 	}
-	lasts := 3 * time.Second
+	// A quick run has short worlds: with the race detector, a long one takes half a minute.
+	lasts, changes := 2*time.Second, "duration=40s"
 	if testing.Short() {
 		lasts = time.Second
 	}
@@ -228,6 +230,7 @@ func TestSimulation(t *testing.T) {
 		if lasts, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
+		changes = ""
 	}
 	first, children := uint64(rand.Uint32()), uint64(runtime.NumCPU()) //nolint:gosec // any number will do
 	ctx, cancel := context.WithCancel(t.Context())
@@ -238,7 +241,7 @@ func TestSimulation(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range children {
 		running.Go(func() {
-			reports := runChild(ctx, t, task{First: first + i, Step: children, For: lasts, Events: 80})
+			reports := runChild(ctx, t, task{First: first + i, Step: children, For: lasts, Changes: changes, Events: 80})
 			if all.add(reports) && firstOnly {
 				cancel()
 			}
@@ -258,7 +261,7 @@ func TestSimulation(t *testing.T) {
 }
 
 func (r report) explain() string {
-	return fmt.Sprintf("%s: %s\nRepeat it with: make simulate SEED=%d\n%s", r.Violation.Kind, r.Violation.Text, r.Seed, r.History)
+	return fmt.Sprintf("%s: %s\nRepeat it with: make simulate SEED=%d CHANGES='%s'\n%s", r.Violation.Kind, r.Violation.Text, r.Seed, r.Changes, r.History)
 }
 
 // repeat runs the world of one seed again.
@@ -306,7 +309,10 @@ const shrinkFor = time.Minute
 func shrink(t *testing.T, failed report) {
 	t.Helper()
 	plan := simulation.NewPlan(failed.Seed)
-	changes, smallest := "", failed
+	if err := plan.Apply(failed.Changes); err != nil {
+		t.Fatal(err)
+	}
+	changes, smallest := failed.Changes, failed
 	began := time.Now()
 	for again := true; again && time.Since(began) < shrinkFor; {
 		again = false

@@ -25,7 +25,9 @@ type witness struct {
 	waiting   map[*wait]struct{}
 	free      map[string]time.Time // since when no row keeps others out
 	kept      map[string]bool      // holders whose rows were left behind, with an error or for a minimum hold
-	robbed    map[string]bool      // holders whose rows were deleted by force: until they notice, others may hold the lock
+	// robbed has the holders whose rows were deleted by force, and by when they must have noticed.
+	// Until then others may hold the lock.
+	robbed map[string]time.Time
 }
 
 // A claim is a caller's belief to hold a lock: a lease that it has and has not begun to
@@ -49,7 +51,7 @@ type wait struct {
 func newWitness(w *World) *witness {
 	return &witness{
 		world: w, claims: make(map[*claim]struct{}), last: make(map[string]*claim), row: make(map[string]string),
-		written: make(map[string]int64), committed: make(map[int64]string), waiting: make(map[*wait]struct{}), free: make(map[string]time.Time), kept: make(map[string]bool), robbed: make(map[string]bool),
+		written: make(map[string]int64), committed: make(map[int64]string), waiting: make(map[*wait]struct{}), free: make(map[string]time.Time), kept: make(map[string]bool), robbed: make(map[string]time.Time),
 	}
 }
 
@@ -66,11 +68,11 @@ func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
 	defer w.mu.Unlock()
 	w.number++
 	c := &claim{process: p, key: lease.Key(), holder: lease.Holder(), token: lease.Token(), number: int64(w.number), lease: lease}
-	if w.robbed[c.holder] { // it was handed over, which asks no database
+	if w.isRobbed(c.holder) { // it was handed over, which asks no database
 		return c
 	}
 	for other := range w.claims {
-		if other.key == c.key && other.lives() && c.lives() && !w.robbed[other.holder] {
+		if other.key == c.key && other.lives() && c.lives() && !w.isRobbed(other.holder) {
 			w.world.violated("two holders", "%q: %v and %v", c.key, other, c)
 		}
 	}
@@ -135,7 +137,7 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by, forced 
 			continue
 		}
 		if key == forced {
-			w.robbed[before] = true
+			w.rob(before)
 		} else {
 			w.checkTaken(key, before, now[key], by)
 		}
@@ -157,8 +159,47 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by, forced 
 		}
 		w.written[key], w.committed[number] = number, key
 	}
+	w.checkEnds(rows)
 	w.noteFree(rows)
 	return deleted
+}
+
+// rob notes that the row of a holder was deleted by force. No renewal finds it any more, but one
+// whose answer is under way may have prolonged it before.
+func (w *witness) rob(holder string) {
+	limit := time.Now().Add(w.world.plan.LongestTTL())
+	for c := range w.claims {
+		if deadline := c.lease.Deadline(); c.holder == holder && deadline.After(limit) {
+			limit = deadline
+		}
+	}
+	w.robbed[holder] = limit
+}
+
+func (w *witness) isRobbed(holder string) bool { return !w.robbed[holder].IsZero() }
+
+// unnoticed finds callers that believe in a row that was deleted by force long ago.
+func (w *witness) unnoticed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.claims {
+		if limit := w.robbed[c.holder]; w.isRobbed(c.holder) && time.Now().After(limit) && c.lives() {
+			w.world.violated("unnoticed", "%q: the row of %v is gone, and its context has not ended", c.key, c)
+		}
+	}
+}
+
+// checkEnds finds callers whose leases last for longer than their rows, which others may
+// take when they have expired.
+func (w *witness) checkEnds(rows []lockRow) {
+	for c := range w.claims {
+		for _, row := range rows {
+			if row.key == c.key && row.holder == c.holder && row.end.Before(c.lease.Deadline()) && c.lives() {
+				w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", c.key, c,
+					c.lease.Deadline().Sub(w.world.history.began), row.end.Sub(w.world.history.began))
+			}
+		}
+	}
 }
 
 // wrote reports whether a guarded transaction of an acquisition was committed.
@@ -171,7 +212,7 @@ func (w *witness) wrote(key string, number int64) bool {
 // checkTaken finds callers that believe in a row that has gone.
 func (w *witness) checkTaken(key, holder, next, by string) {
 	for c := range w.claims {
-		if c.key == key && c.holder == holder && c.lives() && !w.robbed[holder] {
+		if c.key == key && c.holder == holder && c.lives() && !w.isRobbed(holder) {
 			w.world.violated("taken", "%q: %s has changed the row of %v, whose context has not ended, to %q", key, by, c, w.world.alias(next))
 		}
 	}

@@ -35,6 +35,8 @@ type World struct {
 	requests chan func()
 	// writer has a value while a connection may write.
 	writer chan struct{}
+	// resting has a value while a process waits for all others to rest.
+	resting chan struct{}
 
 	random *source // for what befalls all
 
@@ -85,7 +87,7 @@ func (r Result) Print(to io.Writer, events int) {
 func Run(plan Plan, dir string, template []byte) (Result, error) {
 	w := &World{
 		plan: plan, dir: dir, names: make(map[string]string), lockKeys: make(map[string]string), aliases: make(map[string]string), numbers: make(map[string]int),
-		requests: make(chan func()), writer: make(chan struct{}, 1), stopping: make(chan struct{}), calmFrom: time.Now().Add(plan.Duration),
+		requests: make(chan func()), writer: make(chan struct{}, 1), resting: make(chan struct{}, 1), stopping: make(chan struct{}), calmFrom: time.Now().Add(plan.Duration),
 	}
 	w.random = newSource(&w.plan, "world")
 	w.history.began = time.Now()
@@ -132,11 +134,14 @@ func (w *World) open(template []byte) error {
 
 // prepareGuarded creates the table that guarded transactions write.
 func (w *World) prepareGuarded() error {
-	_, err := w.observer.exec("CREATE TABLE guarded (key TEXT PRIMARY KEY, number INTEGER NOT NULL)", nil)
-	for _, key := range w.keys {
-		_, insertErr := w.observer.exec("INSERT INTO guarded VALUES (?, 0)", []driver.NamedValue{{Ordinal: 1, Value: key}})
-		err = errors.Join(err, insertErr)
-	}
+	var err error
+	w.serve(func() {
+		_, err = w.observer.exec("CREATE TABLE guarded (key TEXT PRIMARY KEY, number INTEGER NOT NULL)", nil)
+		for _, key := range w.keys {
+			_, insertErr := w.observer.exec("INSERT INTO guarded VALUES (?, 0)", []driver.NamedValue{{Ordinal: 1, Value: key}})
+			err = errors.Join(err, insertErr)
+		}
+	})
 	return err
 }
 
@@ -169,7 +174,7 @@ func (w *World) currentGeneration() int {
 func (w *World) live() {
 	var processes []*slot
 	for i := range w.plan.Processes {
-		s := &slot{world: w, number: i + 1, plan: &w.plan.Processes[i]}
+		s := &slot{world: w, plan: &w.plan.Processes[i]}
 		processes = append(processes, s)
 		w.all.Go(s.live)
 	}
@@ -198,6 +203,7 @@ const patience = 10 * time.Second
 // watch looks for waiters that overlook that a lock is free, when there are no faults.
 func (w *World) watch() {
 	for w.pause(500 * time.Millisecond) {
+		w.witness.unnoticed()
 		if len(w.plan.Faults) == 0 {
 			w.witness.overlooked(w.history.began)
 		} else if w.isCalm() {
@@ -208,8 +214,8 @@ func (w *World) watch() {
 
 // probe checks that every key can be locked again.
 func (w *World) probe() {
-	plan := ProcessPlan{Workers: 0, Watches: true, Repository: w.plan.Processes[0].Repository, Registry: w.plan.Processes[0].Registry}
-	p := newProcess(&slot{world: w, number: 0, plan: &plan})
+	plan := ProcessPlan{Name: "p0", Watches: true, Repository: w.plan.Processes[0].Repository, Registry: w.plan.Processes[0].Registry}
+	p := newProcess(&slot{world: w, plan: &plan})
 	if err := p.boot(); err != nil {
 		w.violated("probe", "the database is well: %v", err)
 		return

@@ -1,0 +1,40 @@
+package simulation_test
+
+import (
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/simulation"
+)
+
+// TestReductionsCanBeApplied makes the plans of many seeds as simple as they can be, in steps
+// that depend on each other.
+func TestReductionsCanBeApplied(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		plan, changes := simulation.NewPlan(seed), ""
+		for {
+			possible := plan.Reductions(0)
+			if len(possible) == 0 {
+				break
+			}
+			changes += " " + possible[int(seed)%len(possible)]
+			plan = simulation.NewPlan(seed)
+			if err := plan.Apply(changes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(plan.Processes) != 1 || plan.Processes[0].Workers != 1 || plan.Keys != 1 || len(plan.Faults) != 0 {
+			t.Errorf("seed %d: %v", seed, &plan)
+		}
+	}
+}
+
+func TestBadChanges(t *testing.T) {
+	t.Parallel()
+	for _, changes := range []string{"-p9", "keys=many", "-no-such-fault", "p9.workers=1", "duration=long", "salt=-1"} {
+		plan := simulation.NewPlan(1)
+		if err := plan.Apply(changes); err == nil {
+			t.Errorf("%q was accepted", changes)
+		}
+	}
+}
