@@ -2,8 +2,12 @@
 // after the other, runs the simulation on it, and prints which promise the simulation saw
 // broken, and when. `make mutants` runs it.
 //
+// The world in which a mutant was caught is run once more with the library as it is, which must
+// survive it: otherwise the mutation was not the reason. The first row of the table is the
+// library as it is, too.
+//
 // It exits with 1 if a mutant survives, if a mutation does not apply or does not compile, or if
-// the simulation finds fault with the library as it is. The mutations are in mutations.go.
+// the library as it is does not survive. The mutations are in mutations.go.
 package main
 
 import (
@@ -14,6 +18,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"time"
 )
@@ -60,6 +65,9 @@ func (r *runner) run(ctx context.Context, matching *regexp.Regexp) error {
 	if err := copyModule(ctx, r.source, r.copied); err != nil {
 		return err
 	}
+	if problem, err := compile(ctx, r.copied, r.control()); problem != "" || err != nil {
+		return errors.Join(errors.New(problem), err)
+	}
 	began, failed := time.Now(), 0
 	fmt.Printf(row, "what is broken", "caught by", "after", "worlds", "seed")
 	all := append([]mutation{{name: "control", breaks: "nothing: the library as it is"}}, mutations...)
@@ -94,17 +102,32 @@ func (r *runner) try(ctx context.Context, m mutation) (verdict, error) {
 	if err != nil {
 		return verdict{fault: "does not apply", output: err.Error()}, nil
 	}
-	v, err := simulate(ctx, r.copied, r.lasts)
-	return v, errors.Join(err, undo())
+	mutant := filepath.Join(r.copied, "mutant.test")
+	problem, err := compile(ctx, r.copied, mutant)
+	if err = errors.Join(err, undo()); problem != "" || err != nil {
+		return verdict{fault: "does not compile", output: problem}, err
+	}
+	v, err := simulate(ctx, r.copied, mutant, r.lasts, "")
+	if err != nil || v.kind == "" || m.isControl() {
+		return v, err
+	}
+	control, err := simulate(ctx, r.copied, r.control(), r.lasts, v.seed)
+	if control.kind != "" || control.fault != "" {
+		v.fault, v.output = "the library as it is does not survive this world either", control.output
+	}
+	return v, err
 }
 
-const row = "%-66s  %-16s %7s %7s  %s\n"
+// control is the simulation of the library as it is.
+func (r *runner) control() string { return filepath.Join(r.copied, "control.test") }
+
+const row = "%-80s  %-16s %7s %7s  %s\n"
 
 func (v verdict) print(m mutation) {
 	caught := v.kind
 	switch {
 	case v.fault != "":
-		caught = "NOT RUN"
+		caught = "DOES NOT COUNT"
 	case caught == "" && !m.isControl():
 		caught = "SURVIVES"
 	case caught == "":

@@ -41,6 +41,10 @@ var mutations = []mutation{
 			"hold.go",
 			"		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))\n",
 			"		h.extend(leaseEnd(time.Now(), ttl), sent.Add(ttl))\n",
+		}, {
+			"pinned.go",
+			"	end := leaseEnd(sent, h.ttl)\n",
+			"	end := leaseEnd(time.Now(), h.ttl)\n",
 		}},
 	},
 	{
@@ -139,16 +143,6 @@ var mutations = []mutation{
 			`WHERE {row}{notify}"),`,
 		}},
 	},
-	{
-		name:   "any-holder",
-		breaks: "acquire: a row of the same client counts as one's own",
-		danger: "What another registry of the process holds is taken.",
-		edits: []edit{{
-			"dialect/upsert.go",
-			"SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}\nWHERE held.CLIENT_ID = EXCLUDED.CLIENT_ID OR {held.expired}\n",
-			"SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = {now}, EXPIRED_AFTER = {end}\nWHERE SUBSTR(held.CLIENT_ID, 1, 2) = SUBSTR(EXCLUDED.CLIENT_ID, 1, 2) OR {held.expired}\n",
-		}},
-	},
 
 	// What is left behind.
 	{
@@ -224,18 +218,8 @@ var mutations = []mutation{
 		}},
 	},
 	{
-		name:   "two-owners",
-		breaks: "local queue: whoever comes while a row is handed over enters",
-		danger: "Two callers hold one lock.",
-		edits: []edit{{
-			"internal/reentrant/mutex.go",
-			"	case m.owner == o && m.depth > 0:\n		m.depth++\n	case m.owner == none:\n",
-			"	case m.owner == o && m.depth > 0:\n		m.depth++\n	case m.owner == none || m.depth == 0:\n",
-		}},
-	},
-	{
 		name:   "re-entry",
-		breaks: "re-entry: any caller of the process enters, not only the context of the lease",
+		breaks: "re-entry: any caller of the process enters, without the context of the lease",
 		danger: "Two goroutines work under one lock.",
 		edits: []edit{{
 			"wait.go",
@@ -264,7 +248,7 @@ var mutations = []mutation{
 		edits: []edit{{
 			"close.go",
 			"	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either\n",
-			"	if false {\n",
+			"	if false && !noAnswer && unsettled == nil {\n",
 		}},
 	},
 
@@ -291,12 +275,12 @@ var mutations = []mutation{
 	},
 	{
 		name:   "commit",
-		breaks: "guard: a COMMIT without an answer counts as not sent",
+		breaks: "guard: if the lease ends during COMMIT, the error says that nothing was committed",
 		danger: "The caller does again what was done.",
 		edits: []edit{{
 			"guard.go",
-			"	if !l.hold.config.table.IsRefusal(err) {\n		ctx = context.WithoutCancel(ctx)",
-			"	if l.hold.config.table.IsRefusal(err) {\n		ctx = context.WithoutCancel(ctx)",
+			"	if !l.hold.config.table.IsRefusal(err) {\n",
+			"	if lost := l.hold.lost(); lost != nil {\n		return lost\n	}\n	if !l.hold.config.table.IsRefusal(err) {\n",
 		}},
 	},
 

@@ -83,6 +83,7 @@ func TestVerdicts(t *testing.T) {
 			summary + "    simulation_test.go:251: error: p1: an error of no kind: one\n        two\n        Repeat it with: make simulate SEED=6\n",
 			false, "error", "6", "4", false,
 		},
+		{"simulation: seed 7, 5m0s of virtual time, 10 acquisitions, history ab\nPASS\n", true, "", "", "1", false},
 		{"panic: oh\n", false, "", "", "", true},
 		{"PASS\n", true, "", "", "", true},
 	} {

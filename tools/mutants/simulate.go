@@ -19,25 +19,29 @@ type verdict struct {
 	seed   string // of the world of the violation
 	worlds string // how many there were
 	took   time.Duration
-	fault  string // why there is no verdict, or ""
+	fault  string // why it counts for nothing, or ""
 	output string // of the simulation, or of the compiler
 }
 
 const simulationPackage = "internal/test/simulation"
 
-// simulate compiles the simulation in the module in dir and runs it until its first violation,
-// or for as long as lasts.
-func simulate(ctx context.Context, dir string, lasts time.Duration) (verdict, error) {
-	binary := filepath.Join(dir, "simulation.test")
+// compile compiles the simulation in the module in dir. problem is what the compiler says.
+func compile(ctx context.Context, dir, binary string) (problem string, err error) {
 	// Without paths in it, what was compiled in another copy is used again.
-	compile := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, "./"+simulationPackage)
-	compile.Dir = dir
-	if output, err := compile.CombinedOutput(); err != nil {
-		return verdict{fault: "does not compile", output: string(output)}, ctx.Err()
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, "./"+simulationPackage)
+	build.Dir = dir
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Sprintf("%v\n%s", err, output), ctx.Err()
 	}
+	return "", nil
+}
+
+// simulate runs a compiled simulation until its first violation, or for as long as lasts. If
+// seed is not "", it runs the world of that seed alone.
+func simulate(ctx context.Context, dir, binary string, lasts time.Duration, seed string) (verdict, error) {
 	run := exec.CommandContext(ctx, binary, "-test.run=^TestSimulation$", "-test.v")
 	run.Dir = filepath.Join(dir, filepath.FromSlash(simulationPackage))
-	run.Env = append(os.Environ(), "SQLLOCK_SIMULATE="+lasts.String(), "SQLLOCK_SIMULATION_FIRST=1")
+	run.Env = append(os.Environ(), "SQLLOCK_SIMULATE="+lasts.String(), "SQLLOCK_SIMULATION_FIRST=1", "SQLLOCK_SIMULATION_SEED="+seed)
 	var output bytes.Buffer
 	run.Stdout, run.Stderr = &output, &output
 	began := time.Now()
@@ -53,13 +57,16 @@ func simulate(ctx context.Context, dir string, lasts time.Duration) (verdict, er
 
 var (
 	violationForm = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: ([a-z -]+): .*\n(?:.*\n)*?\s+Repeat it with: make simulate SEED=(\d+)`)
-	worldsForm    = regexp.MustCompile(`(?m)^simulation: .* (\d+) worlds`)
+	worldsForm    = regexp.MustCompile(`(?m)^simulation: seeds .* (\d+) worlds`)
+	repeatedForm  = regexp.MustCompile(`(?m)^simulation: seed \d+`)
 )
 
 // read finds the first violation in the output of the simulation.
 func (v *verdict) read(passed bool) {
 	if found := worldsForm.FindStringSubmatch(v.output); found != nil {
 		v.worlds = found[1]
+	} else if repeatedForm.MatchString(v.output) {
+		v.worlds = "1"
 	}
 	found := violationForm.FindStringSubmatch(v.output)
 	switch {
