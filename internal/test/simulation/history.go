@@ -49,10 +49,10 @@ func (h *history) print(to io.Writer, n int) {
 	defer h.mu.Unlock()
 	from := max(0, len(h.events)-n)
 	if from > 0 {
-		fmt.Fprintf(to, "  … %d events before\n", from)
+		_, _ = fmt.Fprintf(to, "  … %d events before\n", from)
 	}
 	for _, e := range h.events[from:] {
-		fmt.Fprintf(to, "  %14v  %-6s %s\n", e.at, e.who, e.what)
+		_, _ = fmt.Fprintf(to, "  %14v  %-6s %s\n", e.at, e.who, e.what)
 	}
 }
 
@@ -67,7 +67,7 @@ func (h *history) sum() uint64 {
 	})
 	sum := fnv.New64a()
 	for _, e := range events {
-		fmt.Fprintln(sum, int64(e.at), e.who, e.what)
+		_, _ = fmt.Fprintln(sum, int64(e.at), e.who, e.what)
 	}
 	return sum.Sum64()
 }

@@ -30,6 +30,7 @@ type link struct {
 	until map[Fault]time.Time
 	open  int // connections
 	idle  []*conn
+	shut  bool // none is kept any more
 
 	// slots limit how many connections are in use, if they are limited. database/sql would do
 	// that, too, but it lets one of the callers that wait go on at random.
@@ -83,18 +84,23 @@ func (l *link) takeIdle() *conn {
 // putBack takes a connection that database/sql does not need any more.
 func (l *link) putBack(c *conn) {
 	l.mu.Lock()
-	if !c.broken {
+	keep := !c.broken && !l.shut
+	if keep {
 		l.idle = append(l.idle, c)
 	}
 	l.mu.Unlock()
-	if c.broken && !c.leaving {
+	if !keep && !c.leaving {
 		c.closeServer()
 	}
 	<-l.slots
 }
 
-// closeIdle closes the connections that are not in use.
+// closeIdle closes the connections that are not in use, and has all others closed when they
+// are not used any more.
 func (l *link) closeIdle() {
+	l.mu.Lock()
+	l.shut = true
+	l.mu.Unlock()
 	for c := l.takeIdle(); c != nil; c = l.takeIdle() {
 		c.closeServer()
 	}

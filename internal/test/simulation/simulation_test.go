@@ -107,7 +107,7 @@ func runWorld(t *testing.T, seed uint64, changes string) (result simulation.Resu
 		t.Fatal(err)
 	}
 	template, dir := virtual.Template(t, plan.Layout), ramDir(t)
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
 		if result, err = simulation.Run(plan, dir, template); err != nil {
@@ -289,7 +289,7 @@ const timesToRepeat = 3
 func repeatOnce(t *testing.T, todo task) (failed bool) {
 	t.Helper()
 	for _, r := range runChild(t.Context(), t, todo) {
-		fmt.Printf("simulation: seed %d, %v of virtual time, %d acquisitions, history %x\n", r.Seed, r.Virtual, r.Acquisitions, r.Sum)
+		fmt.Printf("simulation: seed %d: %v of virtual time, %d acquisitions, history %x\n", r.Seed, r.Virtual, r.Acquisitions, r.Sum)
 		if r.Violation != nil {
 			t.Error(r.explain())
 			return true

@@ -157,7 +157,10 @@ func (k *worker) hold(lease *sqllock.Lease, minHold bool) {
 	began := time.Now()
 	err := lease.Unlock(ctx)
 	k.note("Unlock %s no. %d: %v", c.key, c.number, err)
-	k.timely("Unlock", began, max(0, time.Until(deadline)+time.Since(began))+slack)
+	if prolonged := lease.Deadline(); prolonged.After(deadline) {
+		deadline = prolonged // by a renewal that was under way
+	}
+	k.timely("Unlock", began, max(0, deadline.Sub(began))+slack)
 	k.unlocked(c, err)
 }
 

@@ -47,7 +47,8 @@ type World struct {
 	aliases    map[string]string // of holders
 	numbers    map[string]int    // of holders, by client
 	violation  *Violation
-	links      []*link
+	links      []*link // of those that live
+	allLinks   []*link
 
 	calmFrom time.Time
 	stopping chan struct{} // closed when callers are to begin nothing more
@@ -75,9 +76,9 @@ type Result struct {
 
 // Print prints the plan and the last events.
 func (r Result) Print(to io.Writer, events int) {
-	fmt.Fprint(to, r.World.plan.String())
+	_, _ = fmt.Fprint(to, r.World.plan.String())
 	if r.Violation != nil {
-		fmt.Fprintf(to, "VIOLATION after %v: %s: %s\n", r.Violation.At, r.Violation.Kind, r.Violation.Text)
+		_, _ = fmt.Fprintf(to, "VIOLATION after %v: %s: %s\n", r.Violation.At, r.Violation.Kind, r.Violation.Text)
 	}
 	r.World.history.print(to, events)
 }
@@ -172,11 +173,8 @@ func (w *World) currentGeneration() int {
 
 // live lets the processes run while there are faults, and then without.
 func (w *World) live() {
-	var processes []*slot
 	for i := range w.plan.Processes {
-		s := &slot{world: w, plan: &w.plan.Processes[i]}
-		processes = append(processes, s)
-		w.all.Go(s.live)
+		w.all.Go((&slot{world: w, plan: &w.plan.Processes[i]}).live)
 	}
 	w.all.Go(w.watch)
 	w.all.Go(w.trouble)
@@ -186,8 +184,24 @@ func (w *World) live() {
 	w.pause(time.Until(w.calmFrom) + calm)
 	w.stop()
 	w.all.Wait()
-	if w.violation == nil {
+	if !w.isBroken() {
 		w.probe()
+	}
+	w.all.Wait()
+	if !w.isBroken() {
+		w.checkNothingLeft()
+	}
+}
+
+// checkNothingLeft checks that nothing of the processes is left.
+func (w *World) checkNothingLeft() {
+	if n := w.wakers.left(); n > 0 {
+		w.violated("left", "%d callers are subscribed to wake-ups", n)
+	}
+	for _, l := range w.allLinks {
+		if l.open > 0 {
+			w.violated("left", "%s has %d open connections", l.process, l.open)
+		}
 	}
 }
 
@@ -341,6 +355,7 @@ func (w *World) deleteByForce(key string) {
 func (w *World) addLink(l *link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.allLinks = append(w.allLinks, l)
 	w.links = append(slices.DeleteFunc(w.links, (*link).isDead), l)
 }
 
