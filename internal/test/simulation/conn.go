@@ -204,7 +204,7 @@ func outcome(err error) string {
 // awaitWriter waits until no other connection writes, for as long as the world's busy_timeout
 // says, unless m only reads. SQLite has one writer at a time; its own wait is in real time.
 func awaitWriter[R any](ctx context.Context, c *conn, m message[R]) error {
-	if !m.writes && m.op != opBegin || c.isWriter() {
+	if !m.writes && (m.op != opBegin || c.link.deferred) || c.isWriter() {
 		return nil
 	}
 	timer := time.NewTimer(c.link.world.plan.Busy)

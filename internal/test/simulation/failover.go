@@ -28,7 +28,7 @@ func (w *World) failOver() {
 		w.serve(func() {
 			err = w.observer.close()
 			var reopened error
-			w.observer, reopened = newSession(path)
+			w.observer, reopened = newSession(path, false)
 			err = errors.Join(err, reopened)
 		})
 		if err != nil {

@@ -57,7 +57,7 @@ type fate struct {
 // fate draws what becomes of a statement.
 func (l *link) fate(op operation) fate {
 	w, r := l.world, l.random
-	f := fate{before: r.latency(), after: r.latency()}
+	f := fate{before: r.latency(&w.plan), after: r.latency(&w.plan)}
 	if w.isCalm() {
 		return f
 	}

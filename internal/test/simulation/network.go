@@ -23,7 +23,9 @@ type link struct {
 	world   *World
 	process string
 	watches bool // the driver watches contexts
-	random  *source
+	// deferred transactions become writers by their first statement that writes.
+	deferred bool
+	random   *source
 
 	mu    sync.Mutex
 	dead  chan struct{} // closed when the process has died
@@ -114,7 +116,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	if f.fault == Broken || f.fault == BadConn {
 		return nil, errReset
 	}
-	generation, inner, err := l.world.connect()
+	generation, inner, err := l.world.connect(l.deferred)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func (l *link) travel(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	for l.left(Stall) > 0 {
-		if err := l.wait(ctx, l.left(Stall)+l.random.latency()); err != nil {
+		if err := l.wait(ctx, l.left(Stall)+l.random.latency(&l.world.plan)); err != nil {
 			return err
 		}
 	}

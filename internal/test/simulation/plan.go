@@ -30,6 +30,8 @@ type Plan struct {
 	Drift  float64
 	// Busy is how long a writer waits for another one: SQLite's busy_timeout.
 	Busy time.Duration
+	// Latency is how long a message is under way at most. If it is long, calls are batched.
+	Latency time.Duration
 	// Think is the mean time between two locks of a worker, and Hold that for which it holds
 	// one.
 	Think, Hold time.Duration
@@ -44,6 +46,7 @@ type ProcessPlan struct {
 	Connections int                     // of its pool; 0 means no limit
 	Wakes       bool                    // it has a Waker
 	Watches     bool                    // its driver watches contexts
+	Deferred    bool                    // its guarded transactions are not writers from the beginning
 	MinHold     bool                    // some of its locks have a minimum hold
 }
 
@@ -53,12 +56,13 @@ func NewPlan(seed uint64) Plan {
 	p := Plan{
 		Seed:     seed,
 		Layout:   pick(r, dialect.Spring7, dialect.Spring7, dialect.Spring6),
-		Keys:     1 + r.IntN(3),
+		Keys:     1 + r.IntN(5),
 		Duration: time.Duration(5+r.IntN(15)) * time.Minute,
 		Offset:   pick(r, 0, 0, 3*time.Hour, -20*365*24*time.Hour),
 		Drift:    pick(r, 0, 0.01, -0.01),
 		Busy:     pick(r, 0, 2*time.Second, 10*time.Second),
-		Think:    pick(r, time.Second, 3*time.Second, 6*time.Second),
+		Latency:  pick(r, time.Millisecond/2, time.Millisecond/2, 30*time.Millisecond),
+		Think:    pick(r, 300*time.Millisecond, time.Second, 3*time.Second, 6*time.Second),
 		Hold:     pick(r, 100*time.Millisecond, time.Second, 3*time.Second),
 	}
 	if r.IntN(6) > 0 { // the others have no faults at all, and nothing may go wrong in them
@@ -85,7 +89,7 @@ func NewPlan(seed uint64) Plan {
 
 func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
 	p := ProcessPlan{
-		Workers: 1 + r.IntN(4),
+		Workers: 1 + r.IntN(6),
 		Repository: sqllock.RepositoryOptions{
 			TTL:             ttl,
 			Isolation:       pick(r, sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit),
@@ -104,6 +108,7 @@ func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
 		Wakes:       r.IntN(3) == 0,
 		Watches:     r.IntN(2) == 0,
 		MinHold:     r.IntN(3) == 0,
+		Deferred:    r.IntN(2) == 0,
 	}
 	if r.IntN(4) == 0 {
 		p.Registry.MaxHold = ttl * time.Duration(1+r.IntN(4))
@@ -115,6 +120,9 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // Can reports whether a fault may occur in the world.
 func (p *Plan) Can(f Fault) bool { return slices.Contains(p.Faults, f) }
+
+// CanAny reports whether any of some faults may occur in the world.
+func (p *Plan) CanAny(faults ...Fault) bool { return slices.ContainsFunc(faults, p.Can) }
 
 // LongestTTL returns the longest time-to-live of a lease in the world, renewals for longer
 // included.
@@ -137,7 +145,7 @@ func (p *Plan) shortestTTL() time.Duration {
 // String describes the plan to people.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Think, p.Hold)
+	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, latency %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Latency, p.Think, p.Hold)
 	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
 	fmt.Fprintf(&b, "  faults, each in %v of the statements: %v\n", p.FaultRate, p.Faults)
 	for _, process := range p.Processes {
@@ -154,7 +162,7 @@ func (p ProcessPlan) String() string {
 	for word, on := range map[string]bool{
 		"renews": p.Registry.AutoRenew, "hands off": p.Registry.HandOff, "no batches": p.Repository.DisableBatching,
 		"no tokens": p.Repository.DisableFencing, "prepares": p.Repository.Prepare, "a Waker": p.Wakes,
-		"watches contexts": p.Watches, "minimum holds": p.MinHold,
+		"watches contexts": p.Watches, "minimum holds": p.MinHold, "deferred transactions": p.Deferred,
 	} {
 		if on {
 			words = append(words, word)

@@ -42,7 +42,9 @@ func (s *source) float() float64 { return float64(s.int64N(1<<53)) / (1 << 53) }
 
 // latency returns how long a message is under way. It makes that no two of them arrive in the
 // same instant.
-func (s *source) latency() time.Duration { return 20*time.Microsecond + s.upTo(500*time.Microsecond) }
+func (s *source) latency(plan *Plan) time.Duration {
+	return 20*time.Microsecond + s.upTo(plan.Latency)
+}
 
 // pickFault returns one of the faults that a plan allows, or "".
 func (s *source) pickFault(plan *Plan, of ...Fault) Fault {

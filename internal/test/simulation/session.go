@@ -23,8 +23,12 @@ type sqliteConn interface {
 	driver.ConnPrepareContext
 }
 
-func newSession(path string) (*session, error) {
-	c, err := virtual.OpenImpatient("file:" + path + "?_txlock=immediate&_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)")
+func newSession(path string, deferred bool) (*session, error) {
+	begin := "immediate"
+	if deferred {
+		begin = "deferred"
+	}
+	c, err := virtual.OpenImpatient("file:" + path + "?_txlock=" + begin + "&_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		return nil, err
 	}

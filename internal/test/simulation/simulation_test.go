@@ -31,6 +31,7 @@ const (
 	seedVariable    = "SQLLOCK_SIMULATION_SEED"
 	changesVariable = "SQLLOCK_SIMULATION_CHANGES"
 	historyVariable = "SQLLOCK_SIMULATION_HISTORY" // if set, the whole history is printed
+	fromVariable    = "SQLLOCK_SIMULATION_FROM"    // the first seed, in place of a random one
 	firstVariable   = "SQLLOCK_SIMULATION_FIRST"   // if set, the first violation ends TestSimulation
 )
 
@@ -232,7 +233,7 @@ func TestSimulation(t *testing.T) {
 		}
 		changes = ""
 	}
-	first, children := uint64(rand.Uint32()), uint64(runtime.NumCPU()) //nolint:gosec // any number will do
+	first, children := firstSeed(t), uint64(runtime.NumCPU())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	firstOnly := os.Getenv(firstVariable) != ""
@@ -258,6 +259,21 @@ func TestSimulation(t *testing.T) {
 	if len(all.failed) > 0 && !firstOnly {
 		shrink(t, all.failed[0])
 	}
+}
+
+// firstSeed returns the first seed: a random one, unless another is wanted. make test wants the
+// same ones each time, since a red test should be about a change.
+func firstSeed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv(fromVariable)
+	if text == "" {
+		return uint64(rand.Uint32())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
 }
 
 func (r report) explain() string {

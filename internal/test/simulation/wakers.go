@@ -46,7 +46,7 @@ func (k *wakers) deleted(lockKey string) {
 		if s.topic != topic || !k.world.isCalm() && k.world.random.chance(0.2) {
 			continue
 		}
-		k.world.after(k.world.random.latency(), func() {
+		k.world.after(k.world.random.latency(&k.world.plan), func() {
 			select {
 			case s.wake <- struct{}{}:
 			default:

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ type witness struct {
 	committed map[int64]string
 	waiting   map[*wait]struct{}
 	free      map[string]time.Time // since when no row keeps others out
-	kept      map[string]bool      // holders whose rows were left behind, with an error or for a minimum hold
+	kept      map[string]bool      // holders whose rows may stay for a minimum hold, or are lost
 	// robbed has the holders whose rows were deleted by force, and by when they must have noticed.
 	// Until then others may hold the lock.
 	robbed map[string]time.Time
@@ -57,6 +58,14 @@ func newWitness(w *World) *witness {
 
 // lives reports whether the caller still believes.
 func (c *claim) lives() bool { return c.lease.Context().Err() == nil }
+
+// context returns the context of the lease, or nil.
+func (c *claim) context() context.Context {
+	if c == nil {
+		return nil
+	}
+	return c.lease.Context()
+}
 
 func (c *claim) String() string {
 	return fmt.Sprintf("%s (%s, no. %d, token %d)", c.process.name(), c.process.world.alias(c.holder), c.number, c.token)
@@ -110,7 +119,8 @@ func (w *witness) died(p *process) {
 	}
 }
 
-// keeps notes that the row of a holder may stay until it expires.
+// keeps notes that the row of a holder may stay until it expires: for a minimum hold, or after
+// the lease was lost.
 func (w *witness) keeps(holder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +152,7 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by, forced 
 			w.checkTaken(key, before, now[key], by)
 		}
 		if w.kept[before] && clientOf(before) == clientOf(now[key]) {
-			w.kept[now[key]] = true // a minimum hold goes on under another holder
+			w.kept[now[key]] = true // the minimum hold goes on under another holder
 		}
 		if now[key] == "" {
 			deleted = append(deleted, key)

@@ -166,10 +166,14 @@ func (k *worker) hold(lease *sqllock.Lease, minHold bool) {
 
 // unlocked checks the result of a release.
 func (k *worker) unlocked(c *claim, err error) {
-	w := k.world
 	k.expect("Unlock "+c.key, err, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned)
-	if err != nil {
-		w.witness.keeps(c.holder)
+	k.noteLost(c, err)
+}
+
+// noteLost notes that the row of a lease that was lost stays until it expires.
+func (k *worker) noteLost(c *claim, err error) {
+	if c != nil && errors.Is(err, sqllock.ErrLockLost) {
+		k.world.witness.keeps(c.holder)
 	}
 }
 
@@ -241,23 +245,42 @@ func (k *worker) reenter(ctx context.Context, c *claim) {
 	k.expect("Unlock again", inner.Unlock(context.Background()), sqllock.ErrLockLost, sqllock.ErrDatabase)
 }
 
-// guard writes in a guarded transaction.
+// guard writes in a guarded transaction. Where things may go wrong, it may outlast the lease,
+// or still be open when the lock is unlocked.
 func (k *worker) guard(ctx context.Context, c *claim) {
-	tx, err := k.app.BeginTxx(ctx, nil)
+	reckless := !k.world.isCalm() && k.random.chance(0.4)
+	txCtx := ctx
+	if reckless {
+		txCtx = context.WithoutCancel(ctx)
+	}
+	tx, err := k.app.BeginTxx(txCtx, nil)
 	if err != nil {
 		return
 	}
-	defer func() { _ = tx.Rollback() }()
 	if err := c.lease.Guard(ctx, tx); err != nil {
+		_ = tx.Rollback()
 		k.note("Guard %s no. %d: %v", c.key, c.number, err)
 		if ctx.Err() == nil {
 			k.expect("Guard", err, sqllock.ErrLockLost, sqllock.ErrDatabase)
 		}
 		return
 	}
-	if k.write(ctx, tx, c) == nil {
+	commit := func() {
+		if k.write(txCtx, tx, c) != nil {
+			_ = tx.Rollback()
+			return
+		}
 		err := tx.Commit()
 		k.note("commit a guarded transaction of %s no. %d: %v", c.key, c.number, err)
+	}
+	switch {
+	case !reckless:
+		commit()
+	case k.random.chance(0.5): // it outlasts the lease
+		time.Sleep(k.random.upTo(2 * k.plan.Registry.TTL))
+		commit()
+	default: // it is open when the lock is unlocked
+		k.workers.Go(commit)
 	}
 }
 
@@ -300,10 +323,12 @@ func isOwn(ctx context.Context, err error) bool {
 func (k *worker) executeLocked(ctx context.Context, key string) {
 	began := time.Now()
 	var worked time.Duration
+	var claimed *claim
 	err := k.registry.ExecuteLockedFor(ctx, key, k.random.upTo(longestWait), func(ctx context.Context) error {
 		from := time.Now()
 		defer func() { worked = time.Since(from) }()
 		return k.under(ctx, key, func(ctx context.Context, c *claim) error {
+			claimed = c
 			k.work(ctx, c)
 			if k.random.chance(0.1) {
 				return errOwn
@@ -312,6 +337,7 @@ func (k *worker) executeLocked(ctx context.Context, key string) {
 		})
 	})
 	k.note("ExecuteLockedFor %s: %v", key, err)
+	k.noteLost(claimed, err)
 	k.timely("ExecuteLockedFor", began, longestWait+worked+k.world.plan.LongestTTL()+slack)
 	if !isOwn(ctx, err) {
 		k.expect("ExecuteLockedFor "+key, err, sqllock.ErrNotAcquired, sqllock.ErrDatabase, sqllock.ErrCapacity, sqllock.ErrLockLost, sqllock.ErrPinned)
@@ -328,15 +354,16 @@ func (k *worker) under(ctx context.Context, key string, fn func(context.Context,
 	}
 	c := k.world.witness.acquired(k.process, lease)
 	k.note("holds %s as no. %d, token %d", c.key, c.number, c.token)
-	k.world.witness.keeps(c.holder) // nobody learns whether it was released
 	defer k.world.witness.released(c)
 	return fn(ctx, c)
 }
 
 func (k *worker) executeLockedTx(ctx context.Context, key string) {
 	var number int64
+	var claimed *claim
 	err := k.registry.ExecuteLockedTxFor(ctx, key, k.random.upTo(longestWait), k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		return k.under(ctx, key, func(ctx context.Context, c *claim) error {
+			claimed = c
 			if err := k.write(ctx, tx, c); err != nil {
 				return errors.Join(errOwn, err)
 			}
@@ -348,6 +375,9 @@ func (k *worker) executeLockedTx(ctx context.Context, key string) {
 		})
 	})
 	k.note("ExecuteLockedTxFor %s no. %d: %v", key, number, err)
+	if ctx := claimed.context(); ctx != nil && errors.Is(context.Cause(ctx), sqllock.ErrLockLost) {
+		k.world.witness.keeps(claimed.holder) // once it has committed, a loss is no error
+	}
 	if k.isDead() {
 		return
 	}

@@ -127,7 +127,7 @@ func (w *World) open(template []byte) error {
 		return err
 	}
 	var err error
-	if _, w.observer, err = w.connect(); err != nil {
+	if _, w.observer, err = w.connect(false); err != nil {
 		return err
 	}
 	return w.prepareGuarded()
@@ -147,10 +147,10 @@ func (w *World) prepareGuarded() error {
 }
 
 // connect returns a session of the database as it is now.
-func (w *World) connect() (generation int, s *session, err error) {
+func (w *World) connect(deferred bool) (generation int, s *session, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.serve(func() { s, err = newSession(w.path) })
+	w.serve(func() { s, err = newSession(w.path, deferred) })
 	return w.generation, s, err
 }
 
