@@ -100,7 +100,7 @@ func (r *runner) run(ctx context.Context, matching *regexp.Regexp) error {
 func (r *runner) try(ctx context.Context, m mutation) (verdict, error) {
 	undo, err := m.apply(r.copied)
 	if err != nil {
-		return verdict{fault: "does not apply", output: err.Error()}, nil
+		return verdict{fault: "does not apply", output: err.Error()}, nil //nolint:nilerr // the table says so
 	}
 	mutant := filepath.Join(r.copied, "mutant.test")
 	problem, err := compile(ctx, r.copied, mutant)

@@ -254,16 +254,6 @@ var mutations = []mutation{
 
 	// Guarded transactions.
 	{
-		name:   "guard",
-		breaks: "guard: it does not ask for the holder of the row",
-		danger: "A transaction whose lock was taken commits.",
-		edits: []edit{{
-			"dialect/sqlite.go",
-			"WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
-			"WHERE {row} RETURNING 1",
-		}},
-	},
-	{
 		name:   "guard-unpinned",
 		breaks: "guard: it reads the row beside the transaction, which pins nothing",
 		danger: "The lock is taken between the guard and the commit.",
