@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +109,8 @@ func (s *locks) allHolds() []*hold {
 	for h := range s.holds {
 		holds = append(holds, h)
 	}
+	// In the same order each time, so that a simulation can repeat what Close does.
+	slices.SortFunc(holds, func(a, b *hold) int { return strings.Compare(a.lockKey, b.lockKey) })
 	return holds
 }
 

@@ -3,8 +3,6 @@ package expiring
 
 import (
 	"container/list"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,16 +93,20 @@ func (m *Map[K, V]) Take(key K) (value V, ok bool) {
 	return e.value, true
 }
 
-// Keys returns the keys that have not expired, in no particular order.
+// Keys returns the keys that have not expired, in the order of Put.
 func (m *Map[K, V]) Keys() []K {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.countLocked()
 	m.purgeLocked()
 	now := time.Now()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(m.entries)), func(key K) bool {
-		return m.entries[key].Value.(*entry[K, V]).over(now)
-	})
+	var keys []K
+	for e := m.order.Front(); e != nil; e = e.Next() {
+		if one := e.Value.(*entry[K, V]); !one.over(now) {
+			keys = append(keys, one.key)
+		}
+	}
+	return keys
 }
 
 // Len returns the number of entries, including expired ones that are not removed yet.

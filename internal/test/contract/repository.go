@@ -193,9 +193,13 @@ var repositoryTests = []test{
 		holder := f.acquireRow(elsewhere, "old", short)
 		f.untilExpired(r, "older", short)
 		f.untilExpired(elsewhere, "old", short)
-		n, err := f.judging(r, short).DeleteExpired(f.Context())
-		f.must(err)
-		equal(f, "deleted", n, 2)
+		deleted := int64(0)
+		for tries := 0; deleted < 2 && tries < 100; tries++ { // it leaves rows that others have locked, as other tests may
+			n, err := f.judging(r, short).DeleteExpired(f.Context())
+			f.must(err)
+			deleted += n
+		}
+		equal(f, "deleted", deleted, 2)
 		f.checkDeleted(elsewhere, "old", holder, true)
 	}},
 	{"DeleteExpiredLeavesLiveRows", func(f *fixture) {

@@ -38,7 +38,7 @@ type link struct {
 	// that, too, but it lets one of the callers that wait go on at random.
 	slots chan struct{}
 
-	inFlight atomic.Int64 // statements
+	inFlight atomic.Int64 // statements, and connections that are being opened
 }
 
 func newLink(w *World, process string, watches bool) *link {
@@ -50,6 +50,8 @@ func (l *link) Driver() driver.Driver { return virtual.Driver{} }
 
 // Connect implements driver.Connector.
 func (l *link) Connect(ctx context.Context) (driver.Conn, error) {
+	l.inFlight.Add(1)
+	defer l.inFlight.Add(-1)
 	ctx = l.watched(ctx)
 	if l.slots == nil {
 		return l.connect(ctx)

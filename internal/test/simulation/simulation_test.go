@@ -367,31 +367,31 @@ func tryChange(t *testing.T, failed report, changes, change string) (*report, st
 	return nil, ""
 }
 
-// TestASeedRepeatsItself runs worlds until two runs have the same history. Almost always these
-// are the first two. On a busy machine the scheduler may swap two goroutines that run in one
-// instant; what follows can differ then.
+// TestASeedRepeatsItself runs worlds until most of them had the same history twice, which
+// almost always are the first two runs of all. On a busy machine the scheduler may swap two
+// goroutines that run in one instant; what follows can differ then.
 func TestASeedRepeatsItself(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector shuffles what runs next; make simulate runs this test without it")
 	}
-	const worlds, runs = 4, 5
+	const worlds, runs, most = 6, 4, 4
 	seen := make([]map[uint64]int, worlds)
 	for range runs {
-		again := false
-		for i, r := range runChild(t.Context(), t, task{First: 1000, Step: 1, Worlds: worlds}) {
+		repeated := 0
+		for i, r := range runChild(t.Context(), t, task{First: 1000, Step: 1, Worlds: worlds, Changes: "duration=2m"}) {
 			if seen[i] == nil {
 				seen[i] = make(map[uint64]int)
 			}
-			seen[i][r.Sum]++
+			if seen[i][r.Sum]++; slices.Max(slices.Collect(maps.Values(seen[i]))) > 1 {
+				repeated++
+			}
 		}
-		for _, sums := range seen {
-			again = again || slices.Max(slices.Collect(maps.Values(sums))) < 2
-		}
-		if !again {
+		if repeated >= most {
+			t.Logf("%d of %d worlds have repeated themselves", repeated, worlds)
 			return
 		}
 	}
-	t.Errorf("no two of %d runs have the same history: %v", runs, seen)
+	t.Errorf("the histories of %d worlds in %d runs: %v", worlds, runs, seen)
 }
 
 // TestAFailoverThatForgetsCommitsIsCaught is the control group: a database that loses
