@@ -41,10 +41,12 @@ test-servers-all:
 # SEED=… repeats a world, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer; FROM=1
 # begins with this seed in place of a random one, so that a red make test is about a change.
 SIMULATE ?= 60s
+# Only from the command line: the environment may have a SEED of its own.
+given = $(if $(filter command,$(origin $(1))),$($(1)))
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (1 minute)
-	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(FROM) SQLLOCK_SIMULATION_SEED=$(SEED) SQLLOCK_SIMULATION_CHANGES='$(CHANGES)' \
-		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(SEED),-run=TestSimulation) ./internal/test/simulation
+	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
+		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants

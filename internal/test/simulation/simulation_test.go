@@ -121,11 +121,11 @@ func runWorld(t *testing.T, seed uint64, changes string) (result simulation.Resu
 // ramDir returns a new directory, in memory if possible.
 func ramDir(t *testing.T) string {
 	t.Helper()
-	parent := "/dev/shm"
-	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		parent = ""
+	const pattern = "sqllock-simulation-"
+	dir, err := os.MkdirTemp("/dev/shm", pattern) //nolint:usetesting // in memory
+	if err != nil {
+		dir, err = os.MkdirTemp("", pattern) //nolint:usetesting // the same
 	}
-	dir, err := os.MkdirTemp(parent, "sqllock-simulation-") //nolint:usetesting // not where other temporary files are
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func ramDir(t *testing.T) string {
 }
 
 // hangsAfter is when a child that says nothing is taken to hang. A world takes seconds.
-const hangsAfter = 5 * time.Minute
+const hangsAfter = 20 * time.Minute
 
 var errHangs = errors.New("the child hangs")
 
@@ -261,12 +261,15 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// firstSeed returns the first seed: a random one, unless another is wanted. make test wants the
-// same ones each time, since a red test should be about a change.
+// firstSeed returns the first seed: a random one in a long run, unless another is wanted. go test
+// and make test have the same ones each time, since a red test should be about a change.
 func firstSeed(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv(fromVariable)
-	if text == "" {
+	switch {
+	case text == "" && os.Getenv(forVariable) == "":
+		return 1
+	case text == "":
 		return uint64(rand.Uint32())
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
@@ -398,16 +401,17 @@ func TestASeedRepeatsItself(t *testing.T) {
 // acknowledged writes cannot hold a safe lock, and the simulation must find that out.
 func TestAFailoverThatForgetsCommitsIsCaught(t *testing.T) {
 	const worlds = 40
-	for _, r := range runChild(t.Context(), t, task{First: 1, Step: 1, Worlds: worlds, Changes: "+failover"}) {
-		if r.Violation == nil {
-			continue
+	for seed := range uint64(worlds) { // a child ends with its first violation
+		for _, r := range runChild(t.Context(), t, task{First: seed, Worlds: 1, Changes: "duration=3m +failover"}) {
+			if r.Violation == nil {
+				continue
+			}
+			switch r.Violation.Kind {
+			case "two holders", "taken", "token", "late write", "outlives":
+				t.Logf("seed %d: %s: %s", r.Seed, r.Violation.Kind, r.Violation.Text)
+				return
+			}
 		}
-		switch r.Violation.Kind {
-		case "two holders", "taken", "token", "late write":
-			t.Logf("seed %d: %s: %s", r.Seed, r.Violation.Kind, r.Violation.Text)
-			return
-		}
-		t.Fatal(r.explain())
 	}
-	t.Errorf("%d worlds, and no violation", worlds)
+	t.Errorf("%d worlds, and no violation of a promise about holders", worlds)
 }
