@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -28,7 +29,7 @@ func main() {
 	log.SetPrefix("mutants: ")
 	var r runner
 	flag.StringVar(&r.source, "dir", "..", "the root `directory` of the module")
-	flag.DurationVar(&r.lasts, "for", time.Minute, "how long a mutant has to survive")
+	flag.DurationVar(&r.lasts, "for", time.Minute, "how long a mutant has to survive, longer if it lives in few worlds by then")
 	only := flag.String("run", "", "run only the mutations whose names match this `expression`")
 	flag.BoolVar(&r.explains, "v", false, "print what the simulation says of each mutant")
 	flag.Parse()
@@ -107,7 +108,7 @@ func (r *runner) try(ctx context.Context, m mutation) (verdict, error) {
 	if err = errors.Join(err, undo()); problem != "" || err != nil {
 		return verdict{fault: "does not compile", output: problem}, err
 	}
-	v, err := simulate(ctx, r.copied, mutant, r.lasts, "")
+	v, err := simulateLong(ctx, r.copied, mutant, r.lasts)
 	if err != nil || v.kind == "" || m.isControl() {
 		return v, err
 	}
@@ -137,7 +138,7 @@ func (v verdict) print(m mutation) {
 	if v.kind != "" {
 		seed = v.seed
 	}
-	fmt.Printf(row, m.breaks, caught, fmt.Sprintf("%.1f s", v.took.Seconds()), v.worlds, seed)
+	fmt.Printf(row, m.breaks, caught, fmt.Sprintf("%.1f s", v.took.Seconds()), strconv.Itoa(v.worlds), seed)
 	if v.fault != "" {
 		fmt.Printf("    %s: %s: %s\n", m.name, v.fault, v.output)
 	}

@@ -68,24 +68,25 @@ func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	const summary = "simulation: seeds 5 to 9, 4 worlds, 1h0m0s of virtual time, 100 acquisitions\n"
 	for _, test := range []struct {
-		output             string
-		passed             bool
-		kind, seed, worlds string
-		fault              bool
+		output     string
+		passed     bool
+		kind, seed string
+		worlds     int
+		fault      bool
 	}{
-		{summary + "PASS\n", true, "", "", "4", false},
+		{summary + "PASS\n", true, "", "", 4, false},
 		{
 			summary + "    simulation_test.go:251: two holders: \"k1\": p1.1 and p2.1\n        Repeat it with: make simulate SEED=7\n" +
 				"    simulation_test.go:251: taken: \"k1\"\n        Repeat it with: make simulate SEED=8\n",
-			false, "two holders", "7", "4", false,
+			false, "two holders", "7", 4, false,
 		},
 		{
 			summary + "    simulation_test.go:251: error: p1: an error of no kind: one\n        two\n        Repeat it with: make simulate SEED=6\n",
-			false, "error", "6", "4", false,
+			false, "error", "6", 4, false,
 		},
-		{"simulation: seed 7, 5m0s of virtual time, 10 acquisitions, history ab\nPASS\n", true, "", "", "1", false},
-		{"panic: oh\n", false, "", "", "", true},
-		{"PASS\n", true, "", "", "", true},
+		{"simulation: seed 7, 5m0s of virtual time, 10 acquisitions, history ab\nPASS\n", true, "", "", 1, false},
+		{"panic: oh\n", false, "", "", 0, true},
+		{"PASS\n", true, "", "", 0, true},
 	} {
 		v := verdict{output: test.output}
 		v.read(test.passed)
