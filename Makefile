@@ -14,7 +14,7 @@ help: ## show this help
 # Tests must not depend on each other's order, so it is random. Go does not cache the results
 # of a shuffled run either, which do depend on the servers. Tests mostly wait for a
 # time-to-live to end, so more tests and packages run at once than there are cores.
-# Two cores have four minutes for everything, compiling included. So the program that starts
+# Two cores spend half of the time on compiling. So the program that starts
 # the servers is compiled with the race detector, too, from the same packages; all others are
 # compiled while the servers start; and vet is left to make vet. Compiling ends before the first
 # test begins, since it would leave little of two cores to tests in real time.
@@ -23,11 +23,11 @@ TEST = $(GO) test -race -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TE
 WITH_SERVERS_RACE = $(GO) run -race ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
 
 .PHONY: test
-test: cc ## run the tests with the race detector on every available database (4 minutes)
+test: cc ## run the tests with the race detector on every available database (7 minutes)
 	@$(MAKE) --no-print-directory -j2 test-servers simulate FROM=1
 
 .PHONY: test-all
-test-all: cc ## the same with all cells of the matrix, and the failure tests (25 minutes)
+test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
 	@$(MAKE) --no-print-directory -j2 test-servers-all simulate FROM=1
 
 .PHONY: test-servers test-servers-all
