@@ -168,10 +168,10 @@ func failure(err error, key string) error {
 	}
 }
 
-// ended makes an ErrDatabase of an error of [failure] that says that a context has ended, if it
+// kinded makes an ErrDatabase of an error of [failure] that says that a context has ended, if it
 // was not ctx, the caller's: the deadline that the lease had when the statement was sent has
-// passed, and the lease was renewed meanwhile.
-func ended(ctx context.Context, err error) error {
+// passed, and the lease was renewed meanwhile. So the error has a kind.
+func kinded(ctx context.Context, err error) error {
 	if bounded.Ended(ctx) == nil {
 		return asDatabaseError(err)
 	}

@@ -74,7 +74,7 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 	}
 	switch {
 	case err != nil:
-		return ended(ctx, failure(err, h.key))
+		return kinded(ctx, failure(err, h.key))
 	case got == locktable.StaleSnapshot:
 		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key)
 	case got == locktable.NotHeld:

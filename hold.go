@@ -218,7 +218,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 		}
 		return lost
 	}
-	return ended(ctx, failure(err, h.key))
+	return kinded(ctx, failure(err, h.key))
 }
 
 // expectRowFor notes that the row is asked to last for ttl from now, if that is longer

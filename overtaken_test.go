@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/DATA-DOG/go-sqlmock"
+
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -55,4 +59,47 @@ func firstHangs(ctx context.Context, m flaky.Moment) error {
 	<-ctx.Done()
 	time.Sleep(time.Millisecond) // whatever ends in the same instant has ended
 	return ctx.Err()
+}
+
+// The same for OnRenewal: while a row's own renewal waits for it, the caller prolongs the
+// lease, and the registry learns that the row's renewal has had no answer.
+func TestARenewalThatTheCallerOvertakesIsADatabaseError(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		var errs []error
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{
+			TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { errs = append(errs, err) },
+		})
+		mock.ExpectBegin()
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		mock.ExpectCommit()
+		lease, err := obtain(t, registry, "k").TryLock(t.Context())
+		must(t, err)
+		lockKey, err := r.LockKey("k")
+		must(t, err)
+		passedOver := func() {
+			mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
+			mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKey, lease.Holder()))
+		}
+		passedOver() // after a third of the TTL, and again after 23/30
+		mock.ExpectExec("UPDATE").WillDelayFor(time.Hour).WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectQuery("WITH").WillDelayFor(renewalTTL / 30).WillReturnError(errGone)
+		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1)) // the caller's
+		passedOver()
+		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectClose() // of the second connection
+		began := lease.Deadline()
+		time.Sleep(renewalTTL * 22 / 30)
+		must(t, lease.Renew(t.Context()))
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/2 {
+			t.Errorf("extended by %v", extended)
+		}
+		time.Sleep(renewalTTL * 9 / 30)
+		synctest.Wait()
+		if len(errs) != 3 || !errors.Is(errs[2], sqllock.ErrDatabase) || !errors.Is(errs[2], context.DeadlineExceeded) {
+			t.Errorf("OnRenewal was called with %v", errs)
+		}
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
 }

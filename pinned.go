@@ -143,7 +143,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 			h.abandon(p.background.closing)
 		}
 	})
-	if renewal.setError(failure(err, h.key)); err != nil {
+	if renewal.setError(kinded(p.background.closing, failure(err, h.key))); err != nil {
 		return false
 	}
 	if !renewed {
