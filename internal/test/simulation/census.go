@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// A census counts what the library keeps in memory: the elements of all maps that can be
-// reached from a value through types of the library.
+// A census counts what the library keeps in memory and can be reached from a value through its
+// types: the elements of maps, slices and channels, and structs behind pointers.
 type census struct {
 	seen     map[uintptr]bool
-	elements map[string]int // by the type of the map
+	elements map[string]int // by the type of the map, and so on
 }
 
-// elementsOf returns how many elements the maps of v have, by their types. Nothing may change
-// meanwhile.
+// elementsOf counts what v keeps, by type. Nothing may change meanwhile.
 func elementsOf(v any) map[string]int {
 	c := census{seen: make(map[uintptr]bool), elements: make(map[string]int)}
 	c.count(reflect.ValueOf(v))
@@ -27,6 +26,7 @@ func (c *census) count(v reflect.Value) {
 			return
 		}
 		c.seen[v.Pointer()] = true
+		c.elements[v.Type().String()]++
 		c.count(v.Elem())
 	case reflect.Interface:
 		if !v.IsNil() {
@@ -48,10 +48,19 @@ func (c *census) count(v reflect.Value) {
 		for each := v.MapRange(); each.Next(); {
 			c.count(each.Value())
 		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			c.count(v.Index(i))
-		}
+	case reflect.Slice:
+		c.elements[v.Type().String()] += v.Len()
+		c.countEach(v)
+	case reflect.Array:
+		c.countEach(v)
+	case reflect.Chan:
+		c.elements[v.Type().String()] += v.Len()
 	default:
+	}
+}
+
+func (c *census) countEach(list reflect.Value) {
+	for i := range list.Len() {
+		c.count(list.Index(i))
 	}
 }

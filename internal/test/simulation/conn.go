@@ -89,6 +89,15 @@ type message[R any] struct {
 	run    func() (R, error)
 }
 
+// verb is how the text of a statement begins, or "".
+func (m message[R]) verb() string {
+	if m.op != opExec && m.op != opQuery {
+		return ""
+	}
+	verb, _, _ := strings.Cut(m.what, " ")
+	return verb
+}
+
 // send sends a message and returns its answer, as its fate allows.
 func send[R any](ctx context.Context, c *conn, m message[R]) (R, error) {
 	var none R
@@ -188,7 +197,7 @@ func apply[R any](c *conn, m message[R]) (R, error) {
 	if c.tx == nil && c.writes {
 		c.writes = false
 		if m.op != opRollback {
-			w.observe(c.link.process)
+			w.observe(commit{by: c.link.process, client: c.link.client, statement: m.verb()})
 		}
 	}
 	return answer, nil

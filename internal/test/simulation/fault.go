@@ -20,7 +20,7 @@ const (
 	Stall       Fault = "stall"        // the network delays everything for a while
 	Away        Fault = "away"         // the database refuses all connections for a while
 	Crash       Fault = "crash"        // a process dies and comes back
-	Pause       Fault = "pause"        // a caller does not go on after it has got the answer
+	Pause       Fault = "pause"        // a caller does nothing for a while, and does not look at its context
 	Close       Fault = "close"        // a registry is closed at any moment, and another one opened
 	Cancel      Fault = "cancel"       // a context ends at any moment
 	Deletion    Fault = "deletion"     // another client deletes a row by force
@@ -64,12 +64,13 @@ func (l *link) fate(op operation) fate {
 	if w.plan.Can(Orphan) && r.chance(0.5) {
 		f.orphanFor = r.upTo(longestOrphan)
 	}
-	if !r.chance(w.plan.FaultRate) {
+	if !r.chance(l.faultRate()) {
 		return f
 	}
 	f.fault = r.pickFault(&w.plan, Slow, LostRequest, LostAnswer, LateRequest, Broken, BadConn, SlowCommit)
 	if f.fault != "" {
 		w.counted()
+		l.inBurst.Store(w.plan.Bursts)
 	}
 	f.applied = r.chance(0.5)
 	switch {
@@ -79,4 +80,12 @@ func (l *link) fate(op operation) fate {
 		f.before += r.upTo(longestDelay)
 	}
 	return f
+}
+
+// faultRate returns the probability that the next statement meets a fault.
+func (l *link) faultRate() float64 {
+	if l.inBurst.Swap(false) {
+		return max(l.world.plan.FaultRate, burstRate)
+	}
+	return l.world.plan.FaultRate
 }

@@ -21,8 +21,9 @@ var (
 // A link is the network between one process and the database. It is a driver.Connector.
 type link struct {
 	world   *World
-	process string
-	watches bool // the driver watches contexts
+	process string // for the history
+	client  string // the process's client id
+	watches bool   // the driver watches contexts
 	// deferred transactions become writers by their first statement that writes.
 	deferred bool
 	random   *source
@@ -39,10 +40,14 @@ type link struct {
 	slots chan struct{}
 
 	inFlight atomic.Int64 // statements, and connections that are being opened
+	inBurst  atomic.Bool  // the last statement has met a fault, and they come in bursts
 }
 
-func newLink(w *World, process string, watches bool) *link {
-	return &link{world: w, process: process, watches: watches, random: newSource(&w.plan, process+" network"), dead: make(chan struct{}), until: make(map[Fault]time.Time)}
+func newLink(w *World, client, use string, watches bool) *link {
+	return &link{
+		world: w, process: client + use, client: client, watches: watches, random: newSource(&w.plan, client+use+" network"),
+		dead: make(chan struct{}), until: make(map[Fault]time.Time),
+	}
 }
 
 // Driver implements driver.Connector.

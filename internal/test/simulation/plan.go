@@ -17,13 +17,16 @@ import (
 type Plan struct {
 	Seed      uint64
 	Salt      int // for other random numbers in the same plan
+	Shape     Shape
 	Layout    dialect.Layout
 	Keys      int
 	Duration  time.Duration // of virtual time, until the faults end
 	Processes []ProcessPlan
 	Faults    []Fault
-	// FaultRate is the probability that a statement meets a fault.
+	// FaultRate is the probability that a statement meets a fault. If Bursts, the next one of the
+	// same process meets another with the probability burstRate: many bugs need two in a row.
 	FaultRate float64
+	Bursts    bool
 	// Offset and Drift are by how much the database's clock is wrong, and by what part of
 	// a second it gains in each second.
 	Offset time.Duration
@@ -33,9 +36,26 @@ type Plan struct {
 	// Latency is how long a message is under way at most. If it is long, calls are batched.
 	Latency time.Duration
 	// Think is the mean time between two locks of a worker, and Hold that for which it holds
-	// one.
-	Think, Hold time.Duration
+	// one. Life is how long a process lives on average until it dies or closes its registry.
+	Think, Hold, Life time.Duration
 }
+
+// A Shape is a kind of world in which some bugs show sooner than in others.
+type Shape string
+
+const (
+	// General worlds may have all settings and faults.
+	General Shape = "general"
+	// Definite worlds have many faults, but no statement arrives after its caller has returned.
+	// So a row that is left behind is deleted by the next acquisition or by Close.
+	Definite Shape = "definite"
+	// Crowded worlds have processes of many callers that begin at the same time, so that
+	// statements are batched and locks are handed over.
+	Crowded Shape = "crowded"
+)
+
+// burstRate is the probability of a fault after another.
+const burstRate = 0.3
 
 // A ProcessPlan is the settings of one process.
 type ProcessPlan struct {
@@ -55,6 +75,7 @@ func NewPlan(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it has to be repeatable
 	p := Plan{
 		Seed:     seed,
+		Shape:    pick(r, General, General, Definite, Crowded),
 		Layout:   pick(r, dialect.Spring7, dialect.Spring7, dialect.Spring6),
 		Keys:     1 + r.IntN(5),
 		Duration: time.Duration(5+r.IntN(15)) * time.Minute,
@@ -64,14 +85,10 @@ func NewPlan(seed uint64) Plan {
 		Latency:  pick(r, time.Millisecond/2, time.Millisecond/2, 30*time.Millisecond),
 		Think:    pick(r, 300*time.Millisecond, time.Second, 3*time.Second, 6*time.Second),
 		Hold:     pick(r, 100*time.Millisecond, time.Second, 3*time.Second),
+		Life:     2 * time.Minute,
 	}
-	if r.IntN(6) > 0 { // the others have no faults at all, and nothing may go wrong in them
-		for _, f := range AllFaults {
-			if r.IntN(2) == 0 {
-				p.Faults = append(p.Faults, f)
-			}
-		}
-		p.FaultRate = pick(r, 0.0005, 0.005, 0.02, 0.1, 0.3)
+	if p.Shape == Definite || r.IntN(6) > 0 { // the others have no faults at all, and nothing may go wrong in them
+		p.drawFaults(r)
 	}
 	ttl := pick(r, time.Second, 2*time.Second, 5*time.Second, 10*time.Second)
 	fencing := r.IntN(10) > 0
@@ -84,7 +101,44 @@ func NewPlan(seed uint64) Plan {
 		process.Name = "p" + strconv.Itoa(i+1)
 		p.Processes = append(p.Processes, process)
 	}
+	switch p.Shape {
+	case Definite:
+		p.makeDefinite(r)
+	case Crowded:
+		p.makeCrowded(r)
+	case General:
+	}
 	return p
+}
+
+func (p *Plan) drawFaults(r *rand.Rand) {
+	for _, f := range AllFaults {
+		if r.IntN(2) == 0 {
+			p.Faults = append(p.Faults, f)
+		}
+	}
+	p.FaultRate = pick(r, 0.0005, 0.005, 0.02, 0.1, 0.3)
+	p.Bursts = r.IntN(2) == 0
+}
+
+func (p *Plan) makeDefinite(r *rand.Rand) {
+	p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f == LateRequest })
+	p.FaultRate = pick(r, 0.02, 0.1, 0.3)
+	p.Life = 30 * time.Second
+	for i := range p.Processes {
+		p.Processes[i].Watches = true
+	}
+}
+
+func (p *Plan) makeCrowded(r *rand.Rand) {
+	p.Keys = 1 + r.IntN(4)
+	p.Latency = 30 * time.Millisecond
+	for i := range p.Processes {
+		process := &p.Processes[i]
+		process.Workers = 4 + r.IntN(3)
+		process.Repository.DisableBatching = false
+		process.Registry.HandOff = r.IntN(3) > 0
+	}
 }
 
 func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
@@ -121,8 +175,10 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // Can reports whether a fault may occur in the world.
 func (p *Plan) Can(f Fault) bool { return slices.Contains(p.Faults, f) }
 
-// CanAny reports whether any of some faults may occur in the world.
-func (p *Plan) CanAny(faults ...Fault) bool { return slices.ContainsFunc(faults, p.Can) }
+// isDefinite reports whether no statement arrives after its caller has returned.
+func (p *Plan) isDefinite() bool {
+	return !p.Can(LateRequest) && !slices.ContainsFunc(p.Processes, func(process ProcessPlan) bool { return !process.Watches })
+}
 
 // LongestTTL returns the longest time-to-live of a lease in the world, renewals for longer
 // included.
@@ -145,9 +201,10 @@ func (p *Plan) shortestTTL() time.Duration {
 // String describes the plan to people.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %v, %d keys, %v of faults, busy_timeout %v, latency %v, think %v, hold %v\n", p.Seed, p.Layout, p.Keys, p.Duration, p.Busy, p.Latency, p.Think, p.Hold)
+	fmt.Fprintf(&b, "seed %d: %s, %v, %d keys, %v of faults, busy_timeout %v\n", p.Seed, p.Shape, p.Layout, p.Keys, p.Duration, p.Busy)
+	fmt.Fprintf(&b, "  latency %v, think %v, hold %v, live %v\n", p.Latency, p.Think, p.Hold, p.Life)
 	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
-	fmt.Fprintf(&b, "  faults, each in %v of the statements: %v\n", p.FaultRate, p.Faults)
+	fmt.Fprintf(&b, "  faults, each in %v of the statements, in bursts %v: %v\n", p.FaultRate, p.Bursts, p.Faults)
 	for _, process := range p.Processes {
 		fmt.Fprintf(&b, "  %s: %v\n", process.Name, process)
 	}

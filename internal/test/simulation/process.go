@@ -23,9 +23,6 @@ type slot struct {
 	lives int
 }
 
-// meanLife is how long a process lives on average until it dies or closes its registry.
-const meanLife = 2 * time.Minute
-
 func (s *slot) live() {
 	w := s.world
 	for !w.isStopping() {
@@ -47,6 +44,7 @@ type process struct {
 	pool, app  *sqlx.DB // of the registry, and of guarded transactions
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
+	attempts   attempts
 	ctx        context.Context //nolint:containedctx // of the process
 	end        context.CancelFunc
 	workers    sync.WaitGroup
@@ -60,26 +58,23 @@ func newProcess(s *slot) *process {
 	s.lives++
 	p := &process{world: s.world, plan: s.plan, id: fmt.Sprintf("%s.%d", s.plan.Name, s.lives)}
 	p.random = newSource(&s.world.plan, p.id)
-	p.link = newLink(s.world, p.id, s.plan.Watches)
+	p.link = newLink(s.world, p.id, "", s.plan.Watches)
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.pool = sqlx.NewDb(sql.OpenDB(p.link), "sqlite")
 	if s.plan.Connections > 0 {
 		p.link.slots = make(chan struct{}, s.plan.Connections)
 		p.pool.SetMaxIdleConns(-1)
 	}
-	p.appLink = newLink(s.world, p.id+" app", s.plan.Watches)
+	p.appLink = newLink(s.world, p.id, " app", s.plan.Watches)
 	p.appLink.deferred = s.plan.Deferred
 	p.app = sqlx.NewDb(sql.OpenDB(p.appLink), "sqlite")
+	p.world.addLinks(p.link, p.appLink)
 	return p
 }
-
-func (p *process) name() string { return p.id }
 
 // live is all of a process's life.
 func (p *process) live() {
 	w := p.world
-	w.addLink(p.link)
-	w.addLink(p.appLink)
 	for p.boot() != nil {
 		if !w.pause(p.random.upTo(time.Second)) {
 			p.end()
@@ -94,37 +89,40 @@ func (p *process) live() {
 		p.workers.Go(k.live)
 	}
 	fate := Fault("")
-	if w.pause(p.random.around(meanLife)) && !w.isCalm() {
+	if w.pause(p.random.around(w.plan.Life)) && !w.isCalm() {
 		fate = p.random.pickFault(&w.plan, Crash, Close)
-	} else {
-		<-w.stopping
 	}
-	if fate == "" {
-		<-w.stopping
-	}
-	if fate == Crash && !w.isStopping() {
+	switch fate {
+	case Crash:
 		p.crash()
 		return
-	}
-	if fate != Close {
+	case Close: // whatever the callers do
+	default:
+		<-w.stopping
 		p.workers.Wait()
 	}
 	p.close(p.ctx)
 }
 
+const bootTimeout = 30 * time.Second
+
 // boot opens the repository and the registry.
 func (p *process) boot() error {
 	opts := p.plan.Repository
 	opts.ClientID = p.id
-	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, bootTimeout)
 	defer cancel()
+	call := p.begin(ctx, "NewRepository")
 	repository, err := sqllock.NewRepository(ctx, p.pool, dialect.SQLite(), &opts)
+	call.returned(bootTimeout)
 	if err != nil {
 		p.expect("NewRepository", err, sqllock.ErrDatabase)
 		return err
 	}
 	registryOpts := p.plan.Registry
-	registryOpts.OnRenewal = func(_ int, err error) { p.expect("OnRenewal", err, sqllock.ErrDatabase, sqllock.ErrPinned) }
+	registryOpts.OnRenewal = func(_ int, err error) {
+		p.expectSome("OnRenewal", err, sqllock.ErrDatabase, sqllock.ErrPinned)
+	}
 	if p.plan.Wakes {
 		registryOpts.Waker = &p.world.wakers
 	}
@@ -134,8 +132,8 @@ func (p *process) boot() error {
 	return err
 }
 
-// crash has the process die: the network is cut, and its callers believe nothing any more.
-// What is left of it in this program is cleared away, which nobody notices.
+// crash has the process die: its network is cut, and its callers believe nothing any more. What
+// is left of it in this program is cleared away, and sends nothing.
 func (p *process) crash() {
 	p.world.note(p.id, "dies")
 	p.world.counted()
@@ -183,7 +181,7 @@ func (p *process) close(ctx context.Context) {
 	began := time.Now()
 	err := p.registry.Close(ctx)
 	w.note(p.id, "Close: %v", err)
-	p.expect("Close", err, sqllock.ErrDatabase, sqllock.ErrPinned)
+	p.expectSome("Close", err, sqllock.ErrDatabase, sqllock.ErrPinned)
 	p.timely("Close", began, 2*max(10*time.Second, w.plan.LongestTTL())+slack)
 	p.workers.Wait()
 	if held := p.registry.Held(); len(held) > 0 && !w.isBroken() {
@@ -203,9 +201,9 @@ func (p *process) close(ctx context.Context) {
 	}
 }
 
-// mostElements is how many elements the maps of one type in a registry may have that nobody
-// uses: its statements, and a few for each key. What is kept longer than it is needed grows with the number
-// of acquisitions, of which there are hundreds.
+// mostElements is how many values of one type a registry may keep that is not in use: its
+// statements, and a few for each key. A leak grows with the number of acquisitions, of which there
+// are hundreds.
 const mostElements = 64
 
 // checkMemory checks that the registry keeps no more than it needs.
@@ -221,16 +219,17 @@ func (p *process) checkMemory() {
 	<-p.world.resting
 	for kind, n := range elements {
 		if n > mostElements {
-			p.world.violated("memory", "%s keeps %d elements in a %s", p.id, n, kind)
+			p.world.violated("memory", "%s keeps %d of %s", p.id, n, kind)
 		}
 	}
 }
 
-// checkNothingLeft checks that no row is left after Close. A statement that comes late, after
-// Close, may leave one until it expires.
+// checkNothingLeft checks that no row is left after Close. A statement that arrives after its
+// caller has returned may leave one until it expires.
 func (p *process) checkNothingLeft() {
 	w := p.world
-	if !w.isSettled() && !p.plan.Watches || !w.isSettled() && w.plan.CanAny(LateRequest, Slow, SlowCommit, Stall, Silence) {
+	comesLate := !p.plan.Watches || w.plan.Can(LateRequest)
+	if comesLate && !w.isSettled() {
 		return
 	}
 	if left := w.witness.leftBehind(p.id); len(left) > 0 {
@@ -247,54 +246,4 @@ func (p *process) closePools() {
 		p.world.violated("error", "%s: close the pools: %v", p.id, err)
 	}
 	p.link.closeIdle()
-}
-
-// slack is how long after its limit a call may return: the row of an unknown outcome is
-// deleted within a second, and a driver that does not watch its context is left behind soon.
-const slack = 1500 * time.Millisecond
-
-// timely checks that a call has not taken longer than limit.
-func (p *process) timely(call string, began time.Time, limit time.Duration) {
-	if took := time.Since(began); took > limit && !p.isDead() {
-		p.world.violated("late return", "%s: %s took %v, limit %v", p.id, call, took, limit)
-	}
-}
-
-// documented are the errors that a call may return.
-var documented = []error{
-	sqllock.ErrNotAcquired, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned, sqllock.ErrInvalid,
-	sqllock.ErrNotHeld, sqllock.ErrCapacity, sqllock.ErrClosed,
-}
-
-// expect checks that an error is of one of the kinds that a call may return, and of no other.
-// ErrClosed is always one of them once Close was called.
-func (p *process) expect(call string, err error, allowed ...error) {
-	if err == nil || p.isDead() || p.world.isBroken() {
-		return
-	}
-	if p.isClosed() {
-		allowed = append(allowed, sqllock.ErrClosed)
-	}
-	found := false
-	for _, kind := range documented {
-		if !errors.Is(err, kind) {
-			continue
-		}
-		found = true
-		if !isOneOf(kind, allowed) {
-			p.world.violated("error", "%s: %s: an error that it must not return: %v", p.id, call, err)
-		}
-	}
-	if !found {
-		p.world.violated("error", "%s: %s: an error of no kind: %v", p.id, call, err)
-	}
-}
-
-func isOneOf(err error, of []error) bool {
-	for _, other := range of {
-		if errors.Is(err, other) {
-			return true
-		}
-	}
-	return false
 }

@@ -28,7 +28,8 @@ func newSession(path string, deferred bool) (*session, error) {
 	if deferred {
 		begin = "deferred"
 	}
-	c, err := virtual.OpenImpatient("file:" + path + "?_txlock=" + begin + "&_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)")
+	const pragmas = "&_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)"
+	c, err := virtual.OpenImpatient("file:" + path + "?_txlock=" + begin + pragmas)
 	if err != nil {
 		return nil, err
 	}

@@ -1,192 +1,32 @@
 package simulation_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/test/simulation"
-	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
-// The variables of a child process, which runs worlds one after the other. It has one
-// processor, so that things happen in the same order again.
+// The variables that choose what TestSimulation does.
 const (
-	childVariable   = "SQLLOCK_SIMULATION_CHILD" // its task, as JSON
-	forVariable     = "SQLLOCK_SIMULATE"         // for how long TestSimulation runs
+	forVariable     = "SQLLOCK_SIMULATE" // for how long
 	seedVariable    = "SQLLOCK_SIMULATION_SEED"
 	changesVariable = "SQLLOCK_SIMULATION_CHANGES"
 	historyVariable = "SQLLOCK_SIMULATION_HISTORY" // if set, the whole history is printed
 	fromVariable    = "SQLLOCK_SIMULATION_FROM"    // the first seed, in place of a random one
-	firstVariable   = "SQLLOCK_SIMULATION_FIRST"   // if set, the first violation ends TestSimulation
+	firstVariable   = "SQLLOCK_SIMULATION_FIRST"   // if set, the first violation ends it
 )
-
-// A task is what a child does.
-type task struct {
-	First, Step uint64
-	Worlds      int           // at most; 0 means no limit
-	For         time.Duration // no world is begun after that; 0 means no limit
-	Changes     string
-	Events      int // of the history of a violation
-}
-
-// A report is what a child tells of a world.
-type report struct {
-	Seed         uint64
-	Changes      string
-	Began        bool // only that it has begun
-	Violation    *simulation.Violation
-	Virtual      time.Duration
-	Acquisitions int
-	Faults       int
-	Sum          uint64
-	History      string
-}
-
-// reportMark begins a line with a report.
-const reportMark = "world: "
-
-// TestChild is the main function of a child.
-func TestChild(t *testing.T) {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		t.Skip("for child processes of the other tests")
-	}
-	var todo task
-	if err := json.Unmarshal([]byte(text), &todo); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	for n := 0; (todo.Worlds == 0 || n < todo.Worlds) && (todo.For == 0 || time.Since(began) < todo.For); n++ {
-		seed := todo.First + uint64(n)*todo.Step
-		tell(t, report{Seed: seed, Began: true})
-		done := runWorld(t, seed, todo.Changes)
-		told := report{
-			Seed: seed, Changes: todo.Changes, Violation: done.Violation, Virtual: done.Virtual, Acquisitions: done.Acquisitions,
-			Faults: done.Faults, Sum: done.Sum,
-		}
-		if done.Violation != nil || todo.Worlds == 1 {
-			var history strings.Builder
-			done.Print(&history, todo.Events)
-			told.History = history.String()
-		}
-		tell(t, told)
-		if done.Violation != nil {
-			return
-		}
-	}
-}
-
-func tell(t *testing.T, r report) {
-	t.Helper()
-	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println(reportMark + string(text))
-}
-
-// runWorld runs one world in a bubble.
-func runWorld(t *testing.T, seed uint64, changes string) (result simulation.Result) {
-	t.Helper()
-	plan := simulation.NewPlan(seed)
-	if err := plan.Apply(changes); err != nil {
-		t.Fatal(err)
-	}
-	template, dir := virtual.Template(t, plan.Layout), ramDir(t)
-	defer func() { _ = os.RemoveAll(dir) }()
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if result, err = simulation.Run(plan, dir, template); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return result
-}
-
-// ramDir returns a new directory, in memory if possible.
-func ramDir(t *testing.T) string {
-	t.Helper()
-	const pattern = "sqllock-simulation-"
-	dir, err := os.MkdirTemp("/dev/shm", pattern) //nolint:usetesting // in memory
-	if err != nil {
-		dir, err = os.MkdirTemp("", pattern) //nolint:usetesting // the same
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// hangsAfter is when a child that says nothing is taken to hang. A world takes seconds.
-const hangsAfter = 20 * time.Minute
-
-var errHangs = errors.New("the child hangs")
-
-// runChild runs a task in a child process, and returns the reports of the worlds that it has
-// finished. A child that dies in a world reports a violation of the kind "panic" or "hang".
-func runChild(ctx context.Context, t *testing.T, todo task) (reports []report) {
-	t.Helper()
-	text, err := json.Marshal(todo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, hang := context.WithCancelCause(ctx)
-	defer hang(nil)
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=0") //nolint:gosec // this program
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GOMAXPROCS=1", "GOGC=400")
-	var output, stderr strings.Builder
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	hangs := time.AfterFunc(hangsAfter, func() { hang(errHangs) })
-	defer hangs.Stop()
-	var current uint64
-	lines := bufio.NewScanner(stdout)
-	lines.Buffer(nil, 1<<26)
-	for lines.Scan() {
-		hangs.Reset(hangsAfter)
-		line, isReport := strings.CutPrefix(lines.Text(), reportMark)
-		if !isReport {
-			fmt.Fprintln(&output, lines.Text())
-			continue
-		}
-		var r report
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		if current = r.Seed; !r.Began {
-			reports = append(reports, r)
-		}
-	}
-	if err := cmd.Wait(); err != nil && (ctx.Err() == nil || errors.Is(context.Cause(ctx), errHangs)) {
-		kind := "panic"
-		if ctx.Err() != nil {
-			kind = "hang"
-		}
-		reports = append(reports, report{Seed: current, Changes: todo.Changes, Violation: &simulation.Violation{Kind: kind, Text: err.Error()}, History: output.String() + stderr.String()})
-	}
-	return reports
-}
 
 // A sum adds up what children report.
 type sum struct {
@@ -195,14 +35,18 @@ type sum struct {
 	virtual      time.Duration
 	acquisitions int
 	faults       int
+	cpu          time.Duration
 	failed       []report
+	err          error
 }
 
-// add adds reports. It returns whether there was a violation so far.
-func (s *sum) add(reports []report) (failed bool) {
+// add adds what a child has done. It reports whether something has failed so far.
+func (s *sum) add(done harvest, err error) (failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range reports {
+	s.cpu += done.cpu
+	s.err = errors.Join(s.err, err)
+	for _, r := range done.reports {
 		s.worlds++
 		s.virtual += r.Virtual
 		s.acquisitions += r.Acquisitions
@@ -211,7 +55,17 @@ func (s *sum) add(reports []report) (failed bool) {
 			s.failed = append(s.failed, r)
 		}
 	}
-	return len(s.failed) > 0
+	return len(s.failed) > 0 || s.err != nil
+}
+
+// print prints the sum. The figures of a minute are those of two processors that have nothing
+// else to do.
+func (s *sum) print(first uint64, took time.Duration) {
+	minutes := s.cpu.Minutes() / 2
+	fmt.Printf("simulation: seeds %d to %d, %d worlds, %v of virtual time, %d acquisitions, %d faults in %v, %v of processor time"+
+		" (%.1f virtual hours and %.0f acquisitions a minute), %d violations\n",
+		first, first+uint64(s.worlds), s.worlds, s.virtual.Round(time.Second), s.acquisitions, s.faults, took.Round(time.Second),
+		s.cpu.Round(time.Second), s.virtual.Hours()/minutes, float64(s.acquisitions)/minutes, len(s.failed))
 }
 
 // TestSimulation runs worlds of random seeds in as many processes as there are processors,
@@ -242,17 +96,17 @@ func TestSimulation(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range children {
 		running.Go(func() {
-			reports := runChild(ctx, t, task{First: first + i, Step: children, For: lasts, Changes: changes, Events: 80})
-			if all.add(reports) && firstOnly {
+			done, err := runChild(ctx, task{First: first + i, Step: children, For: lasts, Changes: changes, Events: 80})
+			if all.add(done, err) && firstOnly {
 				cancel()
 			}
 		})
 	}
 	running.Wait()
-	took := time.Since(began)
-	fmt.Printf("simulation: seeds %d to %d, %d worlds, %v of virtual time, %d acquisitions, %d faults in %v (%.1f virtual hours and %.0f acquisitions a minute), %d violations\n",
-		first, first+uint64(all.worlds), all.worlds, all.virtual.Round(time.Second), all.acquisitions, all.faults, took.Round(time.Second),
-		all.virtual.Hours()/took.Minutes(), float64(all.acquisitions)/took.Minutes(), len(all.failed))
+	all.print(first, time.Since(began))
+	if all.err != nil {
+		t.Error(all.err)
+	}
 	for _, failed := range all.failed {
 		t.Error(failed.explain())
 	}
@@ -304,10 +158,14 @@ func repeat(t *testing.T, text string) {
 // timesToRepeat is how often a world is run again until it fails: see TestASeedRepeatsItself.
 const timesToRepeat = 3
 
-// repeatOnce runs a world. It returns whether it has broken a promise.
+// repeatOnce runs a world. It reports whether it has broken a promise.
 func repeatOnce(t *testing.T, todo task) (failed bool) {
 	t.Helper()
-	for _, r := range runChild(t.Context(), t, todo) {
+	done, err := runChild(t.Context(), todo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range done.reports {
 		fmt.Printf("simulation: seed %d: %v of virtual time, %d acquisitions, history %x\n", r.Seed, r.Virtual, r.Acquisitions, r.Sum)
 		if r.Violation != nil {
 			t.Error(r.explain())
@@ -361,7 +219,11 @@ func tryChange(t *testing.T, failed report, changes, change string) (*report, st
 		if salt > 0 {
 			with += fmt.Sprintf(" salt=%d", salt)
 		}
-		for _, r := range runChild(t.Context(), t, task{First: failed.Seed, Worlds: 1, Changes: with, Events: 80}) {
+		done, err := runChild(t.Context(), task{First: failed.Seed, Worlds: 1, Changes: with, Events: 80})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range done.reports {
 			if r.Violation != nil && r.Violation.Kind == failed.Violation.Kind {
 				return &r, with
 			}
@@ -381,7 +243,11 @@ func TestASeedRepeatsItself(t *testing.T) {
 	seen := make([]map[uint64]int, worlds)
 	for range runs {
 		repeated := 0
-		for i, r := range runChild(t.Context(), t, task{First: 1000, Step: 1, Worlds: worlds, Changes: "duration=2m"}) {
+		done, err := runChild(t.Context(), task{First: 1000, Step: 1, Worlds: worlds, Changes: "duration=2m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range done.reports {
 			if seen[i] == nil {
 				seen[i] = make(map[uint64]int)
 			}
@@ -402,12 +268,16 @@ func TestASeedRepeatsItself(t *testing.T) {
 func TestAFailoverThatForgetsCommitsIsCaught(t *testing.T) {
 	const worlds = 40
 	for seed := range uint64(worlds) { // a child ends with its first violation
-		for _, r := range runChild(t.Context(), t, task{First: seed, Worlds: 1, Changes: "duration=3m +failover"}) {
+		done, err := runChild(t.Context(), task{First: seed, Worlds: 1, Changes: "duration=3m +failover"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range done.reports {
 			if r.Violation == nil {
 				continue
 			}
 			switch r.Violation.Kind {
-			case "two holders", "taken", "token", "late write", "outlives":
+			case "two holders", "taken", "stolen", "no row", "token", "late write", "outlives":
 				t.Logf("seed %d: %s: %s", r.Seed, r.Violation.Kind, r.Violation.Text)
 				return
 			}

@@ -7,7 +7,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// wakers is the Waker of all processes that have one. Wake-ups come late, or not at all.
+// wakers is the Waker of all processes that have one. Wake-ups come late, or not at all, even in
+// worlds without faults: waiters must poll.
 type wakers struct {
 	world *World
 
@@ -43,7 +44,7 @@ func (k *wakers) deleted(lockKey string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.subscriptions {
-		if s.topic != topic || !k.world.isCalm() && k.world.random.chance(0.2) {
+		if s.topic != topic || k.world.random.chance(0.2) {
 			continue
 		}
 		k.world.after(k.world.random.latency(&k.world.plan), func() {

@@ -1,0 +1,72 @@
+package simulation
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (w *World) note(who, format string, args ...any) {
+	text := holderForm.ReplaceAllStringFunc(fmt.Sprintf(format, args...), w.alias)
+	w.history.note(who, text)
+}
+
+// holderForm finds the holders in a text. Their numbers are random.
+var holderForm = regexp.MustCompile(`p[0-9]+\.[0-9]+-[0-9a-f]{11}`)
+
+// alias returns a name for a holder that does not depend on its random number.
+func (w *World) alias(holder string) string {
+	if holder == "" {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if name, ok := w.aliases[holder]; ok {
+		return name
+	}
+	client := clientOf(holder)
+	w.numbers[client]++
+	name := client + "#" + strconv.Itoa(w.numbers[client])
+	w.aliases[holder] = name
+	return name
+}
+
+// clientOf returns the client id of a holder.
+func clientOf(holder string) string {
+	client, _, _ := strings.Cut(holder, "-")
+	return client
+}
+
+// describe returns a statement as the history shows it.
+func (w *World) describe(query string, args []driver.NamedValue) string {
+	words := strings.Fields(query)
+	text := strings.Join(words[:min(4, len(words))], " ")
+	for _, arg := range args {
+		value, ok := arg.Value.(string)
+		switch {
+		case !ok:
+		case w.names[value] != "":
+			text += " " + w.names[value]
+		case holderForm.MatchString(value) && !strings.HasPrefix(value, "["):
+			text += " " + value
+		case strings.HasPrefix(value, "["):
+			text += " " + w.describeMany(value)
+		}
+	}
+	return text
+}
+
+// describeMany returns the keys of a batch.
+func (w *World) describeMany(list string) string {
+	var keys []string
+	for lockKey, key := range w.names {
+		if strings.Contains(list, lockKey) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return "[" + strings.Join(keys, " ") + "]"
+}

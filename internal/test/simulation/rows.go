@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+)
+
+// A lockRow is a row of the lock table.
+type lockRow struct {
+	key, holder string
+	expires     time.Time // as the database's clock will say
+	end         time.Time // the same instant
+}
+
+// A commit is what has changed the tables.
+type commit struct {
+	by     string // the network of a process, or who else it was
+	client string // of the process
+	// statement is the one that was a transaction of its own, or "" if there were others before
+	// it: their clock was an earlier one.
+	statement string
+	forced    string // the key whose row was deleted by force
+}
+
+// clockStep is the resolution of the database's clock, twice.
+const clockStep = 2 * time.Millisecond
+
+// observed compares the tables with what callers believe, after a commit. It returns the
+// keys whose rows have gone.
+func (w *witness) observed(rows []lockRow, written map[string]int64, by commit) (deleted []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := make(map[string]lockRow, len(rows))
+	for _, row := range rows {
+		now[row.key] = row
+	}
+	for _, key := range w.world.keys {
+		before, after := w.rows[key], now[key]
+		switch {
+		case before.holder == "":
+		case before.holder == after.holder:
+			w.checkRevived(before, after, by)
+		case by.forced == key:
+			w.force(before)
+		default:
+			w.checkTaken(before, after, by)
+		}
+		if before.holder != "" && after.holder == "" {
+			deleted = append(deleted, key)
+		}
+	}
+	slices.Sort(deleted)
+	w.rows = now
+	w.checkWritten(written, by)
+	w.checkEnds()
+	w.noteFree()
+	return deleted
+}
+
+// lasts reports whether a row has not expired by the database's clock.
+func (w *witness) lasts(row lockRow) bool {
+	return row.expires.After(w.world.databaseTime(time.Now()).Add(clockStep))
+}
+
+// checkTaken finds rows that have gone too early: while a caller's context lasts, or before
+// they expire if another process has done it.
+func (w *witness) checkTaken(before, after lockRow, by commit) {
+	for c := range w.claims {
+		if c.key == before.key && c.holder == before.holder && c.lives() && !w.isForced(before.holder) {
+			w.world.violated("taken", "%q: %s has changed the row of %v, whose context has not ended, to %q",
+				c.key, by.by, c, w.world.alias(after.holder))
+		}
+	}
+	lasts, own := w.lasts(before), clientOf(before.holder) == by.client
+	if lasts && !own {
+		w.world.violated("stolen", "%q: %s has changed the row of %s, which lasts for another %v, to %q",
+			before.key, by.by, w.world.alias(before.holder), time.Until(before.end), w.world.alias(after.holder))
+	}
+	if lasts && w.kept[before.holder] && clientOf(after.holder) == by.client {
+		w.kept[after.holder] = true // the minimum hold goes on under another holder
+	}
+}
+
+// checkRevived finds renewals of rows that had expired.
+func (w *witness) checkRevived(before, after lockRow, by commit) {
+	expired := before.expires.Before(w.world.databaseTime(time.Now()).Add(-clockStep))
+	if expired && by.statement == "UPDATE" && after.expires.After(before.expires) {
+		w.world.violated("revived", "%q: %s has renewed the row of %s, which had expired %v ago",
+			before.key, by.by, w.world.alias(before.holder), time.Since(before.end))
+	}
+}
+
+// checkWritten finds guarded transactions that were committed after a later holder was given
+// the lock.
+func (w *witness) checkWritten(written map[string]int64, by commit) {
+	for key, number := range written {
+		if number == w.written[key] {
+			continue
+		}
+		if last := w.last[key]; last == nil || number != last.number {
+			w.world.violated("late write", "%q: %s commits the guarded write of no. %d, while %v has been given the lock",
+				key, by.by, number, last)
+		}
+		w.written[key], w.committed[number] = number, key
+	}
+}
+
+// checkEnds finds callers whose leases last for longer than their rows, which others may
+// take when they have expired.
+func (w *witness) checkEnds() {
+	for c := range w.claims {
+		row := w.rows[c.key]
+		if row.holder == c.holder && row.end.Before(c.lease.Deadline()) && c.lives() {
+			w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", c.key, c,
+				c.lease.Deadline().Sub(w.world.history.began), row.end.Sub(w.world.history.began))
+		}
+	}
+}
+
+// noteFree notes since when each key is free, or from when on it will be.
+func (w *witness) noteFree() {
+	for _, key := range w.world.keys {
+		row, ok := w.rows[key]
+		switch {
+		case ok:
+			w.free[key] = row.end
+		case w.free[key].IsZero() || w.free[key].After(time.Now()):
+			w.free[key] = time.Now()
+		}
+	}
+}
+
+// wrote reports whether a guarded transaction of an acquisition was committed.
+func (w *witness) wrote(key string, number int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.committed[number] == key
+}
+
+// checkMinHold checks, after a release, that the row of a claim stays until its minimum hold has
+// passed.
+func (w *witness) checkMinHold(c *claim, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	row := w.rows[c.key]
+	if !time.Now().Before(until) || !w.deletions[c.key].Before(c.since) || w.isForced(c.holder) {
+		return
+	}
+	if clientOf(row.holder) != c.process.id || row.end.Before(until) {
+		w.world.violated("minimum hold", "%q: %v was released %v too early", c.key, c, time.Until(until))
+	}
+}
+
+// leftBehind returns the holders of rows of a process that nothing explains.
+func (w *witness) leftBehind(client string) (holders []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range w.world.keys {
+		row := w.rows[key]
+		if clientOf(row.holder) == client && !w.kept[row.holder] && time.Until(row.end) > w.forgotten() {
+			holders = append(holders, row.holder)
+		}
+	}
+	return holders
+}
+
+// forgotten is how long before a row expires the library may forget it: it measures a
+// time-to-live by its own clock, and the database's may be slower.
+func (w *witness) forgotten() time.Duration {
+	return w.world.plan.LongestTTL() / 50
+}

@@ -1,0 +1,45 @@
+package simulation
+
+import (
+	"time"
+)
+
+// A wait is a caller that waits for a lock.
+type wait struct {
+	process *process
+	key     string
+	since   time.Time
+}
+
+// waits notes a caller that begins to wait.
+func (w *witness) waits(p *process, key string) *wait {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waits := &wait{p, key, time.Now()}
+	w.waiting[waits] = struct{}{}
+	return waits
+}
+
+// ends notes that a caller waits no more.
+func (w *witness) ends(waits *wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.waiting, waits)
+}
+
+// patience is how long a waiter may overlook that a lock is free, beyond IdleBetweenTries.
+const patience = 5 * time.Second
+
+// overlooked finds callers that have waited for a while for a lock that was free all the time.
+func (w *witness) overlooked(since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for waits := range w.waiting {
+		free := w.free[waits.key]
+		from := later(later(free, waits.since), since)
+		if !free.IsZero() && time.Since(from) > patience+waits.process.plan.Registry.IdleBetweenTries {
+			w.world.violated("overlooked", "%s has waited for %q for %v, which has been free for %v", waits.process.id, waits.key,
+				time.Since(waits.since), time.Since(free))
+		}
+	}
+}
