@@ -30,7 +30,7 @@ func main() {
 	log.SetPrefix("mutants: ")
 	var r runner
 	flag.StringVar(&r.source, "dir", "..", "the root `directory` of the module")
-	flag.DurationVar(&r.lasts, "for", time.Minute, "how long a mutant has to survive, longer if it lives in few worlds by then")
+	flag.IntVar(&r.worlds, "worlds", 90, "how many `worlds` a mutant has to survive: two processors run 90 in a minute")
 	only := flag.String("run", "", "run only the mutations whose names match this `expression`")
 	flag.BoolVar(&r.explains, "v", false, "print what the simulation says of each mutant")
 	flag.Parse()
@@ -49,7 +49,7 @@ func main() {
 // A runner runs the simulation on mutants.
 type runner struct {
 	source   string // the module
-	lasts    time.Duration
+	worlds   int
 	explains bool
 	copied   string // the directory of the copy
 }
@@ -71,7 +71,7 @@ func (r *runner) run(ctx context.Context, matching *regexp.Regexp) error {
 		return errors.Join(errors.New(problem), err)
 	}
 	began, failed := time.Now(), 0
-	fmt.Printf(row, "what is broken", "caught by", "after", "worlds", "seed")
+	fmt.Printf(row, "what is broken", "caught by", "after", "cpu", "worlds", "seed")
 	all := append([]mutation{{name: "control", breaks: "nothing: the library as it is"}}, mutations...)
 	run := 0
 	for _, m := range all {
@@ -109,11 +109,11 @@ func (r *runner) try(ctx context.Context, m mutation) (verdict, error) {
 	if err = errors.Join(err, undo()); problem != "" || err != nil {
 		return verdict{fault: "does not compile", output: problem}, err
 	}
-	v, err := simulateLong(ctx, r.copied, mutant, r.lasts)
+	v, err := simulate(ctx, r.copied, mutant, r.worlds, "")
 	if err != nil || v.kind == "" || m.isControl() {
 		return v, err
 	}
-	control, err := simulate(ctx, r.copied, r.control(), r.lasts, v.seed)
+	control, err := simulate(ctx, r.copied, r.control(), r.worlds, v.seed)
 	if control.kind != "" || control.fault != "" {
 		v.fault, v.output = "the library as it is does not survive this world either", control.output
 	}
@@ -123,7 +123,7 @@ func (r *runner) try(ctx context.Context, m mutation) (verdict, error) {
 // control is the simulation of the library as it is.
 func (r *runner) control() string { return filepath.Join(r.copied, "control.test") }
 
-const row = "%-80s  %-16s %7s %7s  %s\n"
+const row = "%-80s  %-16s %8s %8s %7s  %s\n"
 
 func (v verdict) print(m mutation) {
 	caught := v.kind
@@ -139,11 +139,13 @@ func (v verdict) print(m mutation) {
 	if v.kind != "" {
 		seed = v.seed
 	}
-	fmt.Printf(row, m.breaks, caught, fmt.Sprintf("%.1f s", v.took.Seconds()), strconv.Itoa(v.worlds), seed)
+	fmt.Printf(row, m.breaks, caught, seconds(v.took), seconds(v.cpu), strconv.Itoa(v.worlds), seed)
 	if v.fault != "" {
 		fmt.Printf("    %s: %s: %s\n", m.name, v.fault, v.output)
 	}
 }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 func (v verdict) isGood(m mutation) bool {
 	return v.fault == "" && (v.kind == "") == m.isControl()

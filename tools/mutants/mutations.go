@@ -102,6 +102,41 @@ var mutations = []mutation{
 		}},
 	},
 
+	{
+		name:   "timer",
+		breaks: "lease: its context ends only when it is asked, not by itself",
+		danger: "A holder that waits for its context works on after the lease.",
+		edits: []edit{{
+			"hold.go",
+			"		h.timer = time.AfterFunc(time.Until(h.term.end), h.check)\n",
+			"		h.timer = time.AfterFunc(time.Until(h.term.end), func() {})\n",
+		}},
+	},
+	{
+		name:   "minimum-hold",
+		breaks: "minimum hold: Unlock deletes the row at once",
+		danger: "A job that must run once in a while runs twice.",
+		edits: []edit{{
+			"release.go",
+			"	return time.Until(h.acquired.Add(h.minHold))\n",
+			"	return 0\n",
+		}},
+	},
+	{
+		name:   "maximum-hold",
+		breaks: "maximum hold: AutoRenew renews for ever",
+		danger: "A holder that is stuck keeps the lock.",
+		edits: []edit{{
+			"pinned.go",
+			"	return !h.over && !h.unlocked && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))\n",
+			"	return !h.over && !h.unlocked\n",
+		}, {
+			"pinned.go",
+			"	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {\n		end = h.renewUntil\n	}\n",
+			"",
+		}},
+	},
+
 	// Tokens and holders.
 	{
 		name:   "token",

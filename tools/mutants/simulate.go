@@ -20,8 +20,9 @@ type verdict struct {
 	seed   string // of the world of the violation
 	worlds int    // how many there were
 	took   time.Duration
-	fault  string // why it counts for nothing, or ""
-	output string // of the simulation, or of the compiler
+	cpu    time.Duration // the processor time of it
+	fault  string        // why it counts for nothing, or ""
+	output string        // of the simulation, or of the compiler
 }
 
 const simulationPackage = "internal/test/simulation"
@@ -37,41 +38,28 @@ func compile(ctx context.Context, dir, binary string) (problem string, err error
 	return "", nil
 }
 
-// simulate runs a compiled simulation until its first violation, or for as long as lasts. If
-// seed is not "", it runs the world of that seed alone.
-func simulate(ctx context.Context, dir, binary string, lasts time.Duration, seed string) (verdict, error) {
-	run := exec.CommandContext(ctx, binary, "-test.run=^TestSimulation$", "-test.v")
+// simulate runs a compiled simulation from seed 1 on until its first violation, or until there were
+// enough worlds. If seed is not "", it runs the world of that seed alone. So its verdict depends
+// neither on chance nor on the machine.
+func simulate(ctx context.Context, dir, binary string, worlds int, seed string) (verdict, error) {
+	run := exec.CommandContext(ctx, binary, "-test.run=^TestSimulation$", "-test.v", "-test.timeout=0")
 	run.Dir = filepath.Join(dir, filepath.FromSlash(simulationPackage))
-	run.Env = append(os.Environ(), "SQLLOCK_SIMULATE="+lasts.String(), "SQLLOCK_SIMULATION_FIRST=1", "SQLLOCK_SIMULATION_SEED="+seed)
+	run.Env = append(os.Environ(), "SQLLOCK_SIMULATION_FROM=1", "SQLLOCK_SIMULATION_WORLDS="+strconv.Itoa(worlds),
+		"SQLLOCK_SIMULATION_FIRST=1", "SQLLOCK_SIMULATION_SEED="+seed)
 	var output bytes.Buffer
 	run.Stdout, run.Stderr = &output, &output
 	began := time.Now()
 	err := run.Run()
 	v := verdict{took: time.Since(began), output: output.String()}
+	if run.ProcessState != nil {
+		v.cpu = run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+	}
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
 		return v, errors.Join(err, ctx.Err())
 	}
 	v.read(err == nil)
 	return v, nil
-}
-
-// fewestWorlds is how many worlds a mutant has to survive. Two cores run more than that in a
-// minute unless they are busy with other work.
-const fewestWorlds = 50
-
-// simulateLong is simulate without a seed. On a machine that is busy with other work it goes on
-// until there were enough worlds, so that the verdict does not depend on the machine.
-func simulateLong(ctx context.Context, dir, binary string, lasts time.Duration) (verdict, error) {
-	var all verdict
-	for {
-		v, err := simulate(ctx, dir, binary, lasts, "")
-		v.took, v.worlds = v.took+all.took, v.worlds+all.worlds
-		if err != nil || v.fault != "" || v.kind != "" || v.worlds >= fewestWorlds {
-			return v, err
-		}
-		all = v
-	}
 }
 
 var (

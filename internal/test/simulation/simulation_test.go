@@ -25,6 +25,7 @@ const (
 	changesVariable = "SQLLOCK_SIMULATION_CHANGES"
 	historyVariable = "SQLLOCK_SIMULATION_HISTORY" // if set, the whole history is printed
 	fromVariable    = "SQLLOCK_SIMULATION_FROM"    // the first seed, in place of a random one
+	worldsVariable  = "SQLLOCK_SIMULATION_WORLDS"  // for how many worlds, in place of a time
 	firstVariable   = "SQLLOCK_SIMULATION_FIRST"   // if set, the first violation ends it
 )
 
@@ -68,26 +69,15 @@ func (s *sum) print(first uint64, took time.Duration) {
 		s.cpu.Round(time.Second), s.virtual.Hours()/minutes, float64(s.acquisitions)/minutes, len(s.failed))
 }
 
-// TestSimulation runs worlds of random seeds in as many processes as there are processors,
-// for a few seconds, or as long as SQLLOCK_SIMULATE says.
+// TestSimulation runs worlds in as many processes as there are processors, for a few seconds, or
+// as long as SQLLOCK_SIMULATE says.
 func TestSimulation(t *testing.T) {
 	if seed := os.Getenv(seedVariable); seed != "" {
 		repeat(t, seed)
 		return
 	}
-	// A quick run has short worlds: with the race detector, a long one takes half a minute.
-	lasts, changes := 2*time.Second, "duration=40s"
-	if testing.Short() {
-		lasts = time.Second
-	}
-	if text := os.Getenv(forVariable); text != "" {
-		var err error
-		if lasts, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-		changes = ""
-	}
 	first, children := firstSeed(t), uint64(runtime.NumCPU())
+	todo := firstTask(t, children)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	firstOnly := os.Getenv(firstVariable) != ""
@@ -96,7 +86,9 @@ func TestSimulation(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range children {
 		running.Go(func() {
-			done, err := runChild(ctx, task{First: first + i, Step: children, For: lasts, Changes: changes, Events: 80})
+			mine := todo
+			mine.First = first + i
+			done, err := runChild(ctx, mine)
 			if all.add(done, err) && firstOnly {
 				cancel()
 			}
@@ -113,6 +105,33 @@ func TestSimulation(t *testing.T) {
 	if len(all.failed) > 0 && !firstOnly {
 		shrink(t, all.failed[0])
 	}
+}
+
+// firstTask returns what each of some children does, but for the seed.
+func firstTask(t *testing.T, children uint64) task {
+	t.Helper()
+	todo := task{Step: children, Events: 80}
+	if text := os.Getenv(worldsVariable); text != "" {
+		worlds, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			t.Fatal(err)
+		}
+		todo.Worlds = int((worlds + children - 1) / children)
+		return todo
+	}
+	if text := os.Getenv(forVariable); text != "" {
+		var err error
+		if todo.For, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+		return todo
+	}
+	// A quick run has short worlds: with the race detector, a long one takes half a minute.
+	todo.Changes, todo.For = "duration=40s", 2*time.Second
+	if testing.Short() {
+		todo.For = time.Second
+	}
+	return todo
 }
 
 // firstSeed returns the first seed: a random one in a long run, unless another is wanted. go test
