@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,44 @@ func TestAVeryLateAnswerToARenewalIsALoss(t *testing.T) {
 		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
 		must(t, err)
 		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// The same holds for a row that is written long after its caller has left, and whose deletion
+// fails. There was no row to be deleted when the caller left, and that is forgotten after a
+// time-to-live.
+func TestAVeryLateAcquireWhoseDeletionFailsIsUndone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var begun, committed atomic.Bool
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			switch {
+			case m.Op == flaky.Begin && !m.Done && begun.CompareAndSwap(false, true):
+				time.Sleep(lateTTL * 3 / 2)
+			case m.Op == flaky.Commit && m.Done:
+				committed.Store(true)
+			case m.Op == flaky.Exec && committed.Load():
+				return errGone
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lateTTL/10)
+		defer cancel()
+		if _, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(lateTTL * 7 / 4)
+		s.connector.Follow(nil)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
+		must(t, err)
+		if !ok || row.Expired() {
+			t.Fatalf("the test is to leave a row: %+v", row)
+		}
+		got, err := s.repository.Acquire(t.Context(), "k", s.repository.NewHolder(), lateTTL)
+		must(t, err)
+		if !got.Acquired {
+			t.Error(got)
+		}
 	})
 }
 

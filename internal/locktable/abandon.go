@@ -71,7 +71,9 @@ func (t *Table) deleteUnsettled(ctx context.Context, lockKey string) error {
 	return nil
 }
 
-// discard deletes a row that was acquired for an orphan, whose caller has left.
+// discard deletes a row that was acquired for an orphan, whose caller has left. If it cannot, it
+// marks the claim as unsettled: the caller has done so, too, but the row may have come after that
+// was forgotten.
 func (t *Table) discard(c Claim, got effect[Result]) {
 	defer t.orphans.done()
 	if !got.value.Acquired && !got.unknown {
@@ -79,7 +81,8 @@ func (t *Table) discard(c Claim, got effect[Result]) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
 	defer cancel()
-	// If it fails, the row expires, or is deleted before the key's next acquisition.
 	// Batched, because after a pause of the database there may be many.
-	_, _ = t.releases.do(ctx, c)
+	if _, err := t.releases.do(ctx, c); err != nil {
+		t.MarkUnsettled(c)
+	}
 }
