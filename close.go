@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +42,7 @@ func (s *locks) closeAll(ctx context.Context) error {
 func (s *locks) endWaiting() {
 	s.mu.Lock() // a caller that adds a hold has seen that s is open
 	s.close(ErrClosed)
-	giveUps := slices.Collect(maps.Values(s.waiting))
+	giveUps := s.giveUpsLocked(func(*hold) bool { return true })
 	s.mu.Unlock()
 	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
 		giveUp(ErrClosed)

@@ -85,6 +85,7 @@ type hold struct {
 	entry      *entry      // of the LOCK_KEY
 	acquired   time.Time   // before the statement was sent, or when the row was handed over
 	renewUntil time.Time   // until when AutoRenew may renew; zero means always
+	arrived    uint64      // its place among all callers that have waited
 
 	mu        sync.Mutex
 	rowEnd    time.Time // when the row expires at the earliest; zero until the hold starts

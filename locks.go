@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type locks struct {
 
 	mu      sync.Mutex
 	entries *lru.Cache[string, entry]         // by LOCK_KEY
+	arrived uint64                            // how many callers have waited
 	waiting map[*hold]context.CancelCauseFunc // with what ends the wait
 	holds   map[*hold]struct{}
 }
@@ -61,6 +63,8 @@ func (s *locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
 	}
 	s.entries.Pin(h.lockKey)
 	h.entry = e
+	s.arrived++
+	h.arrived = s.arrived
 	s.waiting[h] = giveUp
 	s.calls.Add(1)
 	return nil
@@ -114,6 +118,23 @@ func (s *locks) allHolds() []*hold {
 	return holds
 }
 
+// giveUpsLocked returns what ends the waits of some callers, in the order of their arrival, so
+// that a simulation can repeat it.
+func (s *locks) giveUpsLocked(some func(*hold) bool) []context.CancelCauseFunc {
+	var waiters []*hold
+	for h := range s.waiting {
+		if some(h) {
+			waiters = append(waiters, h)
+		}
+	}
+	slices.SortFunc(waiters, func(a, b *hold) int { return cmp.Compare(a.arrived, b.arrived) })
+	giveUps := make([]context.CancelCauseFunc, len(waiters))
+	for i, h := range waiters {
+		giveUps[i] = s.waiting[h]
+	}
+	return giveUps
+}
+
 // A sharedError ends the wait of a caller because the database did not answer the caller
 // before it in the queue.
 type sharedError struct{ err error }
@@ -128,13 +149,8 @@ func (s *locks) shareNoAnswer(h *hold, err error) {
 	if !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {
 		return
 	}
-	var giveUps []context.CancelCauseFunc
 	s.mu.Lock()
-	for other, giveUp := range s.waiting {
-		if other != h && other.entry == h.entry {
-			giveUps = append(giveUps, giveUp)
-		}
-	}
+	giveUps := s.giveUpsLocked(func(other *hold) bool { return other != h && other.entry == h.entry })
 	s.mu.Unlock()
 	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
 		giveUp(&sharedError{err})

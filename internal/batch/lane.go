@@ -2,9 +2,10 @@ package batch
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // A lane runs one batch after the other until the queue is empty. It reuses its context,
@@ -63,7 +64,7 @@ func (l *lane[I, O]) run() {
 func (l *lane[I, O]) begin() bool {
 	// A caller of the last batch may be about to add another item. If no other goroutine
 	// is ready to run, this costs nothing.
-	runtime.Gosched()
+	jitter.Yield()
 	b := l.batcher
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,9 +1,11 @@
-// Package jitter has the random numbers that decide when something happens: pauses, and what
-// is done every so often. They are in one place so that a simulation can repeat them.
+// Package jitter has what makes a schedule random: the numbers that decide when something
+// happens, and the scheduler's choice of which goroutine runs next. They are in one place so that
+// a simulation can repeat them.
 package jitter
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -24,4 +26,23 @@ func N[T ~int64](n T) T {
 func Replace(from func(n int64) int64) (restore func()) {
 	before := source.Swap(&from)
 	return func() { source.Store(before) }
+}
+
+// yield, if set, is what a test does in place of runtime.Gosched.
+var yield atomic.Pointer[func()]
+
+// Yield lets other goroutines run that are ready.
+func Yield() {
+	if other := yield.Load(); other != nil {
+		(*other)()
+		return
+	}
+	runtime.Gosched()
+}
+
+// ReplaceYield replaces what Yield does, until restore is called. It is for tests in which all
+// goroutines that are ready must run first, and not only some.
+func ReplaceYield(other func()) (restore func()) {
+	before := yield.Swap(&other)
+	return func() { yield.Store(before) }
 }

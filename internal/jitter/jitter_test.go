@@ -37,3 +37,14 @@ func TestReplace(t *testing.T) {
 		t.Error("the source was not restored")
 	}
 }
+
+func TestReplaceYield(t *testing.T) {
+	yielded := 0
+	restore := jitter.ReplaceYield(func() { yielded++ })
+	jitter.Yield()
+	restore()
+	jitter.Yield()
+	if yielded != 1 {
+		t.Errorf("yielded %d times, not once", yielded)
+	}
+}

@@ -79,7 +79,7 @@ func (a *attempt) checkOwnRow(err error) {
 	var held *sqllock.HeldError
 	p := a.process
 	w := p.world
-	if !errors.As(err, &held) || clientOf(held.Holder) != p.id || !w.plan.isDefinite() {
+	if !errors.As(err, &held) || clientOf(held.Holder) != p.id || held.Left <= w.witness.forgotten() || !w.plan.isDefinite() {
 		return
 	}
 	if p.isDead() || p.isClosed() || p.attempts.mayHaveRow(a.key, a.began) || w.witness.explains(held.Holder, a.began) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,8 +19,12 @@ import (
 )
 
 // childVariable has the task of a child process, as JSON. A child runs worlds one after the
-// other. It has one processor, so that things happen in the same order again.
+// other.
 const childVariable = "SQLLOCK_SIMULATION_CHILD"
+
+// childSettings are for things to happen in the same order again: one processor, no garbage
+// collection while a world runs, and as few interruptions of a goroutine as can be.
+var childSettings = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=1GiB", "GODEBUG=asyncpreemptoff=1"}
 
 // A task is what a child does.
 type task struct {
@@ -100,6 +105,7 @@ func runWorld(t *testing.T, todo task, seed uint64) (result simulation.Result) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	defer runtime.GC() // see childSettings
 	synctest.Test(t, func(t *testing.T) {
 		var err error
 		if result, err = simulation.Run(plan, dir, template); err != nil {
@@ -144,7 +150,7 @@ func runChild(ctx context.Context, todo task) (done harvest, err error) {
 	ctx, hang := context.WithCancelCause(ctx)
 	defer hang(nil)
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=0") //nolint:gosec // this program
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GOMAXPROCS=1", "GOGC=400")
+	cmd.Env = append(append(os.Environ(), childSettings...), childVariable+"="+string(text))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()

@@ -104,7 +104,7 @@ func send[R any](ctx context.Context, c *conn, m message[R]) (R, error) {
 	if c.broken {
 		return none, driver.ErrBadConn
 	}
-	l, f := c.link, c.link.fate(m.op)
+	l, f := c.link, c.link.fate(m.op, m.what)
 	l.inFlight.Add(1)
 	defer l.inFlight.Add(-1)
 	late := f.fault == LateRequest
@@ -125,7 +125,7 @@ func send[R any](ctx context.Context, c *conn, m message[R]) (R, error) {
 		return lost(l.hang(ctx))
 	}
 	due := time.Now().Add(f.before)
-	if err := l.travel(ctx, f.before); err != nil {
+	if err := l.travel(ctx, f, f.before); err != nil {
 		if late && ctx.Err() != nil && m.op != opBegin {
 			c.broken, c.leaving = true, true
 			l.world.after(time.Until(due), func() {
@@ -161,7 +161,7 @@ func send[R any](ctx context.Context, c *conn, m message[R]) (R, error) {
 	case f.fault == LostAnswer:
 		return lost(l.hang(ctx))
 	}
-	if lostAnswer := l.travel(ctx, f.after); lostAnswer != nil {
+	if lostAnswer := l.travel(ctx, f, f.after); lostAnswer != nil {
 		return lost(lostAnswer)
 	}
 	return answer, err

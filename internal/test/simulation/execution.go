@@ -46,15 +46,16 @@ func (e *execution) run(ctx context.Context, fn func(*claim) error) error {
 }
 
 // returned checks how the call has ended. It may take for limit until the function begins, and the
-// rest of the lease after that.
-func (e *execution) returned(limit time.Duration, err error) {
+// rest of the lease after that. If the function did not run, release is how long a release may
+// have taken.
+func (e *execution) returned(limit, release time.Duration, err error) {
 	k := e.worker
 	e.end(err)
 	k.noteLost(e.claim, err)
 	limit = e.within(limit) + k.handedOverLate() + slack
 	switch {
 	case e.from.IsZero():
-		k.timely(e.name, e.began, limit)
+		k.timely(e.name, e.began, limit+release)
 	case e.claim != nil:
 		k.world.witness.released(e.claim)
 		if took := e.from.Sub(e.began); took > limit && !k.isDead() {
@@ -82,7 +83,7 @@ func (k *worker) executeLocked(ctx context.Context, key string) {
 		})
 	})
 	k.note("%s: %v", e.name, err)
-	e.returned(wait, err)
+	e.returned(wait, 0, err)
 }
 
 func (k *worker) executeLockedTx(ctx context.Context, key string) {
@@ -105,7 +106,8 @@ func (k *worker) executeLockedTx(ctx context.Context, key string) {
 	if e.claim != nil && errors.Is(context.Cause(e.claim.lease.Context()), sqllock.ErrLockLost) {
 		k.world.witness.keeps(e.claim.holder) // once it has committed, a loss is no error
 	}
-	e.returned(wait+k.world.longestStatements()+k.world.plan.LongestTTL(), err) // BEGIN and Guard come first
+	lease := k.world.plan.LongestTTL() // BEGIN and Guard come first, and may fail
+	e.returned(wait+k.world.longestStatements()+lease, lease, err)
 	if k.isDead() {
 		return
 	}

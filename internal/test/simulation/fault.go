@@ -1,6 +1,9 @@
 package simulation
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Fault is something that may go wrong.
 type Fault string
@@ -48,16 +51,19 @@ const (
 
 // A fate is what becomes of one statement.
 type fate struct {
+	random        *source       // of the statement
 	before, after time.Duration // how long the statement and the answer are under way
 	fault         Fault         // or ""
 	applied       bool          // for a fault that may come before or after the statement is applied
 	orphanFor     time.Duration // how long the server keeps the connection if it breaks
 }
 
-// fate draws what becomes of a statement.
-func (l *link) fate(op operation) fate {
-	w, r := l.world, l.random
-	f := fate{before: r.latency(&w.plan), after: r.latency(&w.plan)}
+// fate draws what becomes of a statement. The numbers are its own: two goroutines of a process may
+// send one each in the same instant, in an order that the scheduler chooses.
+func (l *link) fate(op operation, what string) fate {
+	w := l.world
+	r := newSource(&w.plan, fmt.Sprintln(l.process, time.Now().UnixNano(), op, holderForm.ReplaceAllString(what, "")))
+	f := fate{random: r, before: r.latency(&w.plan), after: r.latency(&w.plan)}
 	if w.isCalm() {
 		return f
 	}

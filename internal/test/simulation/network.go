@@ -26,7 +26,6 @@ type link struct {
 	watches bool   // the driver watches contexts
 	// deferred transactions become writers by their first statement that writes.
 	deferred bool
-	random   *source
 
 	mu    sync.Mutex
 	dead  chan struct{} // closed when the process has died
@@ -45,7 +44,7 @@ type link struct {
 
 func newLink(w *World, client, use string, watches bool) *link {
 	return &link{
-		world: w, process: client + use, client: client, watches: watches, random: newSource(&w.plan, client+use+" network"),
+		world: w, process: client + use, client: client, watches: watches,
 		dead: make(chan struct{}), until: make(map[Fault]time.Time),
 	}
 }
@@ -116,8 +115,8 @@ func (l *link) closeIdle() {
 }
 
 func (l *link) connect(ctx context.Context) (*conn, error) {
-	f := l.fate(opConnect)
-	if err := l.travel(ctx, f.before); err != nil {
+	f := l.fate(opConnect, "")
+	if err := l.travel(ctx, f, f.before); err != nil {
 		return nil, err
 	}
 	if f.fault == Broken || f.fault == BadConn {
@@ -131,7 +130,7 @@ func (l *link) connect(ctx context.Context) (*conn, error) {
 	l.open++
 	l.mu.Unlock()
 	c := &conn{server: inner, link: l, generation: generation}
-	if err := l.travel(ctx, f.after); err != nil {
+	if err := l.travel(ctx, f, f.after); err != nil {
 		c.closeServer()
 		return nil, err
 	}
@@ -181,12 +180,12 @@ func (l *link) isDead() bool {
 }
 
 // travel is a statement or an answer under way for d. The error says that it did not arrive.
-func (l *link) travel(ctx context.Context, d time.Duration) error {
+func (l *link) travel(ctx context.Context, f fate, d time.Duration) error {
 	if err := l.wait(ctx, d); err != nil {
 		return err
 	}
 	for l.left(Stall) > 0 {
-		if err := l.wait(ctx, l.left(Stall)+l.random.latency(&l.world.plan)); err != nil {
+		if err := l.wait(ctx, l.left(Stall)+f.random.latency(&l.world.plan)); err != nil {
 			return err
 		}
 	}

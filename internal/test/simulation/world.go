@@ -108,11 +108,13 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	}()
 	defer virtual.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
 	defer jitter.Replace(newSource(&w.plan, "library").int64N)()
+	defer jitter.ReplaceYield(func() { time.Sleep(1) })() // until all have come to rest in this instant
 	if err := w.open(template); err != nil {
 		return Result{}, err
 	}
 	defer func() { w.serve(func() { _ = w.observer.close() }) }()
 	w.live()
+	time.Sleep(time.Millisecond) // a batcher may yield once more
 	return Result{
 		Violation: w.violation, Virtual: time.Since(w.history.began), Acquisitions: w.witness.number,
 		Faults: w.faults, Sum: w.history.sum(), World: w,
