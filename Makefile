@@ -33,6 +33,10 @@ test: cc ## run the tests with the race detector on every available database (7 
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
 	@$(MAKE) --no-print-directory -j2 test-servers-all simulate FROM=1
 
+.PHONY: test-sqlite
+test-sqlite: cc ## run what SQLite can show, for the loop of a change (half a minute)
+	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
+
 .PHONY: test-servers test-servers-all
 test-servers:
 	$(WITH_SERVERS_RACE) -- $(TEST)

@@ -40,9 +40,9 @@ func holdBack(s *fixture, op flaky.Op) *delay {
 func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *sqllock.JdbcLock) {
 	t.Helper()
 	s = newFixture(t, isolation)
-	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: time.Millisecond}), "k")
+	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: 20 * time.Millisecond}), "k")
 	other := newRepository(t, s.db.DB, nil)
-	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Millisecond}), "k")
+	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond}), "k")
 }
 
 // A DELETE or a renewal of an old holder that arrives when the next one holds does not

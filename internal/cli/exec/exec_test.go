@@ -110,14 +110,16 @@ func TestExecWithoutRenewal(t *testing.T) {
 var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
 
 // TestExecLosesLock deletes the row of the lock while the command runs. The command does not
-// end when it is asked to, and is killed after the grace period.
+// end when it is asked to, and is killed after the grace period. The loss is noticed within the
+// time-to-live, and the grace period is twice as long, so that a missing one would be seen: the
+// test takes three seconds.
 func TestExecLosesLock(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
-	const grace = 300 * time.Millisecond
 	db := dbtest.SQLite(t)
 	migrated(t, db)
 	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		grace := 2 * ttl
 		began := time.Now() // before the lease
 		p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", ttl.String(), "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
 		if !p.Stdout.Find("inside") {
