@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
@@ -34,21 +35,31 @@ var contentionTests = []test{
 		equal(f, "counter", counter, processes*callers*rounds)
 	}},
 	{"OfTwentyTriesExactlyOneSucceeds", func(f *fixture) {
-		for round := range 3 {
-			var winners atomic.Int64
+		for round, counted := 0, 0; counted < 3; round++ {
+			var winners, unanswered atomic.Int64
 			f.concurrently(20, 1, func(r *sqllock.Registry) error {
 				lock, err := r.Obtain(fmt.Sprint(round))
 				if err != nil {
 					return err
 				}
 				_, err = lock.TryLock(f.Context())
-				if err == nil {
+				switch {
+				case err == nil:
 					winners.Add(1)
-				} else if !errors.Is(err, sqllock.ErrNotAcquired) {
+				case strings.Contains(err.Error(), "no answer for"):
+					unanswered.Add(1)
+				case !errors.Is(err, sqllock.ErrNotAcquired):
 					return err
 				}
 				return nil
 			})
+			switch {
+			case winners.Load() > 1, round == 20:
+				f.Fatalf("round %d: %d winners, %d without an answer", round, winners.Load(), unanswered.Load())
+			case unanswered.Load() > 0: // the machine was too busy: a row may have been taken back
+				continue
+			}
+			counted++
 			equal(f, "winners", winners.Load(), 1)
 		}
 	}},
