@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
@@ -143,7 +144,9 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	detach := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	tx, err := bounded.Do(ctx, bounded.Grace, func() (*sqlx.Tx, error) { return db.BeginTxx(txCtx, opts) }, rollBackLate)
+	tx, err := bounded.Do(ctx, bounded.Grace, func() (*transaction.Tx, error) {
+		return l.hold.config.table.Begin(txCtx, db, opts)
+	}, rollBackLate)
 	if err != nil {
 		return l.explain(ctx, "begin a transaction under", err)
 	}
@@ -155,7 +158,7 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	if err := l.Guard(ctx, tx); err != nil {
 		return err
 	}
-	if err := fn(ctx, tx); err != nil {
+	if err := fn(ctx, tx.Tx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil || !detach() {
@@ -166,7 +169,7 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 
 // commit commits tx. If that fails the outcome is unknown, whatever has become of ctx,
 // unless the database refused it.
-func (l *Lease) commit(ctx context.Context, tx *sqlx.Tx) error {
+func (l *Lease) commit(ctx context.Context, tx *transaction.Tx) error {
 	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
 	if !l.hold.config.table.IsRefusal(err) {
 		ctx = context.WithoutCancel(ctx) // its end does not explain the error
@@ -180,7 +183,7 @@ func (l *Lease) explain(ctx context.Context, op string, err error) error {
 }
 
 // rollBackLate ends a transaction that was begun when the caller had gone.
-func rollBackLate(tx *sqlx.Tx, err error) {
+func rollBackLate(tx *transaction.Tx, err error) {
 	if err == nil {
 		_ = tx.Rollback()
 	}

@@ -33,10 +33,12 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 	})
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(verb))
 	must(t, err)
+	spare, err := db.Conn(t.Context()) // the mock ends with its last connection
+	must(t, err)
 	t.Cleanup(func() {
-		mock.ExpectClose()
-		must(t, db.Close())
 		must(t, mock.ExpectationsWereMet())
+		must(t, spare.Close())
+		_ = db.Close() // the mock did not expect it
 	})
 	r, err := sqllock.NewRepository(t.Context(), sqlx.NewDb(db, "sqlmock"), d, &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: isolation,

@@ -51,6 +51,9 @@ const (
 	// Blocked means that the statement timed out while it waited for a row that
 	// another transaction has locked.
 	Blocked
+	// Stuck means that the connection is still inside a transaction that the server has
+	// refused to end. It must be closed.
+	Stuck
 )
 
 // A Dialect describes one kind of database. The zero value cannot be used; call
@@ -83,6 +86,10 @@ type Dialect struct {
 	// Classify returns the class of an error of this database, for every driver. It
 	// accepts wrapped errors and nil.
 	Classify func(error) Class
+
+	// IsOver reports whether the transaction is over although COMMIT or ROLLBACK returned
+	// an error. If it is not, the connection must be closed.
+	IsOver func(error) bool
 
 	fragments fragments
 }

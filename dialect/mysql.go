@@ -11,6 +11,8 @@ func MySQL() Dialect {
 	return Dialect{
 		Name:     "mysql",
 		Classify: classifyMySQL,
+		// A node of Galera that has lost its quorum refuses to end it (1047).
+		IsOver: func(err error) bool { return classifyMySQL(err) == Transient },
 		fragments: fragments{
 			now:     "UTC_TIMESTAMP(6)",
 			plus:    "TIMESTAMPADD(MICROSECOND, {micros}, {base})",
@@ -99,7 +101,8 @@ func classifyMySQL(err error) Class {
 	switch number {
 	case 1213, // ER_LOCK_DEADLOCK
 		1020, // ER_CHECKREAD: MariaDB's innodb_snapshot_isolation
-		1180: // ER_ERROR_DURING_COMMIT: certification failed in Group Replication
+		1180, // ER_ERROR_DURING_COMMIT: certification failed in Group Replication
+		3101: // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: the same
 		return Transient
 	case 1205, // ER_LOCK_WAIT_TIMEOUT
 		3572: // ER_LOCK_NOWAIT
@@ -113,6 +116,8 @@ func classifyMySQL(err error) Class {
 		1049, // ER_BAD_DB_ERROR
 		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that sqllock does not fill
 		return Schema
+	case 1568: // ER_CANT_CHANGE_TX_CHARACTERISTICS, at the begin of a transaction
+		return Stuck
 	}
 	return Unknown
 }

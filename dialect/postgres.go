@@ -16,6 +16,8 @@ func Postgres() Dialect {
 		JSONLists: true,
 		Notifies:  true,
 		Classify:  classifyPostgres,
+		// A COMMIT that the server has refused has rolled the transaction back.
+		IsOver: func(err error) bool { return errors.As(err, new(sqlState)) },
 		fragments: fragments{
 			// Not now(): that is the start of the transaction, so a lease that is
 			// acquired after a wait could have expired already.

@@ -15,6 +15,8 @@ func SQLite() Dialect {
 		JSONLists: true,
 		Embedded:  true,
 		Classify:  classifySQLite,
+		// The driver rolls it back. A closed connection could take a database in memory with it.
+		IsOver: func(error) bool { return true },
 		fragments: fragments{
 			now:     "datetime('now', 'subsec')",
 			plus:    "datetime({base}, 'subsec', printf('%.6f seconds', {micros} / 1000000.0))",

@@ -86,7 +86,7 @@ func (t *Table) write(ctx context.Context, upsert func(sqlx.ExtContext) (written
 	if err != nil {
 		return false, err
 	}
-	if _, err := upsert(t.pool.on(tx)); err != nil {
+	if _, err := upsert(t.pool.on(tx.Tx)); err != nil {
 		_ = tx.Rollback() // a broken connection does that by itself; err says more
 		return false, err
 	}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A Tx is an open transaction of the user's.
@@ -40,6 +44,11 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Begin begins a transaction of the user's on a pool of the same kind of database.
+func (t *Table) Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
+	return transaction.Begin(ctx, db, opts, t.dialect)
 }
 
 // Explain makes an [*Error] of an error that op, a statement in a transaction of the user's,

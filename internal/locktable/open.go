@@ -31,7 +31,7 @@ type Config struct {
 // its tables are like, again and again while the database is busy.
 func Open(ctx context.Context, config Config) (*Table, error) {
 	t := &Table{
-		pool: pool{db: config.DB}, dialect: config.Dialect, errors: config.Dialect.Classify,
+		pool: pool{db: config.DB, dialect: config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {

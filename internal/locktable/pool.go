@@ -8,12 +8,15 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/stmtcache"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A pool is the user's pool, with the statements that are kept prepared on its connections.
 type pool struct {
 	db       *sqlx.DB
+	dialect  dialect.Dialect
 	prepared *stmtcache.Cache // nil unless asked for
 }
 
@@ -35,7 +38,7 @@ func (p pool) inTransaction(ctx context.Context, level sql.IsolationLevel, fn fu
 	if err != nil {
 		return err
 	}
-	if err := fn(p.on(tx)); err != nil {
+	if err := fn(p.on(tx.Tx)); err != nil {
 		// fn's error says more than that of a rollback, which a broken connection does
 		// by itself.
 		_ = tx.Rollback()
@@ -44,12 +47,11 @@ func (p pool) inTransaction(ctx context.Context, level sql.IsolationLevel, fn fu
 	return tx.Commit()
 }
 
-func (p pool) begin(ctx context.Context, level sql.IsolationLevel) (*sqlx.Tx, error) {
-	opts := &sql.TxOptions{Isolation: level}
+func (p pool) begin(ctx context.Context, level sql.IsolationLevel) (*transaction.Tx, error) {
 	if p.prepared != nil {
-		return p.prepared.Begin(ctx, opts)
+		p.prepared.PrepareMissed(ctx)
 	}
-	return p.db.BeginTxx(ctx, opts)
+	return transaction.Begin(ctx, p.db, &sql.TxOptions{Isolation: level}, p.dialect)
 }
 
 // An executor is what one statement runs on: a pool, a transaction or a connection.

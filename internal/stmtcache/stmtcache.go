@@ -48,21 +48,21 @@ func (c *Cache) On(tx *sqlx.Tx) sqlx.ExtContext {
 	return executor{ExtContext: tx, cache: c, tx: tx}
 }
 
-// Begin begins a transaction. Before that, it prepares the texts that earlier transactions
-// have missed. A text cannot be prepared within a transaction: that would need a second
-// connection, and waiting for one while holding another can be a deadlock.
-func (c *Cache) Begin(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
-	if c.wanted.Load() && c.wanted.Swap(false) {
-		for _, t := range c.texts {
-			if !t.wanted.Swap(false) {
-				continue
-			}
-			if k := t.prepare(ctx, c.db); k != nil {
-				_ = k.release() // the cache keeps it; an error of Close is not this caller's
-			}
+// PrepareMissed prepares the texts that transactions have missed. Call it before a transaction
+// is begun: a text cannot be prepared within one, since that would need a second connection,
+// and waiting for one while holding another can be a deadlock.
+func (c *Cache) PrepareMissed(ctx context.Context) {
+	if !c.wanted.Load() || !c.wanted.Swap(false) {
+		return
+	}
+	for _, t := range c.texts {
+		if !t.wanted.Swap(false) {
+			continue
+		}
+		if k := t.prepare(ctx, c.db); k != nil {
+			_ = k.release() // the cache keeps it; an error of Close is not this caller's
 		}
 	}
-	return c.db.BeginTxx(ctx, opts)
 }
 
 // Close closes all statements; a statement in use is closed after its last use. The cache can

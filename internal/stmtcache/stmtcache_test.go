@@ -26,6 +26,11 @@ var (
 	readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 )
 
+func begin(ctx context.Context, p *Cache) (*sqlx.Tx, error) {
+	p.PrepareMissed(ctx)
+	return p.db.BeginTxx(ctx, readCommitted)
+}
+
 // mocked returns a cache of one text, over a single mocked connection.
 func mocked(t *testing.T) (*Cache, sqlmock.Sqlmock) {
 	t.Helper()
@@ -139,7 +144,7 @@ func TestInATransaction(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	mock.ExpectBegin()
-	tx, err := p.Begin(t.Context(), readCommitted)
+	tx, err := begin(t.Context(), p)
 	noError(t, err)
 	mock.ExpectQuery(known).WillReturnRows(one())
 	ask(t, p.On(tx), known)
@@ -149,7 +154,7 @@ func TestInATransaction(t *testing.T) {
 	statement := mock.ExpectPrepare(known)
 	for range 2 {
 		mock.ExpectBegin()
-		tx, err = p.Begin(t.Context(), readCommitted)
+		tx, err = begin(t.Context(), p)
 		noError(t, err)
 		statement.ExpectQuery().WillReturnRows(one())
 		ask(t, p.On(tx), known)
@@ -172,7 +177,7 @@ func TestNoCallerWaitsForAnotherToPrepare(t *testing.T) {
 	noError(t, p.Close())
 }
 
-func TestBeginWithATextThatCannotBePrepared(t *testing.T) {
+func TestATextThatCannotBePreparedIsSentByTransactions(t *testing.T) {
 	t.Parallel()
 	p, mock := mocked(t)
 	for i := range 3 {
@@ -180,7 +185,7 @@ func TestBeginWithATextThatCannotBePrepared(t *testing.T) {
 			mock.ExpectPrepare(known).WillReturnError(errPrepare)
 		}
 		mock.ExpectBegin()
-		tx, err := p.Begin(t.Context(), readCommitted)
+		tx, err := begin(t.Context(), p)
 		noError(t, err)
 		mock.ExpectExec(known).WillReturnResult(sqlmock.NewResult(0, 1))
 		_, err = p.On(tx).ExecContext(t.Context(), known)
@@ -289,7 +294,8 @@ func putOne(ctx context.Context, p *Cache, inTransaction bool) error {
 		_, err := p.On(nil).ExecContext(ctx, put[false], 1)
 		return errors.Join(err, p.On(nil).QueryRowxContext(ctx, count).Scan(&n))
 	}
-	tx, err := p.Begin(ctx, nil)
+	p.PrepareMissed(ctx)
+	tx, err := p.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}

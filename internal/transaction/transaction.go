@@ -1,0 +1,68 @@
+package transaction
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Tx is a transaction with the connection that it has to itself. End it with Commit or
+// Rollback; as with [sql.Tx], what comes second returns sql.ErrTxDone.
+type Tx struct {
+	*sqlx.Tx
+
+	conn    *sqlx.Conn
+	dialect dialect.Dialect
+}
+
+// Begin begins a transaction. Like database/sql it passes over connections of the pool that
+// turn out to be broken, and also over those that are still inside another transaction.
+func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dialect) (*Tx, error) {
+	for unusable := db.Stats().OpenConnections; ; unusable-- {
+		conn, err := db.Connx(ctx)
+		if err != nil {
+			return nil, err
+		}
+		tx, err := conn.BeginTxx(ctx, opts)
+		if err == nil {
+			return &Tx{tx, conn, d}, nil
+		}
+		giveBack(conn, d.Embedded)
+		if unusable <= 0 || !errors.Is(err, driver.ErrBadConn) && d.Classify(err) != dialect.Stuck {
+			return nil, err
+		}
+	}
+}
+
+// Commit commits the transaction.
+func (t *Tx) Commit() error {
+	err := t.Tx.Commit()
+	t.ended(err)
+	return err
+}
+
+// Rollback rolls the transaction back.
+func (t *Tx) Rollback() error {
+	err := t.Tx.Rollback()
+	t.ended(err)
+	return err
+}
+
+// ended gives the connection back after a COMMIT or ROLLBACK that returned err. If the end of
+// the context has rolled the transaction back before, it is not known with what success.
+func (t *Tx) ended(err error) {
+	giveBack(t.conn, err == nil || t.dialect.IsOver(err))
+}
+
+// giveBack gives a connection back to its pool, or closes it. A second time it does nothing.
+func giveBack(conn *sqlx.Conn, usable bool) {
+	if !usable {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	}
+	_ = conn.Close() // the transaction's own error says more
+}

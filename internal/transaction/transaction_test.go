@@ -1,0 +1,154 @@
+package transaction_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
+)
+
+var (
+	errNoQuorum = &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
+	errStuck    = &mysql.MySQLError{Number: 1568, Message: "Transaction characteristics can't be changed while a transaction is in progress"}
+	errGone     = errors.New("connection reset by peer")
+)
+
+// mocked returns a mocked pool, and a function that returns how many connections it has.
+func mocked(t *testing.T) (*sqlx.DB, sqlmock.Sqlmock, func() int) {
+	t.Helper()
+	db, mock, err := sqlmock.New()
+	must(t, err)
+	spare, err := db.Conn(t.Context()) // the mock ends with its last connection
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, mock.ExpectationsWereMet())
+		must(t, spare.Close())
+		_ = db.Close() // the mock did not expect it
+	})
+	return sqlx.NewDb(db, "sqlmock"), mock, func() int { return db.Stats().OpenConnections - 1 }
+}
+
+// The connection stays in the pool if its transaction is over, and only then.
+func TestTheEndOfATransaction(t *testing.T) {
+	t.Parallel()
+	my, pg, lite := dialect.MySQL(), dialect.Postgres(), dialect.SQLite()
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		err     error
+		kept    bool
+	}{
+		"done":                                {my, nil, true},
+		"a node without a quorum":             {my, errNoQuorum, false},
+		"a lost race":                         {my, &mysql.MySQLError{Number: 1213}, true},
+		"a failed certification":              {my, &mysql.MySQLError{Number: 3101}, true},
+		"a broken connection to MySQL":        {my, errGone, false},
+		"a serialization failure":             {pg, &pq.Error{Code: "40001"}, true},
+		"a deferred constraint":               {pg, &pq.Error{Code: "23505"}, true},
+		"a broken connection to PostgreSQL":   {pg, errGone, false},
+		"SQLite, maybe a database in memory":  {lite, errGone, true},
+		"a transaction that was ended before": {my, sql.ErrTxDone, false},
+	} {
+		for end, expect := range map[string]func(sqlmock.Sqlmock){
+			"Commit":   func(mock sqlmock.Sqlmock) { mock.ExpectCommit().WillReturnError(c.err) },
+			"Rollback": func(mock sqlmock.Sqlmock) { mock.ExpectRollback().WillReturnError(c.err) },
+		} {
+			t.Run(name+"/"+end, func(t *testing.T) {
+				t.Parallel()
+				db, mock, connections := mocked(t)
+				mock.ExpectBegin()
+				tx, err := transaction.Begin(t.Context(), db, nil, c.dialect)
+				must(t, err)
+				expect(mock)
+				run := tx.Commit
+				if end == "Rollback" {
+					run = tx.Rollback
+				}
+				if err := run(); !errors.Is(err, c.err) {
+					t.Errorf("error %v", err)
+				}
+				want := 0
+				if c.kept {
+					want = 1
+				}
+				if got := connections(); got != want {
+					t.Errorf("%d connections in the pool, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// A rollback by the end of the context may have failed.
+func TestTheEndOfTheContext(t *testing.T) {
+	t.Parallel()
+	db, mock, connections := mocked(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	mock.ExpectBegin()
+	mock.ExpectRollback().WillReturnError(errNoQuorum)
+	tx, err := transaction.Begin(ctx, db, nil, dialect.MySQL())
+	must(t, err)
+	cancel()
+	if err := tx.Commit(); err == nil {
+		t.Error("committed")
+	}
+	_ = tx.Rollback() // as a deferred one does
+	if got := connections(); got != 0 {
+		t.Errorf("%d connections in the pool", got)
+	}
+}
+
+// A connection that is stuck in another transaction, or broken, is passed over.
+func TestBeginOnUnusableConnections(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"stuck": errStuck, "broken": driver.ErrBadConn} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, mock, connections := mocked(t)
+			mock.ExpectBegin().WillReturnError(failure)
+			mock.ExpectBegin()
+			mock.ExpectCommit()
+			tx, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL())
+			must(t, err)
+			must(t, tx.Commit())
+			if got := connections(); got != 1 {
+				t.Errorf("%d connections in the pool", got)
+			}
+		})
+	}
+}
+
+// Begin gives up when the pool has no connection left that could be stuck.
+func TestBeginIfAllFails(t *testing.T) {
+	t.Parallel()
+	db, mock, connections := mocked(t)
+	for range 2 { // there is one connection, the spare one
+		mock.ExpectBegin().WillReturnError(errStuck)
+	}
+	if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errStuck) {
+		t.Errorf("error %v", err)
+	}
+	mock.ExpectBegin().WillReturnError(errNoQuorum)
+	if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
+		t.Errorf("error %v", err)
+	}
+	if got := connections(); got != 0 {
+		t.Errorf("%d connections in the pool", got)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
