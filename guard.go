@@ -144,20 +144,11 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	detach := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	tx, err := bounded.Do(ctx, bounded.Grace, func() (*transaction.Tx, error) {
-		return l.hold.config.table.Begin(txCtx, db, opts)
-	}, rollBackLate)
+	tx, err := l.beginGuarded(ctx, txCtx, db, opts)
 	if err != nil {
-		return l.explain(ctx, "begin a transaction under", err)
-	}
-	// Not every driver watches a context while it waits for an answer to the end of a
-	// transaction.
-	defer func() { // after Commit it does nothing
-		_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
-	}()
-	if err := l.Guard(ctx, tx); err != nil {
 		return err
 	}
+	defer rollBack(ctx, tx) // after Commit it does nothing
 	if err := fn(ctx, tx.Tx); err != nil {
 		return err
 	}
@@ -165,6 +156,36 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 		return l.explain(ctx, "commit under", sql.ErrTxDone)
 	}
 	return l.commit(ctx, tx)
+}
+
+// guardRaces is how often a transaction whose Guard has lost a race is begun again. Nothing has
+// happened in it yet.
+const guardRaces = 10
+
+// beginGuarded begins a transaction that lasts as long as txCtx, and guards it. ctx is the
+// context of l.
+func (l *Lease) beginGuarded(ctx, txCtx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
+	for races := 0; ; races++ {
+		tx, err := bounded.Do(ctx, bounded.Grace, func() (*transaction.Tx, error) {
+			return l.hold.config.table.Begin(txCtx, db, opts)
+		}, rollBackLate)
+		if err != nil {
+			return nil, l.explain(ctx, "begin a transaction under", err)
+		}
+		if err = l.Guard(ctx, tx); err == nil {
+			return tx, nil
+		}
+		rollBack(ctx, tx)
+		if races == guardRaces || !locktable.Is(err, locktable.Race) {
+			return nil, err
+		}
+	}
+}
+
+// rollBack rolls tx back. Not every driver watches a context while it waits for an answer to
+// the end of a transaction.
+func rollBack(ctx context.Context, tx *transaction.Tx) {
+	_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
 }
 
 // commit commits tx. If that fails the outcome is unknown, whatever has become of ctx,

@@ -21,6 +21,13 @@ import (
 // what a real server cannot be made to do on demand.
 func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock) {
 	t.Helper()
+	r, mock, _ := mockedPool(t, d, isolation)
+	return r, mock
+}
+
+// mockedPool is mocked, and returns the pool, too.
+func mockedPool(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
+	t.Helper()
 	// The first word distinguishes the statements; their text has golden files.
 	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
 		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
@@ -40,11 +47,12 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 		must(t, spare.Close())
 		_ = db.Close() // the mock did not expect it
 	})
-	r, err := sqllock.NewRepository(t.Context(), sqlx.NewDb(db, "sqlmock"), d, &sqllock.RepositoryOptions{
+	pool := sqlx.NewDb(db, "sqlmock")
+	r, err := sqllock.NewRepository(t.Context(), pool, d, &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: isolation,
 	})
 	must(t, err)
-	return r, mock
+	return r, mock, pool
 }
 
 // expectFree has the row read before an attempt, as a MySQL that has not been asked whether it

@@ -79,6 +79,10 @@ type Dialect struct {
 	// no round trips.
 	Embedded bool
 
+	// If LocksLatest is true, the statement that guards a transaction reads what was
+	// committed last, however old the transaction's snapshot is.
+	LocksLatest bool
+
 	// If Notifies is true, the statements that delete rows can notify the processes
 	// that listen: see [Names.Channel].
 	Notifies bool

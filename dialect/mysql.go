@@ -9,8 +9,9 @@ package dialect
 // statement.
 func MySQL() Dialect {
 	return Dialect{
-		Name:     "mysql",
-		Classify: classifyMySQL,
+		Name:        "mysql",
+		LocksLatest: true,
+		Classify:    classifyMySQL,
 		// A node of Galera that has lost its quorum refuses to end it (1047).
 		IsOver: func(err error) bool { return classifyMySQL(err) == Transient },
 		fragments: fragments{

@@ -17,6 +17,9 @@ type policy struct {
 	races int
 	// pinned is for how long it is sent again while a transaction has the row pinned.
 	pinned time.Duration
+	// lockless is for reads that lock no row. What blocks one, a locked table or a node of a
+	// cluster that lags behind, is then no pinned row.
+	lockless bool
 	// answer is how long each answer may take, or the claim's time-to-live if that is
 	// longer; a batch has batchTimeout instead. 0 means as long as ctx lasts, or the renewer
 	// allows.
@@ -45,11 +48,11 @@ var (
 	releasing = policy{op: "release", races: always, pinned: releaseTimeout, answer: answerTimeout}
 	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
 	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
-	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: answerTimeout}
 	guarding  = policy{op: "guard"}
 
 	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout}
-	listing         = policy{op: "list", races: always, pinned: PinnedTimeout}
+	listing         = policy{op: "list", races: always, pinned: PinnedTimeout, lockless: true}
 	deletingExpired = policy{op: "delete expired locks", races: always, pinned: PinnedTimeout}
 	deletingClient  = policy{op: "release all", races: always, pinned: PinnedTimeout}
 	closing         = policy{op: "close", answer: answerTimeout}
@@ -82,9 +85,14 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 	for n := 0; ; n++ {
 		value, err := send(ctx)
 		again := c.isRace(err) && n < p.races || c.isBlocked(err) && time.Since(began) < p.pinned
-		if !again || !pauseAfterRace(ctx, n) {
-			return value, c.explain(ctx, p.op, err)
+		if again && pauseAfterRace(ctx, n) {
+			continue
 		}
+		err = c.explain(ctx, p.op, err)
+		if p.lockless && Is(err, PinnedRow) {
+			err = &Error{p.op, Failed, errors.Unwrap(err)}
+		}
+		return value, err
 	}
 }
 

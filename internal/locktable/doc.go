@@ -48,7 +48,7 @@
 // # Lost races
 //
 // Two callers of one key can give each other a serialization failure: 40001 and 40P01; 1213,
-// 1020, and 1180 at COMMIT (Group Replication); SQLITE_BUSY and SQLITE_LOCKED. All mean that
+// 1020, and 1180 or 3101 at COMMIT (Group Replication); SQLITE_BUSY and SQLITE_LOCKED. All mean that
 // the statement was not applied. call sends it again after a random pause of up to 1, 2, 4 …
 // 64 ms. An acquisition counts as not acquired after ten of these.
 //
@@ -82,9 +82,10 @@
 //	Release                    until ctx ends 3 s                  the batch's
 //	Renew                      until ctx ends as the caller says   10 s, or TTL if longer
 //	Keep                       until ctx ends 1 s                  10 s, or TTL if longer
-//	Read, ReadFirst, IsHeld    until ctx ends 1 s                  10 s, or TTL if longer
+//	Read, ReadFirst, IsHeld    until ctx ends an error after 1 s   10 s, or TTL if longer
 //	RenewAll                   until ctx ends skipped              the caller bounds it
-//	List, DeleteExpired        until ctx ends 1 s                  until ctx ends
+//	List                       until ctx ends an error after 1 s   until ctx ends
+//	DeleteExpired              until ctx ends 1 s                  until ctx ends
 //	DeleteClient               until ctx ends again for 1 s        until ctx ends
 //	Guard                      an error       an error             until ctx ends
 //	Open                       until ctx ends 1 s                  10 s

@@ -30,11 +30,18 @@ func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) 
 	}
 	// The transaction does not see the row. Is it gone, or newer than tx?
 	held, err := t.IsHeld(ctx, c)
-	if err != nil || !held {
+	switch {
+	case err != nil || !held:
 		return NotHeld, err
+	case t.dialect.LocksLatest:
+		return NotHeld, &Error{guarding.op, Failed, errNotThere}
 	}
 	return StaleSnapshot, nil
 }
+
+// errNotThere is why the row of a lease is not found in a transaction whose server reads what
+// was committed last.
+var errNotThere = errors.New("the transaction's server does not have the row of the lease: it lags behind, or tx is in another database")
 
 func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
 	var one int

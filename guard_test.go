@@ -1,0 +1,132 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// The behaviour of Guard on real servers is in the contract. Here are answers of clusters.
+
+var (
+	errDeadlock = &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"}
+	errNoQuorum = &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
+)
+
+// guarding has a mocked MySQL grant a lock, and expects its release after what the test
+// expects. It returns what ExecuteLockedTx returns.
+func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
+	t.Helper()
+	r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+	expectFree(mock)
+	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+	expect(mock)
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool, nil, func(context.Context, *sqlx.Tx) error {
+		ran++
+		return nil
+	})
+	return ran, err
+}
+
+func rowsOf(n int) *sqlmock.Rows {
+	rows := sqlmock.NewRows([]string{"n"})
+	for range n {
+		rows.AddRow(1)
+	}
+	return rows
+}
+
+// Nothing has happened in a transaction whose Guard has lost a race, so it is begun again.
+func TestExecuteLockedTxTriesAGuardAgainThatLosesARace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			for range 3 {
+				mock.ExpectBegin()
+				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
+				mock.ExpectRollback()
+			}
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
+			mock.ExpectCommit()
+		})
+		if err != nil || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+func TestExecuteLockedTxGivesUpAGuardThatLosesAllRaces(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			for range 11 {
+				mock.ExpectBegin()
+				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
+				mock.ExpectRollback()
+			}
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) || ran != 0 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// MySQL's locking reads see what was committed last. A row that is held but not found there is
+// on another node, and the transaction's lags behind: no mistake of the caller's.
+func TestAGuardedTransactionOnANodeThatLagsBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(0)) // Guard
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1)) // the row is held
+			mock.ExpectRollback()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) || ran != 0 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// A refused COMMIT leaves the transaction open on a node without a quorum. The application's
+// pool does not get the connection back.
+func TestExecuteLockedTxClosesAConnectionThatItCannotEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
+			mock.ExpectCommit().WillReturnError(errNoQuorum)
+			mock.ExpectClose()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// The same for the transaction that acquires: the lock is not acquired, and its row is deleted
+// over another connection.
+func TestAnAcquisitionClosesAConnectionThatItCannotEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		expectFree(mock)
+		mock.ExpectBegin()
+		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+		mock.ExpectCommit().WillReturnError(errNoQuorum)
+		mock.ExpectClose()
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		_, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
