@@ -68,8 +68,8 @@ func (l *JdbcLock) WithMinHold(d time.Duration) *JdbcLock {
 // Lock acquires the lock, waiting for as long as ctx lasts. The context of the lease is
 // made from ctx. Use [JdbcLock.TryLockFor] to limit the wait without limiting the work.
 //
-// If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An [ErrDatabase] or
-// [ErrClosed] ends the wait at once. If the database does not answer the first caller of a
+// If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An [ErrDatabase] ends the
+// wait at once, unless [RegistryOptions.WaitThroughOutages] is set, and so does [ErrClosed]. If the database does not answer the first caller of a
 // key in this registry, the callers that wait behind it get the same error. Whatever the
 // error, the caller does not hold the lock.
 //

@@ -25,6 +25,8 @@ type locks struct {
 	waker   Waker         // or nil
 	renewal renewal
 
+	waitThroughOutages bool // waiters try again after errors of the database
+
 	closing context.Context // done, with cause ErrClosed, once Close is called
 	close   context.CancelCauseFunc
 	calls   sync.WaitGroup // of callers that were added and have not returned

@@ -60,6 +60,14 @@ type RegistryOptions struct {
 	// Java services, have one turn for each of its long ones.
 	HandOff bool
 
+	// WaitThroughOutages, if true, has calls that wait for a lock go on waiting while the
+	// database fails, as it does for some seconds when another node takes over. They try
+	// again after a pause, which grows from IdleBetweenTries to a second, until their
+	// context or limit ends. The error is then an [ErrDatabase] that says for how long the
+	// database has failed, and the context's own; it is no [ErrNotAcquired]. An [ErrSchema]
+	// still ends the wait at once, and [JdbcLock.TryLock] still tries once.
+	WaitThroughOutages bool
+
 	// CacheCapacity is how many lock objects are kept at most. There can be more only if
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
@@ -140,6 +148,7 @@ func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration) *loc
 		waiting: make(map[*hold]context.CancelCauseFunc),
 		holds:   make(map[*hold]struct{}),
 	}
+	s.waitThroughOutages = o.WaitThroughOutages
 	s.closing, s.close = context.WithCancelCause(context.Background())
 	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
 	s.renewal = renewal{

@@ -84,6 +84,8 @@ func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease
 		return nil, fmt.Errorf("%w: %q", ErrClosed, r.key)
 	case shared != nil:
 		return nil, shared
+	case w.outage.last != nil && bounded.Ended(waiting) != nil:
+		return nil, w.outage.ended(ctx)
 	case bounded.Ended(waiting) != nil || errors.Is(err, errHeld):
 		return nil, notAcquired(ctx, r.key, seen)
 	default:
@@ -154,8 +156,9 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 type waiter struct {
 	*locks
 
-	hold *hold
-	once bool // it tries once and does not wait
+	hold   *hold
+	once   bool // it tries once and does not wait
+	outage outage
 	subscription
 }
 
@@ -178,6 +181,20 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 		return locktable.Row{}, ctx.Err()
 	}
 	defer w.unsubscribe()
+	for {
+		seen, err = w.acquireRow(ctx)
+		if err == nil || !w.outlasts(err) {
+			return seen, err
+		}
+		if w.outage.add(err); !w.outage.sleep(ctx, w.idle) {
+			return seen, ctx.Err()
+		}
+		h.term.holder = w.table.NewHolder() // the row of the last attempt may still be deleted
+	}
+}
+
+// acquireRow tries and polls until the hold owns the row.
+func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error) {
 	seen, err = w.readBeforeAttempt(ctx)
 	for free := isFree(seen); err == nil; free = true {
 		if free {
@@ -220,12 +237,16 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 		return locktable.Row{}, nil
 	}
 	seen, err := w.table.ReadFirst(ctx, h.claim())
+	if err != nil {
+		return locktable.Row{}, failure(err, h.key)
+	}
 	w.noteTaken(seen)
-	return seen, failure(err, h.key)
+	return seen, nil
 }
 
-// noteTaken notes for how long the row may be taken.
+// noteTaken notes for how long the row may be taken, as the database has just said.
 func (w *waiter) noteTaken(seen locktable.Row) {
+	w.outage = outage{}
 	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
 }
 
@@ -272,6 +293,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		if err != nil {
 			return seen, failure(err, h.key)
 		}
+		w.outage = outage{}
 		if seen = row; isFree(seen) {
 			return seen, nil
 		}
