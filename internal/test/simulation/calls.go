@@ -14,6 +14,9 @@ import (
 // deleted within a second, and a driver that does not watch its context is left behind soon.
 const slack = 1500 * time.Millisecond
 
+// unlimited is the limit of a call that only its context ends.
+const unlimited = 24 * time.Hour
+
 // A call is a call of the library. It must return soon after its limit or the end of its context.
 type call struct {
 	process *process

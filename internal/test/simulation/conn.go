@@ -225,6 +225,11 @@ func awaitWriter[R any](ctx context.Context, c *conn, m message[R]) error {
 	}
 	select {
 	case c.link.world.writer <- struct{}{}:
+		time.Sleep(1) // the context may end in this instant, too: then it is always that
+		if ctx.Err() != nil {
+			<-c.link.world.writer
+			return fmt.Errorf("%w: %w", errReset, ctx.Err())
+		}
 		return c.becomeWriter()
 	case <-timer.C:
 		return busyError{}

@@ -35,6 +35,9 @@ var AllFaults = []Fault{
 	Silence, Stall, Away, Crash, Pause, Close, Cancel, Deletion,
 }
 
+// delays are the faults of crowded worlds.
+var delays = []Fault{Slow, SlowCommit, Stall, LateRequest, Pause, Cancel, Close}
+
 // Failover is the fault that no lock endures: the database forgets its last commits, as an
 // asynchronous replica does. It is the control group.
 const Failover Fault = "failover"
@@ -81,9 +84,9 @@ func (l *link) fate(op operation, what string) fate {
 	f.applied = r.chance(0.5)
 	switch {
 	case f.fault == Slow && f.applied, f.fault == SlowCommit && op == opCommit && f.applied:
-		f.after += r.upTo(longestDelay)
+		f.after += r.delay(&w.plan)
 	case f.fault == Slow, f.fault == SlowCommit && op == opCommit, f.fault == LateRequest:
-		f.before += r.upTo(longestDelay)
+		f.before += r.delay(&w.plan)
 	}
 	return f
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // guard writes in a guarded transaction. Where things may go wrong, it may outlast the lease,
@@ -59,7 +58,7 @@ func (k *worker) write(ctx context.Context, tx *sqlx.Tx, c *claim) error {
 	if err != nil {
 		return err
 	}
-	if !bounded.Sleep(ctx, k.writingTime()) {
+	if !k.sleep(ctx, k.writingTime()) {
 		return ctx.Err()
 	}
 	return nil

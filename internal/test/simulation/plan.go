@@ -50,7 +50,7 @@ const (
 	// So a row that is left behind is deleted by the next acquisition or by Close.
 	Definite Shape = "definite"
 	// Crowded worlds have processes of many callers that begin at the same time, so that
-	// statements are batched and locks are handed over.
+	// statements are batched and locks are handed over, and most of their faults are delays.
 	Crowded Shape = "crowded"
 )
 
@@ -133,11 +133,17 @@ func (p *Plan) makeDefinite(r *rand.Rand) {
 func (p *Plan) makeCrowded(r *rand.Rand) {
 	p.Keys = 1 + r.IntN(4)
 	p.Latency = 30 * time.Millisecond
+	p.Hold = p.shortestTTL() / 4 // so that some leases are handed over when half of them is left
+	if len(p.Faults) > 0 {
+		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return !slices.Contains(delays, f) })
+		p.FaultRate = pick(r, 0.02, 0.1, 0.2)
+	}
 	for i := range p.Processes {
 		process := &p.Processes[i]
 		process.Workers = 4 + r.IntN(3)
 		process.Repository.DisableBatching = false
 		process.Registry.HandOff = r.IntN(3) > 0
+		process.Registry.AutoRenew = r.IntN(3) == 0
 	}
 }
 

@@ -46,6 +46,14 @@ func (s *source) latency(plan *Plan) time.Duration {
 	return 20*time.Microsecond + s.upTo(plan.Latency)
 }
 
+// delay returns how much longer a slow message is under way: often for less than a lease lasts.
+func (s *source) delay(plan *Plan) time.Duration {
+	if s.chance(0.5) {
+		return s.upTo(plan.shortestTTL() / 2)
+	}
+	return s.upTo(longestDelay)
+}
+
 // pickFault returns one of the faults that a plan allows, or "".
 func (s *source) pickFault(plan *Plan, of ...Fault) Fault {
 	var possible []Fault

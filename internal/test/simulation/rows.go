@@ -52,7 +52,7 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by commit) 
 	slices.Sort(deleted)
 	w.rows = now
 	w.checkWritten(written, by)
-	w.checkEnds()
+	w.checkLeases()
 	w.noteFree()
 	return deleted
 }
@@ -102,18 +102,6 @@ func (w *witness) checkWritten(written map[string]int64, by commit) {
 				key, by.by, number, last)
 		}
 		w.written[key], w.committed[number] = number, key
-	}
-}
-
-// checkEnds finds callers whose leases last for longer than their rows, which others may
-// take when they have expired.
-func (w *witness) checkEnds() {
-	for c := range w.claims {
-		row := w.rows[c.key]
-		if row.holder == c.holder && row.end.Before(c.lease.Deadline()) && c.lives() {
-			w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", c.key, c,
-				c.lease.Deadline().Sub(w.world.history.began), row.end.Sub(w.world.history.began))
-		}
 	}
 }
 

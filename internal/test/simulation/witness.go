@@ -95,6 +95,7 @@ func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
 	}
 	w.claims[c] = struct{}{}
 	w.using[c.holder]++
+	w.checkLease(c)
 	if w.isForced(c.holder) { // the row is gone, and a hand-over asks no database
 		return c
 	}
@@ -173,21 +174,29 @@ func (w *witness) keeps(holder string) {
 	w.kept[holder] = true
 }
 
-// checkLeases checks all leases.
-func (w *witness) checkLeases() {
+// check checks all leases.
+func (w *witness) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.checkLeases()
+}
+
+func (w *witness) checkLeases() {
 	for c := range w.claims {
 		w.checkLease(c)
 	}
 }
 
-// checkLease checks that a lease has ended when it must have: at its Deadline, a while after its
-// row was deleted by force, and when MaxHold has passed.
+// checkLease checks that a lease does not last for longer than its row, which others may take then,
+// and that it has ended when it must have: at its Deadline, a while after its row was deleted by
+// force, and when MaxHold has passed.
 func (w *witness) checkLease(c *claim) {
-	deadline := c.lease.Deadline()
+	deadline, row := c.lease.Deadline(), w.rows[c.key]
 	switch limit := w.forced[c.holder]; {
 	case c.process.isDead() || !c.lives():
+	case row.holder == c.holder && row.end.Before(deadline):
+		w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", c.key, c,
+			deadline.Sub(w.world.history.began), row.end.Sub(w.world.history.began))
 	case time.Since(deadline) > time.Millisecond:
 		w.world.violated("late end", "%q: the lease of %v has ended %v ago, and its context has not", c.key, c, time.Since(deadline))
 	case !limit.IsZero() && time.Now().After(limit):

@@ -225,7 +225,7 @@ func (k *worker) work(ctx context.Context, c *claim) {
 		time.Sleep(k.random.upTo(2 * k.plan.Registry.TTL)) // it does not look at ctx meanwhile
 	}
 	for range 1 + k.random.intN(3) {
-		if !bounded.Sleep(ctx, k.random.around(w.plan.Hold)) {
+		if !k.sleep(ctx, k.random.around(w.plan.Hold)) {
 			return
 		}
 		switch k.random.intN(8) {
@@ -243,6 +243,16 @@ func (k *worker) work(ctx context.Context, c *claim) {
 			k.guard(ctx, c)
 		}
 	}
+}
+
+// sleep waits for d. It returns false if ctx ends, a moment after that: what others do in that
+// instant comes first.
+func (k *worker) sleep(ctx context.Context, d time.Duration) bool {
+	if bounded.Sleep(ctx, d) {
+		return true
+	}
+	time.Sleep(k.random.latency(&k.world.plan))
+	return false
 }
 
 // renew renews a lease by a call. ctx is its own.
@@ -275,7 +285,7 @@ func (k *worker) reenter(ctx context.Context, c *claim) {
 	if inner.Token() != c.token || inner.Holder() != c.holder {
 		k.world.violated("re-entry", "%s entered %v with token %d as %s", k.name, c, inner.Token(), k.world.alias(inner.Holder()))
 	}
-	bounded.Sleep(ctx, k.random.around(k.world.plan.Hold)/4)
+	k.sleep(ctx, k.random.around(k.world.plan.Hold)/4)
 	began := time.Now()
 	err = inner.Unlock(context.Background())
 	k.timely("Unlock again", began, 0)
@@ -292,7 +302,7 @@ func (k *worker) tidyUp(ctx context.Context, key string) {
 	case 1:
 		call := k.begin(ctx, "DeleteExpired")
 		_, err := k.registry.DeleteExpired(ctx)
-		call.returned(w.longestStatements())
+		call.returned(unlimited) // but for its context
 		if ctx.Err() == nil {
 			k.expect("DeleteExpired", err, sqllock.ErrDatabase)
 		}

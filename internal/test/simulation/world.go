@@ -45,6 +45,10 @@ type World struct {
 	links      []*link // of the processes that live
 	allLinks   []*link // and of those that have ended
 
+	// jitters counts, by their limits, the numbers that the library has asked for at jitterAt.
+	jitters  map[int64]int
+	jitterAt time.Time
+
 	calmFrom time.Time
 	stopping chan struct{} // closed when callers are to begin nothing more
 	stopOnce sync.Once
@@ -84,7 +88,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	w := &World{
 		plan: plan, dir: dir, calmFrom: time.Now().Add(plan.Duration),
 		names: make(map[string]string), lockKeys: make(map[string]string),
-		aliases: make(map[string]string), numbers: make(map[string]int),
+		aliases: make(map[string]string), numbers: make(map[string]int), jitters: make(map[int64]int),
 		requests: make(chan func()), writer: make(chan struct{}, 1),
 		resting: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
@@ -107,7 +111,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 		}
 	}()
 	defer virtual.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
-	defer jitter.Replace(newSource(&w.plan, "library").int64N)()
+	defer jitter.Replace(w.jitter)()
 	defer jitter.ReplaceYield(func() { time.Sleep(1) })() // until all have come to rest in this instant
 	if err := w.open(template); err != nil {
 		return Result{}, err
@@ -132,6 +136,20 @@ func (w *World) open(template []byte) error {
 		return err
 	}
 	return w.prepareGuarded()
+}
+
+// jitter returns the library's random numbers. They depend on the instant, so that two goroutines
+// can ask in any order, unless they ask for the same.
+func (w *World) jitter(n int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if !now.Equal(w.jitterAt) {
+		w.jitterAt = now
+		clear(w.jitters)
+	}
+	w.jitters[n]++
+	return newSource(&w.plan, fmt.Sprintln("library", now.UnixNano(), n, w.jitters[n])).int64N(n)
 }
 
 // connect returns a session of the database as it is now.
@@ -203,7 +221,7 @@ const calm = settling + longestWait + patience
 // watch checks the leases, and the waiters while nothing is wrong.
 func (w *World) watch() {
 	for w.pause(500 * time.Millisecond) {
-		w.witness.checkLeases()
+		w.witness.check()
 		if len(w.plan.Faults) == 0 {
 			w.witness.overlooked(w.history.began)
 		} else if w.isCalm() {
