@@ -25,13 +25,16 @@ help: ## show this help
 TEST = $(GO) test $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
 
+# A simulation that fails beside other tests is named at the end: its own output has scrolled away.
+beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
+
 .PHONY: test
 test: cc ## run the tests with the race detector on every available database (7 minutes)
-	@$(MAKE) --no-print-directory -j2 test-servers simulate FROM=1
+	$(call beside,test-servers)
 
 .PHONY: test-all
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
-	@$(MAKE) --no-print-directory -j2 test-servers-all simulate FROM=1
+	$(call beside,test-servers-all)
 
 .PHONY: test-sqlite
 test-sqlite: cc ## run what SQLite can show, for the loop of a change (half a minute)
@@ -53,7 +56,8 @@ given = $(if $(filter command,$(origin $(1))),$($(1)))
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (1 minute)
 	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
-		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation
+		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
+		|| { $(if $(RED),echo 'The simulation has failed: see above, or run make simulate FROM=1.' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants

@@ -16,7 +16,7 @@ var mutations = []mutation{
 	{
 		name:   "expiry-cleanup",
 		breaks: "expiry: DeleteExpired takes the age of a row for its end",
-		danger: "Whoever tidies up deletes the rows of long holders.",
+		danger: "A cleanup deletes rows whose leases last.",
 		edits: []edit{{
 			"dialect/statements.go",
 			`"{expired}", expiry+" < "+f.now,`,
@@ -26,7 +26,7 @@ var mutations = []mutation{
 	{
 		name:   "from-answer",
 		breaks: "lease: an acquisition counts from the answer, not from before the question",
-		danger: "The holder believes in its lease for longer than the row lasts, by the time that the answer took.",
+		danger: "The lease outlasts its row by the time that the answer took.",
 		edits: []edit{{
 			"wait.go",
 			"		h.acquired = time.Now()\n		got, err := w.table.Acquire(ctx, h.claim())\n",
@@ -231,7 +231,7 @@ var mutations = []mutation{
 	{
 		name:   "hand-off-late",
 		breaks: "hand-off: a lease that is renewed for it counts from the answer",
-		danger: "The next holder believes in its lease for longer than the row lasts.",
+		danger: "The lease of the next holder outlasts its row.",
 		edits: []edit{{
 			"release.go",
 			"		sent := time.Now()\n		bounded, cancel := context.WithDeadline(ctx.values, given.end)\n",
@@ -245,7 +245,7 @@ var mutations = []mutation{
 	{
 		name:   "mutex",
 		breaks: "local queue: a caller that has left gets the lock",
-		danger: "Nobody in the process ever gets it again.",
+		danger: "No other caller of the process can acquire it again.",
 		edits: []edit{{
 			"internal/reentrant/mutex.go",
 			"	default:\n		m.removeLocked(place)\n	}\n",
@@ -313,7 +313,7 @@ var mutations = []mutation{
 	{
 		name:   "mixed-up",
 		breaks: "batch: its answers go to other callers",
-		danger: "A caller that was refused believes to hold the lock.",
+		danger: "A caller that was refused gets a lease.",
 		edits: []edit{{
 			"internal/batch/lane.go",
 			"		c.outcome = l.outcomes[i]\n",
@@ -343,7 +343,7 @@ var mutations = []mutation{
 	{
 		name:   "peek",
 		breaks: "acquire: a row that is gone when it is read counts as acquired",
-		danger: "Whoever else reads the same acquires it, too.",
+		danger: "All processes that read it at that time acquire it.",
 		edits: []edit{{
 			"internal/locktable/acquire.go",
 			"		got.Row, _, err = t.Read(ctx, c)\n		return got, err\n",

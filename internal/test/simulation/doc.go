@@ -1,46 +1,65 @@
-// Package simulation runs the library in thousands of schedules that no test would think of,
-// and checks its promises in each instant. The code under test is the real one, over a real
-// SQLite; only the time, the network and the processes are simulated.
+// Package simulation runs the library in thousands of random schedules and checks its promises
+// in each instant. The code under test is the real one, over a real SQLite; only the time, the
+// network and the processes are simulated.
 //
-// A [World] is a database and up to four processes that share it, in a synctest bubble, whose
-// clock costs nothing: about ten minutes of virtual time pass in a second. A [Plan], which
-// a seed determines, says what it is made of. The callers in its processes lock, work, renew,
-// enter again, write in guarded transactions and unlock at random, while all goes wrong that
-// is listed as a [Fault]. Then the faults end, and all must be well again.
+// A [World] is a database and up to four processes that share it, in a synctest bubble. About ten
+// minutes of virtual time pass in a second. A [Plan], which a seed determines, has its settings:
+// one of three shapes, the options of each process, and the faults. The callers in the processes
+// lock, work, renew, enter again, write in guarded transactions and unlock at random, while the
+// faults of the plan occur: see [Fault]. Then the faults end, and every lock must be available
+// again.
 //
 // # One instant
 //
 // A statement is under way for a random time, takes effect in one instant, and its answer is
-// under way for another: see send in conn.go. Each actor has random numbers of its own, and
-// no two messages arrive in one instant. So a world takes the same course again when it has one
-// processor and the same seed. There is one clock, so what the witness finds is exact. The
-// clock of the database may be wrong by years, and be faster or slower by one percent.
+// under way for another: see send in conn.go. After each commit the tables are compared with what
+// all callers have been told. There is one clock, so what the witness finds is exact. The clock of
+// the database may be wrong by years, and be faster or slower by one percent.
+//
+// # Repeating a seed
+//
+// Each actor and each statement has random numbers of its own, made from the seed, and instants
+// are random nanoseconds, so two events seldom occur in one. If they do, as when a batch ends for
+// all of its callers, Go's scheduler chooses which goroutine goes on first. With one processor and
+// without garbage collection it nearly always chooses the same one. So a seed nearly always
+// repeats its history, and the test that repeats one tries up to three times.
 //
 // # What is checked
 //
-// In each instant (witness.go):
+// In each instant (witness.go, rows.go):
 //
 //   - there are never two callers whose leases of one key last;
-//   - a row is never changed while a caller's context lasts, unless it was deleted by force;
+//   - a caller that is given a lease has the row;
+//   - a row is never changed while the lease of its holder lasts, nor by another process before
+//     it expires, unless it was deleted by force;
+//   - no lease lasts for longer than its row, than MaxHold allows, or than a while after its row
+//     was deleted by force; and its context ends by itself;
+//   - no renewal changes a row that has expired;
+//   - the row of a lock with a minimum hold stays until that has passed;
 //   - the tokens of a key rise from lease to lease, and leases of one re-entry share one;
 //   - a guarded write is committed before a later holder has the lock, or never.
 //
-// At each call (process.go, worker.go): the error is of the kinds that the call documents, and
-// only of one; it returns when its context, its lease or its limit has ended, or soon after;
-// nothing fails while nothing is wrong; ExecuteLockedTx has committed exactly if it says so.
+// At each call (calls.go, attempts.go, worker.go): it returns when its context, its lease or its
+// limit has ended, or 1.5 s after that; its error is of the kinds that it documents, and of one
+// only, unless it joins several; nothing fails while nothing is wrong; ExecuteLockedTx has
+// committed exactly if it returns nil; no attempt is refused because of a row that its own process
+// has left behind; and Close leaves no row unless it returns an error. The last two hold where no
+// statement arrives after its caller has returned.
 //
-// When the faults have ended: every key can be locked within the longest time-to-live; no
-// caller waits for a lock that is free; Close succeeds and leaves no row; the maps of
-// a registry have no more elements than keys and statements explain. At the very end the bubble
-// itself checks that no goroutine is left, and the network that no connection is.
+// While there are no faults: no caller waits for a lock that has been free for 5 s plus
+// IdleBetweenTries. When all processes have ended: every key can be locked within 5 s plus the
+// longest minimum hold; no connection and no subscription is left; a registry has kept no more than
+// keys and statements explain. At the very end the bubble itself checks that no goroutine is left.
 //
 // # What is not simulated
 //
-// Other servers than SQLite: their locking is tested on them. A goroutine that is stopped
-// between two statements of Go; a caller's pause is simulated, and package reliability stops
-// processes. database/sql waits with a mutex for a statement of a transaction whose context has
-// ended, and a bubble's clock stands still while a goroutine waits for a mutex. So in
-// transactions all drivers return when the context ends, also those that simulate lib/pq, whose
-// statement then arrives nevertheless. A limited number of connections is the network's, not
-// database/sql's, which serves those that wait in random order.
+//   - Other servers than SQLite: their locking is tested on them.
+//   - A process that is stopped between two instructions: package reliability does that. Pauses of
+//     callers are simulated.
+//   - A driver that ignores the context of a transaction: database/sql waits for its statement with
+//     a mutex, and a bubble's clock stands still while a goroutine waits for a mutex. In
+//     transactions all drivers return when the context ends. The statement of one that simulates
+//     lib/pq arrives nevertheless.
+//   - The queue of database/sql for a limited number of connections, which serves callers in random
+//     order. The network has a queue of its own.
 package simulation

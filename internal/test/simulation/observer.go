@@ -21,7 +21,7 @@ func (w *World) prepareGuarded() error {
 	return err
 }
 
-// observe compares the tables with what callers believe, after a commit.
+// observe compares the tables with the leases, after a commit.
 func (w *World) observe(by commit) {
 	end := "EXPIRED_AFTER"
 	if w.plan.Layout == dialect.Spring6 {

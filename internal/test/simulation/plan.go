@@ -135,14 +135,15 @@ func (p *Plan) makeCrowded(r *rand.Rand) {
 	p.Latency = 30 * time.Millisecond
 	p.Hold = p.shortestTTL() / 4 // so that some leases are handed over when half of them is left
 	if len(p.Faults) > 0 {
-		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return !slices.Contains(delays, f) })
-		p.FaultRate = pick(r, 0.02, 0.1, 0.2)
+		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f == Slow || !slices.Contains(delays, f) })
+		p.Faults = append(p.Faults, Slow)
+		p.FaultRate = pick(r, 0.05, 0.1, 0.2)
 	}
 	for i := range p.Processes {
 		process := &p.Processes[i]
 		process.Workers = 4 + r.IntN(3)
 		process.Repository.DisableBatching = false
-		process.Registry.HandOff = r.IntN(3) > 0
+		process.Registry.HandOff = r.IntN(4) > 0
 		process.Registry.AutoRenew = r.IntN(3) == 0
 	}
 }

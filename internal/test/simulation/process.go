@@ -132,7 +132,7 @@ func (p *process) boot() error {
 	return err
 }
 
-// crash has the process die: its network is cut, and its callers believe nothing any more. What
+// crash has the process die: its network is cut, and its callers have no leases any more. What
 // is left of it in this program is cleared away, and sends nothing.
 func (p *process) crash() {
 	p.world.note(p.id, "dies")

@@ -25,8 +25,8 @@ type commit struct {
 // clockStep is the resolution of the database's clock, twice.
 const clockStep = 2 * time.Millisecond
 
-// observed compares the tables with what callers believe, after a commit. It returns the
-// keys whose rows have gone.
+// observed compares the tables with the leases, after a commit. It returns the keys whose rows
+// have gone.
 func (w *witness) observed(rows []lockRow, written map[string]int64, by commit) (deleted []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

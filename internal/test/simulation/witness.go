@@ -8,8 +8,8 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// A witness knows which caller believes to hold which lock. There is one clock, and a statement
-// takes effect in one instant, so what it finds is exact.
+// A witness knows which caller has which lease. There is one clock, and a statement takes effect in
+// one instant, so what it finds is exact.
 type witness struct {
 	world *World
 
@@ -48,8 +48,7 @@ func newWitness(w *World) *witness {
 	}
 }
 
-// A claim is a caller's belief to hold a lock: a lease that it has and has not begun to
-// give back.
+// A claim is a lease that a caller has, and has not begun to give back.
 type claim struct {
 	process *process
 	key     string
@@ -57,8 +56,8 @@ type claim struct {
 	token   int64
 	number  int64
 	lease   *sqllock.Lease
-	// ended is closed when the lease's context ends. It is asked for once, like by a caller that
-	// waits for nothing else: each question to a lease makes it look at the clock.
+	// ended is closed when the lease's context ends. It is asked for once, as by a caller that
+	// only selects on it: whenever the context is asked, it looks at the clock.
 	ended <-chan struct{}
 	since time.Time
 	// latest is when the lease ends at the latest because of MaxHold, or zero. It does not count
@@ -131,8 +130,7 @@ func (w *witness) renews(c *claim) {
 	c.renewed = true
 }
 
-// releases notes that a caller gives its lease back. It does not believe to hold the lock any
-// more.
+// releases notes that a caller is about to give its lease back.
 func (w *witness) releases(c *claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +148,7 @@ func (w *witness) released(c *claim) {
 	w.unused[c.holder] = time.Now()
 }
 
-// died notes that a process has died: it believes nothing.
+// died notes that a process has died: its callers have no leases any more.
 func (w *witness) died(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
