@@ -67,16 +67,16 @@ func TestChild(t *testing.T) {
 		seed := todo.First + uint64(n)*todo.Step
 		printReport(t, report{Seed: seed, Began: true})
 		done := runWorld(t, todo, seed)
-		told := report{
+		r := report{
 			Seed: seed, Changes: todo.Changes, Violation: done.Violation, Virtual: done.Virtual, Acquisitions: done.Acquisitions,
 			Faults: done.Faults, Sum: done.Sum,
 		}
 		if done.Violation != nil || todo.Worlds == 1 {
 			var history strings.Builder
 			done.Print(&history, todo.Events)
-			told.History = history.String()
+			r.History = history.String()
 		}
-		printReport(t, told)
+		printReport(t, r)
 		if done.Violation != nil {
 			return
 		}

@@ -2,6 +2,9 @@ package simulation
 
 import "time"
 
+// settle waits until all goroutines have done what they do in this instant.
+func settle() { time.Sleep(time.Nanosecond) }
+
 // databaseTime returns what the database's clock says at an instant.
 func (w *World) databaseTime(t time.Time) time.Time {
 	passed := t.Sub(w.history.began)

@@ -225,7 +225,7 @@ func awaitWriter[R any](ctx context.Context, c *conn, m message[R]) error {
 	}
 	select {
 	case c.link.world.writer <- struct{}{}:
-		time.Sleep(1) // the context may end in this instant, too: then it is always that
+		settle() // the context may end in this instant, too: then that comes first
 		if ctx.Err() != nil {
 			<-c.link.world.writer
 			return fmt.Errorf("%w: %w", errReset, ctx.Err())

@@ -12,13 +12,13 @@ type Fault string
 // meet all that a process sends.
 const (
 	Slow        Fault = "slow"         // a statement or its answer takes long
-	LostRequest Fault = "lost-request" // a statement never arrives, and nothing tells the caller
+	LostRequest Fault = "lost-request" // a statement never arrives, and the caller gets no error
 	LostAnswer  Fault = "lost-answer"  // it is applied, and the answer never comes
 	LateRequest Fault = "late-request" // it arrives long after its caller has given up
 	Broken      Fault = "broken"       // the connection breaks before it arrives, or after it was applied
 	BadConn     Fault = "bad-conn"     // the same, and the driver calls the connection bad, so that database/sql tries again
 	SlowCommit  Fault = "slow-commit"  // a COMMIT takes long, before or after it is applied
-	Orphan      Fault = "orphan"       // the server notices late that a connection is gone: its transaction stays open
+	Orphan      Fault = "orphan"       // the server notices late that a connection is gone: its transaction stays open for a while
 	Silence     Fault = "silence"      // the network drops everything for a while
 	Stall       Fault = "stall"        // the network delays everything for a while
 	Away        Fault = "away"         // the database refuses all connections for a while

@@ -12,8 +12,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A Plan is what a world is made of. A seed gives a plan; with that plan and the same seed,
-// the world takes the same course again.
+// A Plan has the settings of a world. A seed determines it. With the same plan and seed, the same
+// happens again: see the package's documentation.
 type Plan struct {
 	Seed      uint64
 	Salt      int // for other random numbers in the same plan

@@ -189,7 +189,7 @@ func (p *process) close(ctx context.Context) {
 	}
 	p.end()
 	if w.isSettled() && !w.isBroken() && err != nil {
-		w.violated("error", "%s: Close, while all is well: %v", p.id, err)
+		w.violated("error", "%s: Close, while nothing is wrong: %v", p.id, err)
 	}
 	p.link.silence() // closing a statement waits with a mutex for a driver that uses it
 	if err := p.repository.Close(); err != nil {

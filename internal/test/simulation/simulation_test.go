@@ -153,7 +153,8 @@ func firstSeed(t *testing.T) uint64 {
 }
 
 func (r report) explain() string {
-	return fmt.Sprintf("%s: %s\nRepeat it with: make simulate SEED=%d CHANGES='%s'\n%s", r.Violation.Kind, r.Violation.Text, r.Seed, r.Changes, r.History)
+	return fmt.Sprintf("%s: %s\nRepeat it with: make simulate SEED=%d CHANGES='%s'\n%s",
+		r.Violation.Kind, r.Violation.Text, r.Seed, r.Changes, r.History)
 }
 
 // repeat runs the world of one seed again.
@@ -174,7 +175,7 @@ func repeat(t *testing.T, text string) {
 	}
 }
 
-// timesToRepeat is how often a world is run again until it fails: see TestASeedRepeatsItself.
+// timesToRepeat is how often a world is run until it fails: see TestASeedRepeatsItself.
 const timesToRepeat = 3
 
 // repeatOnce runs a world. It reports whether it has broken a promise.
@@ -252,8 +253,9 @@ func tryChange(t *testing.T, failed report, changes, change string) (*report, st
 }
 
 // TestASeedRepeatsItself runs worlds until most of them had the same history twice, which
-// almost always are the first two runs of all. On a busy machine the scheduler may swap two
-// goroutines that run in one instant; what follows can differ then.
+// almost always are the first two runs of all. Where two goroutines are ready in one instant, their
+// order depends on Go's scheduler and on what interrupts it: a busy machine, random choices of
+// select, and the order of a map. What follows can differ then.
 func TestASeedRepeatsItself(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector shuffles what runs next; make simulate runs this test without it")

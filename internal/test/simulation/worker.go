@@ -137,7 +137,7 @@ func (k *worker) tryLock(ctx context.Context, key string) {
 // answerTimeout is how long the library waits for an answer, or the time-to-live if that is longer.
 const answerTimeout = 10 * time.Second
 
-// longestTry is how long a single try may take: a moment if all is well. Otherwise each statement
+// longestTry is how long a single try may take: a moment while nothing is wrong. Otherwise each statement
 // has a limit: one that reads, and for each of three holders a deletion, alone after a batch, an
 // acquisition, and a deletion that has a second.
 func (k *worker) longestTry(a *attempt, ttl time.Duration) time.Duration {
@@ -155,7 +155,7 @@ func (k *worker) ended(a *attempt, limit time.Duration, err error) {
 	k.timely(a.name, a.began, a.within(limit)+k.handedOverLate()+slack)
 	k.expect(a.name, err, sqllock.ErrNotAcquired, sqllock.ErrDatabase, sqllock.ErrCapacity)
 	if errors.Is(err, sqllock.ErrDatabase) && k.world.isSettled() {
-		k.world.violated("error", "%s: %s, while all is well: %v", k.name, a.name, err)
+		k.world.violated("error", "%s: %s, while nothing is wrong: %v", k.name, a.name, err)
 	}
 	a.checkOwnRow(err)
 }

@@ -112,7 +112,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	}()
 	defer virtual.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
 	defer jitter.Replace(w.jitter)()
-	defer jitter.ReplaceYield(func() { time.Sleep(1) })() // until all have come to rest in this instant
+	defer jitter.ReplaceYield(settle)()
 	if err := w.open(template); err != nil {
 		return Result{}, err
 	}
