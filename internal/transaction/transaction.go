@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 
@@ -18,6 +19,7 @@ type Tx struct {
 
 	conn    *sqlx.Conn
 	dialect dialect.Dialect
+	ending  atomic.Bool // Commit or Rollback was called
 }
 
 // Begin begins a transaction. Like database/sql it passes over connections of the pool that
@@ -30,7 +32,7 @@ func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dial
 		}
 		tx, err := conn.BeginTxx(ctx, opts)
 		if err == nil {
-			return &Tx{tx, conn, d}, nil
+			return &Tx{Tx: tx, conn: conn, dialect: d}, nil
 		}
 		giveBack(conn, d.Embedded)
 		if unusable <= 0 || !errors.Is(err, driver.ErrBadConn) && d.Classify(err) != dialect.Stuck {
@@ -41,6 +43,9 @@ func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dial
 
 // Commit commits the transaction.
 func (t *Tx) Commit() error {
+	if t.ending.Swap(true) {
+		return sql.ErrTxDone // Close of the connection would wait for the first call
+	}
 	err := t.Tx.Commit()
 	t.ended(err)
 	return err
@@ -48,6 +53,9 @@ func (t *Tx) Commit() error {
 
 // Rollback rolls the transaction back.
 func (t *Tx) Rollback() error {
+	if t.ending.Swap(true) {
+		return sql.ErrTxDone
+	}
 	err := t.Tx.Rollback()
 	t.ended(err)
 	return err

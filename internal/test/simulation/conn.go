@@ -348,6 +348,11 @@ func (t *transaction) Rollback() error { return t.end(opRollback, driver.Tx.Roll
 
 func (t *transaction) end(op operation, end func(driver.Tx) error) error {
 	t.conn.inTx = false
+	if op == opRollback && t.ctx.Err() != nil && !t.conn.broken {
+		// database/sql rolls back by itself, and others wait for that with a mutex: see send.
+		t.conn.breakUp(1 + t.conn.link.fate(op, string(op)).before)
+		return driver.ErrBadConn
+	}
 	_, err := send(t.ctx, t.conn, message[struct{}]{op: op, what: string(op), run: func() (struct{}, error) {
 		return struct{}{}, end(t.conn.tx)
 	}})
