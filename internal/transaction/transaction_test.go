@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
@@ -13,6 +15,8 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -151,4 +155,29 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What comes second does not wait for an answer to the first, which may never come.
+func TestWhatEndsATransactionSecondDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		file := virtual.Migrated(t, dialect.Spring7)
+		connector := flaky.New(file.DB.Driver(), file.DSN)
+		db := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+		defer func() { must(t, db.Close()) }()
+		tx, err := transaction.Begin(t.Context(), db, nil, dialect.SQLite())
+		must(t, err)
+		const answer = time.Minute
+		connector.Follow(func(context.Context, flaky.Moment) error {
+			time.Sleep(answer)
+			return nil
+		})
+		began, committed := time.Now(), make(chan error, 1)
+		go func() { committed <- tx.Commit() }()
+		synctest.Wait()
+		if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) || time.Since(began) >= answer {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		must(t, <-committed)
+	})
 }
