@@ -26,7 +26,7 @@ TEST = $(GO) test $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
-beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
+beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
 .PHONY: test
 test: cc ## run the tests with the race detector on every available database (7 minutes)
@@ -49,14 +49,15 @@ test-servers-all:
 # Without the race detector, which makes it many times slower and shuffles what runs next. It
 # needs the processor alone, so it runs beside tests that wait for servers, and lets these go first.
 # SEED=… repeats a world, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer; FROM=1
-# begins with this seed in place of a random one, so that a red make test is about a change.
+# begins with this seed in place of a random one, so that a red make test is about a change;
+# PROCESSES is how many worlds run at once, as many as there are processors unless given.
 SIMULATE ?= 60s
 # Only from the command line: the environment may have a SEED of its own.
 given = $(if $(filter command,$(origin $(1))),$($(1)))
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (1 minute)
 	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
-		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
+		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
 		|| { $(if $(RED),echo 'The simulation has failed: see above, or run make simulate FROM=1.' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.

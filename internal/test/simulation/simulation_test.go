@@ -76,7 +76,7 @@ func TestSimulation(t *testing.T) {
 		repeat(t, seed)
 		return
 	}
-	first, children := firstSeed(t), uint64(runtime.NumCPU())
+	first, children := firstSeed(t), uint64(runtime.GOMAXPROCS(0))
 	todo := firstTask(t, children)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
