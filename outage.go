@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,10 +42,4 @@ func (o *outage) ended(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
-}
-
-// outlasts reports whether w tries again after err: an error of the database that may pass.
-// Without a lock table no waiting helps.
-func (w *waiter) outlasts(err error) bool {
-	return w.waitThroughOutages && !w.once && errors.Is(err, ErrDatabase) && !errors.Is(err, ErrSchema)
 }

@@ -193,6 +193,12 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	}
 }
 
+// outlasts reports whether w tries again after err: an error of the database that may pass.
+// Without a lock table no waiting helps.
+func (w *waiter) outlasts(err error) bool {
+	return w.waitThroughOutages && !w.once && errors.Is(err, ErrDatabase) && !errors.Is(err, ErrSchema)
+}
+
 // acquireRow tries and polls until the hold owns the row.
 func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error) {
 	seen, err = w.readBeforeAttempt(ctx)

@@ -64,7 +64,12 @@ func (t *Tx) Rollback() error {
 // ended gives the connection back after a COMMIT or ROLLBACK that returned err. If the end of
 // the context has rolled the transaction back before, it is not known with what success.
 func (t *Tx) ended(err error) {
-	giveBack(t.conn, err == nil || t.dialect.IsOver(err))
+	usable := err == nil || t.dialect.IsOver(err)
+	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		go giveBack(t.conn, usable) // it waits for that rollback, and the caller need not
+		return
+	}
+	giveBack(t.conn, usable)
 }
 
 // giveBack gives a connection back to its pool, or closes it. A second time it does nothing.

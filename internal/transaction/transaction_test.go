@@ -38,7 +38,10 @@ func mocked(t *testing.T) (*sqlx.DB, sqlmock.Sqlmock, func() int) {
 		must(t, spare.Close())
 		_ = db.Close() // the mock did not expect it
 	})
-	return sqlx.NewDb(db, "sqlmock"), mock, func() int { return db.Stats().OpenConnections - 1 }
+	return sqlx.NewDb(db, "sqlmock"), mock, func() int {
+		synctest.Wait() // what is closed in the background is closed
+		return db.Stats().OpenConnections - 1
+	}
 }
 
 // The connection stays in the pool if its transaction is over, and only then.
@@ -67,25 +70,27 @@ func TestTheEndOfATransaction(t *testing.T) {
 		} {
 			t.Run(name+"/"+end, func(t *testing.T) {
 				t.Parallel()
-				db, mock, connections := mocked(t)
-				mock.ExpectBegin()
-				tx, err := transaction.Begin(t.Context(), db, nil, c.dialect)
-				must(t, err)
-				expect(mock)
-				run := tx.Commit
-				if end == "Rollback" {
-					run = tx.Rollback
-				}
-				if err := run(); !errors.Is(err, c.err) {
-					t.Errorf("error %v", err)
-				}
-				want := 0
-				if c.kept {
-					want = 1
-				}
-				if got := connections(); got != want {
-					t.Errorf("%d connections in the pool, want %d", got, want)
-				}
+				synctest.Test(t, func(t *testing.T) {
+					db, mock, connections := mocked(t)
+					mock.ExpectBegin()
+					tx, err := transaction.Begin(t.Context(), db, nil, c.dialect)
+					must(t, err)
+					expect(mock)
+					run := tx.Commit
+					if end == "Rollback" {
+						run = tx.Rollback
+					}
+					if err := run(); !errors.Is(err, c.err) {
+						t.Errorf("error %v", err)
+					}
+					want := 0
+					if c.kept {
+						want = 1
+					}
+					if got := connections(); got != want {
+						t.Errorf("%d connections in the pool, want %d", got, want)
+					}
+				})
 			})
 		}
 	}
@@ -94,21 +99,51 @@ func TestTheEndOfATransaction(t *testing.T) {
 // A rollback by the end of the context may have failed.
 func TestTheEndOfTheContext(t *testing.T) {
 	t.Parallel()
-	db, mock, connections := mocked(t)
+	synctest.Test(t, func(t *testing.T) {
+		db, mock, connections := mocked(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		mock.ExpectBegin()
+		mock.ExpectRollback().WillReturnError(errNoQuorum)
+		tx, err := transaction.Begin(ctx, db, nil, dialect.MySQL())
+		must(t, err)
+		cancel()
+		if err := tx.Commit(); err == nil {
+			t.Error("committed")
+		}
+		_ = tx.Rollback() // as a deferred one does
+		if got := connections(); got != 0 {
+			t.Errorf("%d connections in the pool", got)
+		}
+	})
+}
+
+// The rollback that database/sql sends at the end of the context may never be answered. It is
+// not waited for.
+func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	file := virtual.Migrated(t, dialect.Spring7)
+	connector := flaky.New(file.DB.Driver(), file.DSN)
+	db := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+	defer func() { must(t, db.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	mock.ExpectBegin()
-	mock.ExpectRollback().WillReturnError(errNoQuorum)
 	tx, err := transaction.Begin(ctx, db, nil, dialect.MySQL())
 	must(t, err)
+	sent, answer := make(chan struct{}), make(chan struct{})
+	connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == flaky.Rollback && !m.Done {
+			close(sent)
+			<-answer
+		}
+		return nil
+	})
 	cancel()
-	if err := tx.Commit(); err == nil {
-		t.Error("committed")
+	<-sent
+	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("error %v", err)
 	}
-	_ = tx.Rollback() // as a deferred one does
-	if got := connections(); got != 0 {
-		t.Errorf("%d connections in the pool", got)
-	}
+	close(answer)
 }
 
 // A connection that is stuck in another transaction, or broken, is passed over.
@@ -117,16 +152,18 @@ func TestBeginOnUnusableConnections(t *testing.T) {
 	for name, failure := range map[string]error{"stuck": errStuck, "broken": driver.ErrBadConn} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, mock, connections := mocked(t)
-			mock.ExpectBegin().WillReturnError(failure)
-			mock.ExpectBegin()
-			mock.ExpectCommit()
-			tx, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL())
-			must(t, err)
-			must(t, tx.Commit())
-			if got := connections(); got != 1 {
-				t.Errorf("%d connections in the pool", got)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, connections := mocked(t)
+				mock.ExpectBegin().WillReturnError(failure)
+				mock.ExpectBegin()
+				mock.ExpectCommit()
+				tx, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL())
+				must(t, err)
+				must(t, tx.Commit())
+				if got := connections(); got != 1 {
+					t.Errorf("%d connections in the pool", got)
+				}
+			})
 		})
 	}
 }
@@ -134,20 +171,22 @@ func TestBeginOnUnusableConnections(t *testing.T) {
 // Begin gives up when the pool has no connection left that could be stuck.
 func TestBeginIfAllFails(t *testing.T) {
 	t.Parallel()
-	db, mock, connections := mocked(t)
-	for range 2 { // there is one connection, the spare one
-		mock.ExpectBegin().WillReturnError(errStuck)
-	}
-	if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errStuck) {
-		t.Errorf("error %v", err)
-	}
-	mock.ExpectBegin().WillReturnError(errNoQuorum)
-	if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
-		t.Errorf("error %v", err)
-	}
-	if got := connections(); got != 0 {
-		t.Errorf("%d connections in the pool", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		db, mock, connections := mocked(t)
+		for range 2 { // there is one connection, the spare one
+			mock.ExpectBegin().WillReturnError(errStuck)
+		}
+		if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errStuck) {
+			t.Errorf("error %v", err)
+		}
+		mock.ExpectBegin().WillReturnError(errNoQuorum)
+		if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
+			t.Errorf("error %v", err)
+		}
+		if got := connections(); got != 0 {
+			t.Errorf("%d connections in the pool", got)
+		}
+	})
 }
 
 func must(t *testing.T, err error) {
