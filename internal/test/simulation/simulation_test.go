@@ -54,6 +54,7 @@ func (s *sum) add(done harvest, err error) (failed bool) {
 		s.faults += r.Faults
 		if r.Violation != nil {
 			s.failed = append(s.failed, r)
+			fmt.Printf("simulation: seed %d: %s: %s (more when all have ended)\n", r.Seed, r.Violation.Kind, r.Violation.Text)
 		}
 	}
 	return len(s.failed) > 0 || s.err != nil
