@@ -11,3 +11,14 @@ func EndBeforeTimer(l *Lease) {
 	defer l.hold.mu.Unlock()
 	l.hold.term.end = time.Now()
 }
+
+// BeforeEnd has f called when the lease is over, before its context is ended.
+func BeforeEnd(l *Lease, f func()) {
+	l.hold.mu.Lock()
+	defer l.hold.mu.Unlock()
+	l.hold.users = append([]user{&beforeEnd{f}}, l.hold.users...)
+}
+
+type beforeEnd struct{ f func() }
+
+func (b *beforeEnd) end(error) { b.f() }

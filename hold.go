@@ -338,6 +338,13 @@ func (h *hold) lost() error {
 	return h.lostLocked()
 }
 
+// lostBy returns the sentinel that lost wraps, or nil.
+func (h *hold) lostBy() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cause
+}
+
 func (h *hold) lostLocked() error {
 	if h.cause == nil {
 		return nil

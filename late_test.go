@@ -345,3 +345,27 @@ func TestARowThatIsLeftWhenTheContextEndsIsDeletedLater(t *testing.T) {
 		})
 	}
 }
+
+// TestTheContextIsDoneWhileTheLeaseEnds stops the goroutine that ends a lease, before it ends
+// the context: as a process is that continues after a pause, on a busy machine.
+func TestTheContextIsDoneWhileTheLeaseEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Serializable)
+		lease := held(s)
+		made, cancel := context.WithCancel(lease.Context())
+		defer cancel()
+		let := make(chan struct{})
+		defer close(let)
+		sqllock.BeforeEnd(lease, func() { <-let })
+		next, err := rival.Lock(t.Context()) // when the row has expired
+		must(t, err)
+		if err := lease.Context().Err(); err == nil || !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) {
+			t.Errorf("the context lasts while another process has the lock: %v, cause %v", err, context.Cause(lease.Context()))
+		}
+		<-lease.Context().Done()
+		if made.Err() == nil {
+			t.Error("a context that is made from it lasts")
+		}
+		must(t, next.Unlock(t.Context()))
+	})
+}

@@ -218,13 +218,23 @@ type leaseContext struct {
 }
 
 func (c *leaseContext) Done() <-chan struct{} {
-	c.lease.hold.check()
+	c.check()
 	return c.Context.Done()
 }
 
 func (c *leaseContext) Err() error {
-	c.lease.hold.check()
+	c.check()
 	return c.Context.Err()
+}
+
+// check ends the context if the lease is lost. Another goroutine may have found that out, and
+// may not have come to end this context yet: after a pause of the process that can take long
+// enough for another holder to be there.
+func (c *leaseContext) check() {
+	c.lease.hold.check()
+	if cause := c.lease.hold.lostBy(); cause != nil {
+		c.lease.end(cause)
+	}
 }
 
 func (c *leaseContext) Value(key any) any {
