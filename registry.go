@@ -382,7 +382,8 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 //
 // Close also waits for acquisitions that are under way, even if their callers have
 // returned, and deletes what they acquire. So a process that ends after Close leaves no row
-// behind, unless the error says so. Such a row stays until its time-to-live ends.
+// behind, unless the error says so. Such a row stays until its time-to-live ends, and so does
+// the row of a lease that was lost before.
 //
 // ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
 // the time-to-live if that is longer, also if ctx lasts. Close may be called again, and then

@@ -106,6 +106,9 @@ func (k *worker) executeLockedTx(ctx context.Context, key string) {
 	if e.claim != nil && errors.Is(context.Cause(e.claim.lease.Context()), sqllock.ErrLockLost) {
 		k.world.witness.keeps(e.claim.holder) // once it has committed, a loss is no error
 	}
+	if e.claim == nil && errors.Is(err, sqllock.ErrLockLost) {
+		k.world.witness.keepsOwn(key, k.id) // lost before Guard: only the row says by which holder
+	}
 	lease := k.world.plan.LongestTTL() // BEGIN and Guard come first, and may fail
 	e.returned(wait+k.world.longestStatements()+lease, lease, err)
 	if k.isDead() {

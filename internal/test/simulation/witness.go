@@ -172,6 +172,15 @@ func (w *witness) keeps(holder string) {
 	w.kept[holder] = true
 }
 
+// keepsOwn is keeps for the row of a key, if it is of a client.
+func (w *witness) keepsOwn(key, client string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if holder := w.rows[key].holder; clientOf(holder) == client {
+		w.kept[holder] = true
+	}
+}
+
 // check checks all leases.
 func (w *witness) check() {
 	w.mu.Lock()
