@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -49,8 +50,25 @@ func work(context.Context) error { return nil }
 	}
 	path := filepath.Join(t.TempDir(), "readme.go")
 	must(t, os.WriteFile(path, []byte(program.String()), 0o600))
+	build := append([]string{"build", "-o", os.DevNull}, buildFlags(t)...)
 	//nolint:gosec // our own program
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, path).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", append(build, path)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// buildFlags are those of this program: what it was compiled from need not be compiled again.
+func buildFlags(t *testing.T) (flags []string) {
+	t.Helper()
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		t.Fatal("no information about the build")
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "-race", "-gcflags", "-tags":
+			flags = append(flags, setting.Key+"="+setting.Value)
+		}
+	}
+	return flags
 }

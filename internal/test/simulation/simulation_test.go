@@ -258,7 +258,7 @@ func tryChange(t *testing.T, failed report, changes, change string) (*report, st
 // order depends on Go's scheduler and on what interrupts it: a busy machine, random choices of
 // select, and the order of a map. What follows can differ then.
 func TestASeedRepeatsItself(t *testing.T) {
-	if raceEnabled {
+	if simulation.RaceDetector {
 		t.Skip("the race detector shuffles what runs next; make simulate runs this test without it")
 	}
 	const worlds, runs, most = 6, 4, 4
