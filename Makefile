@@ -29,7 +29,7 @@ WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -me
 beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
 .PHONY: test
-test: cc ## run the tests with the race detector on every available database (7 minutes)
+test: cc ## run the tests with the race detector on every available database (6 minutes)
 	$(call beside,test-servers)
 
 .PHONY: test-all
@@ -37,7 +37,7 @@ test-all: cc ## the same with all cells of the matrix, and the failure tests (15
 	$(call beside,test-servers-all)
 
 .PHONY: test-sqlite
-test-sqlite: cc ## run what SQLite can show, for the loop of a change (half a minute)
+test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 seconds)
 	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
 
 .PHONY: test-servers test-servers-all
@@ -62,7 +62,7 @@ simulate: ## try random schedules and faults in virtual time (1 minute)
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants
-mutants: ## break a copy of the library in many ways: the simulation must notice (10 minutes)
+mutants: ## break a copy of the library in many ways: the simulation must notice (15 minutes)
 	$(GO) -C tools run ./mutants $(MUTANTSFLAGS)
 
 .PHONY: reliability
