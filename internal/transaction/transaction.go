@@ -42,37 +42,28 @@ func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dial
 }
 
 // Commit commits the transaction.
-func (t *Tx) Commit() error {
+func (t *Tx) Commit() error { return t.end(t.Tx.Commit) }
+
+// Rollback rolls the transaction back.
+func (t *Tx) Rollback() error { return t.end(t.Tx.Rollback) }
+
+// end runs Commit or Rollback, and gives the connection back. If the end of the context has
+// rolled the transaction back before, it is not known with what success.
+func (t *Tx) end(run func() error) error {
 	if t.ending.Swap(true) {
 		return sql.ErrTxDone // Close of the connection would wait for the first call
 	}
-	err := t.Tx.Commit()
-	t.ended(err)
-	return err
-}
-
-// Rollback rolls the transaction back.
-func (t *Tx) Rollback() error {
-	if t.ending.Swap(true) {
-		return sql.ErrTxDone
-	}
-	err := t.Tx.Rollback()
-	t.ended(err)
-	return err
-}
-
-// ended gives the connection back after a COMMIT or ROLLBACK that returned err. If the end of
-// the context has rolled the transaction back before, it is not known with what success.
-func (t *Tx) ended(err error) {
+	err := run()
 	usable := err == nil || t.dialect.IsOver(err)
 	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		go giveBack(t.conn, usable) // it waits for that rollback, and the caller need not
-		return
+		return err
 	}
 	giveBack(t.conn, usable)
+	return err
 }
 
-// giveBack gives a connection back to its pool, or closes it. A second time it does nothing.
+// giveBack gives a connection back to its pool, or closes it.
 func giveBack(conn *sqlx.Conn, usable bool) {
 	if !usable {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
