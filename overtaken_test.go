@@ -10,7 +10,6 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -65,22 +64,8 @@ func firstHangs(ctx context.Context, m flaky.Moment) error {
 // lease, and the registry learns that the row's renewal has had no answer.
 func TestARenewalThatTheCallerOvertakesIsADatabaseError(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 		var errs []error
-		registry := newRegistry(t, r, &sqllock.RegistryOptions{
-			TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { errs = append(errs, err) },
-		})
-		mock.ExpectBegin()
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		mock.ExpectCommit()
-		lease, err := obtain(t, registry, "k").TryLock(t.Context())
-		must(t, err)
-		lockKey, err := r.LockKey("k")
-		must(t, err)
-		passedOver := func() {
-			mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
-			mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKey, lease.Holder()))
-		}
+		lease, mock, passedOver := renewedBeside(t, &errs)
 		passedOver() // after a third of the TTL, and again after 23/30
 		mock.ExpectExec("UPDATE").WillDelayFor(time.Hour).WillReturnResult(sqlmock.NewResult(0, 1))
 		mock.ExpectQuery("WITH").WillDelayFor(renewalTTL / 30).WillReturnError(errGone)

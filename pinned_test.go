@@ -18,27 +18,35 @@ var (
 	rowIDs         = []string{"lock_key", "client_id"}
 )
 
+// renewedBeside returns a lease from a mocked PostgreSQL that is renewed automatically, with the
+// errors that OnRenewal gets, and a function that expects a renewal of all leases that passes
+// over its row.
+func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlmock.Sqlmock, passedOver func()) {
+	t.Helper()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{
+		TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { *errs = append(*errs, err) },
+	})
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+	mock.ExpectCommit()
+	lease, err := obtain(t, registry, "k").TryLock(t.Context())
+	must(t, err)
+	lockKey, err := r.LockKey("k")
+	must(t, err)
+	return lease, mock, func() {
+		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKey, lease.Holder()))
+	}
+}
+
 // The statement that renews all leases passes over rows that another transaction has locked,
 // as a refused attempt to acquire does. Such a row is renewed by a statement of its own that
 // waits for it, long before the next renewal of all leases.
 func TestARowThatIsLockedElsewhereIsRenewedAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 		var errs []error
-		registry := newRegistry(t, r, &sqllock.RegistryOptions{
-			TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { errs = append(errs, err) },
-		})
-		mock.ExpectBegin()
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		mock.ExpectCommit()
-		lease, err := obtain(t, registry, "k").TryLock(t.Context())
-		must(t, err)
-		lockKey, err := r.LockKey("k")
-		must(t, err)
-		passedOver := func() {
-			mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
-			mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKey, lease.Holder()))
-		}
+		lease, mock, passedOver := renewedBeside(t, &errs)
 		passedOver()
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 		began := lease.Deadline()
