@@ -53,6 +53,9 @@ type entry struct {
 	// takenUntil is when the lease may end that the last attempt has found. Only the
 	// owner of mutex uses it.
 	takenUntil time.Time
+	// outage is what the first waiter has met, if waiters wait through outages, or nil. Only
+	// the owner of mutex changes it.
+	outage atomic.Pointer[outage]
 	// handle is what [Registry.Obtain] returns. Only Obtain uses it, which knows its
 	// type: a hold knows no handle.
 	handle any

@@ -146,9 +146,9 @@ func (e *sharedError) Unwrap() error { return e.err }
 
 // shareNoAnswer ends the wait of the callers that queue behind h with err, if err says
 // that the database does not answer. Otherwise each would find out for itself, one after
-// the other, after seconds each.
+// the other, after seconds each. Waiters that wait through outages go on.
 func (s *locks) shareNoAnswer(h *hold, err error) {
-	if !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {
+	if s.waitThroughOutages || !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {
 		return
 	}
 	s.mu.Lock()

@@ -12,26 +12,27 @@ import (
 // longestOutagePause is the longest pause between two tries while the database fails.
 const longestOutagePause = time.Second
 
-// An outage is the time in which a waiter gets nothing but errors of the database. The zero
-// value says that there is none.
+// An outage is the time in which the waiters for a key get nothing but errors of the database.
+// Nil says that there is none. The values are immutable: the first waiter in the queue stores
+// another one with each error, and those behind it read it when their waits end.
 type outage struct {
 	began time.Time
 	last  error
-	pause time.Duration // before the last try
+	pause time.Duration // before the next try
 }
 
-// add notes one more error.
-func (o *outage) add(err error) {
-	if o.last == nil {
-		o.began = time.Now()
+// after returns the outage after one more error. The pause before the next try is twice as long
+// each time, from idle to longestOutagePause.
+func (o *outage) after(err error, idle time.Duration) *outage {
+	if o == nil {
+		return &outage{began: time.Now(), last: err, pause: idle}
 	}
-	o.last = err
+	return &outage{began: o.began, last: err, pause: max(idle, min(2*o.pause, longestOutagePause))}
 }
 
-// sleep waits before the next try, each time twice as long, from idle to longestOutagePause.
-// Waiters do not try in step. sleep returns false if ctx ended first.
-func (o *outage) sleep(ctx context.Context, idle time.Duration) bool {
-	o.pause = max(idle, min(2*o.pause, longestOutagePause))
+// sleep waits before the next try. Waiters for different keys do not try in step. sleep returns
+// false if ctx ended first.
+func (o *outage) sleep(ctx context.Context) bool {
 	return bounded.Sleep(ctx, o.pause-jitter.N(o.pause/5+1))
 }
 

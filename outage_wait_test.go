@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -126,6 +128,59 @@ func TestTheEndOfAWaitInAnOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Callers behind a waiter in an outage do not know whether the lock is held either.
+func TestTheQueueBehindAWaiterInAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		outageFor(s, time.Hour)
+		first := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLockFor(t.Context(), 20*time.Second)
+			first <- err
+		}()
+		time.Sleep(time.Second)
+		_, single := s.lock.TryLock(t.Context())
+		_, queued := s.lock.TryLockFor(t.Context(), 9*time.Second)
+		for _, err := range []error{single, queued, <-first} {
+			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if !strings.Contains(queued.Error(), "(for 10s)") {
+			t.Errorf("it does not say since when: %v", queued)
+		}
+		_, err := s.lock.TryLockFor(t.Context(), 2*time.Second)
+		if !strings.Contains(err.Error(), "(for 2s)") {
+			t.Errorf("an outage that nobody waited in is remembered: %v", err)
+		}
+		s.connector.Follow(nil) // Close clears up
+	})
+}
+
+// A caller that gets no answer ends the waits behind it, but not those that outlast it.
+func TestWaitersOutlastASingleTryWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		silence := time.Now().Add(20 * time.Second)
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			bounded.Sleep(ctx, time.Until(silence))
+			return ctx.Err()
+		})
+		single := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLock(t.Context())
+			single <- err
+		}()
+		synctest.Wait()
+		lease, err := s.lock.TryLockFor(t.Context(), time.Minute)
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		if err := <-single; !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("the single try: error %v", err)
+		}
+	})
 }
 
 // After the outage a wait that ends is a lock that is held.

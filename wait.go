@@ -77,6 +77,7 @@ func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease
 	if bounded.Ended(waiting) == nil {
 		s.shareNoAnswer(h, err)
 	}
+	outage := w.leaveOutage()
 	h.entry.mutex.Release(h)
 	s.removeWaiter(h)
 	switch {
@@ -84,12 +85,12 @@ func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease
 		return nil, fmt.Errorf("%w: %q", ErrClosed, r.key)
 	case shared != nil:
 		return nil, shared
-	case w.outage.last != nil && bounded.Ended(waiting) != nil:
-		return nil, w.outage.ended(ctx)
-	case bounded.Ended(waiting) != nil || errors.Is(err, errHeld):
-		return nil, notAcquired(ctx, r.key, seen)
-	default:
+	case bounded.Ended(waiting) == nil && !errors.Is(err, errHeld):
 		return nil, err
+	case outage != nil: // nobody knows whether the lock is held
+		return nil, outage.ended(ctx)
+	default:
+		return nil, notAcquired(ctx, r.key, seen)
 	}
 }
 
@@ -156,9 +157,8 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 type waiter struct {
 	*locks
 
-	hold   *hold
-	once   bool // it tries once and does not wait
-	outage outage
+	hold *hold
+	once bool // it tries once and does not wait
 	subscription
 }
 
@@ -183,10 +183,15 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	defer w.unsubscribe()
 	for {
 		seen, err = w.acquireRow(ctx)
+		if err == nil {
+			h.entry.outage.Store(nil)
+		}
 		if err == nil || !w.outlasts(err) {
 			return seen, err
 		}
-		if w.outage.add(err); !w.outage.sleep(ctx, w.idle) {
+		outage := h.entry.outage.Load().after(err, w.idle)
+		h.entry.outage.Store(outage)
+		if !outage.sleep(ctx) {
 			return seen, ctx.Err()
 		}
 		h.term.holder = w.table.NewHolder() // the row of the last attempt may still be deleted
@@ -197,6 +202,17 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 // Without a lock table no waiting helps.
 func (w *waiter) outlasts(err error) bool {
 	return w.waitThroughOutages && !w.once && errors.Is(err, ErrDatabase) && !errors.Is(err, ErrSchema)
+}
+
+// leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
+// forgotten with the last waiter.
+func (w *waiter) leaveOutage() *outage {
+	e := w.hold.entry
+	o := e.outage.Load()
+	if o != nil && e.mutex.Owner() == w.hold && e.mutex.Waiters() == 0 {
+		e.outage.Store(nil)
+	}
+	return o
 }
 
 // acquireRow tries and polls until the hold owns the row.
@@ -252,7 +268,7 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 
 // noteTaken notes for how long the row may be taken, as the database has just said.
 func (w *waiter) noteTaken(seen locktable.Row) {
-	w.outage = outage{}
+	w.hold.entry.outage.Store(nil)
 	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
 }
 
@@ -299,7 +315,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		if err != nil {
 			return seen, failure(err, h.key)
 		}
-		w.outage = outage{}
+		h.entry.outage.Store(nil)
 		if seen = row; isFree(seen) {
 			return seen, nil
 		}

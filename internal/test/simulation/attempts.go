@@ -57,7 +57,8 @@ func (a *attempt) end(err error) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		all.underWay[a.key]--
-		hasWaited := a.waits != nil && errors.Is(err, sqllock.ErrNotAcquired)
+		goesOn := a.process.plan.Registry.WaitThroughOutages // after an attempt that has failed
+		hasWaited := a.waits != nil && (errors.Is(err, sqllock.ErrNotAcquired) || goesOn)
 		left := hasWaited || a.ctx.Err() != nil || time.Since(a.began) >= batchTimeout
 		if err != nil && left {
 			all.orphans[a.key] = time.Now().Add(orphanFor)

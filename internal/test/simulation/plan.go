@@ -108,7 +108,16 @@ func NewPlan(seed uint64) Plan {
 		p.makeCrowded(r)
 	case General:
 	}
+	p.drawOutageWaits(rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // as above
 	return p
+}
+
+// drawOutageWaits draws from a source of its own, so that all else in the world of a seed stays as
+// it was before this setting was there.
+func (p *Plan) drawOutageWaits(r *rand.Rand) {
+	for i := range p.Processes {
+		p.Processes[i].Registry.WaitThroughOutages = p.Shape == General && r.IntN(3) == 0
+	}
 }
 
 func (p *Plan) drawFaults(r *rand.Rand) {
@@ -227,6 +236,7 @@ func (p ProcessPlan) String() string {
 		"renews": p.Registry.AutoRenew, "hands off": p.Registry.HandOff, "no batches": p.Repository.DisableBatching,
 		"no tokens": p.Repository.DisableFencing, "prepares": p.Repository.Prepare, "a Waker": p.Wakes,
 		"watches contexts": p.Watches, "minimum holds": p.MinHold, "deferred transactions": p.Deferred,
+		"waits through outages": p.Registry.WaitThroughOutages,
 	} {
 		if on {
 			words = append(words, word)

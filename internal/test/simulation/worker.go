@@ -116,8 +116,18 @@ func (k *worker) lock(ctx context.Context, key string) {
 	a := k.attempt(ctx, "TryLockFor "+key, key, true)
 	lease, err := h.TryLockFor(ctx, wait)
 	k.ended(a, wait, err)
+	k.checkPatience(a, wait, err)
 	if err == nil {
 		k.hold(h, lease, a.began)
+	}
+}
+
+// checkPatience checks that a wait through outages has not ended with an error of the database
+// before its limit or its context has.
+func (k *worker) checkPatience(a *attempt, limit time.Duration, err error) {
+	gaveUp := errors.Is(err, sqllock.ErrDatabase) && a.ctx.Err() == nil && time.Since(a.began) < limit
+	if gaveUp && k.plan.Registry.WaitThroughOutages && !k.isDead() && !k.isClosed() && !k.world.isBroken() {
+		k.world.violated("gave up", "%s: %s has ended %v before its limit: %v", k.name, a.name, limit-time.Since(a.began), err)
 	}
 }
 
