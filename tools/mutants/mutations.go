@@ -360,4 +360,14 @@ var mutations = []mutation{
 			"	for ; ; pause = w.pause(seen) + time.Duration(cap(w.wake))*time.Hour {\n",
 		}},
 	},
+	{
+		name:   "impatient",
+		breaks: "waiting through outages: a caller that gets no answer ends the waits behind it all the same",
+		danger: "The waits that were to bridge a failover end in it.",
+		edits: []edit{{
+			"locks.go",
+			"	if s.waitThroughOutages || !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {\n",
+			"	if !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {\n",
+		}},
+	},
 }
