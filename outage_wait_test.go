@@ -183,6 +183,28 @@ func TestWaitersOutlastASingleTryWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// The end of a wait may cut off a statement, which is no outage, whatever the driver says then.
+func TestAWaitThatEndsWithinAStatement(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		opts := sqllock.RepositoryOptions{DisableBatching: true}
+		registry := newRegistry(t, newRepository(t, s.pool, &opts), &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			if !bounded.Sleep(ctx, 300*time.Millisecond) {
+				return errGone
+			}
+			return nil
+		})
+		for limit := 100 * time.Millisecond; limit < 900*time.Millisecond; limit += 100 * time.Millisecond {
+			_, err := obtain(t, registry, limit.String()).TryLockFor(t.Context(), limit)
+			if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("after %v: error %v", limit, err)
+			}
+		}
+		s.connector.Follow(nil)
+	})
+}
+
 // After the outage a wait that ends is a lock that is held.
 func TestTheEndOfAWaitAfterAnOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
