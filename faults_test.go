@@ -180,6 +180,7 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 
 // TestAFaultAtEveryMoment has the database fail once, before or after each
 // operation.
+// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestAFaultAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -206,6 +207,7 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 
 // TestAnOutageFromEveryMomentOn has the database go away at one moment and come
 // back when the caller has its error.
+// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -229,6 +231,7 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 
 // TestACancellationAtEveryMoment has the caller's context end before or after each
 // operation.
+// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {

@@ -67,6 +67,7 @@ func TestAHolderWhoseRowMayBeThereIsRemembered(t *testing.T) {
 }
 
 // Keys whose rows were found pinned are not kept for ever.
+// It takes seconds beside other tests, because it collects garbage until none of the keys is left.
 func TestPinnedKeysAreForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		pool := sqlx.NewDb(sql.OpenDB(pinned{}), "postgres")

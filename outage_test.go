@@ -126,6 +126,7 @@ func TestAnAbandonedRowIsClearedAfterTheOutage(t *testing.T) {
 
 // A server that goes down and comes back has forgotten nothing. (It is not killed:
 // the servers of these tests do not wait for the disk, for speed.)
+// It takes as long as the server takes to stop and start.
 func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, w := range watchedServers {

@@ -13,6 +13,7 @@ import (
 
 // In a partitioned table a ctid says which row only together with the partition. Rows of
 // two regions that were inserted in one order have the same ones.
+// It takes seconds beside other tests, because it makes hundreds of statements.
 func TestAPartitionedTable(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)

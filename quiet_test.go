@@ -52,6 +52,7 @@ var watchedServers = map[string]watched{
 // TestWaitingWritesNothing watches a server while ten processes wait for one lock
 // and look at its row a thousand times: no log, no row version, no line in the
 // server's log.
+// It takes seconds, because it looks a thousand times and asks the server before and after that.
 func TestWaitingWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, w := range watchedServers {

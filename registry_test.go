@@ -230,6 +230,7 @@ func TestTenKeysAreTenEntries(t *testing.T) {
 
 // TestExpiringWhileObtainingGivesOneLock: two who obtain while a third expires
 // exclude each other, whichever lock objects they were given.
+// The two hundred rounds take a second of processor time.
 func TestExpiringWhileObtainingGivesOneLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		// Autocommit without tokens, because the subject is the objects of the process.

@@ -12,6 +12,7 @@ import (
 
 // The table that tokens are drawn from stays small, whatever numbers the server gives:
 // with two primaries each of them gives every other one.
+// It takes seconds: the table is trimmed after a thousand acquisitions.
 func TestTheTableOfNumbersIsTrimmed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]map[string]string{

@@ -35,6 +35,7 @@ func TestConcurrentUp(t *testing.T) {
 	})
 }
 
+// TestConcurrentUpAndDown: eight pools go through four versions each, one after the other, which takes seconds.
 func TestConcurrentUpAndDown(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {

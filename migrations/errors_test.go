@@ -205,6 +205,7 @@ func TestCancelledContext(t *testing.T) {
 
 // TestBlockedByReader opens a transaction that has read the table. It blocks ALTER TABLE
 // on PostgreSQL and MySQL.
+// It takes seconds: one migration is given up after a second, another by the server.
 func TestBlockedByReader(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {

@@ -39,6 +39,7 @@ func TestPgx(t *testing.T) {
 	}
 }
 
+// TestMySQLSettings: each setting has a server's database of its own, and DDL takes seconds beside other tests.
 func TestMySQLSettings(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*mysql.Config){

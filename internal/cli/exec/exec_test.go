@@ -16,6 +16,7 @@ import (
 )
 
 // TestExecExcludes runs a command that fails if it runs twice at the same time.
+// It starts a dozen processes, which takes seconds.
 func TestExecExcludes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -33,6 +34,7 @@ func TestExecExcludes(t *testing.T) {
 
 // TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec
 // acquires the lock when the lease has expired, not before.
+// It takes seconds: the lease of the killed exec has to expire.
 func TestExecKilled(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -216,6 +218,7 @@ func TestExecDeadConnection(t *testing.T) {
 }
 
 // TestExecBlackHole freezes all connections to the database.
+// It takes seconds: the lease has to end.
 func TestExecBlackHole(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

@@ -103,6 +103,7 @@ func (s stoppedExec) resume() {
 
 // TestExecStopped stops an exec that has no terminal, and continues it while its
 // lease lasts.
+// It starts several processes, which takes seconds.
 func TestExecStopped(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

@@ -93,6 +93,7 @@ func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) 
 
 // TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the
 // first.
+// It starts several processes, which takes seconds.
 func TestWatchdogKilled(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
