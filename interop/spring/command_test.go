@@ -18,6 +18,7 @@ import (
 func TestOurCommandsReadSpringsRows(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
+		command(t) // to build it may take longer than ctx lasts
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
 		must(t, java.Lock(ctx, key))
