@@ -186,7 +186,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 		if err == nil {
 			h.entry.outage.Store(nil)
 		}
-		if err == nil || bounded.Ended(ctx) != nil || !w.outlasts(err) { // the end of the wait is no outage
+		if err == nil || !w.outlasts(err) || bounded.Ended(ctx) != nil { // the end of the wait is no outage
 			return seen, err
 		}
 		outage := h.entry.outage.Load().after(err, w.idle)
