@@ -19,7 +19,7 @@ import (
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{
-		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify",
+		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

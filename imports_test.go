@@ -23,6 +23,7 @@ var external = map[string][]string{
 	"internal/reentrant": nil,
 	"internal/stmtcache": {"github.com/jmoiron/sqlx"},
 	"cleanup":            nil,
+	"leader":             nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
 	// It speaks to the server through pgconn, whichever driver the application has.
 	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},

@@ -23,6 +23,9 @@ type JdbcLock struct {
 // Key returns the key as the caller wrote it.
 func (l *JdbcLock) Key() string { return l.key }
 
+// TTL returns the time-to-live of the leases of this handle.
+func (l *JdbcLock) TTL() time.Duration { return l.ttl }
+
 // WithTTL returns a handle of the same lock whose leases have another time-to-live, at
 // least [MinTTL]. A lease keeps the time-to-live that it was acquired with, also when it
 // is entered again through another handle.

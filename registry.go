@@ -158,6 +158,9 @@ func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration) *loc
 	return s
 }
 
+// Repository returns the repository of the registry.
+func (r *Registry) Repository() *Repository { return r.repository }
+
 // Obtain returns the lock of key. While the lock is cached, it is the same object each
 // time. Obtain sends nothing to the database; a lock need not be given back.
 //

@@ -1,0 +1,160 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/sqllock/sqllock"
+)
+
+// An Elector is a candidate for a role. All methods are safe for concurrent use.
+type Elector struct {
+	registry *sqllock.Registry
+	lock     *sqllock.JdbcLock
+	role     string
+	opts     Options
+
+	mu      sync.Mutex
+	running bool
+	term    *term  // until its lease is released, or nil
+	seen    Leader // who led when the row was last read
+	// unreleased is the holder of a term whose row may be left, because it was not released:
+	// that row is no leader's.
+	unreleased string
+
+	stirred chan struct{} // a term has begun, ended or was released
+}
+
+// New returns an elector for the role, which is a key of the registry. opts may be nil. New
+// sends nothing to the database. Its lease is renewed whatever [sqllock.RegistryOptions] says;
+// its time-to-live is the registry's.
+//
+// The error is a [sqllock.ErrInvalid], or that of [sqllock.Registry.Obtain].
+func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, error) {
+	if registry == nil {
+		return nil, invalid("an elector needs a registry")
+	}
+	lock, err := registry.Obtain(role)
+	if err != nil {
+		return nil, err
+	}
+	o, err := opts.complete(lock.TTL())
+	if err != nil {
+		return nil, err
+	}
+	return &Elector{
+		registry: registry, lock: lock.WithAutoRenew(true), role: role, opts: o, stirred: make(chan struct{}, 1),
+	}, nil
+}
+
+// Role returns the role.
+func (e *Elector) Role() string { return e.role }
+
+// Run campaigns until ctx ends, and calls lead once a term, with a context that ends with the
+// term and the lease of the role. The package documentation says how terms end.
+//
+// Run returns
+//
+//   - the cause of ctx when ctx has ended, joined with what else has failed by then: an error
+//     of lead that is not its context's, a release that failed, or [sqllock.ErrLockLost] if
+//     the lease was lost before lead returned,
+//   - the error of lead, if lead returned it while its context lasted,
+//   - [sqllock.ErrClosed] when the registry was closed,
+//   - [sqllock.ErrInvalid] at once, if lead is nil, if this elector runs already, or if ctx
+//     carries a lease of the role: with it, lead would run under that lease, beside its owner.
+//
+// No hook is called after Run has returned.
+func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, lease *sqllock.Lease) error) error {
+	if err := e.check(ctx, lead == nil); err != nil {
+		return err
+	}
+	if !e.start() {
+		return invalid("the elector of %q runs already", e.role)
+	}
+	defer e.stop()
+	defer e.observeUntilCalled(ctx)()
+
+	quick := backoff{most: e.lock.TTL()}
+	for {
+		lease, cancel, err := e.campaign(ctx)
+		if err != nil {
+			return err
+		}
+		t := e.newTerm(ctx, lease, cancel)
+		err = t.run(ctx, lead)
+		again, err := e.after(ctx, t, err)
+		if !again {
+			return err
+		}
+		if !e.letOthersLead(ctx, t, &quick) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// check returns why lead cannot be run with ctx.
+func (e *Elector) check(ctx context.Context, noLead bool) error {
+	if noLead {
+		return invalid("there is no function to lead %q with", e.role)
+	}
+	switch _, err := e.registry.LeaseFrom(ctx, e.role); {
+	case err == nil, errors.Is(err, sqllock.ErrLockLost):
+		return invalid("the context carries a lease of %q", e.role)
+	case errors.Is(err, sqllock.ErrNotHeld):
+		return nil
+	default:
+		return err
+	}
+}
+
+// start returns false if the elector runs.
+func (e *Elector) start() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return false
+	}
+	e.running = true
+	return true
+}
+
+func (e *Elector) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running, e.seen = false, Leader{}
+}
+
+// after decides what follows a term whose lead has returned err: another one, or the result of
+// Run.
+func (e *Elector) after(ctx context.Context, t *term, err error) (again bool, result error) {
+	if t.cause != nil && isEndOf(t.cause, err) {
+		err = nil // lead returned because its context ended
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, join(context.Cause(ctx), err, t.result)
+	case errors.Is(t.result, sqllock.ErrClosed):
+		return false, join(t.result, err)
+	case err != nil && t.cause == nil && !errors.Is(t.result, sqllock.ErrLockLost):
+		return false, join(err, t.result)
+	}
+	e.opts.reportError(err)
+	e.opts.reportError(t.result)
+	return true, nil
+}
+
+// isEndOf reports whether err says that a context has ended which has ended with a cause.
+func isEndOf(cause, err error) bool {
+	return errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// join joins errors; a single one stays what it is.
+func join(first error, others ...error) error {
+	for _, err := range others {
+		if err != nil {
+			return errors.Join(append([]error{first}, others...)...)
+		}
+	}
+	return first
+}

@@ -1,0 +1,81 @@
+package leader
+
+import (
+	"context"
+	"time"
+)
+
+// Resign ends the term of this elector: the context of the function ends with cause
+// [ErrResigned]. Resign waits until the function has returned and the lease is released, and
+// returns the error of the release. The elector then leaves the role to others, for
+// [Options].SitOut at most.
+//
+// The function itself may resign with its own context, or one that is made from it. Resign
+// then returns nil without waiting. (To return nil from the function does the same.)
+//
+// If ctx ends first, Resign returns its cause; the term ends all the same. If the elector does
+// not lead, the error is an [ErrNotLeader].
+func (e *Elector) Resign(ctx context.Context) error {
+	t := e.currentTerm()
+	if t == nil {
+		return e.notLeader()
+	}
+	t.ctx.end(ErrResigned)
+	if t.isCarriedBy(ctx) {
+		return nil
+	}
+	select {
+	case <-t.released:
+		return t.result
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// IsLeader returns nil if this elector leads, and else a [*NotLeaderError]. It never asks the
+// database, so it may be called for every request. It does not use ctx: with it, an Elector is
+// an Elector of gocron.
+//
+// IsLeader compares the time when it is called. It returns an error as soon as the context of
+// the function has ended, also while the function still runs.
+func (e *Elector) IsLeader(context.Context) error {
+	if t := e.currentTerm(); t != nil && t.ctx.Err() == nil {
+		return nil
+	}
+	return e.notLeader()
+}
+
+// Check returns an [ErrStuck] if the function still runs although its lease ended longer than
+// tolerance ago. Another elector may lead by then, so a process for which Check returns an
+// error should be ended. It is for a health check, and never asks the database.
+//
+// A function that takes long to return after [Elector.Resign] or the end of Run's context is
+// not stuck, because its lease is still renewed.
+func (e *Elector) Check(tolerance time.Duration) error {
+	if t := e.currentTerm(); t != nil {
+		return t.stuck(tolerance)
+	}
+	return nil
+}
+
+// Leader reads who leads. Leader.Me is true if it is this elector.
+//
+// The errors are [sqllock.ErrDatabase], or that of ctx.
+func (e *Elector) Leader(ctx context.Context) (Leader, error) {
+	t := e.currentTerm()
+	leader, err := Current(ctx, e.registry.Repository(), e.role)
+	leader.Me = t != nil && leader.Holder == t.lease.Holder() && t.ctx.Err() == nil
+	return leader, err
+}
+
+func (e *Elector) currentTerm() *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term
+}
+
+func (e *Elector) notLeader() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return &NotLeaderError{Role: e.role, Leader: e.seen}
+}

@@ -1,0 +1,137 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A term is one lease of the role, from its acquisition until it is released.
+type term struct {
+	elector *Elector
+	lease   *sqllock.Lease
+	ctx     *termContext
+	began   time.Time
+
+	returned chan struct{}             // closed when lead has returned
+	lost     atomic.Pointer[time.Time] // when the lease was found to have ended before that
+	watched  chan struct{}             // closed when watchStuck has returned
+	released chan struct{}             // closed when the lease is released
+
+	// What follows is set before released is closed.
+	cause  error // why ctx ended before lead returned, or nil
+	result error // of the release
+}
+
+// newTerm begins a term. Its context ends with ctx, and with its lease, whose context forget
+// ends.
+func (e *Elector) newTerm(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *term {
+	t := &term{
+		elector: e, lease: lease, ctx: newTermContext(ctx, lease, forget), began: time.Now(),
+		returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
+	}
+	e.mu.Lock()
+	e.term, e.seen, e.unreleased = t, Leader{}, ""
+	e.mu.Unlock()
+	e.stir()
+	context.AfterFunc(t.ctx, e.stir)
+	return t
+}
+
+// run calls lead, and releases the lease when lead has ended, by a panic or Goexit too.
+func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error) error {
+	notLost := context.AfterFunc(t.lease.Context(), t.watchStuck)
+	defer func() {
+		close(t.returned)
+		if !notLost() {
+			<-t.watched
+		}
+		t.release(ctx)
+	}()
+	return lead(t.ctx, t.lease)
+}
+
+// release ends the context of the term, then releases the lease.
+func (t *term) release(ctx context.Context) {
+	if t.ctx.Err() != nil {
+		t.cause = context.Cause(t.ctx)
+	}
+	t.ctx.end(nil) // IsLeader returns an error before the row is gone
+	t.result = t.lease.Unlock(ctx)
+	t.ctx.close()
+	e := t.elector
+	e.mu.Lock()
+	e.term = nil
+	if t.result != nil {
+		e.unreleased = t.lease.Holder()
+	}
+	e.mu.Unlock()
+	close(t.released)
+	e.stir()
+}
+
+// lasted returns how long ago the term began.
+func (t *term) lasted() time.Duration { return time.Since(t.began) }
+
+// hasReturned reports whether lead has returned.
+func (t *term) hasReturned() bool {
+	select {
+	case <-t.returned:
+		return true
+	default:
+		return false
+	}
+}
+
+// watchStuck is called when the lease has ended. It calls OnStuck for as long as lead does not
+// return.
+func (t *term) watchStuck() {
+	defer close(t.watched)
+	now := time.Now()
+	t.lost.Store(&now)
+	opts := &t.elector.opts
+	if opts.OnStuck == nil {
+		return
+	}
+	next := time.NewTicker(opts.Grace)
+	defer next.Stop()
+	for {
+		select {
+		case <-t.returned:
+			return
+		case <-next.C:
+			opts.OnStuck(t.lostFor())
+		}
+	}
+}
+
+// lostFor returns how long ago the lease ended before lead returned; 0 means not at all.
+func (t *term) lostFor() time.Duration {
+	if t.hasReturned() || t.lease.Context().Err() == nil {
+		return 0
+	}
+	// Both are later than the end, or the end itself. After a pause of the process the
+	// deadline may have passed long before the end was noticed.
+	since := max(0, time.Since(t.lease.Deadline()))
+	if noticed := t.lost.Load(); noticed != nil {
+		since = max(since, time.Since(*noticed))
+	}
+	return since
+}
+
+// stuck returns an ErrStuck if the lease ended longer than tolerance ago and lead still runs.
+func (t *term) stuck(tolerance time.Duration) error {
+	if since := t.lostFor(); since > tolerance {
+		return fmt.Errorf("%w: %q, for %v", ErrStuck, t.elector.role, since.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// isCarriedBy reports whether ctx was made from the context of the term.
+func (t *term) isCarriedBy(ctx context.Context) bool {
+	lease, _ := t.elector.registry.LeaseFrom(ctx, t.elector.role)
+	return lease == t.lease
+}
