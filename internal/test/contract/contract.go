@@ -96,8 +96,8 @@ type part struct {
 	sequential bool
 }
 
-// parts returns the tests of a cell. Renewals and guarded transactions do not depend on the
-// isolation in which a lock was acquired, and their tests take long: they run for one
+// parts returns the tests of a cell. Renewals, guarded transactions and electors do not depend
+// on the isolation in which a lock was acquired, and their tests take long: they run for one
 // isolation only.
 func parts(cell Cell) []part {
 	shared := cell.Dialect.Embedded && cell.InBubble == nil
@@ -117,7 +117,8 @@ func parts(cell Cell) []part {
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
 			part{name: "Renewal", tests: renewalTests, sequential: shared},
-			part{name: "Guard", tests: guardTests, sequential: shared})
+			part{name: "Guard", tests: guardTests, sequential: shared},
+			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all
 }

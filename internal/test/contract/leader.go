@@ -1,0 +1,144 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/leader"
+)
+
+// leaderTests are about electors of several processes, see package leader.
+var leaderTests = []test{
+	{"ElectorsLeadInTurn", func(f *fixture) {
+		var leading atomic.Int32
+		electors, terms := f.electors(3, ttl, &leading)
+		for range 6 {
+			now := <-terms
+			f.must(electors[now.of].IsLeader(f.Context()))
+			for i, other := range electors {
+				if i != now.of {
+					f.is(other.IsLeader(f.Context()), leader.ErrNotLeader)
+				}
+			}
+			row, err := electors[now.of].Leader(f.Context())
+			f.must(err)
+			if !row.Me || row.Holder != now.lease.Holder() {
+				f.Fatalf("leader %+v, want %s", row, now.lease.Holder())
+			}
+			f.must(electors[now.of].Resign(f.Context()))
+			f.is(electors[now.of].IsLeader(f.Context()), leader.ErrNotLeader)
+		}
+	}},
+	{"TheLeaseIsRenewedUntilTheFunctionReturns", func(f *fixture) {
+		e, err := leader.New(f.registry(moderate), "k", nil)
+		f.must(err)
+		ctx, cancel := context.WithCancel(f.Context())
+		began := make(chan *sqllock.Lease, 1)
+		done := make(chan error, 1)
+		go func() {
+			done <- e.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
+				began <- lease
+				<-ctx.Done()
+				for end := lease.Deadline(); lease.Deadline().Equal(end); f.pause(short / 10) {
+					if err := lease.Context().Err(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}()
+		lease := <-began
+		cancel()
+		if err := <-done; err != context.Canceled { //nolint:errorlint // nothing else is in it
+			f.Fatal(err)
+		}
+		f.is(lease.Unlock(f.Context()), nil) // the result of the elector's
+		f.acquire(f.lock(moderate))
+	}},
+	{"ADeletedRowEndsTheTerm", func(f *fixture) {
+		electors, terms := f.electors(1, moderate, nil)
+		first := <-terms
+		f.checkDeleted(f.processWith(moderate), "k", first.lease.Holder(), true)
+		<-first.ctx.Done()
+		f.is(context.Cause(first.ctx), sqllock.ErrLockLost)
+		second := <-terms
+		f.must(electors[0].IsLeader(f.Context()))
+		if second.lease.Token() <= first.lease.Token() {
+			f.Fatalf("token %d after %d", second.lease.Token(), first.lease.Token())
+		}
+	}},
+	{"AnObserverSeesEachLeader", func(f *fixture) {
+		r := f.process()
+		var electors []*leader.Elector
+		var terms <-chan leaderTerm
+		var seen []string
+		for now, err := range leader.Observe(f.Context(), r, "k", f.cell.idle()) {
+			f.must(err)
+			switch {
+			case len(seen) == 0:
+				equal(f, "the first leader", now, leader.Leader{})
+				electors, terms = f.electors(2, ttl, nil)
+			case now.Holder != "":
+				term := <-terms
+				equal(f, "holder", now.Holder, term.lease.Holder())
+				f.must(electors[term.of].Resign(f.Context()))
+			}
+			if seen = append(seen, now.Holder); len(seen) > 5 {
+				return
+			}
+		}
+		f.Fatalf("the sequence has ended: %v", seen)
+	}},
+	{"AnElectorWaitsForALock", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		electors, terms := f.electors(1, ttl, nil)
+		var not *leader.NotLeaderError
+		for !errors.As(electors[0].IsLeader(f.Context()), &not) || not.Leader.Holder != lease.Holder() {
+			f.pause(short / 10)
+		}
+		f.must(lease.Unlock(f.Context()))
+		<-terms
+		_, err := f.lock(ttl).TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
+	}},
+}
+
+// A leaderTerm is a term of one of several electors.
+type leaderTerm struct {
+	of    int
+	ctx   context.Context
+	lease *sqllock.Lease
+}
+
+// electors runs electors of n processes, which lead "k" until their contexts end. leading, if
+// not nil, counts those that lead at the same time.
+func (f *fixture) electors(n int, ttl time.Duration, leading *atomic.Int32) ([]*leader.Elector, <-chan leaderTerm) {
+	f.Helper()
+	electors, terms := make([]*leader.Elector, n), make(chan leaderTerm, 100)
+	for i := range electors {
+		e, err := leader.New(f.registry(ttl), "k", &leader.Options{SitOut: short, ObserveEvery: f.cell.idle()})
+		f.must(err)
+		electors[i] = e
+		ctx, cancel := context.WithCancel(f.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = e.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
+				if leading != nil {
+					if n := leading.Add(1); n != 1 {
+						f.Errorf("%d leaders", n)
+					}
+					defer leading.Add(-1)
+				}
+				terms <- leaderTerm{i, ctx, lease}
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		f.Cleanup(func() { cancel(); <-done })
+	}
+	return electors, terms
+}
