@@ -83,17 +83,17 @@ Otherwise, locks are kept in an SQLite file of your own on this machine.`,
 	})
 	flags.Register(root.PersistentFlags())
 	root.AddCommand(
-		exec.Command(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
-		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags),
+		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
+		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
 	)
 	return root
 }
 
 // endOnSignals calls interrupt when a signal asks the process to end, so that the command
-// can clean up. exec handles signals itself.
+// can clean up. exec and lead handle signals themselves.
 func endOnSignals(cmd *cobra.Command, interrupt func()) {
-	if isExec(cmd) {
+	if runsCommand(cmd) {
 		return
 	}
 	signals := make(chan os.Signal, 1)

@@ -14,7 +14,7 @@ import (
 
 var (
 	plainNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
-	takesKey    = regexp.MustCompile(` (KEY|NAME)\b`)
+	takesKey    = regexp.MustCompile(` (KEY|NAME|ROLE)\b`)
 )
 
 // flagHint returns the hint for a flag that is wrong.
@@ -26,14 +26,14 @@ func flagHint(cmd *cobra.Command, err error) string {
 		unknown *pflag.NotExistError
 	)
 	switch {
-	case len(words) > 1 && isExec(cmd):
+	case len(words) > 1 && runsCommand(cmd):
 		// The flag most likely belongs to the command to run.
 		return exec.WithDashes(cmd, words) + " …"
 	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" && plainNumber.MatchString(invalid.GetValue()):
 		return fmt.Sprintf("%s --%s %ss", path, invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &unknown) && len(words) == 0 && takesKey.MatchString(cmd.Use):
 		key := "-- " + args.Quote(asWritten(unknown))
-		if isExec(cmd) {
+		if runsCommand(cmd) {
 			key += " -- CMD"
 		}
 		return fmt.Sprintf("%s --help; or, for a key that begins with a dash, %s %s", path, path, key)
@@ -42,8 +42,8 @@ func flagHint(cmd *cobra.Command, err error) string {
 	}
 }
 
-// isExec reports whether a command is exec.
-func isExec(cmd *cobra.Command) bool { return cmd.Name() == "exec" }
+// runsCommand reports whether a command runs another one.
+func runsCommand(cmd *cobra.Command) bool { return cmd.Name() == "exec" || cmd.Name() == "lead" }
 
 // asWritten returns an unknown flag as the user has written it.
 func asWritten(unknown *pflag.NotExistError) string {

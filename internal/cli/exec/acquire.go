@@ -50,30 +50,44 @@ func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt contex
 }
 
 func (x *execution) acquire(ctx context.Context) (*holding, error) {
-	c, err := x.flags.Connect(ctx)
+	h, err := x.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	h := &holding{connection: c}
 	if err := x.lock(ctx, h); err != nil {
-		return nil, errors.Join(x.flags.WithTableHint(c, err), c.Close())
+		return nil, errors.Join(x.flags.WithTableHint(h.connection, err), h.connection.Close())
 	}
 	x.verbosef("acquired %q as %s, fencing token %d", x.key, h.lease.Holder(), h.lease.Token())
 	return h, nil
 }
 
-// lock sets the registry and the lease of h.
-func (x *execution) lock(ctx context.Context, h *holding) error {
-	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: clientID(), TTL: x.ttl})
+// open returns a holding that has a registry and no lease.
+func (x *execution) open(ctx context.Context) (*holding, error) {
+	c, err := x.flags.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := &holding{connection: c}
+	if err := x.register(ctx, h); err != nil {
+		return nil, errors.Join(x.flags.WithTableHint(c, err), c.Close())
+	}
+	return h, nil
+}
+
+// register sets the registry of h.
+func (x *execution) register(ctx context.Context, h *holding) error {
+	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: x.clientID, TTL: x.ttl})
 	if err != nil {
 		return err
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 		TTL: x.ttl, AutoRenew: !x.noRenew, OnRenewal: x.renewals(h),
 	})
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+// lock sets the lease of h.
+func (x *execution) lock(ctx context.Context, h *holding) error {
 	lock, err := h.registry.Obtain(x.key)
 	if err != nil {
 		return err

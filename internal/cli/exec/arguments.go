@@ -7,30 +7,33 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exit"
 )
 
-// keyAndCommand accepts KEY -- CMD ARGS…. The two dashes separate the command's flags
-// from those of exec. A key that begins with a dash needs two more: -- KEY -- CMD ARGS….
-func keyAndCommand(cmd *cobra.Command, given []string) error {
-	var err error
-	switch dash := cmd.ArgsLenAtDash(); {
-	case isDashed(cmd, given) && len(given) > 2:
-		return nil
-	case isDashed(cmd, given):
-		err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
-	case len(given) == 0 || dash == 0:
-		err = exit.Usagef("%s: KEY is missing", args.Name(cmd))
-	case dash < 0:
-		err = exit.Usagef("%s: the command to run must follow --", args.Name(cmd))
-		if len(given) > 1 {
-			return exit.WithHint(err, "%s", WithDashes(cmd, given))
+// nameAndCommand accepts NAME -- CMD ARGS…, where NAME is what the key is called. The two
+// dashes separate the command's flags from those of exec. A key that begins with a dash
+// needs two more: -- KEY -- CMD ARGS…. Errors show the example.
+func nameAndCommand(name, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		var err error
+		switch dash := cmd.ArgsLenAtDash(); {
+		case isDashed(cmd, given) && len(given) > 2:
+			return nil
+		case isDashed(cmd, given):
+			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
+		case len(given) == 0 || dash == 0:
+			err = exit.Usagef("%s: %s is missing", args.Name(cmd), name)
+		case dash < 0:
+			err = exit.Usagef("%s: the command to run must follow --", args.Name(cmd))
+			if len(given) > 1 {
+				return exit.WithHint(err, "%s", WithDashes(cmd, given))
+			}
+		case dash > 1:
+			err = exit.Usagef("%s: %q is one argument too many before --", args.Name(cmd), given[1])
+		case len(given) == dash:
+			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
+		default:
+			return nil
 		}
-	case dash > 1:
-		err = exit.Usagef("%s: %q is one argument too many before --", args.Name(cmd), given[1])
-	case len(given) == dash:
-		err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
-	default:
-		return nil
+		return exit.WithHint(err, "%s %s", cmd.CommandPath(), example)
 	}
-	return exit.WithHint(err, "%s nightly -- ./report.sh", cmd.CommandPath())
 }
 
 // isDashed reports whether the arguments are -- KEY --, with or without a command.
@@ -38,7 +41,7 @@ func isDashed(cmd *cobra.Command, given []string) bool {
 	return cmd.ArgsLenAtDash() == 0 && len(given) > 1 && given[1] == "--"
 }
 
-// split returns the key and the command of arguments that keyAndCommand accepts.
+// split returns the key and the command of arguments that nameAndCommand accepts.
 func split(cmd *cobra.Command, given []string) (key string, command []string) {
 	if isDashed(cmd, given) {
 		return given[0], given[2:]

@@ -1,5 +1,6 @@
-// Package exec is the subcommand exec: it runs a command under a lock, and ends it if
-// the lock is lost.
+// Package exec has the subcommands exec and lead: they run a command under a lock, and end
+// it if the lock is lost. lead is exec under an elector, which acquires the lock again and
+// again. What is said of exec below is true of lead.
 //
 // # The processes
 //
@@ -36,7 +37,7 @@ const (
 
 // Command returns the subcommand. It handles signals itself.
 func Command(flags *connect.Flags) *cobra.Command {
-	x := &execution{flags: flags, suspend: process.StopSelf}
+	x := &execution{flags: flags, clientID: clientID(), suspend: process.StopSelf}
 	var nonblock bool
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- CMD ARGS…",
@@ -66,7 +67,7 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock exec nightly-report -- ./report.sh
   sqllock exec --wait 10s deploy -- make deploy
   sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,
-		Args: keyAndCommand,
+		Args: nameAndCommand("KEY", "nightly -- ./report.sh"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()

@@ -9,13 +9,14 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/connect"
 )
 
-// An execution is one run of exec: a command under a lock.
+// An execution is one run of exec, or of lead: a command under a lock.
 type execution struct {
 	flags   *connect.Flags
 	key     string
 	command []string
 	program string // the file of the command
 
+	clientID    string
 	wait        time.Duration
 	waitForever bool
 	ttl         time.Duration

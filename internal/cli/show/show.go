@@ -1,5 +1,5 @@
 // Package show has the subcommands that show and remove rows of the lock table: list,
-// show, unlock, cleanup and key.
+// show, leader, unlock, cleanup and key.
 package show
 
 import (
