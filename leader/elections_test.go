@@ -32,7 +32,7 @@ import (
 // detector.
 func TestElections(t *testing.T) {
 	t.Parallel()
-	worlds, terms := 2, 100
+	worlds, terms := 2, 30
 	everything := os.Getenv("SQLLOCK_SIMULATE") != ""
 	if everything {
 		worlds, terms = 10, 1000

@@ -16,7 +16,7 @@ import (
 // TestRunLeadsUntilItsContextEnds is Spring's startAndStop.
 func TestRunLeadsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
 		running := a.start(a.lead)
@@ -41,7 +41,7 @@ func TestRunLeadsUntilItsContextEnds(t *testing.T) {
 // TestAnotherLeadsAfterTheFirst is Spring's competing.
 func TestAnotherLeadsAfterTheFirst(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		first := a.start(a.lead)
 		<-a.began
@@ -64,7 +64,7 @@ func TestAnotherLeadsAfterTheFirst(t *testing.T) {
 // TestResignMovesTheRole is Spring's yield and testDistributedLeaderElection.
 func TestResignMovesTheRole(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		a.start(a.lead)
 		<-a.began
@@ -167,7 +167,7 @@ func TestTheLeaseIsRenewedUntilTheFunctionReturns(t *testing.T) {
 // TestALostLeaseEndsTheTerm is Spring's competingWithLock: another holder has the row.
 func TestALostLeaseEndsTheTerm(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		a.start(a.lead)
 		lease := <-a.began

@@ -18,7 +18,7 @@ import (
 
 const (
 	ttl  = 10 * time.Second
-	idle = 100 * time.Millisecond
+	idle = 500 * time.Millisecond
 	role = "scheduler"
 )
 
@@ -30,15 +30,26 @@ type fixture struct {
 	leading atomic.Int32 // functions whose contexts last
 }
 
-// inBubble runs a test in virtual time, over a table of each layout.
+// inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	inBubbleWith(t, dialect.Spring7, test)
+}
+
+// inBothLayouts is inBubble over a table of each layout.
+func inBothLayouts(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 		t.Run(layout.String(), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { test(&fixture{T: t, db: virtual.Migrated(t, layout)}) })
+			inBubbleWith(t, layout, test)
 		})
 	}
+}
+
+func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(&fixture{T: t, db: virtual.Migrated(t, layout)}) })
 }
 
 // A process is a candidate with a repository and a registry of its own.

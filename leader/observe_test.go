@@ -18,7 +18,7 @@ import (
 // testExceptionFromLock: an error of the database ends a term, but not the election.
 func TestTheDatabaseIsLost(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		a.start(a.lead)
 		lease := <-a.began
@@ -202,7 +202,7 @@ func TestObserveRefuses(t *testing.T) {
 // TestTheClientOfALeader reads rows of sqllock and of others.
 func TestTheClientOfALeader(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(f *fixture) {
+	inBothLayouts(t, func(f *fixture) {
 		r := f.process("a", leader.Options{}).registry.Repository()
 		for i, test := range []struct{ holder, client string }{
 			{"10.12.13.14:8080-00f00000001", "10.12.13.14:8080"},
