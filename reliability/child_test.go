@@ -29,6 +29,7 @@ type task struct {
 	DSN         string
 	TTL         time.Duration
 	Key         string
+	Keys        []string // the roles of a leader
 	Dir         string
 	Guarded     bool
 	Transaction bool // whether it is stopped within a transaction
@@ -37,6 +38,7 @@ type task struct {
 var roles = map[string]func(context.Context, task) error{
 	"guarded writer": guardedWriter,
 	"fenced holders": fencedHolders,
+	"leader":         leaderOfRoles,
 }
 
 // beChild runs the task if this process is a child.

@@ -5,6 +5,7 @@ package reliability
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 // is set and the test has passed.
 type table struct {
 	name   string
+	file   string // beside the page, if it is not for the page itself
 	header []string
 	mu     sync.Mutex
 	rows   map[int][]string
@@ -62,7 +64,11 @@ func (b *table) publish(t *testing.T) {
 	if *page == "" || t.Failed() || len(b.rows) == 0 {
 		return
 	}
-	if err := replace(*page, b.name, b.String()); err != nil {
+	path := *page
+	if b.file != "" {
+		path = filepath.Join(filepath.Dir(path), b.file)
+	}
+	if err := replace(path, b.name, b.String()); err != nil {
 		t.Error(err)
 	}
 }

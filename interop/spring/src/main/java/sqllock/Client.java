@@ -10,6 +10,7 @@ import javax.sql.DataSource;
 import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.integration.jdbc.lock.DefaultLockRepository;
 import org.springframework.integration.jdbc.lock.JdbcLockRegistry;
+import org.springframework.integration.support.leader.LockRegistryLeaderInitiator;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
 
@@ -20,6 +21,7 @@ final class Client {
     private final GenericApplicationContext context = new GenericApplicationContext();
     private final JdbcLockRegistry registry;
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    private volatile LockRegistryLeaderInitiator initiator; // or null
 
     Client(Settings settings) {
         this.settings = settings;
@@ -49,6 +51,18 @@ final class Client {
         return registry;
     }
 
+    GenericApplicationContext context() {
+        return context;
+    }
+
+    LockRegistryLeaderInitiator initiator() {
+        return initiator;
+    }
+
+    void setInitiator(LockRegistryLeaderInitiator started) {
+        initiator = started;
+    }
+
     HikariDataSource pool() {
         return pool;
     }
@@ -70,6 +84,9 @@ final class Client {
     }
 
     void close() {
+        if (initiator != null) {
+            initiator.stop();
+        }
         context.close();
         pool.close();
     }

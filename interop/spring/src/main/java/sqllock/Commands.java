@@ -12,17 +12,21 @@ final class Commands {
         Object[] run(Client client, Request request) throws Exception;
     }
 
-    private static final Map<String, Command> ALL = Map.of(
-            "lock", Commands::lock,
-            "trylock", Commands::tryLock,
-            "unlock", Commands::unlock,
-            "renew", Commands::renew,
-            "hold", Commands::hold,
-            "status", Commands::status,
-            "expire", Commands::expire,
-            "count", Counter::run,
-            "bench", Bench::run,
-            "close", Commands::close);
+    private static final Map<String, Command> ALL = Map.ofEntries(
+            Map.entry("lock", Commands::lock),
+            Map.entry("trylock", Commands::tryLock),
+            Map.entry("unlock", Commands::unlock),
+            Map.entry("renew", Commands::renew),
+            Map.entry("hold", Commands::hold),
+            Map.entry("status", Commands::status),
+            Map.entry("expire", Commands::expire),
+            Map.entry("count", Counter::run),
+            Map.entry("campaign", Election::campaign),
+            Map.entry("leads", Election::leads),
+            Map.entry("yield", Election::yield),
+            Map.entry("withdraw", Election::withdraw),
+            Map.entry("bench", Bench::run),
+            Map.entry("close", Commands::close));
 
     static Command find(String name) {
         Command command = ALL.get(name);
