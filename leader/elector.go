@@ -3,27 +3,19 @@ package leader
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
 )
 
 // An Elector is a candidate for a role. All methods are safe for concurrent use.
 type Elector struct {
-	registry *sqllock.Registry
-	lock     *sqllock.JdbcLock
-	role     string
-	opts     Options
-
-	mu      sync.Mutex
-	running bool
-	term    *term  // until its lease is released, or nil
-	seen    Leader // who led when the row was last read
-	// unreleased is the holder of a term whose row may be left, because it was not released:
-	// that row is no leader's.
-	unreleased string
-
-	stirred chan struct{} // a term has begun, ended or was released
+	registry  *sqllock.Registry
+	role      string
+	opts      Options
+	view      *view
+	candidate candidate
+	running   atomic.Bool
 }
 
 // New returns an elector for the role, which is a key of the registry. opts may be nil. New
@@ -43,9 +35,9 @@ func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Elector{
-		registry: registry, lock: lock.WithAutoRenew(true), role: role, opts: o, stirred: make(chan struct{}, 1),
-	}, nil
+	e := &Elector{registry: registry, role: role, opts: o, view: newView(registry.Repository(), role)}
+	e.candidate = candidate{view: e.view, lock: lock.WithAutoRenew(true), opts: &e.opts}
+	return e, nil
 }
 
 // Role returns the role.
@@ -69,28 +61,39 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, lease 
 	if err := e.check(ctx, lead == nil); err != nil {
 		return err
 	}
-	if !e.start() {
+	if !e.running.CompareAndSwap(false, true) {
 		return invalid("the elector of %q runs already", e.role)
 	}
-	defer e.stop()
-	defer e.observeUntilCalled(ctx)()
+	defer e.running.Store(false)
+	defer e.view.forget()
+	defer e.view.observe(ctx, e.opts.ObserveEvery, e.opts.OnChange)()
 
-	quick := backoff{most: e.lock.TTL()}
+	quick := backoff{most: e.candidate.lock.TTL()}
 	for {
-		lease, cancel, err := e.campaign(ctx)
+		lease, cancel, err := e.candidate.campaign(ctx)
 		if err != nil {
 			return err
 		}
-		t := e.newTerm(ctx, lease, cancel)
-		err = t.run(ctx, lead)
+		t := newTerm(ctx, lease, cancel)
+		err = e.lead(ctx, t, lead)
 		again, err := e.after(ctx, t, err)
 		if !again {
 			return err
 		}
-		if !e.letOthersLead(ctx, t, &quick) {
+		if !e.candidate.letOthersLead(ctx, t, &quick) {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// lead runs a term.
+func (e *Elector) lead(ctx context.Context, t *term, lead func(context.Context, *sqllock.Lease) error) error {
+	e.view.begin(t)
+	defer func() {
+		e.view.end(t)
+		close(t.released)
+	}()
+	return t.run(ctx, lead, &e.opts)
 }
 
 // check returns why lead cannot be run with ctx.
@@ -108,23 +111,6 @@ func (e *Elector) check(ctx context.Context, noLead bool) error {
 	}
 }
 
-// start returns false if the elector runs.
-func (e *Elector) start() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.running {
-		return false
-	}
-	e.running = true
-	return true
-}
-
-func (e *Elector) stop() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.running, e.seen = false, Leader{}
-}
-
 // after decides what follows a term whose lead has returned err: another one, or the result of
 // Run.
 func (e *Elector) after(ctx context.Context, t *term, err error) (again bool, result error) {
@@ -133,11 +119,11 @@ func (e *Elector) after(ctx context.Context, t *term, err error) (again bool, re
 	}
 	switch {
 	case ctx.Err() != nil:
-		return false, join(context.Cause(ctx), err, t.result)
+		return false, joined(context.Cause(ctx), err, t.result)
 	case errors.Is(t.result, sqllock.ErrClosed):
-		return false, join(t.result, err)
+		return false, joined(t.result, err)
 	case err != nil && t.cause == nil && !errors.Is(t.result, sqllock.ErrLockLost):
-		return false, join(err, t.result)
+		return false, joined(err, t.result)
 	}
 	e.opts.reportError(err)
 	e.opts.reportError(t.result)
@@ -147,14 +133,4 @@ func (e *Elector) after(ctx context.Context, t *term, err error) (again bool, re
 // isEndOf reports whether err says that a context has ended which has ended with a cause.
 func isEndOf(cause, err error) bool {
 	return errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// join joins errors; a single one stays what it is.
-func join(first error, others ...error) error {
-	for _, err := range others {
-		if err != nil {
-			return errors.Join(append([]error{first}, others...)...)
-		}
-	}
-	return first
 }

@@ -44,3 +44,13 @@ func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", sqllock.ErrInvalid, fmt.Sprintf(format, args...))
 }
+
+// joined joins errors; a single one stays what it is.
+func joined(first error, others ...error) error {
+	for _, err := range others {
+		if err != nil {
+			return errors.Join(append([]error{first}, others...)...)
+		}
+	}
+	return first
+}

@@ -4,28 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock"
 )
-
-// A Leader is who leads a role, as its row says. The zero Leader means that there is none.
-type Leader struct {
-	// Client is the client id of the leader's repository: see
-	// [sqllock.RepositoryOptions].ClientID. It has room for a host and a port, so that others
-	// can forward requests to the leader. For a leader in Java it is the whole CLIENT_ID.
-	Client string
-	// Holder is CLIENT_ID: each term has its own.
-	Holder string
-	// Age is how long this leader has led, with the limits of [sqllock.Row].Age.
-	Age time.Duration
-	// Left is how long the lease lasts unless it is renewed, by the database's clock.
-	Left time.Duration
-	// Me reports whether the leader is the elector that was asked. It is false in what
-	// [Current] and [Observe] return, which belong to no elector.
-	Me bool
-}
 
 // Current reads who leads the role. It is for processes that are no candidates. repository
 // needs the region, table and keys of the electors.
@@ -82,29 +64,4 @@ func untilNextRead(leader Leader, every time.Duration) time.Duration {
 	}
 	// A row is expired only after its last microsecond, or millisecond.
 	return leader.Left + time.Millisecond
-}
-
-// numberDigits is how many hexadecimal digits the number of an acquisition has, which follows
-// the client id and a dash in CLIENT_ID.
-const numberDigits = 11
-
-// clientOf returns the client id of a CLIENT_ID, or all of it if it was not made by sqllock.
-func clientOf(holder string) string {
-	dash := strings.LastIndexByte(holder, '-')
-	if dash < 0 || len(holder)-dash-1 != numberDigits || strings.Trim(holder[dash+1:], "0123456789abcdef") != "" {
-		return holder
-	}
-	return holder[:dash]
-}
-
-// sleep waits for d. It returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -16,12 +17,12 @@ import (
 // If ctx ends first, Resign returns its cause; the term ends all the same. If the elector does
 // not lead, the error is an [ErrNotLeader].
 func (e *Elector) Resign(ctx context.Context) error {
-	t := e.currentTerm()
+	t, seen := e.view.current()
 	if t == nil {
-		return e.notLeader()
+		return &NotLeaderError{e.role, seen}
 	}
 	t.ctx.end(ErrResigned)
-	if t.isCarriedBy(ctx) {
+	if carried, _ := e.registry.LeaseFrom(ctx, e.role); carried == t.lease {
 		return nil
 	}
 	select {
@@ -39,10 +40,11 @@ func (e *Elector) Resign(ctx context.Context) error {
 // IsLeader compares the time when it is called. It returns an error as soon as the context of
 // the function has ended, also while the function still runs.
 func (e *Elector) IsLeader(context.Context) error {
-	if t := e.currentTerm(); t != nil && t.ctx.Err() == nil {
+	t, seen := e.view.current()
+	if t != nil && t.ctx.Err() == nil {
 		return nil
 	}
-	return e.notLeader()
+	return &NotLeaderError{e.role, seen}
 }
 
 // Check returns an [ErrStuck] if the function still runs although its lease ended longer than
@@ -52,8 +54,12 @@ func (e *Elector) IsLeader(context.Context) error {
 // A function that takes long to return after [Elector.Resign] or the end of Run's context is
 // not stuck, because its lease is still renewed.
 func (e *Elector) Check(tolerance time.Duration) error {
-	if t := e.currentTerm(); t != nil {
-		return t.stuck(tolerance)
+	t, _ := e.view.current()
+	if t == nil {
+		return nil
+	}
+	if since := t.lostFor(); since > tolerance {
+		return fmt.Errorf("%w: %q, for %v", ErrStuck, e.role, since.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -62,20 +68,8 @@ func (e *Elector) Check(tolerance time.Duration) error {
 //
 // The errors are [sqllock.ErrDatabase], or that of ctx.
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
-	t := e.currentTerm()
+	t, _ := e.view.current()
 	leader, err := Current(ctx, e.registry.Repository(), e.role)
 	leader.Me = t != nil && leader.Holder == t.lease.Holder() && t.ctx.Err() == nil
 	return leader, err
-}
-
-func (e *Elector) currentTerm() *term {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.term
-}
-
-func (e *Elector) notLeader() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return &NotLeaderError{Role: e.role, Leader: e.seen}
 }

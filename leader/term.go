@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -11,15 +10,14 @@ import (
 
 // A term is one lease of the role, from its acquisition until it is released.
 type term struct {
-	elector *Elector
-	lease   *sqllock.Lease
-	ctx     *termContext
-	began   time.Time
+	lease *sqllock.Lease
+	ctx   *termContext
+	began time.Time
 
 	returned chan struct{}             // closed when lead has returned
 	lost     atomic.Pointer[time.Time] // when the lease was found to have ended before that
 	watched  chan struct{}             // closed when watchStuck has returned
-	released chan struct{}             // closed when the lease is released
+	released chan struct{}             // closed when the lease is released and the view knows it
 
 	// What follows is set before released is closed.
 	cause  error // why ctx ended before lead returned, or nil
@@ -28,22 +26,16 @@ type term struct {
 
 // newTerm begins a term. Its context ends with ctx, and with its lease, whose context forget
 // ends.
-func (e *Elector) newTerm(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *term {
-	t := &term{
-		elector: e, lease: lease, ctx: newTermContext(ctx, lease, forget), began: time.Now(),
+func newTerm(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *term {
+	return &term{
+		lease: lease, ctx: newTermContext(ctx, lease, forget), began: time.Now(),
 		returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
 	}
-	e.mu.Lock()
-	e.term, e.seen, e.unreleased = t, Leader{}, ""
-	e.mu.Unlock()
-	e.stir()
-	context.AfterFunc(t.ctx, e.stir)
-	return t
 }
 
 // run calls lead, and releases the lease when lead has ended, by a panic or Goexit too.
-func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error) error {
-	notLost := context.AfterFunc(t.lease.Context(), t.watchStuck)
+func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error, opts *Options) error {
+	notLost := context.AfterFunc(t.lease.Context(), func() { t.watchStuck(opts) })
 	defer func() {
 		close(t.returned)
 		if !notLost() {
@@ -62,15 +54,6 @@ func (t *term) release(ctx context.Context) {
 	t.ctx.end(nil) // IsLeader returns an error before the row is gone
 	t.result = t.lease.Unlock(ctx)
 	t.ctx.close()
-	e := t.elector
-	e.mu.Lock()
-	e.term = nil
-	if t.result != nil {
-		e.unreleased = t.lease.Holder()
-	}
-	e.mu.Unlock()
-	close(t.released)
-	e.stir()
 }
 
 // lasted returns how long ago the term began.
@@ -88,11 +71,10 @@ func (t *term) hasReturned() bool {
 
 // watchStuck is called when the lease has ended. It calls OnStuck for as long as lead does not
 // return.
-func (t *term) watchStuck() {
+func (t *term) watchStuck(opts *Options) {
 	defer close(t.watched)
 	now := time.Now()
 	t.lost.Store(&now)
-	opts := &t.elector.opts
 	if opts.OnStuck == nil {
 		return
 	}
@@ -122,16 +104,14 @@ func (t *term) lostFor() time.Duration {
 	return since
 }
 
-// stuck returns an ErrStuck if the lease ended longer than tolerance ago and lead still runs.
-func (t *term) stuck(tolerance time.Duration) error {
-	if since := t.lostFor(); since > tolerance {
-		return fmt.Errorf("%w: %q, for %v", ErrStuck, t.elector.role, since.Round(time.Millisecond))
+// leader describes this elector as the leader, or none if the context of the term has ended:
+// this elector does not lead any more, even if its row is still there.
+func (t *term) leader() Leader {
+	if t.ctx.Err() != nil {
+		return Leader{}
 	}
-	return nil
-}
-
-// isCarriedBy reports whether ctx was made from the context of the term.
-func (t *term) isCarriedBy(ctx context.Context) bool {
-	lease, _ := t.elector.registry.LeaseFrom(ctx, t.elector.role)
-	return lease == t.lease
+	holder := t.lease.Holder()
+	return Leader{
+		Client: clientOf(holder), Holder: holder, Age: t.lasted(), Left: time.Until(t.lease.Deadline()), Me: true,
+	}
 }

@@ -1,0 +1,32 @@
+package leader
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// sleep waits for d. It returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// A backoff is a pause that doubles each time.
+type backoff struct{ last, most time.Duration }
+
+// shortestBackoff is the first pause of a backoff, unless most is shorter.
+const shortestBackoff = 100 * time.Millisecond
+
+// next returns the next pause, less up to a fifth at random, so that electors do not try in
+// step.
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, shortestBackoff), b.most)
+	return b.last - rand.N(b.last/5+1)
+}

@@ -1,0 +1,103 @@
+package leader
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A view is what an elector knows of its role: its own term, and who led when the row was last
+// read.
+type view struct {
+	repository *sqllock.Repository
+	role       string
+
+	mu   sync.Mutex
+	term *term  // until its lease is released, or nil
+	seen Leader // zero while there is a term
+	// unreleased is the holder of a term whose row may be left, because it was not released:
+	// that row is no leader's.
+	unreleased string
+
+	stirred chan struct{} // has a value when a term has begun, ended or was released
+}
+
+func newView(repository *sqllock.Repository, role string) *view {
+	return &view{repository: repository, role: role, stirred: make(chan struct{}, 1)}
+}
+
+// begin notes that a term has begun.
+func (v *view) begin(t *term) {
+	v.mu.Lock()
+	v.term, v.seen, v.unreleased = t, Leader{}, ""
+	v.mu.Unlock()
+	v.stir()
+	context.AfterFunc(t.ctx, v.stir)
+}
+
+// end notes that a term is over.
+func (v *view) end(t *term) {
+	v.mu.Lock()
+	v.term = nil
+	if t.result != nil {
+		v.unreleased = t.lease.Holder()
+	}
+	v.mu.Unlock()
+	v.stir()
+}
+
+// forget forgets who led.
+func (v *view) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen = Leader{}
+}
+
+// current returns the term of this elector, or nil, and who led when the row was last read.
+func (v *view) current() (*term, Leader) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.term, v.seen
+}
+
+// read reads who leads, apart from a row that this elector could not release.
+func (v *view) read(ctx context.Context) (Leader, error) {
+	now, err := Current(ctx, v.repository, v.role)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now.Holder == v.unreleased {
+		now = Leader{}
+	}
+	return now, err
+}
+
+// stir has the goroutine of observe look again at once.
+func (v *view) stir() {
+	select {
+	case v.stirred <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// look returns who leads, and when to look again at the latest, if every is the time between
+// two reads. If the database does not say, it returns who led when the row was last read.
+func (v *view) look(ctx context.Context, every time.Duration) (Leader, time.Duration) {
+	if t, _ := v.current(); t != nil {
+		return t.leader(), forever
+	}
+	now, err := v.read(ctx)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.term != nil: // it has begun meanwhile
+		return v.term.leader(), forever
+	case err == nil:
+		v.seen = now
+	}
+	return v.seen, untilNextRead(v.seen, every)
+}
+
+// forever is longer than a program runs.
+const forever time.Duration = 1<<63 - 1
