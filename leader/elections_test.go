@@ -172,12 +172,12 @@ func (v *voter) live(ctx context.Context) {
 			v.Error("Run returned nil")
 		}
 	}()
-	v.suffer(elector, registry, cancel, ended)
+	v.suffer(elector, registry, cancel, ended) //nolint:contextcheck // what happens does not end with the election
 	cancel(errStop)
 	<-ended
 	closing, cancelClosing := context.WithTimeout(context.Background(), voterTTL)
 	defer cancelClosing()
-	_ = registry.Close(closing) // it is closed already, or its network is broken
+	_ = registry.Close(closing) //nolint:contextcheck // it ends after ctx; it may be closed already, or its network broken
 }
 
 // suffer has things happen to a process until it has ended, or is to end.
@@ -243,7 +243,7 @@ func (v *voter) unsettle(d time.Duration) {
 // lead is what a process does as the leader.
 func (v *voter) lead(ctx context.Context, lease *sqllock.Lease) error {
 	term := &electionTerm{ctx, lease, v}
-	v.begin(term)
+	v.begin(term) //nolint:contextcheck // the contexts of other terms
 	defer v.end(term)
 	if one(20) {
 		v.note("ignored its context")

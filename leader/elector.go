@@ -88,7 +88,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, lease 
 
 // lead runs a term.
 func (e *Elector) lead(ctx context.Context, t *term, lead func(context.Context, *sqllock.Lease) error) error {
-	e.view.begin(t)
+	e.view.begin(t) //nolint:contextcheck // the context of the term is made from ctx
 	defer func() {
 		e.view.end(t)
 		close(t.released)

@@ -29,14 +29,14 @@ func lead(ctx context.Context, repository *sqllock.Repository) error {
 		return err
 	}
 	return elector.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
-		return schedule(ctx) // stop when ctx ends: another process leads soon after
+		return schedule(ctx, lease) // stop when ctx ends: another process leads soon after
 	})
 }
 
 var stopExample context.CancelFunc
 
-func schedule(ctx context.Context) error {
-	fmt.Println("leading")
+func schedule(ctx context.Context, lease *sqllock.Lease) error {
+	fmt.Println("leading", lease.Key())
 	stopExample() // as a signal does: see signal.NotifyContext
 	<-ctx.Done()
 	return ctx.Err()
@@ -65,7 +65,7 @@ func ExampleElector_Run() {
 
 	fmt.Println(lead(ctx, repository))
 	// Output:
-	// leading
+	// leading scheduler
 	// context canceled
 }
 

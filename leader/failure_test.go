@@ -114,7 +114,7 @@ func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
-		never := func(context.Context, *sqllock.Lease) error { f.Error("it leads"); return nil }
+		never := func(context.Context, *sqllock.Lease) error { return errors.New("it leads") }
 		f.is(a.Run(f.Context(), nil), sqllock.ErrInvalid)
 
 		lease, err := a.registry.Lock(f.Context(), role)
@@ -144,7 +144,7 @@ func TestRunRefuses(t *testing.T) {
 			if _, err := a.registry.LeaseFrom(ctx, "another role"); err != nil {
 				f.Error(err)
 			}
-			f.is(a.Run(f.Context(), never), sqllock.ErrInvalid) // it runs already
+			f.is(a.Run(f.Context(), never), sqllock.ErrInvalid) //nolint:contextcheck // it runs already, whatever the context
 			f.is(f.candidate(a.registry, leader.Options{}).Run(ctx, never), sqllock.ErrInvalid)
 			end()
 			return nil

@@ -145,7 +145,7 @@ func (p *process) start(lead func(context.Context, *sqllock.Lease) error) *run {
 	}()
 	p.f.Cleanup(func() {
 		cancel(nil)
-		for range r.result { //nolint:revive // until it is closed
+		for range r.result { // until it is closed
 		}
 	})
 	return r

@@ -35,6 +35,7 @@ func newTerm(ctx context.Context, lease *sqllock.Lease, forget context.CancelCau
 
 // run calls lead, and releases the lease when lead has ended, by a panic or Goexit too.
 func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error, opts *Options) error {
+	//nolint:contextcheck // the contexts of the term and of its lease are made from ctx
 	notLost := context.AfterFunc(t.lease.Context(), func() { t.watchStuck(opts) })
 	defer func() {
 		close(t.returned)
@@ -43,13 +44,13 @@ func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Leas
 		}
 		t.release(ctx)
 	}()
-	return lead(t.ctx, t.lease)
+	return lead(t.ctx, t.lease) //nolint:contextcheck // as above
 }
 
 // release ends the context of the term, then releases the lease.
 func (t *term) release(ctx context.Context) {
 	if t.ctx.Err() != nil {
-		t.cause = context.Cause(t.ctx)
+		t.cause = context.Cause(t.ctx) //nolint:contextcheck // as above
 	}
 	t.ctx.end(nil) // IsLeader returns an error before the row is gone
 	t.result = t.lease.Unlock(ctx)

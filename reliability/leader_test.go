@@ -32,6 +32,7 @@ func TestLeader(t *testing.T) {
 	figures.file = "leader.md"
 	each(t, []cell{servers[0], servers[2]}, func(t *testing.T, place int, c cell) {
 		b, s := c.newServer(t)
+		_, b.dsn = b.withServerTimeout(t, b.dsn) // a process may be stopped in a transaction
 		rounds, roles := size(1, 10), size(3, rolesAtOnce)
 		for i, fate := range []struct {
 			name string
@@ -89,7 +90,7 @@ func (l *leaders) role(name string) *roleHistory {
 func (l *leaders) lead(process, role string) func(context.Context, *sqllock.Lease) error {
 	r := l.role(role)
 	return func(ctx context.Context, _ *sqllock.Lease) error {
-		l.begin(r, ctx)
+		l.begin(ctx, r)
 		r.began <- process
 		<-ctx.Done()
 		now := time.Now()
@@ -104,7 +105,7 @@ func (l *leaders) lead(process, role string) func(context.Context, *sqllock.Leas
 
 // begin notes the begin of a term. The context of the term before must be done, whether or not
 // its function has noticed that.
-func (l *leaders) begin(r *roleHistory, ctx context.Context) {
+func (l *leaders) begin(ctx context.Context, r *roleHistory) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,7 +154,7 @@ func (l *leaders) registryOn(t *testing.T, dsn string) *sqllock.Registry {
 	return l.registry(t, open(t, l.driver, dsn, 4), sqllock.RegistryOptions{TTL: leaderTTL})
 }
 
-// inRounds runs rounds of a test, in each of which some roles have their first leader. The
+// inRounds runs rounds of a test, each with some roles of its own.
 func inRounds(t *testing.T, name string, rounds, roles int, run func(t *testing.T, roles []string)) {
 	t.Helper()
 	for round := range rounds {

@@ -52,7 +52,7 @@ func (g *goCandidate) awaitTerm(t *testing.T) *sqllock.Lease {
 }
 
 // leads reports whether the elector leads.
-func (g *goCandidate) leads() bool { return g.IsLeader(context.Background()) == nil }
+func (g *goCandidate) leads(ctx context.Context) bool { return g.IsLeader(ctx) == nil }
 
 // awaitJava waits until Java leads.
 func awaitJava(t *testing.T, java *javaclient.Client) {
@@ -99,7 +99,7 @@ func TestLeaders(t *testing.T) {
 		ours.awaitTerm(t)
 		must(t, java.Campaign(ctx, key))
 		time.Sleep(time.Second) // Java tries meanwhile
-		if !ours.leads() {
+		if !ours.leads(ctx) {
 			t.Error("Java has ended our term")
 		}
 		ours.stop()
@@ -119,12 +119,12 @@ func watchBoth(t *testing.T, java *javaclient.Client, ours *goCandidate) (end fu
 	go func() {
 		asked, n := 0, 0
 		for ctx.Err() == nil {
-			before := ours.leads()
+			before := ours.leads(ctx)
 			theirs, err := java.Leads(ctx)
 			if err != nil {
 				break
 			}
-			if asked++; before && theirs && ours.leads() {
+			if asked++; before && theirs && ours.leads(ctx) {
 				n++
 			}
 		}

@@ -59,7 +59,7 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 	c.verbosef("leads %q as %s, fencing token %d", c.key, lease.Holder(), lease.Token())
 	signals, redirected := c.relay.redirect()
 	defer redirected()
-	child, dismiss, err := c.start(lease, process.HasTerminal())
+	child, dismiss, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return nil // before the command could run

@@ -94,8 +94,10 @@ func TestLeadLosesTheLease(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := startLead(t, db.DSN, []string{"--ttl", "3s", "--grace", "100ms"}, []string{"sh", "-c",
-		`trap 'echo asked' TERM; echo inside; while :; do sleep 1000 & wait; done`})
+	p := startLead(t, db.DSN, []string{"--ttl", "3s", "--grace", "100ms"}, []string{
+		"sh", "-c",
+		`trap 'echo asked' TERM; echo inside; while :; do sleep 1000 & wait; done`,
+	})
 	for range 2 {
 		p.Stdout.Await("inside")
 		db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
@@ -113,8 +115,10 @@ func TestLeadForwardsSignals(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	p := startLead(t, db.DSN, []string{"--ttl", "1h"}, []string{"sh", "-c",
-		`for s in HUP USR1; do trap "echo got $s" $s; done; echo inside; while :; do sleep 60 & wait; done`})
+	p := startLead(t, db.DSN, []string{"--ttl", "1h"}, []string{
+		"sh", "-c",
+		`for s in HUP USR1; do trap "echo got $s" $s; done; echo inside; while :; do sleep 60 & wait; done`,
+	})
 	p.Stdout.Await("inside")
 	for signal, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1"} {
 		p.Signal(signal)
