@@ -230,11 +230,11 @@ func (v *voter) cutOff(d time.Duration) {
 // unsettle has statements fail at random for a while, before or after they have taken effect.
 func (v *voter) unsettle(d time.Duration) {
 	v.note("unsettled")
-	v.network.Follow(func(context.Context, flaky.Moment) error {
+	v.network.Follow(func(ctx context.Context, _ flaky.Moment) error {
 		if one(8) {
 			return errStop
 		}
-		return nil
+		return ctx.Err() // flaky would run the statement to its end
 	})
 	time.Sleep(d)
 	v.network.Follow(nil)

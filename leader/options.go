@@ -31,7 +31,8 @@ type Options struct {
 	// OnError, if set, is called with each error that does not end [Elector.Run]: an error
 	// of the database while the elector is a candidate, a lease that was lost or could not
 	// be released, and what the function returned after its context had ended, unless that
-	// is the context's own error.
+	// is the context's own error. With [sqllock.RegistryOptions].WaitThroughOutages a
+	// candidate bridges an outage without an error.
 	OnError func(error)
 
 	// OnStuck, if set, is called when the function has not returned within Grace after its

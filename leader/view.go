@@ -88,15 +88,22 @@ func (v *view) look(ctx context.Context, every time.Duration) (Leader, time.Dura
 		return t.leader(), forever
 	}
 	now, err := v.read(ctx)
+	t, seen := v.see(now, err)
+	if t != nil { // it has begun meanwhile
+		return t.leader(), forever
+	}
+	return seen, untilNextRead(seen, every)
+}
+
+// see notes who leads, as the row was read, unless this elector does. It returns what current
+// returns.
+func (v *view) see(now Leader, err error) (*term, Leader) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	switch {
-	case v.term != nil: // it has begun meanwhile
-		return v.term.leader(), forever
-	case err == nil:
+	if v.term == nil && err == nil {
 		v.seen = now
 	}
-	return v.seen, untilNextRead(v.seen, every)
+	return v.term, v.seen
 }
 
 // forever is longer than a program runs.

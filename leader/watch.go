@@ -25,7 +25,8 @@ func (v *view) observe(ctx context.Context, every time.Duration, onChange func(L
 func (v *view) report(ctx context.Context, every time.Duration, onChange func(Leader)) {
 	var last Leader
 	changed := func(now Leader) {
-		if now.Holder != last.Holder && onChange != nil {
+		// The row may be read before this elector knows that it is its own.
+		if (now.Holder != last.Holder || now.Me != last.Me) && onChange != nil {
 			onChange(now)
 		}
 		last = now
