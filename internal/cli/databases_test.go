@@ -71,6 +71,7 @@ func useAllCommands(t *testing.T, db *dbtest.DB) {
 		t.Fatal(got, err)
 	}
 	program.Contains(t, want(t, 0, "show", "orders/42", "--ttl", ttl), "held", holder)
+	program.Contains(t, want(t, 0, "leader", "orders/42", "--ttl", ttl), "leader     test\n", holder)
 	program.Contains(t, want(t, 0, "list", "--ttl", ttl), "orders/42\t", "\theld\t"+holder)
 
 	var rows []struct {
