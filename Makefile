@@ -66,7 +66,7 @@ mutants: ## break a copy of the library in many ways: the simulation must notice
 	$(GO) -C tools run ./mutants $(MUTANTSFLAGS)
 
 .PHONY: reliability
-reliability: ## run all failure tests and update docs/reliability.md (10 minutes)
+reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 .PHONY: test-interop

@@ -25,7 +25,7 @@ const (
 )
 
 // TestLeader measures for how long a role has no leader after each way in which it can lose the
-// one that it has, and that it never has two.
+// one that it has, and that it never has two. It waits for times-to-live to end.
 func TestLeader(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "leader", "database, driver", "the leader", "trials", "without a leader: shortest", "median", "longest", "two leaders")
