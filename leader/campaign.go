@@ -15,42 +15,47 @@ type candidate struct {
 	opts *Options
 }
 
-// campaign waits until the lease of the role is acquired. An error of the database is
-// reported, and then campaign tries again. cancel ends the context of the lease.
-func (c *candidate) campaign(ctx context.Context) (lease *sqllock.Lease, cancel context.CancelCauseFunc, err error) {
+// campaign waits until the lease of the role is acquired, and begins the term. An error of the
+// database is reported, and then campaign tries again.
+func (c *candidate) campaign(ctx context.Context) (*term, error) {
 	failures := backoff{most: c.lock.TTL() / 3}
 	for ctx.Err() == nil {
-		lease, cancel, err = c.acquire(ctx)
+		t, err := c.acquire(ctx)
 		switch {
 		case err == nil:
-			return lease, cancel, nil
+			return t, nil
 		case ctx.Err() != nil:
-			return nil, nil, err
+			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+				err = joined(cause, err) // it has failed just before
+			}
+			return nil, err
 		case errors.Is(err, sqllock.ErrClosed), errors.Is(err, sqllock.ErrInvalid):
-			return nil, nil, err
+			return nil, err
 		}
 		c.opts.reportError(err)
 		sleep(ctx, failures.next())
 	}
-	return nil, nil, context.Cause(ctx)
+	return nil, context.Cause(ctx)
 }
 
 // acquire waits for the lease until ctx ends. The lease must outlast ctx, so its context is
-// not made from ctx, but has its values.
-func (c *candidate) acquire(ctx context.Context) (*sqllock.Lease, context.CancelCauseFunc, error) {
-	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+// not made from ctx, but has its values, and the term.
+func (c *candidate) acquire(ctx context.Context) (*term, error) {
+	t := newTerm()
+	lasting, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), termKey{c.view}, t))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	lease, err := c.lock.Lock(lasting)
 	switch ended := !stop(); {
 	case ended && err == nil: // both at once
-		return nil, nil, joined(context.Cause(ctx), lease.Unlock(ctx))
+		return nil, joined(context.Cause(ctx), lease.Unlock(ctx))
 	case ended:
-		return nil, nil, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case err != nil:
 		cancel(nil)
-		return nil, nil, err
+		return nil, err
 	}
-	return lease, cancel, nil
+	t.begin(ctx, lease, cancel)
+	return t, nil
 }
 
 // letOthersLead waits before the next campaign, if this elector has ended the term t itself. It

@@ -70,11 +70,10 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, lease 
 
 	quick := backoff{most: e.candidate.lock.TTL()}
 	for {
-		lease, cancel, err := e.candidate.campaign(ctx)
+		t, err := e.candidate.campaign(ctx)
 		if err != nil {
 			return err
 		}
-		t := newTerm(ctx, lease, cancel)
 		err = e.lead(ctx, t, lead)
 		again, err := e.after(ctx, t, err)
 		if !again {
@@ -92,6 +91,7 @@ func (e *Elector) lead(ctx context.Context, t *term, lead func(context.Context, 
 	defer func() {
 		e.view.end(t)
 		close(t.released)
+		t.awaitHooks()
 	}()
 	return t.run(ctx, lead, &e.opts)
 }

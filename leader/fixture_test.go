@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -9,9 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/leader"
 )
@@ -49,7 +53,12 @@ func inBothLayouts(t *testing.T, test func(f *fixture)) {
 
 func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(&fixture{T: t, db: virtual.Migrated(t, layout)}) })
+	synctest.Test(t, func(t *testing.T) {
+		// Electors poll, so a test that waits in vain would not deadlock.
+		limit := time.AfterFunc(time.Hour, func() { panic(t.Name() + " waits in vain") })
+		defer limit.Stop()
+		test(&fixture{T: t, db: virtual.Migrated(t, layout)})
+	})
 }
 
 // A process is a candidate with a repository and a registry of its own.
@@ -74,7 +83,21 @@ func (f *fixture) process(name string, opts leader.Options) *process {
 
 func (f *fixture) processWith(name string, opts leader.Options, of sqllock.RegistryOptions) *process {
 	f.Helper()
-	repository, err := sqllock.NewRepository(f.Context(), f.db.DB, f.db.Dialect, &sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL})
+	return f.processOn(f.db.DB, name, opts, of)
+}
+
+// networked returns a process whose statements follow a plan.
+func (f *fixture) networked(name string) (*process, *flaky.Connector) {
+	f.Helper()
+	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
+	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
+	f.Cleanup(func() { _ = db.Close() })
+	return f.processOn(db, name, leader.Options{}, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle}), network
+}
+
+func (f *fixture) processOn(db *sqlx.DB, name string, opts leader.Options, of sqllock.RegistryOptions) *process {
+	f.Helper()
+	repository, err := sqllock.NewRepository(f.Context(), db, f.db.Dialect, &sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL})
 	f.must(err)
 	registry, err := sqllock.NewRegistry(repository, &of)
 	f.must(err)
@@ -111,6 +134,9 @@ func (p *process) lead(ctx context.Context, lease *sqllock.Lease) error {
 	}
 	p.began <- lease
 	<-ctx.Done()
+	if p.IsLeader(ctx) == nil {
+		p.f.Error("it leads after the end of its term")
+	}
 	p.f.leading.Add(-1)
 	p.ended <- context.Cause(ctx)
 	return ctx.Err()

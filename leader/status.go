@@ -22,8 +22,8 @@ func (e *Elector) Resign(ctx context.Context) error {
 		return &NotLeaderError{e.role, seen}
 	}
 	t.ctx.end(ErrResigned)
-	if carried, _ := e.registry.LeaseFrom(ctx, e.role); carried == t.lease {
-		return nil
+	if ctx.Value(termKey{e.view}) == t {
+		return nil // the function calls: it cannot wait for itself
 	}
 	select {
 	case <-t.released:
@@ -41,7 +41,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 // the function has ended, also while the function still runs.
 func (e *Elector) IsLeader(context.Context) error {
 	t, seen := e.view.current()
-	if t != nil && t.ctx.Err() == nil {
+	if t.leads() {
 		return nil
 	}
 	return &NotLeaderError{e.role, seen}
@@ -70,6 +70,6 @@ func (e *Elector) Check(tolerance time.Duration) error {
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	t, _ := e.view.current()
 	leader, err := Current(ctx, e.registry.Repository(), e.role)
-	leader.Me = t != nil && leader.Holder == t.lease.Holder() && t.ctx.Err() == nil
+	leader.Me = t.leads() && leader.Holder == t.lease.Holder()
 	return leader, err
 }

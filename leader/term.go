@@ -8,7 +8,8 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// A term is one lease of the role, from its acquisition until it is released.
+// A term is one lease of the role, from its acquisition until it is released. The context of
+// the lease carries it.
 type term struct {
 	lease *sqllock.Lease
 	ctx   *termContext
@@ -16,6 +17,7 @@ type term struct {
 
 	returned chan struct{}             // closed when lead has returned
 	lost     atomic.Pointer[time.Time] // when the lease was found to have ended before that
+	watching bool                      // watchStuck was called before lead returned
 	watched  chan struct{}             // closed when watchStuck has returned
 	released chan struct{}             // closed when the lease is released and the view knows it
 
@@ -24,13 +26,15 @@ type term struct {
 	result error // of the release
 }
 
-// newTerm begins a term. Its context ends with ctx, and with its lease, whose context forget
+func newTerm() *term {
+	return &term{returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{})}
+}
+
+// begin begins the term. Its context ends with ctx, and with its lease, whose context forget
 // ends.
-func newTerm(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *term {
-	return &term{
-		lease: lease, ctx: newTermContext(ctx, lease, forget), began: time.Now(),
-		returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
-	}
+func (t *term) begin(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) {
+	t.lease, t.began = lease, time.Now()
+	t.ctx = newTermContext(ctx, lease, forget)
 }
 
 // run calls lead, and releases the lease when lead has ended, by a panic or Goexit too.
@@ -39,9 +43,7 @@ func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Leas
 	notLost := context.AfterFunc(t.lease.Context(), func() { t.watchStuck(opts) })
 	defer func() {
 		close(t.returned)
-		if !notLost() {
-			<-t.watched
-		}
+		t.watching = !notLost()
 		t.release(ctx)
 	}()
 	return lead(t.ctx, t.lease) //nolint:contextcheck // as above
@@ -57,8 +59,21 @@ func (t *term) release(ctx context.Context) {
 	t.ctx.close()
 }
 
+// awaitHooks waits until OnStuck is not called any more. It may wait for released.
+func (t *term) awaitHooks() {
+	if t.watching {
+		<-t.watched
+	}
+}
+
 // lasted returns how long ago the term began.
 func (t *term) lasted() time.Duration { return time.Since(t.began) }
+
+// holds reports whether t, which may be nil, has its lease.
+func (t *term) holds() bool { return t != nil && t.lease.Context().Err() == nil }
+
+// leads reports whether the elector with the term t, which may be nil, leads.
+func (t *term) leads() bool { return t != nil && t.ctx.Err() == nil }
 
 // hasReturned reports whether lead has returned.
 func (t *term) hasReturned() bool {
@@ -86,7 +101,9 @@ func (t *term) watchStuck(opts *Options) {
 		case <-t.returned:
 			return
 		case <-next.C:
-			opts.OnStuck(t.lostFor())
+			if since := t.lostFor(); since > 0 { // lead has not returned meanwhile
+				opts.OnStuck(since)
+			}
 		}
 	}
 }
@@ -105,10 +122,10 @@ func (t *term) lostFor() time.Duration {
 	return since
 }
 
-// leader describes this elector as the leader, or none if the context of the term has ended:
+// leader describes this elector as the leader, or none if t is nil or its context has ended:
 // this elector does not lead any more, even if its row is still there.
 func (t *term) leader() Leader {
-	if t.ctx.Err() != nil {
+	if !t.leads() {
 		return Leader{}
 	}
 	holder := t.lease.Holder()
