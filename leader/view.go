@@ -16,7 +16,7 @@ type view struct {
 
 	mu   sync.Mutex
 	term *term  // until its lease is released, or nil
-	seen Leader // zero while there is a term
+	seen Leader // zero while the term has its lease
 	// unreleased is the holder of a term whose row may be left, because it was not released:
 	// that row is no leader's.
 	unreleased string
@@ -35,6 +35,7 @@ func (v *view) begin(t *term) {
 	v.mu.Unlock()
 	v.stir()
 	context.AfterFunc(t.ctx, v.stir)
+	context.AfterFunc(t.lease.Context(), v.stir)
 }
 
 // end notes that a term is over.
@@ -67,7 +68,7 @@ func (v *view) read(ctx context.Context) (Leader, error) {
 	now, err := Current(ctx, v.repository, v.role)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if now.Holder == v.unreleased {
+	if now.Holder == v.unreleased || v.term != nil && now.Holder == v.term.lease.Holder() {
 		now = Leader{}
 	}
 	return now, err
@@ -84,26 +85,29 @@ func (v *view) stir() {
 // look returns who leads, and when to look again at the latest, if every is the time between
 // two reads. If the database does not say, it returns who led when the row was last read.
 func (v *view) look(ctx context.Context, every time.Duration) (Leader, time.Duration) {
-	if t, _ := v.current(); t != nil {
-		return t.leader(), forever
+	before, seen := v.current()
+	if before.holds() {
+		return before.leader(), forever
 	}
 	now, err := v.read(ctx)
-	t, seen := v.see(now, err)
-	if t != nil { // it has begun meanwhile
-		return t.leader(), forever
+	if err != nil {
+		return seen, every
 	}
-	return seen, untilNextRead(seen, every)
+	if t := v.see(now, before); t != before { // it has begun or ended meanwhile
+		return t.leader(), 0
+	}
+	return now, untilNextRead(now, every)
 }
 
-// see notes who leads, as the row was read, unless this elector does. It returns what current
-// returns.
-func (v *view) see(now Leader, err error) (*term, Leader) {
+// see notes who leads, as the row was read when t was the term. It returns the term that there
+// is now.
+func (v *view) see(now Leader, t *term) *term {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.term == nil && err == nil {
+	if v.term == t {
 		v.seen = now
 	}
-	return v.term, v.seen
+	return v.term
 }
 
 // forever is longer than a program runs.

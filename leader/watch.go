@@ -32,6 +32,9 @@ func (v *view) report(ctx context.Context, every time.Duration, onChange func(Le
 		last = now
 	}
 	for ctx.Err() == nil {
+		if t, _ := v.current(); last.Me && !t.leads() {
+			changed(Leader{}) // before the database is asked, which may take long
+		}
 		now, pause := v.look(ctx, every)
 		if ctx.Err() == nil {
 			changed(now)
@@ -45,11 +48,15 @@ func (v *view) report(ctx context.Context, every time.Duration, onChange func(Le
 
 // awaitStir waits until stir is called, for d at most, or until ctx ends.
 func (v *view) awaitStir(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	var passed <-chan time.Time
+	if d != forever {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		passed = timer.C
+	}
 	select {
 	case <-ctx.Done():
 	case <-v.stirred:
-	case <-timer.C:
+	case <-passed:
 	}
 }
