@@ -11,8 +11,9 @@ import (
 type candidate struct {
 	*view
 
-	lock *sqllock.JdbcLock
-	opts *Options
+	registry *sqllock.Registry
+	lock     *sqllock.JdbcLock
+	opts     *Options
 }
 
 // campaign waits until the lease of the role is acquired, and begins the term. An error of the
@@ -77,8 +78,8 @@ func (c *candidate) letOthersLead(ctx context.Context, t *term, quick *backoff) 
 	return c.sitOut(ctx)
 }
 
-// sitOut waits until another elector leads, for SitOut at most. It returns false if ctx has
-// ended.
+// sitOut waits until another elector leads, for SitOut at most, or until the registry is closed,
+// which the next campaign reports. It returns false if ctx has ended.
 func (c *candidate) sitOut(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, c.opts.SitOut)
 	defer cancel()
@@ -86,6 +87,9 @@ func (c *candidate) sitOut(ctx context.Context) bool {
 		other, err := c.read(limited)
 		if err == nil && other.Holder != "" || !sleep(limited, untilNextRead(other, c.opts.ObserveEvery)) {
 			return ctx.Err() == nil
+		}
+		if _, err := c.registry.Obtain(c.role); errors.Is(err, sqllock.ErrClosed) {
+			return true
 		}
 	}
 }

@@ -21,10 +21,6 @@ type termContext struct {
 	forget context.CancelCauseFunc
 }
 
-// A termKey is the key under which a context that is made from that of a term's lease has the
-// term. Each elector has its own.
-type termKey struct{ of *view }
-
 // newTermContext returns the context of a term under lease, in a Run with ctx. forget ends the
 // context that the lease's was made from.
 func newTermContext(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *termContext {

@@ -42,7 +42,8 @@
 //
 // "Others first" means that the elector sits out: it campaigns again when another leads, at
 // the latest after [Options].SitOut. An error that the function returns after its context has
-// ended does not end Run: the work was interrupted. [Options].OnError receives it.
+// ended does not end Run: the work was interrupted. The same is true if the release finds that
+// the lease was lost before. [Options].OnError receives the error.
 //
 // An error of the database does not end the election either. A candidate reports it to
 // OnError, waits a moment, and tries again.

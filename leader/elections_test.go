@@ -40,7 +40,7 @@ func TestElections(t *testing.T) {
 	happened := &tally{times: make(map[string]int)}
 	t.Cleanup(func() { // after all worlds
 		t.Log(happened.times)
-		for _, what := range []string{"resigned", "lost", "killed", "closed", "shut down", "cut off", "unsettled", "panicked", "failed", "returned", "ignored its context"} {
+		for _, what := range []string{"resigned", "lost", "killed", "closed", "shut down", "cut off", "unsettled", "ran late", "panicked", "failed", "returned", "ignored its context"} {
 			if happened.times[what] == 0 && everything {
 				t.Errorf("never: %s", what)
 			}
@@ -227,14 +227,25 @@ func (v *voter) cutOff(d time.Duration) {
 	v.network.Follow(nil)
 }
 
-// unsettle has statements fail at random for a while, before or after they have taken effect.
+// unsettle has statements take a random time and fail at random for a while, before or after they
+// have taken effect. Some run although their contexts have ended meanwhile.
 func (v *voter) unsettle(d time.Duration) {
 	v.note("unsettled")
+	slowest := below(voterTTL)
 	v.network.Follow(func(ctx context.Context, _ flaky.Moment) error {
 		if one(8) {
 			return errStop
 		}
-		return ctx.Err() // flaky would run the statement to its end
+		select {
+		case <-time.After(below(slowest)):
+			return nil
+		case <-ctx.Done():
+		}
+		if one(2) {
+			v.note("ran late") // it was sent already
+			return nil
+		}
+		return ctx.Err()
 	})
 	time.Sleep(d)
 	v.network.Follow(nil)

@@ -36,7 +36,7 @@ func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, erro
 		return nil, err
 	}
 	e := &Elector{registry: registry, role: role, opts: o, view: newView(registry.Repository(), role)}
-	e.candidate = candidate{view: e.view, lock: lock.WithAutoRenew(true), opts: &e.opts}
+	e.candidate = candidate{view: e.view, registry: registry, lock: lock.WithAutoRenew(true), opts: &e.opts}
 	return e, nil
 }
 
@@ -51,8 +51,10 @@ func (e *Elector) Role() string { return e.role }
 //   - the cause of ctx when ctx has ended, joined with what else has failed by then: an error
 //     of lead that is not its context's, a release that failed, or [sqllock.ErrLockLost] if
 //     the lease was lost before lead returned,
-//   - the error of lead, if lead returned it while its context lasted,
-//   - [sqllock.ErrClosed] when the registry was closed,
+//   - the error of lead, if lead returned it while its context lasted, unless the release finds
+//     that the lease was lost already,
+//   - [sqllock.ErrClosed] when the registry was closed, within [Options].ObserveEvery while the
+//     elector sits out,
 //   - [sqllock.ErrInvalid] at once, if lead is nil, if this elector runs already, or if ctx
 //     carries a lease of the role: with it, lead would run under that lease, beside its owner.
 //

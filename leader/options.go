@@ -11,7 +11,8 @@ const (
 // Options are the settings of an [Elector]. A zero field means its default.
 //
 // The hooks may be called at the same time as each other, each of them by one goroutine at a
-// time. They must return soon, and must not wait for [Elector.Run] to return.
+// time. They must return soon: OnError delays the next campaign, and Run waits for all of them
+// before it returns. They may call [Elector.Resign], and must not wait for [Elector.Run].
 type Options struct {
 	// SitOut is how long at most the elector leaves the role to others after a term that it
 	// ended itself, by [Elector.Resign] or because the function returned nil. It campaigns

@@ -28,6 +28,10 @@ func newView(repository *sqllock.Repository, role string) *view {
 	return &view{repository: repository, role: role, stirred: make(chan struct{}, 1)}
 }
 
+// A termKey is the key under which a context that is made from that of a term's lease has the
+// term. Each elector has its own.
+type termKey struct{ of *view }
+
 // begin notes that a term has begun.
 func (v *view) begin(t *term) {
 	v.mu.Lock()
