@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/exit"
@@ -17,7 +18,8 @@ type campaign struct {
 	*execution
 
 	relay   relay
-	failing bool // the last thing that was printed is that the database fails
+	failing bool             // the last thing that was printed is that the database fails
+	ended   *os.ProcessState // of the command that has just ended under its lease, or nil
 }
 
 // lead campaigns until a signal ends it, or the command ends with another code than 0.
@@ -55,10 +57,13 @@ func (c *campaign) run(ctx context.Context) error {
 // lost: a signal that ends the campaign was forwarded to the command, and the lease is renewed
 // until the command has ended.
 func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
-	c.failing = false
-	c.verbosef("leads %q as %s, fencing token %d", c.key, lease.Holder(), lease.Token())
+	c.failing, c.ended = false, nil
 	signals, redirected := c.relay.redirect()
 	defer redirected()
+	if ctx.Err() != nil {
+		return nil // a signal has just ended the campaign
+	}
+	c.verbosef("leads %q as %s, fencing token %d", c.key, lease.Holder(), lease.Token())
 	child, dismiss, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
@@ -70,20 +75,30 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 	dismiss()
 	code := child.ExitCode()
 	c.verbosef("the command has ended with %v", child.State)
-	if lost := lease.Context().Err() != nil; lost || code == 0 && ctx.Err() == nil {
+	if lease.Context().Err() != nil {
+		return nil // attend has printed it
+	}
+	c.ended = child.State
+	if code == 0 && ctx.Err() == nil {
 		return nil
 	}
 	return &exit.Error{Code: code}
 }
 
-// printError prints the first of several errors of the database. A lost lease is printed when
-// the command is ended for it.
+// printError prints the first of several errors of the database, and a lease that was lost, unless
+// that was printed when the command was ended for it.
 func (c *campaign) printError(err error) {
-	if c.failing || errors.Is(err, sqllock.ErrLockLost) {
-		return
+	var code *exit.Error
+	switch {
+	case errors.As(err, &code): // the release has found that the lease is lost: see below
+	case errors.Is(err, sqllock.ErrLockLost):
+		if c.ended != nil {
+			c.printf("the lock %q was lost while the command ran; the command ended with %v", c.key, c.ended)
+		}
+	case !c.failing:
+		c.failing = true
+		c.printf("campaign for %q: %s; trying again", c.key, exit.Text(err))
 	}
-	c.failing = true
-	c.printf("campaign for %q: %s; trying again", c.key, exit.Text(err))
 }
 
 // printLeader prints who leads, for users of --verbose.

@@ -67,17 +67,17 @@ func (r *relay) set(command chan<- os.Signal) {
 // deliver delivers one signal. It reports whether the signal has ended a campaign without a
 // command.
 func (r *relay) deliver(s os.Signal) (ended bool) {
+	// Not released before the campaign has ended: then no command begins.
 	r.mu.Lock()
-	command := r.command
-	r.mu.Unlock()
+	defer r.mu.Unlock()
 	number, _ := s.(syscall.Signal)
 	switch {
-	case command != nil:
+	case r.command != nil:
 		if s == os.Interrupt || s == syscall.SIGTERM {
 			r.interrupt(signalled{number}) // there is no next term
 		}
 		select {
-		case command <- s:
+		case r.command <- s:
 		default: // as the system drops what it cannot deliver
 		}
 	case process.IsStop(s):
