@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,11 +48,11 @@ func TestCloseFromWithin(t *testing.T) {
 type fragileContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
-	broken bool
+	broken atomic.Bool
 }
 
 func (c *fragileContext) Err() error {
-	if c.broken {
+	if c.broken.Load() {
 		c.cancel(errStop)
 	}
 	return c.Context.Err()
@@ -63,9 +64,12 @@ func TestTheContextEndsJustAfterAnError(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		a, network := f.networked("a")
 		inner, cancel := context.WithCancelCause(f.Context())
-		ctx := &fragileContext{inner, cancel, false}
-		network.Follow(func(context.Context, flaky.Moment) error {
-			ctx.broken = true
+		ctx := &fragileContext{Context: inner, cancel: cancel}
+		network.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query {
+				return nil // a read of the row, to see who leads
+			}
+			ctx.broken.Store(true)
 			return errors.New("failed")
 		})
 		err := a.Run(ctx, a.lead)

@@ -55,7 +55,7 @@ func TestTheContextOfATermReadsTheClock(t *testing.T) {
 			a.start(func(ctx context.Context, lease *sqllock.Lease) error {
 				a.began <- lease
 				time.Sleep(time.Until(lease.Deadline()))
-				if a.IsLeader(f.Context()) == nil || ctx.Err() == nil {
+				if a.IsLeader(ctx) == nil || ctx.Err() == nil {
 					f.Error("it leads although its lease has ended")
 				}
 				ended <- true

@@ -96,7 +96,7 @@ func TestTheEndOfATermIsReportedAtOnce(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		<-a.ended
+		f.is(<-a.ended, sqllock.ErrLockLost)
 		synctest.Wait()
 		if got := a.seen(); len(got) != 2 || got[1] != "-" {
 			f.Errorf("OnChange: %q", got)

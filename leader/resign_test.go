@@ -23,7 +23,7 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"of the lease": func(_ context.Context, p *process, lease *sqllock.Lease) error {
-			return p.Resign(lease.Context())
+			return p.Resign(lease.Context()) //nolint:contextcheck // it carries the term
 		},
 		"after the lease is lost": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
 			_, err := p.registry.Repository().Delete(p.f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
@@ -39,7 +39,7 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 			inner, err := p.registry.Lock(context.WithoutCancel(ctx), role)
 			p.f.must(err)
 			defer func() { p.f.must(inner.Unlock(ctx)) }()
-			return p.Resign(inner.Context())
+			return p.Resign(inner.Context()) //nolint:contextcheck // it carries the term
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
