@@ -89,10 +89,15 @@ func (f *fixture) processWith(name string, opts leader.Options, of sqllock.Regis
 // networked returns a process whose statements follow a plan.
 func (f *fixture) networked(name string) (*process, *flaky.Connector) {
 	f.Helper()
+	return f.networkedWith(name, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+}
+
+func (f *fixture) networkedWith(name string, of sqllock.RegistryOptions) (*process, *flaky.Connector) {
+	f.Helper()
 	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
 	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
 	f.Cleanup(func() { _ = db.Close() })
-	return f.processOn(db, name, leader.Options{}, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle}), network
+	return f.processOn(db, name, leader.Options{}, of), network
 }
 
 func (f *fixture) processOn(db *sqlx.DB, name string, opts leader.Options, of sqllock.RegistryOptions) *process {
