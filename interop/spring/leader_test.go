@@ -4,6 +4,7 @@ package spring_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ type goCandidate struct {
 	*leader.Elector
 	stop  func()
 	began chan *sqllock.Lease
+	last  atomic.Pointer[sqllock.Lease] // of the last term that has begun
 }
 
 // campaign runs an elector for the role until the test ends, or until stop is called.
@@ -30,6 +32,7 @@ func (c *cell) campaign(t *testing.T, registry *sqllock.Registry) *goCandidate {
 	go func() {
 		defer close(ended)
 		_ = elector.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
+			g.last.Store(lease)
 			g.began <- lease
 			<-ctx.Done()
 			return nil
@@ -49,6 +52,14 @@ func (g *goCandidate) awaitTerm(t *testing.T) *sqllock.Lease {
 		t.Fatal("the elector does not lead")
 		return nil
 	}
+}
+
+// term returns the lease of the elector if it leads, or nil.
+func (g *goCandidate) term(ctx context.Context) *sqllock.Lease {
+	if lease := g.last.Load(); lease != nil && lease.Context().Err() == nil && g.leads(ctx) {
+		return lease
+	}
+	return nil
 }
 
 // leads reports whether the elector leads.
@@ -110,8 +121,8 @@ func TestLeaders(t *testing.T) {
 	})
 }
 
-// watchBoth asks Java who leads again and again, and ours before and after that. The function
-// that it returns ends that, and returns how often both led at the same time.
+// watchBoth asks Java who leads again and again, and ours before and after that: both led if ours
+// did so in one term. The function that it returns ends that, and returns how often both led.
 func watchBoth(t *testing.T, java *javaclient.Client, ours *goCandidate) (end func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,12 +130,12 @@ func watchBoth(t *testing.T, java *javaclient.Client, ours *goCandidate) (end fu
 	go func() {
 		asked, n := 0, 0
 		for ctx.Err() == nil {
-			before := ours.leads(ctx)
+			before := ours.term(ctx)
 			theirs, err := java.Leads(ctx)
 			if err != nil {
 				break
 			}
-			if asked++; before && theirs && ours.leads(ctx) {
+			if asked++; theirs && before != nil && ours.term(ctx) == before {
 				n++
 			}
 		}
