@@ -57,8 +57,9 @@ given = $(if $(filter command,$(origin $(1))),$($(1)))
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (1 minute)
 	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
-		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation $(if $(call given,SEED),,./leader) \
-		|| { $(if $(RED),echo 'The simulation has failed: see above, or run make simulate FROM=1.' >$(RED);) exit 1; }
+		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=$(SIMULATE) nice $(GO) test -count=1 -vet=off -timeout=10m -run=TestElections ./leader) \
+		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate FROM=1.' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants
