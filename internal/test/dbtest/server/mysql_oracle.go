@@ -16,10 +16,7 @@ var fetchMySQL string
 // Debian's suite sid into the user's cache. The suite changes, so another machine may get
 // another version, or none. The user of the DSN is that of [StartMariaDB].
 func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
-	if err := onlyAMD64(); err != nil {
-		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
-	}
-	root, err := fetched(ctx, "mysql-sid", fetchMySQL)
+	root, err := FetchOracleMySQL(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
 	}

@@ -16,6 +16,10 @@ const (
 	ServersVariable = "SQLLOCK_SERVERS"
 )
 
+// Clusters are the names of clusters, which SQLLOCK_REQUIRE may contain too. The module
+// reliability starts them.
+var Clusters = []string{"galera", "group-replication", "patroni"}
+
 // ErrUnknownKind is wrapped by the error for a name that is not in [Kinds]: a misspelt name
 // would require nothing.
 var ErrUnknownKind = errors.New("no such server")
@@ -47,7 +51,7 @@ func listed(variable string) (names []string, err error) {
 		if name == "" {
 			continue
 		}
-		if !slices.ContainsFunc(Kinds, func(k Kind) bool { return k.Name == name }) {
+		if !slices.Contains(Clusters, name) && !slices.ContainsFunc(Kinds, func(k Kind) bool { return k.Name == name }) {
 			return nil, fmt.Errorf("%s: %w: %q; there are: %s", variable, ErrUnknownKind, name, allNames())
 		}
 		names = append(names, name)

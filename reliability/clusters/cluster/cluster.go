@@ -1,0 +1,170 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// joinLimit is how long a node may take to join, or a cluster to be whole again. A state transfer
+// on a busy machine takes a while.
+const joinLimit = 4 * time.Minute
+
+// A Cluster is a running cluster. Its methods, and those of its nodes, are not safe for concurrent
+// use.
+type Cluster struct {
+	// Name is "galera", "group-replication" or "patroni".
+	Name string
+	// Driver is the database/sql driver of [Node.DSN].
+	Driver string
+	// Nodes are the database's nodes. They never change.
+	Nodes []*Node
+
+	engine  engine
+	network *network
+	scratch *server.Scratch
+}
+
+// An engine is what differs between the kinds of clusters.
+type engine interface {
+	// bootstrap starts all nodes of a cluster that is down: the first time, or again with
+	// everything that it had acknowledged.
+	bootstrap(ctx context.Context, c *Cluster) error
+	// start starts a node that joins the others. It need not wait.
+	start(ctx context.Context, n *Node) error
+	// join returns how many members the node sees, or why it is no member that is up to
+	// date. It may help it to become one.
+	join(ctx context.Context, n *Node) (members int, err error)
+	// dsn leads to the database sqllock on the node.
+	dsn(n *Node) string
+}
+
+// newCluster starts a cluster on n hosts for nodes, and more for the engine.
+func newCluster(ctx context.Context, c *Cluster, nodes, others int) (*Cluster, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("start %s: %w; run as root", c.Name, server.ErrMissing)
+	}
+	if err := server.Ensure(ctx, []string{"ip", "iptables", "nsenter", "setpriv"}, "iproute2", "iptables", "util-linux"); err != nil {
+		return nil, fmt.Errorf("find the tools of networks: %w", err)
+	}
+	var err error
+	if c.scratch, err = server.NewScratch(); err != nil {
+		return nil, err
+	}
+	if c.network, err = newNetwork(ctx, nodes+others); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), c.scratch.Remove())
+	}
+	for i := range nodes {
+		n := &Node{Name: fmt.Sprintf("n%d", i+1), cluster: c, host: c.network.hosts[i]}
+		n.dir = filepath.Join(c.scratch.Dir, n.Name)
+		if err := os.MkdirAll(n.dir, 0o755); err != nil { //nolint:gosec // servers run as other users
+			return nil, errors.Join(err, c.Close())
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	if err := c.Bootstrap(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Bootstrap starts a cluster all of whose nodes are down, with everything that it has
+// acknowledged, and returns when it is whole.
+func (c *Cluster) Bootstrap(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	if err := c.engine.bootstrap(ctx, c); err != nil {
+		return fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	return c.awaitWhole(ctx)
+}
+
+// Heal undoes whatever was done to the nodes: it reconnects and resumes them, starts those that
+// are down, and returns when all are members again.
+func (c *Cluster) Heal(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	err := c.network.heal(ctx)
+	down := 0
+	for _, n := range c.Nodes {
+		n.Resume()
+		if !n.IsUp() {
+			down++
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if down == len(c.Nodes) {
+		return c.Bootstrap(ctx)
+	}
+	for _, n := range c.Nodes {
+		if n.IsUp() {
+			continue
+		}
+		if err := c.engine.start(ctx, n); err != nil {
+			return fmt.Errorf("start %s: %w", n, err)
+		}
+	}
+	return c.awaitWhole(ctx)
+}
+
+// awaitWhole waits until all nodes are members.
+func (c *Cluster) awaitWhole(ctx context.Context) error {
+	for _, n := range c.Nodes {
+		if err := n.awaitJoined(ctx, len(c.Nodes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close kills all processes of the cluster and removes its data.
+func (c *Cluster) Close() error {
+	c.network.close()
+	return c.scratch.Remove()
+}
+
+// Dir returns the directory with the data and the logs of the nodes.
+func (c *Cluster) Dir() string { return c.scratch.Dir }
+
+// execute runs statements on one connection to a DSN.
+func execute(ctx context.Context, driver, dsn string, statements ...string) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // the statements' errors say more
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // the statements' errors say more
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// ask returns the result of a query that has one row with one column.
+func ask(ctx context.Context, driver, dsn, query string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close() //nolint:errcheck // it was only read from
+	err = db.QueryRowContext(ctx, query).Scan(&answer)
+	return answer, err
+}

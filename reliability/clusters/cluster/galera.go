@@ -1,0 +1,215 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	_ "github.com/go-sql-driver/mysql" // the driver of Node.DSN
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// StartGalera starts three nodes of MariaDB with Galera, which write to the disk at each commit.
+// Each of them takes writes. A node suspects another after two seconds of silence, which is five by
+// default.
+//
+// The user of the DSNs is t with the password t. The caller closes the cluster.
+func StartGalera(ctx context.Context) (*Cluster, error) {
+	if err := server.Ensure(ctx, []string{"mariadbd", "mariadb-install-db", "rsync", "socat", "lsof"},
+		"mariadb-server", "galera-4", "rsync", "socat", "lsof", "iproute2"); err != nil {
+		return nil, fmt.Errorf("find Galera: %w", err)
+	}
+	if _, err := os.Stat(galeraProvider); err != nil {
+		// MariaDB's server alone may have been installed before.
+		if err := server.Ensure(ctx, []string{"garbd", "galera_new_cluster"}, "mariadb-server", "galera-4"); err != nil {
+			return nil, fmt.Errorf("find Galera: %w", err)
+		}
+	}
+	return newCluster(ctx, &Cluster{Name: "galera", Driver: "mysql", engine: galera{}}, 3, 0)
+}
+
+const galeraProvider = "/usr/lib/galera/libgalera_smm.so"
+
+// galera is the engine.
+type galera struct{}
+
+func (galera) dsn(n *Node) string {
+	return fmt.Sprintf("t:t@tcp(%s:3306)/sqllock?timeout=2s", n.IP())
+}
+
+// galeraSettings are the file my.cnf: directory, address, name, and all addresses.
+const galeraSettings = `[mysqld]
+datadir=%[1]s/data
+socket=%[1]s/s
+pid-file=%[1]s/pid
+tmpdir=%[1]s
+bind-address=%[2]s
+port=3306
+skip-name-resolve
+max-connections=300
+performance-schema=OFF
+binlog-format=ROW
+default-storage-engine=InnoDB
+innodb-autoinc-lock-mode=2
+innodb-flush-log-at-trx-commit=1
+innodb-buffer-pool-size=64M
+innodb-log-file-size=16M
+wsrep-on=ON
+wsrep-provider=` + galeraProvider + `
+wsrep-cluster-name=sqllock
+wsrep-cluster-address=gcomm://%[4]s
+wsrep-node-name=%[3]s
+wsrep-node-address=%[2]s
+wsrep-sst-method=rsync
+wsrep-provider-options="gcache.size=64M;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.inactive_check_period=PT0.5S;evs.keepalive_period=PT0.5S"
+`
+
+// bootstrap starts the node that knows most first: the others may lack the last commits.
+func (g galera) bootstrap(ctx context.Context, c *Cluster) error {
+	first, most := c.Nodes[0], int64(-1)
+	fresh := false
+	for _, n := range c.Nodes {
+		created, err := g.create(ctx, n)
+		if err != nil {
+			return err
+		}
+		fresh = fresh || created
+		if _, position, err := g.recover(ctx, n); err != nil {
+			return err
+		} else if position > most {
+			first, most = n, position
+		}
+	}
+	if err := g.allowBootstrap(first); err != nil {
+		return err
+	}
+	if err := g.startWith(ctx, first, "--wsrep-new-cluster"); err != nil {
+		return err
+	}
+	root := fmt.Sprintf("root@unix(%s)/", first.path("s"))
+	if err := first.awaitSynced(ctx, root); err != nil {
+		return err
+	}
+	if fresh {
+		if err := execute(ctx, "mysql", root, "CREATE DATABASE sqllock", "CREATE USER t@'%' IDENTIFIED BY 't'", "GRANT ALL ON *.* TO t@'%'"); err != nil {
+			return err
+		}
+	}
+	for _, n := range c.Nodes {
+		if n == first {
+			continue
+		}
+		if err := n.Start(ctx); err != nil { // one after the other: a donor serves one
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes the data of a node that has none.
+func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
+	if _, err := os.Stat(n.path("data")); err == nil {
+		return false, nil
+	}
+	var all []string
+	for _, other := range n.cluster.Nodes {
+		all = append(all, other.IP())
+	}
+	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","))
+	return true, errors.Join(
+		os.WriteFile(n.path("my.cnf"), []byte(settings), 0o644), //nolint:gosec // the server runs as another user
+		// Not as root: the program that copies a node's data then drops its rights and cannot write.
+		run(ctx, "chown", "mysql:mysql", n.dir),
+		run(ctx, n.host.inside("mysql", "mariadb-install-db", "--no-defaults", "--datadir="+n.path("data"),
+			"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")...))
+}
+
+// recovered is the line with which a node tells the position of its last commit.
+var recovered = regexp.MustCompile(`Recovered position: ([0-9a-f-]+:(-?\d+))`)
+
+// recover returns the position of the last commit on a node's disk.
+func (galera) recover(ctx context.Context, n *Node) (position string, number int64, err error) {
+	log := n.path("recover.log")
+	_ = os.Remove(log) // it may not be there
+	err = run(ctx, n.host.inside("mysql", "mariadbd", "--defaults-file="+n.path("my.cnf"), "--wsrep-recover", "--log-error="+log)...)
+	if err != nil {
+		return "", 0, err
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return "", 0, err
+	}
+	found := recovered.FindSubmatch(text)
+	if found == nil {
+		return "", 0, fmt.Errorf("%s tells no position: %s", n, text)
+	}
+	number, err = strconv.ParseInt(string(found[2]), 10, 64)
+	return string(found[1]), number, err
+}
+
+// allowBootstrap does what an operator does after a full stop.
+func (galera) allowBootstrap(n *Node) error {
+	path := n.path("data/grastate.dat")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it was never started
+	}
+	if err != nil {
+		return err
+	}
+	allowed := strings.Replace(string(text), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)
+	return os.WriteFile(path, []byte(allowed), 0o600)
+}
+
+func (g galera) start(ctx context.Context, n *Node) error { return g.startWith(ctx, n) }
+
+// startWith starts a node where its last commit is, so that it need not copy everything.
+func (g galera) startWith(ctx context.Context, n *Node, arguments ...string) error {
+	position, number, err := g.recover(ctx, n)
+	if err != nil {
+		return err
+	}
+	if number >= 0 {
+		arguments = append(arguments, "--wsrep-start-position="+position)
+	}
+	return n.run("mysql", nil, append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)...)
+}
+
+func (g galera) join(ctx context.Context, n *Node) (members int, err error) {
+	return synced(ctx, g.dsn(n))
+}
+
+// synced returns how many nodes the component of a node has, if the node is up to date.
+func synced(ctx context.Context, dsn string) (members int, err error) {
+	const question = `SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) FROM information_schema.global_status
+WHERE variable_name IN ('wsrep_cluster_size', 'wsrep_local_state_comment', 'wsrep_ready')`
+	state, err := ask(ctx, "mysql", dsn, question)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Sscanf(state, "%d,Synced,ON", &members); err != nil {
+		return 0, fmt.Errorf("its state is %q", state)
+	}
+	return members, nil
+}
+
+// awaitSynced waits for a node that may be the only one.
+func (n *Node) awaitSynced(ctx context.Context, dsn string) error {
+	for {
+		_, err := synced(ctx, dsn)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || n.daemon.hasEnded() {
+			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
+		}
+		sleep(ctx)
+	}
+}

@@ -1,0 +1,186 @@
+//go:build linux
+
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A host is what a machine is for a node: it has processes, a network and mounts of its own.
+type host struct {
+	first *process // whose death ends all others of the host
+	ip    string
+}
+
+// bare is the program of a host's first process. It reaps the orphans of the others.
+const bare = `mount --make-rprivate / && mount -t proc proc /proc && echo ready && while :; do sleep 1; done`
+
+// newHost starts a host without a network.
+func newHost() (*host, error) {
+	cmd := exec.Command("sh", "-c", bare) //nolint:noctx // it ends with close
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	first, err := launch(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start a host: %w", err)
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		first.kill()
+		return nil, fmt.Errorf("start a host: %w", err)
+	}
+	return &host{first: first}, nil
+}
+
+func (h *host) pid() int { return h.first.cmd.Process.Pid }
+
+// close kills all processes of the host. Its network goes with the last.
+func (h *host) close() { h.first.kill() }
+
+// inside returns a command that runs on the host, as the given user.
+func (h *host) inside(user string, command ...string) []string {
+	enter := []string{"nsenter", "--target", strconv.Itoa(h.pid()), "--mount", "--net", "--pid", "--"}
+	if user != "" {
+		enter = append(enter, "setpriv", "--reuid="+user, "--regid="+user, "--init-groups", "--")
+	}
+	return append(enter, command...)
+}
+
+// inNetwork runs a command that sees the host's network alone.
+func (h *host) inNetwork(ctx context.Context, command ...string) error {
+	return run(ctx, append([]string{"nsenter", "--target", strconv.Itoa(h.pid()), "--net", "--"}, command...)...)
+}
+
+// start starts a daemon on the host. Its output goes to the log.
+func (h *host) start(user, log string, environment []string, command ...string) (*process, error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // the child has its own descriptor
+	command = h.inside(user, command...)
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // it ends with the host
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", file, file
+	cmd.Env = append(clean(), environment...)
+	return launch(cmd)
+}
+
+// clean is an environment that changes no program's behaviour.
+func clean() []string {
+	return []string{"LC_ALL=C.UTF-8", "HOME=/tmp", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// processes returns the processes of the host, as this process numbers them, but for the first
+// and its child.
+func (h *host) processes() []int {
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid()))
+	if err != nil {
+		return nil // the host is down
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
+	var found []int
+	for _, path := range all {
+		pid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil || pid == h.pid() || parentOf(pid) == h.pid() && commandOf(pid) == "sleep" {
+			continue
+		}
+		if of, err := os.Readlink(path + "/ns/pid"); err == nil && of == space && stateOf(pid) != 'Z' {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// signal sends a signal to all processes of the host.
+func (h *host) signal(s syscall.Signal) {
+	for _, pid := range h.processes() {
+		_ = syscall.Kill(pid, s) // it may have ended
+	}
+}
+
+// killAll kills the processes of the host and those that they start meanwhile. It returns when
+// none is left.
+func (h *host) killAll() error {
+	return h.until("be killed", syscall.SIGKILL, func(int) bool { return false })
+}
+
+// stopAll stops all processes of the host with SIGSTOP, and returns when they are stopped.
+func (h *host) stopAll() error {
+	return h.until("stop", syscall.SIGSTOP, func(pid int) bool { return stateOf(pid) == 'T' })
+}
+
+// until sends a signal to the processes of the host until all that are left are done.
+func (h *host) until(what string, s syscall.Signal, done func(pid int) bool) error {
+	const limit = time.Minute
+	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		left := 0
+		for _, pid := range h.processes() {
+			if !done(pid) {
+				_ = syscall.Kill(pid, s) // it may have ended
+				left++
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %d processes have not %s after %v", h.ip, left, what, limit)
+		}
+	}
+}
+
+// status returns the fields of a process's stat file that follow its name: the state, the parent.
+func status(pid int) (name string, fields []string) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	open, end := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
+	if err != nil || end < 0 {
+		return "", []string{"Z", "0"} // it has ended
+	}
+	return string(text[open+1 : end]), strings.Fields(string(text[end+1:]))
+}
+
+func stateOf(pid int) byte {
+	_, fields := status(pid)
+	return fields[0][0]
+}
+
+func parentOf(pid int) int {
+	_, fields := status(pid)
+	parent, _ := strconv.Atoi(fields[1]) // the kernel wrote it
+	return parent
+}
+
+func commandOf(pid int) string {
+	name, _ := status(pid)
+	return name
+}
+
+// run runs a command to its end.
+func run(ctx context.Context, command ...string) error {
+	_, err := output(ctx, command...)
+	return err
+}
+
+// output is run, and returns what the command has printed.
+func output(ctx context.Context, command ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), clean()...)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(text), fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, text)
+	}
+	return string(text), nil
+}

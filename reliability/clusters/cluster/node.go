@@ -1,0 +1,146 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A Node is a database server on a host of its own.
+type Node struct {
+	// Name is "n1", "n2" or "n3".
+	Name string
+
+	cluster *Cluster
+	host    *host
+	dir     string
+	daemon  *process // the last that was started
+}
+
+// String returns the name of the cluster and of the node.
+func (n *Node) String() string { return n.cluster.Name + " " + n.Name }
+
+// IP returns the node's address.
+func (n *Node) IP() string { return n.host.ip }
+
+// DSN returns a DSN of [Cluster.Driver] for the database sqllock on this node. Its user may do
+// everything.
+func (n *Node) DSN() string { return n.cluster.engine.dsn(n) }
+
+// Log returns the path of the server's log.
+func (n *Node) Log() string { return n.path("server.log") }
+
+func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
+
+// IsUp reports whether processes of the node run.
+func (n *Node) IsUp() bool { return len(n.host.processes()) > 0 }
+
+// Kill kills all processes of the node with SIGKILL. What it had written survives.
+func (n *Node) Kill() error { return n.host.killAll() }
+
+// Pause stops all processes of the node with SIGSTOP. Its kernel still accepts connections.
+func (n *Node) Pause() error { return n.host.stopAll() }
+
+// Resume ends a Pause.
+func (n *Node) Resume() {
+	n.host.signal(syscall.SIGCONT)
+	if n.daemon != nil {
+		_ = n.daemon.cmd.Process.Signal(syscall.SIGCONT) // nsenter stops with its child
+	}
+}
+
+// Start starts a node that is down, and returns when it has joined the others.
+func (n *Node) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	if err := n.cluster.engine.start(ctx, n); err != nil {
+		return fmt.Errorf("start %s: %w", n, err)
+	}
+	return n.awaitJoined(ctx, 1)
+}
+
+// Restart is Kill and Start.
+func (n *Node) Restart(ctx context.Context) error { return errors.Join(n.Kill(), n.Start(ctx)) }
+
+// CutFromPeers lets the node and all other hosts of the cluster no longer hear each other.
+// Clients still reach all of them.
+func (n *Node) CutFromPeers(ctx context.Context) (err error) {
+	for _, other := range n.cluster.network.hosts {
+		if other != n.host {
+			err = errors.Join(err, n.cluster.network.cut(ctx, n.host, other))
+		}
+	}
+	return err
+}
+
+// CutFromClients lets the node and this process no longer hear each other. The node's peers
+// still reach it. It cannot be asked for its state then.
+func (n *Node) CutFromClients(ctx context.Context) error {
+	return n.cluster.network.cutFromClients(ctx, n.host)
+}
+
+// Reconnect ends the cuts of all nodes.
+func (n *Node) Reconnect(ctx context.Context) error { return n.cluster.network.heal(ctx) }
+
+// Joined returns nil if the node is a member of its cluster that is up to date.
+func (n *Node) Joined(ctx context.Context) error {
+	_, err := n.cluster.engine.join(ctx, n)
+	return err
+}
+
+// awaitJoined waits until the node is a member, and sees as many.
+func (n *Node) awaitJoined(ctx context.Context, members int) error {
+	for {
+		seen, missing := n.cluster.engine.join(ctx, n)
+		if missing == nil && seen >= members {
+			return nil
+		}
+		if missing == nil {
+			missing = fmt.Errorf("it sees %d of %d members", seen, members)
+		}
+		select {
+		case <-ctx.Done():
+		case <-n.daemon.ended:
+			if ctx.Err() == nil && !n.IsUp() {
+				return fmt.Errorf("%s has ended; %s", n, n.logEnd())
+			}
+		default:
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s does not join: %w; %w; %s", n, context.Cause(ctx), missing, n.logEnd())
+		}
+		sleep(ctx)
+	}
+}
+
+// sleep pauses between two looks.
+func sleep(ctx context.Context) {
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// run starts the node's daemon.
+func (n *Node) run(user string, environment []string, command ...string) (err error) {
+	n.daemon, err = n.host.start(user, n.Log(), environment, command...)
+	return err
+}
+
+// logEnd returns the end of the log for error messages.
+func (n *Node) logEnd() string {
+	const enough = 2500
+	text, err := os.ReadFile(n.Log())
+	if err != nil {
+		return fmt.Sprintf("no log: %v", err)
+	}
+	return fmt.Sprintf("its log ends:\n%s", text[max(0, len(text)-enough):])
+}
