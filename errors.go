@@ -198,7 +198,7 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrReadOnly
 	case locktable.NoTable, locktable.WrongTable:
 		return ErrSchema
-	case locktable.WrongDialect:
+	case locktable.WrongDialect, locktable.WrongIsolation:
 		return ErrInvalid
 	default:
 		return ErrDatabase

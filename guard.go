@@ -14,6 +14,8 @@ import (
 
 // A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
 type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
 	Rollback() error

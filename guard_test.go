@@ -38,6 +38,16 @@ func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
 	return ran, err
 }
 
+// expectAsked has the first Guard of a repository that has not asked its server before ask what
+// cluster it belongs to. facts are names and values in turn; none are a server of its own.
+func expectAsked(mock sqlmock.Sqlmock, facts ...string) {
+	rows := sqlmock.NewRows([]string{"name", "value"})
+	for i := 0; i < len(facts); i += 2 {
+		rows.AddRow(facts[i], facts[i+1])
+	}
+	mock.ExpectQuery("SELECT CAST(VARIABLE_NAME").WillReturnRows(rows)
+}
+
 func rowsOf(n int) *sqlmock.Rows {
 	rows := sqlmock.NewRows([]string{"n"})
 	for range n {
@@ -50,8 +60,11 @@ func rowsOf(n int) *sqlmock.Rows {
 func TestExecuteLockedTxTriesAGuardAgainThatLosesARace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			for range 3 {
+			for n := range 3 {
 				mock.ExpectBegin()
+				if n == 0 {
+					expectAsked(mock)
+				}
 				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
 				mock.ExpectRollback()
 			}
@@ -68,8 +81,11 @@ func TestExecuteLockedTxTriesAGuardAgainThatLosesARace(t *testing.T) {
 func TestExecuteLockedTxGivesUpAGuardThatLosesAllRaces(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			for range 11 {
+			for n := range 11 {
 				mock.ExpectBegin()
+				if n == 0 {
+					expectAsked(mock)
+				}
 				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
 				mock.ExpectRollback()
 			}
@@ -86,6 +102,7 @@ func TestAGuardedTransactionOnANodeThatLagsBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
+			expectAsked(mock)
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(0)) // Guard
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1)) // the row is held
 			mock.ExpectRollback()
@@ -102,6 +119,7 @@ func TestExecuteLockedTxClosesAConnectionThatItCannotEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
+			expectAsked(mock)
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
 			mock.ExpectCommit().WillReturnError(errNoQuorum)
 			mock.ExpectClose()

@@ -195,10 +195,12 @@ type Repository struct {
 // Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
 // the tables. While the database is busy, as SQLite is while another process writes, it tries
 // again until ctx ends. It returns
-//   - [ErrInvalid] if d is not the dialect of the server,
+//   - [ErrInvalid] if d is not the dialect of the server, or the server refuses the isolation:
+//     a replication group that several members write to takes no [Serializable],
 //   - [ErrSchema] if the table is missing or has other columns than expected,
-//   - [ErrDatabase] for any other error, also if ctx ends first or a statement has no answer
-//     within 10 s.
+//   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
+//     within 10 s, or the server is not a working member of its Galera cluster or replication
+//     group.
 //
 // Bad options return [ErrInvalid] before anything is sent.
 func NewRepository(ctx context.Context, db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {

@@ -19,8 +19,13 @@ type fragments struct {
 	trim    string
 	notify  string // notifies {channel} that a row of {topic} was deleted
 	guard   string
-	items   string // the items of {list}, a parameter, in parentheses
-	mine    string // the condition that a row carries one of the keys and holders
+	// guardByWriting is guard by a change that a cluster replicates.
+	guardByWriting string
+	// cluster and member read what a server says of its cluster.
+	cluster, member string
+
+	items string // the items of {list}, a parameter, in parentheses
+	mine  string // the condition that a row carries one of the keys and holders
 
 	byKey string // follows the name of a table that must be read by its primary key
 

@@ -70,7 +70,7 @@ func TestStatementsAreComplete(t *testing.T) {
 }
 
 // optional are the statements that some databases do not need.
-var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired"}
+var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired", "GuardByWriting", "Cluster", "ClusterVariables"}
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()

@@ -31,7 +31,10 @@ func MySQL() Dialect {
 			items:      "({list})",
 			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.
-			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
+			guard:          "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
+			guardByWriting: "UPDATE {table} SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, " + leastStep + ", CREATED_DATE) WHERE {row} AND CLIENT_ID = :holder AND {valid}",
+			cluster:        clusterFacts,
+			member:         memberFact,
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",

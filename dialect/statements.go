@@ -40,6 +40,10 @@ type Statements struct {
 	// expired. It locks that row until the transaction ends, so that no other
 	// transaction can change or delete it.
 	Guard string
+	// GuardByWriting does what Guard does by changing the row, and affects it exactly if
+	// Guard would return it. It is for clusters that compare what transactions have written
+	// when they commit. It is "" for databases that have none.
+	GuardByWriting string
 	// Pick returns LOCK_KEY and CLIENT_ID of rows that have not expired, and locks them.
 	// The rows carry one of :keys and one of :holders; the caller drops those whose key
 	// and holder do not belong together. It skips rows that others have locked. It is ""
@@ -85,6 +89,10 @@ type Statements struct {
 	Fence string
 	// Clock returns the database's clock, in µs since 1970-01-01 UTC.
 	Clock string
+	// Cluster returns names and values: what the server says of the cluster that it belongs
+	// to. It is "" for databases that have none. ClusterVariables returns those of them that
+	// every user may read.
+	Cluster, ClusterVariables string
 	// ReadOnly returns 1 if the server refuses writes, else 0.
 	ReadOnly string
 	// Version returns the name and version that the server reports.
@@ -153,9 +161,12 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
 		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
-		Held:     fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Renew:    fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Guard:    fill(f.guard),
+		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Renew: fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Guard: fill(f.guard),
+
+		GuardByWriting: fill(f.guardByWriting),
+
 		Pick:     fill(f.pick),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
@@ -171,7 +182,11 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Columns:       fill("SELECT server.version, held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
-		ReadOnly:      f.readOnly,
-		Version:       f.version,
+		Cluster:       f.cluster + f.member,
+
+		ClusterVariables: f.cluster,
+
+		ReadOnly: f.readOnly,
+		Version:  f.version,
 	}
 }

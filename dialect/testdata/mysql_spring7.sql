@@ -44,6 +44,9 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLI
 -- Guard
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE;
 
+-- GuardByWriting
+UPDATE INT_LOCK SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICROSECOND(CREATED_DATE) % 100 > 0 THEN 10 WHEN MICROSECOND(CREATED_DATE) % 1000 > 0 THEN 100 ELSE 1000 END, CREATED_DATE) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= UTC_TIMESTAMP(6);
+
 -- Pick
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) FOR UPDATE SKIP LOCKED;
 
@@ -85,6 +88,19 @@ SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
 
 -- Clock
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- Cluster
+SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
+WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_enforce_update_everywhere_checks')
+UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
+/*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid */;
+
+-- ClusterVariables
+SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
+WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_enforce_update_everywhere_checks')
+UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status');
 
 -- ReadOnly
 SELECT @@global.read_only;

@@ -44,6 +44,9 @@ UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAS
 -- Guard
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE;
 
+-- GuardByWriting
+;
+
 -- Pick
 ;
 
@@ -92,6 +95,12 @@ SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
 
 -- Clock
 SELECT CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - TIMESTAMP '1970-01-01')) * 1000000 AS BIGINT);
+
+-- Cluster
+;
+
+-- ClusterVariables
+;
 
 -- ReadOnly
 SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER);

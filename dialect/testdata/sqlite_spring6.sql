@@ -44,6 +44,9 @@ UPDATE INT_LOCK SET CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec',
 -- Guard
 UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING 1;
 
+-- GuardByWriting
+;
+
 -- Pick
 ;
 
@@ -85,6 +88,12 @@ SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
 
 -- Clock
 SELECT CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday('1970-01-01')) * 86400000) * 1000 AS INTEGER);
+
+-- Cluster
+;
+
+-- ClusterVariables
+;
 
 -- ReadOnly
 PRAGMA query_only;

@@ -34,6 +34,8 @@ const (
 	WrongTable
 	// WrongDialect means that the server needs another dialect.
 	WrongDialect
+	// WrongIsolation means that the server refuses the isolation that acquires.
+	WrongIsolation
 )
 
 // An Error is why a method failed. Its text names no key: only the caller knows the key

@@ -12,7 +12,9 @@ import (
 
 // A Tx is an open transaction of the user's.
 type Tx interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
@@ -43,7 +45,49 @@ func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) 
 // was committed last.
 var errNotThere = errors.New("the transaction's server does not have the row of the lease: it lags behind, or tx is in another database")
 
+// guard pins the row: by a lock, or by a change where the server certifies what a transaction has
+// changed. It asks the server of tx, which need not be the one that was asked at the start.
 func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
+	if t.statements.guardByWriting.text == "" {
+		return t.guardByLocking(ctx, tx, c)
+	}
+	if !t.certification.found.Load() && t.certification.isDue() {
+		found, err := readCluster(ctx, tx, t.statements.clusterVariables)
+		if err != nil {
+			return t.guardUnanswered(ctx, tx, c)
+		}
+		t.certification.know(found)
+	}
+	if t.certification.found.Load() {
+		return t.guardByWriting(ctx, tx, c)
+	}
+	return t.guardByLocking(ctx, tx, c)
+}
+
+// guardUnanswered guards where the server has not answered what it is. If it answers the guard's
+// own statement it cannot say, and is not asked again for a while.
+func (t *Table) guardUnanswered(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
+	pinned, err = t.guardByLocking(ctx, tx, c)
+	if err == nil {
+		t.certification.know(Cluster{})
+	} else {
+		t.certification.asked.Store(nil)
+	}
+	return pinned, err
+}
+
+func (t *Table) guardByWriting(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
+	s := t.statements.guardByWriting
+	result, err := tx.ExecContext(ctx, s.text, s.args(values{Claim: c})...)
+	if err != nil {
+		return false, err
+	}
+	// This count can be trusted on MySQL too: a row that is found is changed.
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
 	var one int
 	s := t.statements.guard
 	err = tx.QueryRowContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&one)

@@ -44,7 +44,11 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
+		if found.cluster.RefusesSerializable() && config.Isolation == sql.LevelSerializable && !config.Autocommit {
+			return nil, &Error{opening.op, WrongIsolation, errSerializable}
+		}
 		t.layout, mariaDB = found.layout, isMariaDB(found.server)
+		t.certification.know(found.cluster)
 	}
 	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
 	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not

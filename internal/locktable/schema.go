@@ -20,17 +20,22 @@ type inspector struct {
 
 // A finding is what the database says of itself and of the lock table.
 type finding struct {
-	server string // its name and version
-	layout dialect.Layout
+	server  string // its name and version
+	layout  dialect.Layout
+	cluster Cluster
 }
 
 // inspect returns what it finds, or an error if the server needs another dialect, the table is
-// missing or has other columns, or there is nothing to draw fencing tokens from.
+// missing or has other columns, there is nothing to draw fencing tokens from, or the server is not
+// a working member of its cluster.
 func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 	server, columns, err := i.readTable(ctx)
 	if err != nil {
 		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
+		}
+		if _, problem := i.cluster(ctx); problem != nil {
+			err = fmt.Errorf("%w: %w", problem, err)
 		}
 		return found, fmt.Errorf("read %s: %w", i.names.Lock, err)
 	}
@@ -41,7 +46,21 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 	if err != nil {
 		return found, err
 	}
-	return finding{server, layout}, i.findFence(ctx, layout)
+	if err := i.findFence(ctx, layout); err != nil {
+		return found, err
+	}
+	cluster, err := i.cluster(ctx)
+	return finding{server, layout, cluster}, err
+}
+
+// cluster returns what the server says of its cluster, and an error if it must not be used. A
+// server that does not answer that may belong to none.
+func (i inspector) cluster(ctx context.Context) (Cluster, error) {
+	found, err := ReadCluster(ctx, i.db, i.dialect)
+	if err != nil {
+		return Cluster{}, ctx.Err()
+	}
+	return found, found.Problem()
 }
 
 // readTable returns the server's name and version, and the columns of the table.

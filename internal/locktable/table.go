@@ -27,6 +27,7 @@ type Table struct {
 	// refusalsLockRows reports whether a refused attempt locks the row for several round
 	// trips.
 	refusalsLockRows bool
+	certification    certification
 
 	acquires  batched[Result]
 	releases  batched[bool]

@@ -8,8 +8,9 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, pick, renewAll, heldAll, keep statement
-	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                       statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, pick, renewAll, heldAll, keep statement
+	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                                       statement
+	clusterVariables                                                                                                                             string
 }
 
 // constant returns the frequent texts that are the same for each execution.
@@ -31,7 +32,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 	if texts.AcquireRow != "" { // bindRows fills it in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
 	}
-	var all statements
+	all := statements{clusterVariables: texts.ClusterVariables}
 	for _, each := range []struct {
 		text string
 		into *statement
@@ -49,6 +50,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Held, &all.held},
 		{texts.Renew, &all.renew},
 		{texts.Guard, &all.guard},
+		{texts.GuardByWriting, &all.guardByWriting},
 		{texts.Pick, &all.pick},
 		{texts.RenewAll, &all.renewAll},
 		{texts.HeldAll, &all.heldAll},

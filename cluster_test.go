@@ -1,0 +1,263 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// What servers say that belong to a cluster. On real clusters the same is tried in
+// reliability/clusters.
+var (
+	galeraNode  = []string{"WSREP_ON", "ON", "WSREP_READY", "ON", "WSREP_CLUSTER_STATUS", "Primary"}
+	groupMember = []string{"group_replication_group_name", "aaaa", "group_replication_enforce_update_everywhere_checks", "OFF", "member_state", "ONLINE"}
+
+	errDenied = &mysql.MySQLError{Number: 1142, Message: "SELECT command denied to user"}
+)
+
+// A node of a cluster certifies what a transaction has changed, so Guard changes the row there.
+// A transaction that commits after another node has changed it is refused.
+func TestGuardWritesTheRowOnANodeOfACluster(t *testing.T) {
+	for name, facts := range map[string][]string{"Galera": galeraNode, "Group Replication": groupMember} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+					mock.ExpectBegin()
+					expectAsked(mock, facts...)
+					mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+					mock.ExpectCommit().WillReturnError(errDeadlock)
+				})
+				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) || ran != 1 {
+					t.Errorf("ran %d times: %v", ran, err)
+				}
+			})
+		})
+	}
+}
+
+// A Guard that has lost a race on such a node is tried again, and does not ask again.
+func TestGuardAsksOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			expectAsked(mock, galeraNode...)
+			mock.ExpectExec("UPDATE").WillReturnError(errDeadlock)
+			mock.ExpectRollback()
+			mock.ExpectBegin()
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectCommit()
+		})
+		if err != nil || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+func TestGuardFindsTheLeaseLostOnANodeOfACluster(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+		lease := mockedLease(t, r, mock)
+		mock.ExpectBegin()
+		expectAsked(mock, galeraNode...)
+		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("SELECT COUNT").WillReturnRows(rowsOf(0).AddRow(0))
+		mock.ExpectRollback()
+		tx := pool.MustBegin()
+		if err := lease.Guard(t.Context(), tx); err == nil || errors.Is(err, sqllock.ErrInvalid) {
+			t.Error(err)
+		}
+		must(t, tx.Rollback())
+	})
+}
+
+// mockedLease has a mocked MySQL grant a lock.
+func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sqllock.Lease {
+	t.Helper()
+	expectFree(mock)
+	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+	lease, err := newRegistry(t, r, &sqllock.RegistryOptions{TTL: time.Hour}).TryLock(t.Context(), "k")
+	must(t, err)
+	return lease
+}
+
+// Guard asks a server of its own, or one that does not say, once a minute: it may have been
+// restarted as a node of a cluster since.
+func TestGuardAsksAgainAfterAMinute(t *testing.T) {
+	for name, refused := range map[string]error{"a server of its own": nil, "a server that does not say": errDenied} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+				lease := mockedLease(t, r, mock)
+				guard := func(expect func()) {
+					mock.ExpectBegin()
+					expect()
+					mock.ExpectCommit()
+					tx := pool.MustBegin()
+					must(t, lease.Guard(t.Context(), tx))
+					must(t, tx.Commit())
+				}
+				locks := func() { mock.ExpectQuery("SELECT 1").WillReturnRows(rowsOf(1)) }
+				guard(func() {
+					if refused != nil {
+						mock.ExpectQuery("SELECT CAST(").WillReturnError(refused)
+					} else {
+						expectAsked(mock, "WSREP_ON", "OFF")
+					}
+					locks()
+				})
+				guard(locks)
+				time.Sleep(time.Minute)
+				guard(func() {
+					expectAsked(mock, galeraNode...)
+					mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+				})
+				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// A connection that breaks says nothing about the server.
+func TestGuardAsksAgainAfterABrokenConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDeadlock)
+			mock.ExpectQuery("SELECT 1").WillReturnError(errDeadlock)
+			mock.ExpectRollback()
+			mock.ExpectBegin()
+			expectAsked(mock, galeraNode...)
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectCommit()
+		})
+		if err != nil || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// started returns what NewRepository answers over a mocked MySQL whose table is as it should be.
+func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlmock)) error {
+	t.Helper()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if !strings.HasPrefix(actual, expected) {
+			return errors.New(actual)
+		}
+		return nil
+	})))
+	must(t, err)
+	expect(mock)
+	_, err = sqllock.NewRepository(t.Context(), sqlx.NewDb(db, "sqlmock"), dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	must(t, mock.ExpectationsWereMet())
+	mock.ExpectClose()
+	must(t, db.Close())
+	return err
+}
+
+// expectInspected has a server describe the table. It says nothing of its cluster yet.
+func expectInspected(mock sqlmock.Sqlmock) {
+	rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("9.7.4", nil, nil, nil, nil, nil))
+	mock.ExpectExec("SELECT").WillReturnResult(driver.RowsAffected(0))
+}
+
+func TestNewRepositoryOnANodeOfACluster(t *testing.T) {
+	t.Parallel()
+	everywhere := []string{"group_replication_group_name", "aaaa", "group_replication_enforce_update_everywhere_checks", "ON"}
+	for name, test := range map[string]struct {
+		isolation sqllock.Isolation
+		facts     []string
+		want      error
+		text      string
+	}{
+		"no cluster":                      {facts: []string{"WSREP_ON", "OFF", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Disconnected"}},
+		"Galera":                          {facts: galeraNode},
+		"Galera without a quorum":         {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary"}, want: sqllock.ErrDatabase, text: "wsrep_cluster_status is non-Primary"},
+		"Galera that is not ready":        {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Primary"}, want: sqllock.ErrDatabase, text: "wsrep_ready is OFF"},
+		"Group Replication":               {facts: groupMember},
+		"a plugin without a group":        {facts: []string{"group_replication_group_name", "", "group_replication_enforce_update_everywhere_checks", "ON", "member_state", "OFFLINE"}},
+		"a server outside of its group":   {facts: []string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, want: sqllock.ErrDatabase, text: "MEMBER_STATE is OFFLINE"},
+		"several members accept writes":   {facts: everywhere, want: sqllock.ErrInvalid, text: "set RepositoryOptions.Isolation to ReadCommitted"},
+		"the same with READ COMMITTED":    {facts: everywhere, isolation: sqllock.ReadCommitted},
+		"the same without a transaction":  {facts: everywhere, isolation: sqllock.Autocommit},
+		"the same outside of their group": {facts: append([]string{"member_state", "ERROR"}, everywhere...), want: sqllock.ErrDatabase, text: "MEMBER_STATE is ERROR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := started(t, test.isolation, func(mock sqlmock.Sqlmock) {
+				expectInspected(mock)
+				expectAsked(mock, test.facts...)
+			})
+			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.text) {
+				t.Errorf("error %v, want %v: %s", err, test.want, test.text)
+			}
+		})
+	}
+}
+
+// Not every user may read MEMBER_STATE, and not every server knows the tables that say something
+// of clusters. That is no error.
+func TestNewRepositoryWithFewRights(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]error{"reads the variables": nil, "reads nothing": errDenied} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			must(t, started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
+				expectInspected(mock)
+				mock.ExpectQuery("SELECT CAST(").WillReturnError(errDenied)
+				if second != nil {
+					mock.ExpectQuery("SELECT CAST(").WillReturnError(second)
+				} else {
+					expectAsked(mock, groupMember[:4]...)
+				}
+			}))
+		})
+	}
+}
+
+// A node without a quorum refuses to read the table, and says why if it is asked.
+func TestNewRepositoryExplainsANodeWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
+		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoQuorum)
+		mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum) // is it the wrong dialect?
+		mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum)
+		expectAsked(mock, "WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary")
+	})
+	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) || !strings.Contains(err.Error(), "wsrep_cluster_status is non-Primary") {
+		t.Error(err)
+	}
+}
+
+// The end of the caller's context while the server is asked is an error.
+func TestNewRepositoryEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(_, actual string) error {
+		if strings.HasPrefix(actual, "SELECT CAST(") {
+			cancel()
+		}
+		return nil
+	})))
+	must(t, err)
+	expectInspected(mock)
+	mock.ExpectQuery("").WillReturnError(errDenied)
+	_, err = sqllock.NewRepository(ctx, sqlx.NewDb(db, "sqlmock"), dialect.MySQL(), nil)
+	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	mock.ExpectClose()
+	must(t, db.Close())
+}

@@ -1,0 +1,142 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Cluster is what a server says of the cluster of several nodes that it belongs to: Galera, or
+// MySQL's Group Replication. The zero value says that it belongs to none, or that it cannot be
+// asked. What cannot be read is "" or false.
+type Cluster struct {
+	Galera bool // wsrep_on
+	// Ready is wsrep_ready: ON or OFF. Component is wsrep_cluster_status: Primary, or another
+	// word on a node without a quorum.
+	Ready, Component string
+	// Group is the name of the group that the server is configured for.
+	Group string
+	// Member is its MEMBER_STATE, as in ONLINE. Not every user may read it.
+	Member string
+	// UpdatesEverywhere reports whether several members accept writes and check for what that
+	// does not allow: SERIALIZABLE transactions.
+	UpdatesEverywhere bool
+}
+
+// Certifies reports whether the cluster compares the rows that transactions have changed when
+// they commit. On another node a lock does not count there, only a change does.
+func (c Cluster) Certifies() bool { return c.Galera || c.Group != "" }
+
+// RefusesSerializable reports whether the server refuses writes in SERIALIZABLE transactions.
+func (c Cluster) RefusesSerializable() bool { return c.Group != "" && c.UpdatesEverywhere }
+
+// Problem returns why the server must not be used: what it writes is not, or may not be, that of
+// its cluster. It returns nil if nothing speaks against it.
+func (c Cluster) Problem() error {
+	switch {
+	case c.Galera && c.Component != "" && c.Component != "Primary":
+		return fmt.Errorf("%w: the Galera node is cut off from its cluster: wsrep_cluster_status is %s", errNotAMember, c.Component)
+	case c.Galera && c.Ready != "" && c.Ready != "ON":
+		return fmt.Errorf("%w: the Galera node is not ready: wsrep_ready is %s", errNotAMember, c.Ready)
+	case c.Group != "" && c.Member != "" && c.Member != "ONLINE":
+		return fmt.Errorf("%w: it is configured for the replication group %s, and its MEMBER_STATE is %s, not ONLINE", errNotAMember, c.Group, c.Member)
+	default:
+		return nil
+	}
+}
+
+var (
+	errNotAMember = errors.New("the server is not a working member of its cluster")
+
+	errSerializable = errors.New("a replication group that several members write to (group_replication_enforce_update_everywhere_checks) " +
+		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")
+)
+
+// A clusterReader is a pool or a transaction.
+type clusterReader interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// ReadCluster asks a server of the dialect about its cluster. A user with few rights learns less.
+// After an error nothing is known.
+func ReadCluster(ctx context.Context, db clusterReader, d dialect.Dialect) (Cluster, error) {
+	texts := d.Statements(dialect.Spring7, dialect.Names{})
+	if texts.Cluster == "" {
+		return Cluster{}, nil
+	}
+	found, err := readCluster(ctx, db, texts.Cluster)
+	if err != nil {
+		found, err = readCluster(ctx, db, texts.ClusterVariables)
+	}
+	return found, err
+}
+
+func readCluster(ctx context.Context, db clusterReader, text string) (found Cluster, err error) {
+	rows, err := db.QueryContext(ctx, text)
+	if err != nil {
+		return Cluster{}, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		var name, value sql.NullString
+		if err := rows.Scan(&name, &value); err != nil {
+			return Cluster{}, err
+		}
+		found.note(strings.ToLower(name.String), value.String)
+	}
+	return found, rows.Err()
+}
+
+func (c *Cluster) note(name, value string) {
+	switch name {
+	case "wsrep_on":
+		c.Galera = value == "ON"
+	case "wsrep_ready":
+		c.Ready = value
+	case "wsrep_cluster_status":
+		c.Component = value
+	case "group_replication_group_name":
+		c.Group = value
+	case "member_state":
+		c.Member = value
+	case "group_replication_enforce_update_everywhere_checks":
+		c.UpdatesEverywhere = value == "ON"
+	}
+}
+
+// clusterEvery is how often a guard asks again whether its server certifies. A server may be
+// restarted as a node of a cluster while the table is in use.
+const clusterEvery = time.Minute
+
+// certification remembers whether the server certifies transactions. Once it does, that stays: to
+// write where it is not needed costs little.
+type certification struct {
+	found atomic.Bool
+	asked atomic.Pointer[time.Time] // nil before the first time
+}
+
+// know notes what a server has said just now.
+func (k *certification) know(c Cluster) {
+	if c.Certifies() {
+		k.found.Store(true)
+	}
+	now := time.Now()
+	k.asked.Store(&now)
+}
+
+// isDue reports whether the server must be asked, and by this caller: others that come before the
+// answer do not ask again, unless it has never been asked.
+func (k *certification) isDue() bool {
+	asked := k.asked.Load()
+	if asked == nil {
+		return true
+	}
+	now := time.Now()
+	return now.Sub(*asked) >= clusterEvery && k.asked.CompareAndSwap(asked, &now)
+}
