@@ -43,6 +43,10 @@ type engine interface {
 	// join returns how many members the node sees, or why it is no member that is up to
 	// date. It may help it to become one.
 	join(ctx context.Context, n *Node) (members int, err error)
+	// primary returns the node that takes writes.
+	primary(ctx context.Context, c *Cluster) (*Node, error)
+	// switchOver makes a node the primary.
+	switchOver(ctx context.Context, to *Node) error
 	// dsn leads to the database sqllock on the node.
 	dsn(n *Node) string
 }
@@ -125,6 +129,22 @@ func (c *Cluster) awaitWhole(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Primary returns the node that takes writes.
+func (c *Cluster) Primary(ctx context.Context) (*Node, error) { return c.engine.primary(ctx, c) }
+
+// Switchover makes the node with the index the primary, or the next one if it is already.
+func (c *Cluster) Switchover(ctx context.Context, index int) error {
+	now, err := c.Primary(ctx)
+	if err != nil {
+		return err
+	}
+	to := c.Nodes[index%len(c.Nodes)]
+	if to == now {
+		to = c.Nodes[(index+1)%len(c.Nodes)]
+	}
+	return c.engine.switchOver(ctx, to)
 }
 
 // Close kills all processes of the cluster and removes its data.

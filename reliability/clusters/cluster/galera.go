@@ -186,6 +186,15 @@ func (g galera) join(ctx context.Context, n *Node) (members int, err error) {
 	return synced(ctx, g.dsn(n))
 }
 
+func (galera) primary(context.Context, *Cluster) (*Node, error) {
+	return nil, fmt.Errorf("all nodes of Galera take writes: %w", errors.ErrUnsupported)
+}
+
+func (g galera) switchOver(ctx context.Context, to *Node) error {
+	_, err := g.primary(ctx, to.cluster)
+	return err
+}
+
 // synced returns how many nodes the component of a node has, if the node is up to date.
 func synced(ctx context.Context, dsn string) (members int, err error) {
 	const question = `SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) FROM information_schema.global_status

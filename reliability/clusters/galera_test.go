@@ -1,0 +1,46 @@
+//go:build linux
+
+package clusters
+
+import (
+	"testing"
+
+	"github.com/sqllock/sqllock/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/reliability/clusters/workload"
+)
+
+// galeraFaults are what is done to Galera.
+var galeraFaults = []nemesis{
+	anyNode("kill -9", kill), anyNode("SIGSTOP", stop), anyNode("cut from peers", cutFromPeers),
+	anyNode("cut from clients", cutFromClients), killTwo, killAll,
+}
+
+// TestGalera runs the campaign with processes that use one node each, and with connections that go to
+// any node. A short run takes some minutes, since faults and repairs take time.
+func TestGalera(t *testing.T) {
+	for _, choice := range []workload.Choice{workload.Own, workload.Random} {
+		t.Run(string(choice), func(t *testing.T) {
+			c := cluster.For(t, "galera", cluster.StartGalera)
+			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: choice})
+			b.nemeses = galeraFaults
+			b.final = eachNode(c)
+			b.mustHold(b.run())
+		})
+	}
+}
+
+// dsns returns the DSNs of all nodes.
+func dsns(c *cluster.Cluster) (all []string) {
+	for _, n := range c.Nodes {
+		all = append(all, n.DSN())
+	}
+	return all
+}
+
+// eachNode returns a target for each node.
+func eachNode(c *cluster.Cluster) (all []workload.Target) {
+	for _, n := range c.Nodes {
+		all = append(all, workload.Target{Driver: c.Driver, DSNs: []string{n.DSN()}})
+	}
+	return all
+}
