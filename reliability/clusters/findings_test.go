@@ -1,0 +1,163 @@
+//go:build linux
+
+package clusters
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/reliability/clusters/cluster"
+)
+
+// TestGaleraRefusesALateGuardedCommit takes a minute: it starts a cluster, and leases of two seconds
+// end by the clock.
+func TestGaleraRefusesALateGuardedCommit(t *testing.T) {
+	c := cluster.For(t, "galera", cluster.StartGalera)
+	refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
+}
+
+// refusesLateCommits makes four trials with Guard, and then with the share lock that Guard takes on
+// a server of its own, to show that the trial finds what is wrong with that.
+func refusesLateCommits(t *testing.T, c lateCommit) {
+	t.Helper()
+	for n := range 4 {
+		if err := c.run(t, fmt.Sprintf("guarded %d", n), 2*time.Second, (*sqllock.Lease).Guard); err == nil {
+			t.Errorf("trial %d: the guarded transaction was committed after the next holder's", n)
+		} else {
+			t.Logf("trial %d: %v", n, err)
+		}
+	}
+	if err := c.run(t, "share lock", time.Minute, guardByShareLock); err != nil {
+		t.Errorf("the control was refused: %v", err)
+	}
+}
+
+// A lateCommit tries to commit a guarded transaction on one node when the next holder has acquired
+// the lock on another.
+type lateCommit struct {
+	here, there           *sqlx.DB
+	hereLocks, thereLocks *sqllock.Registry
+}
+
+// lateTTL is how long the next holder waits for the lock.
+const lateTTL = 2 * time.Second
+
+func lateCommits(t *testing.T, here, there string, isolation sqllock.Isolation) lateCommit {
+	t.Helper()
+	c := lateCommit{here: open(t, here), there: open(t, there)}
+	must(t, migrations.Up(t.Context(), c.here.DB, dialect.MySQL(), nil))
+	c.here.MustExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS late_work (token BIGINT PRIMARY KEY)")
+	c.here.MustExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS late_stall (n INT AUTO_INCREMENT PRIMARY KEY)")
+	until(t, "the tables are on the other node", func() bool {
+		_, err := c.there.ExecContext(t.Context(), "SELECT * FROM late_stall, INT_LOCK_FENCE WHERE 1 = 0")
+		return err == nil
+	})
+	c.hereLocks, c.thereLocks = registryOn(t, c.here, isolation), registryOn(t, c.there, isolation)
+	return c
+}
+
+// run returns the error of the late commit. The node that it is sent to has not applied yet what the
+// next holder did, and does so when the commit is answered or known to pass, or after the given time.
+func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard func(*sqllock.Lease, context.Context, sqllock.Tx) error) error {
+	t.Helper()
+	lease, err := c.hereLocks.Lock(t.Context(), key)
+	must(t, err)
+	tx, err := c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	must(t, err)
+	defer tx.Rollback() //nolint:errcheck // nothing after a commit
+	must(t, guard(lease, t.Context(), tx))
+	_, err = tx.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", lease.Token())
+	must(t, err)
+
+	apply := c.stall(t)
+	next, err := c.thereLocks.Lock(t.Context(), key)
+	must(t, err)
+	_, err = c.there.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", next.Token())
+	must(t, err)
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d after %d", next.Token(), lease.Token())
+	}
+
+	committed := make(chan error, 1)
+	go func() { committed <- tx.Commit() }()
+	// A commit that passes is seen on the other node first, because this one must apply in order.
+	untilFor(stalled, func() bool {
+		return len(committed) > 0 || c.there.GetContext(t.Context(), new(int64), "SELECT token FROM late_work WHERE token = ?", lease.Token()) == nil
+	})
+	apply()
+	err = <-committed
+	found := c.there.GetContext(t.Context(), new(int64), "SELECT token FROM late_work WHERE token = ?", lease.Token())
+	if err != nil && !errors.Is(found, sql.ErrNoRows) {
+		t.Errorf("the transaction failed with %v, and its row is there: %v", err, found)
+	}
+	_ = next.Unlock(t.Context()) // it may have ended meanwhile
+	return err
+}
+
+// stall keeps this node from applying what the other one writes from now on, until apply is called:
+// each of its appliers waits for a table lock.
+func (c lateCommit) stall(t *testing.T) (apply func()) {
+	t.Helper()
+	conn, err := c.here.Connx(t.Context())
+	must(t, err)
+	_, err = conn.ExecContext(t.Context(), "LOCK TABLES late_stall READ")
+	must(t, err)
+	const appliers = 8 // at least
+	for range appliers {
+		_, err = c.there.ExecContext(t.Context(), "INSERT INTO late_stall VALUES (NULL)")
+		must(t, err)
+	}
+	return func() {
+		_, err := conn.ExecContext(t.Context(), "UNLOCK TABLES")
+		must(t, err)
+		must(t, conn.Close())
+	}
+}
+
+// guardByShareLock is what Guard does on a server of its own.
+func guardByShareLock(l *sqllock.Lease, ctx context.Context, tx sqllock.Tx) error {
+	return tx.QueryRowContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? LOCK IN SHARE MODE", l.Holder()).Scan(new(int))
+}
+
+func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock.Registry {
+	t.Helper()
+	repository, err := sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	must(t, err)
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: lateTTL})
+	must(t, err)
+	return registry
+}
+
+func open(t *testing.T, dsn string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("mysql", dsn)
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// until waits for a state, with a limit that no machine needs.
+func until(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	if !untilFor(time.Minute, reached) {
+		t.Fatalf("waited too long: %s", what)
+	}
+}
+
+func untilFor(limit time.Duration, reached func() bool) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if reached() {
+			return true
+		}
+	}
+	return false
+}
