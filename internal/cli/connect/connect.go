@@ -41,7 +41,7 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{Dialect: target.Dialect, Name: target.Redacted, Default: isDefault}
+	c := &Connection{Dialect: target.Dialect, Target: target, Name: target.Redacted, Default: isDefault}
 	if c.DB, err = target.Open(ctx, isDefault || file == MayCreate); err != nil {
 		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
 		return nil, withOpenHint(err, target, isDefault, file)

@@ -8,12 +8,14 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/cli/dsn"
 )
 
 // A Connection is an open database.
 type Connection struct {
 	DB      *sqlx.DB
 	Dialect dialect.Dialect
+	Target  dsn.Target
 	Name    string // the DSN without passwords, for messages
 	Default bool   // it is the default SQLite file
 }

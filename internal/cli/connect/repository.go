@@ -14,12 +14,17 @@ import (
 // startTimeout limits how long a command waits for a database that is busy.
 const startTimeout = 10 * time.Second
 
-// Repository returns the lock table that the flags choose.
+// Repository returns the lock table that the flags choose. If the server refuses SERIALIZABLE,
+// locks are acquired in READ COMMITTED transactions.
 func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
 	r, err := sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
+	if locktable.Is(err, locktable.WrongIsolation) {
+		opts.Isolation = sqllock.ReadCommitted
+		r, err = sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
+	}
 	return r, f.WithTableHint(c, err)
 }
 

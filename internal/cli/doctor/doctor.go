@@ -18,16 +18,18 @@ import (
 
 // Command returns the subcommand.
 func Command(flags *connect.Flags) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that locks work in a database",
 		Long: `Check that locks work in a database: the connection, the server, whether it accepts
 writes, the table, the version of its schema, the clocks, a lock that is acquired and
-released, and settings that matter only for this kind of database.
+released, and settings that matter only for this kind of database: those of a cluster or
+of replication, and what a crash of the server forgets.
 
 Each line begins with ✓ (good), ! (a note) or ✗ (broken). The line after a problem
 says what to do about it. The exit code is 1 if something is broken, else 0. The
-command uses a key of its own and does not touch other locks.`,
+command uses a key of its own and does not touch other locks. --json prints JSON.`,
 		Example: `  sqllock doctor
   sqllock doctor --dsn postgres://app:secret@db.example.com/app`,
 		Args: args.Exactly(),
@@ -36,9 +38,11 @@ command uses a key of its own and does not touch other locks.`,
 			if err != nil {
 				return err
 			}
-			return writeFindings(cmd.OutOrStdout(), findings)
+			return writeFindings(cmd.OutOrStdout(), findings, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 // examine connects and runs all checks. It returns an error for bad input and after an
@@ -61,7 +65,8 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 	findings := []finding{{good, "connection", fmt.Sprintf("%s, answered after %s", c.Name, roundTime(time.Since(began))), ""}}
 	e := &examination{Connection: c, flags: flags, names: names, statements: c.Dialect.Statements(dialect.Spring7, names)}
 	for _, check := range []func(*examination, context.Context) []finding{
-		(*examination).checkServer, (*examination).checkWrites, (*examination).checkTable, (*examination).checkFence,
+		(*examination).checkServer, (*examination).checkHosts, (*examination).checkPooler, (*examination).checkWrites,
+		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkTable, (*examination).checkFence,
 		(*examination).checkSchema, (*examination).checkClock, (*examination).checkRoundTrip, (*examination).checkKind,
 	} {
 		findings = append(findings, check(e, ctx)...)

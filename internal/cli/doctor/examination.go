@@ -4,6 +4,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // An examination has what the checks share: a database that answers, and its lock
@@ -14,6 +15,7 @@ type examination struct {
 	names      dialect.Names
 	statements dialect.Statements
 	repository *sqllock.Repository // nil if the table is not usable
+	cluster    locktable.Cluster   // what checkCluster has read
 }
 
 // rightsAdvice is the advice for a user who may lack a right.

@@ -19,7 +19,7 @@ func (e *examination) checkRoundTrip(ctx context.Context) []finding {
 	if err := roundTrip(ctx, e.repository); err != nil {
 		return []finding{{broken, "round trip", exit.Text(err), e.roundTripAdvice(err)}}
 	}
-	return []finding{{good, "round trip", fmt.Sprintf("a lock was acquired (SERIALIZABLE), renewed and released in %s", roundTime(time.Since(began))), ""}}
+	return []finding{{good, "round trip", fmt.Sprintf("a lock was acquired (%s), renewed and released in %s", e.isolation(), roundTime(time.Since(began))), ""}}
 }
 
 // roundTripTTL is how long the row stays if this process is killed.

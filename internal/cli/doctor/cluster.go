@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+// checkCluster checks that a server that belongs to a Galera cluster or a replication group is a
+// working member of it.
+func (e *examination) checkCluster(ctx context.Context) []finding {
+	if e.Dialect.Name != "mysql" {
+		return nil
+	}
+	cluster, err := locktable.ReadCluster(ctx, e.DB, e.Dialect)
+	if err != nil {
+		return []finding{{noteworthy, "cluster", "not known whether the server belongs to one: " + exit.Text(err), "a node that is no working member of its cluster must not be used for locks: check it by other means"}}
+	}
+	e.cluster = cluster
+	if !cluster.Certifies() {
+		return e.detachedFindings(ctx)
+	}
+	return clusterFindings(cluster)
+}
+
+// clusterFindings returns the findings for a node of a cluster.
+func clusterFindings(c locktable.Cluster) []finding {
+	var findings []finding
+	switch problem := c.Problem(); {
+	case problem != nil:
+		findings = append(findings, finding{
+			broken, "cluster", problem.Error(),
+			"give the DSN of a working member, or let this one join; super_read_only=ON in its configuration keeps a server from accepting writes before it is one",
+		})
+	case c.Galera:
+		findings = append(findings, finding{good, "cluster", "Galera, and the node is ready", ""})
+	case c.Member == "":
+		findings = append(findings, finding{
+			noteworthy, "cluster", "the server is configured for the replication group " + c.Group + "; this user may not read whether it is a member",
+			"GRANT SELECT ON performance_schema.replication_group_members TO this user: a server that is writable and no member gives out locks that others hold",
+		})
+	default:
+		findings = append(findings, finding{good, "cluster", "Group Replication, and the server is ONLINE", ""})
+	}
+	if c.RefusesSerializable() {
+		findings = append(findings, finding{
+			noteworthy, "isolation", "several members of the group accept writes, so they refuse SERIALIZABLE transactions (error 3098), which is the library's default",
+			"set RepositoryOptions.Isolation to ReadCommitted, and no higher isolation than REPEATABLE READ for guarded transactions",
+		})
+	}
+	return findings
+}
+
+// detachedFindings returns a finding for a MariaDB that has Galera's library and does not use it.
+// A server that says nothing of Galera has none.
+func (e *examination) detachedFindings(ctx context.Context) []finding {
+	var provider string
+	if err := e.DB.GetContext(ctx, &provider, "SELECT @@wsrep_provider"); err != nil || provider == "" || provider == "none" {
+		return nil
+	}
+	return []finding{{
+		noteworthy, "cluster", "Galera is configured, but wsrep_on is OFF: nothing that is written here reaches another node",
+		"if other nodes run, use one of those; if not, remove wsrep_provider from the configuration",
+	}}
+}
+
+// isolation is how the round trip acquires.
+func (e *examination) isolation() string {
+	if e.cluster.RefusesSerializable() {
+		return "READ COMMITTED"
+	}
+	return "SERIALIZABLE"
+}

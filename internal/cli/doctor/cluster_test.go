@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/golden"
+)
+
+// TestFindings keeps the lines about settings that the servers of the tests do not have, as text
+// and as JSON.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	group := locktable.Cluster{Group: "aaaa-bbbb", Member: "ONLINE"}
+	everywhere, hidden, offline := group, group, group
+	everywhere.UpdatesEverywhere = true
+	hidden.Member = ""
+	offline.Member = "OFFLINE"
+	for name, findings := range map[string][]finding{
+		"galera":               clusterFindings(locktable.Cluster{Galera: true, Ready: "ON", Component: "Primary"}),
+		"galera_no_quorum":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "non-Primary"}),
+		"galera_not_ready":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "Primary"}),
+		"group":                clusterFindings(group),
+		"group_multi_primary":  clusterFindings(everywhere),
+		"group_few_rights":     clusterFindings(hidden),
+		"group_no_member":      clusterFindings(offline),
+		"mysql_durable":        mysqlSettings{FlushLog: 1, SyncBinlog: 0}.findings(),
+		"mysql_not_durable":    mysqlSettings{FlushLog: 2, SyncBinlog: 0, LogBin: 1}.findings(),
+		"postgres_alone":       postgresSettings{Fsync: "on", Commit: "on"}.findings(),
+		"postgres_not_durable": postgresSettings{Fsync: "off", Commit: "off"}.findings(),
+		"postgres_async":       postgresSettings{Fsync: "on", Commit: "on", Standbys: 2}.findings(),
+		"postgres_sync":        postgresSettings{Fsync: "on", Commit: "remote_apply", Names: "*", Standbys: 1}.findings(),
+		"postgres_local":       postgresSettings{Fsync: "on", Commit: "local", Names: "*", Standbys: 1}.findings(),
+		"one_host":             hostsFindings(dsn.Target{Hosts: 1}),
+		"any_host":             hostsFindings(dsn.Target{Hosts: 2}),
+		"read_write_host":      hostsFindings(dsn.Target{Hosts: 3, ReadWrite: true}),
+		"pooler":               {poolerFinding(false)},
+		"pooler_binary":        {poolerFinding(true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var text bytes.Buffer
+			lines, asJSON := writeFindings(&text, findings, false), writeFindings(&text, findings, true)
+			if (lines == nil) != (asJSON == nil) {
+				t.Errorf("errors %v and %v", lines, asJSON)
+			}
+			for _, f := range findings {
+				if (f.severity != good) != (f.advice != "") {
+					t.Errorf("%+v: a problem has advice, and nothing else", f)
+				}
+			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), text.String())
+		})
+	}
+}
