@@ -36,6 +36,8 @@ type trial struct {
 	cluster *cluster.Cluster
 	config  workload.Config
 	nemeses []nemesis
+	// short names the nemeses of a short run.
+	short []string
 	// final leads to each node that must have all rows in the end.
 	final []workload.Target
 
@@ -113,7 +115,10 @@ func (b *trial) schedule(r *rand.Rand) func(yield func(nemesis) bool) {
 		for {
 			for _, i := range r.Perm(len(b.nemeses)) {
 				n := b.nemeses[i]
-				if strings.Contains(n.name, *faults) && !yield(n) {
+				switch {
+				case *faults != "" && !strings.Contains(n.name, *faults):
+				case *faults == "" && *full == 0 && !slices.Contains(b.short, n.name):
+				case !yield(n):
 					return
 				}
 			}

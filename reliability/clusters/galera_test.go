@@ -23,6 +23,9 @@ func TestGalera(t *testing.T) {
 			c := cluster.For(t, "galera", cluster.StartGalera)
 			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: choice})
 			b.nemeses = galeraFaults
+			b.short = map[workload.Choice][]string{
+				workload.Own: {"cut from peers", "kill -9 all nodes"}, workload.Random: {"kill -9", "SIGSTOP"},
+			}[choice]
 			b.final = eachNode(c)
 			b.mustHold(b.run())
 		})

@@ -38,11 +38,32 @@ func (n *Node) Log() string { return n.path("server.log") }
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
 
-// IsUp reports whether processes of the node run.
-func (n *Node) IsUp() bool { return len(n.host.processes()) > 0 }
+// IsUp reports whether the node's daemon runs.
+func (n *Node) IsUp() bool { return n.daemon != nil && !n.daemon.hasEnded() }
 
 // Kill kills all processes of the node with SIGKILL. What it had written survives.
-func (n *Node) Kill() error { return n.host.killAll() }
+func (n *Node) Kill() error {
+	err := n.host.killAll()
+	if n.daemon != nil {
+		n.daemon.kill() // nsenter, which may be stopped
+	}
+	return err
+}
+
+// KillProcesses kills the processes of the node that have the name with SIGKILL, at one instant.
+func (n *Node) KillProcesses(name string) {
+	var found []int
+	for _, pid := range n.host.processes() {
+		if commandOf(pid) == name {
+			found = append(found, pid)
+		}
+	}
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range found {
+			_ = syscall.Kill(pid, s) // it may have ended
+		}
+	}
+}
 
 // Pause stops all processes of the node with SIGSTOP. Its kernel still accepts connections.
 func (n *Node) Pause() error { return n.host.stopAll() }

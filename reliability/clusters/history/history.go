@@ -23,10 +23,8 @@ import (
 const (
 	// Acquire is a call that locks. It has a Lease if it succeeded.
 	Acquire = "acquire"
-	// Alive says that the lease's context had not ended at To.
+	// Alive says that the lease's context had not ended at To, and Unlock was not called.
 	Alive = "alive"
-	// Over says that the context had ended at To, or that the holder stops working.
-	Over = "over"
 	// Renew is a call of Lease.Renew.
 	Renew = "renew"
 	// Release is a call of Lease.Unlock.

@@ -31,14 +31,14 @@ func (v *visit) do(ctx context.Context) bool {
 		return false
 	}
 	ended := v.watch()
-	defer ended()
 	v.hold(ctx)
-	switch {
-	case v.r.IntN(6) > 0 || v.renewed:
-		v.release(ctx)
-	default: // it ends by itself
-		<-v.lease.Context().Done()
+	if !v.renewed && v.r.IntN(6) == 0 {
+		<-v.lease.Context().Done() // it ends by itself
+		ended()
+		return true
 	}
+	ended() // who unlocks holds the lock no longer, although the context ends a little later
+	v.release(ctx)
 	return true
 }
 
