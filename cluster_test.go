@@ -261,3 +261,73 @@ func TestNewRepositoryEndsWithItsContext(t *testing.T) {
 	mock.ExpectClose()
 	must(t, db.Close())
 }
+
+// grouped returns a repository over a mocked member of a replication group.
+func grouped(t *testing.T) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
+	t.Helper()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if !strings.Contains(actual, expected) {
+			return errors.New(actual)
+		}
+		return nil
+	})))
+	must(t, err)
+	expectInspected(mock)
+	expectAsked(mock, groupMember...)
+	pool := sqlx.NewDb(db, "sqlmock")
+	r, err := sqllock.NewRepository(t.Context(), pool, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, mock.ExpectationsWereMet())
+		mock.ExpectClose()
+		must(t, db.Close())
+	})
+	return r, mock, pool
+}
+
+// A member of a replication group that is restarted outside of it acquires nothing, and says why
+// not.
+func TestAMemberThatLeftItsGroupAcquiresNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts []string
+		text  string // "" if the lock is only not acquired
+	}{
+		"outside of its group":  {[]string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, "MEMBER_STATE is OFFLINE"},
+		"no group":              {nil, "create another one"},
+		"another member asked":  {groupMember, ""},
+		"the member has joined": {append([]string{"member_state", "ONLINE"}, groupMember...), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock, _ := grouped(t)
+			expectFree(mock)
+			mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnResult(driver.RowsAffected(0))
+			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(driver.RowsAffected(0))
+			expectFree(mock)
+			expectAsked(mock, test.facts...)
+			got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+			if got.Acquired || (err != nil) != (test.text != "") {
+				t.Fatal(got, err)
+			}
+			if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), test.text)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The user of the guarded transaction may lack the right to ask whether its server is ONLINE.
+func TestGuardOfAUserWithFewRights(t *testing.T) {
+	t.Parallel()
+	r, mock, pool := grouped(t)
+	lease := mockedLease(t, r, mock)
+	mock.ExpectBegin()
+	mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnError(errDenied)
+	mock.ExpectExec("EXPIRED_AFTER >= UTC_TIMESTAMP(6)").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectCommit()
+	tx := pool.MustBegin()
+	must(t, lease.Guard(t.Context(), tx))
+	must(t, tx.Commit())
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
+}

@@ -21,6 +21,8 @@ type fragments struct {
 	guard   string
 	// guardByWriting is guard by a change that a cluster replicates.
 	guardByWriting string
+	// onlineOnly follows the condition that a lease lasts, or is "".
+	onlineOnly string
 	// cluster and member read what a server says of its cluster.
 	cluster, member string
 

@@ -27,6 +27,24 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// TestStatementsInGroup does the same for the statements of a member of a replication group that
+// differ from those of other servers.
+func TestStatementsInGroup(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+		all := dialect.MySQL().Statements(layout, names(t))
+		grouped := dialect.MySQL().InGroup().Statements(layout, names(t))
+		var text strings.Builder
+		v, other := reflect.ValueOf(grouped), reflect.ValueOf(all)
+		for i := range v.NumField() {
+			if v.Field(i).String() != other.Field(i).String() {
+				fmt.Fprintf(&text, "-- %s\n%s;\n\n", v.Type().Field(i).Name, v.Field(i))
+			}
+		}
+		golden.Check(t, filepath.Join("testdata", fmt.Sprintf("mysql_%v_group.sql", layout)), text.String())
+	}
+}
+
 // TestNotifyingStatements does the same for the statements that delete rows and notify.
 func TestNotifyingStatements(t *testing.T) {
 	t.Parallel()

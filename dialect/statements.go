@@ -137,7 +137,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{prolong}", prolong,
 		"{expired}", expiry+" < "+f.now,
 		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
-		"{valid}", expiry+" >= "+f.now,
+		"{valid}", expiry+" >= "+f.now+f.onlineOnly,
 		"{age}", f.elapsed("CREATED_DATE", f.now),
 		"{left}", f.elapsed(f.now, expiry),
 		"{of client}", "REGION = :region AND SUBSTR("+f.bytes("CLIENT_ID")+", 1, LENGTH(:client)) = "+f.bytes(":client")+

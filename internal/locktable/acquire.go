@@ -51,9 +51,28 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	if !got.Acquired && got.Row == (Row{}) {
 		got.Row, _, err = t.Read(ctx, c)
+		if err == nil && t.inGroup && (got.Row == (Row{}) || got.Row.Expired()) {
+			err = t.explainFree(ctx)
+		}
 		return got, err
 	}
 	return got, nil
+}
+
+// explainFree returns an error if a row that looks free could not be acquired because the server is
+// not ONLINE in its replication group.
+func (t *Table) explainFree(ctx context.Context) error {
+	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
+		return ReadCluster(ctx, t.pool.db, t.dialect)
+	}, nil)
+	switch problem := found.Problem(); {
+	case err != nil || found.Member == "ONLINE":
+		return nil // another server has answered, or this one has joined meanwhile
+	case problem != nil:
+		return &Error{acquiring.op, Failed, problem}
+	default:
+		return &Error{acquiring.op, Failed, errLeftGroup}
+	}
 }
 
 // acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it

@@ -54,6 +54,8 @@ func (c Cluster) Problem() error {
 var (
 	errNotAMember = errors.New("the server is not a working member of its cluster")
 
+	errLeftGroup = errors.New("the server was ONLINE in a replication group when the repository was created, and is in none now: create another one")
+
 	errSerializable = errors.New("a replication group that several members write to (group_replication_enforce_update_everywhere_checks) " +
 		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")
 )

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -79,6 +80,11 @@ func (t *Table) guardUnanswered(ctx context.Context, tx Tx, c Claim) (pinned boo
 func (t *Table) guardByWriting(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
 	s := t.statements.guardByWriting
 	result, err := tx.ExecContext(ctx, s.text, s.args(values{Claim: c})...)
+	if err != nil && t.inGroup && t.errors(err) == dialect.Unknown {
+		// The user of tx may lack the right to read whether the server is ONLINE.
+		s = t.statements.guardAnywhere
+		result, err = tx.ExecContext(ctx, s.text, s.args(values{Claim: c})...)
+	}
 	if err != nil {
 		return false, err
 	}

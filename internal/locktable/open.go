@@ -49,6 +49,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		}
 		t.layout, mariaDB = found.layout, isMariaDB(found.server)
 		t.certification.know(found.cluster)
+		if found.cluster.Member == "ONLINE" {
+			t.inGroup, t.dialect = true, t.dialect.InGroup()
+		}
 	}
 	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
 	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not
@@ -57,6 +60,10 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.refusalsLockRows = mariaDB
 	var err error
 	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region); err != nil {
+		return nil, &Error{opening.op, Failed, err}
+	}
+	anywhere := config.Dialect.Statements(t.layout, t.names).GuardByWriting
+	if t.statements.guardAnywhere, err = compile(anywhere, t.dialect, t.region); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
 	if config.Prepare {

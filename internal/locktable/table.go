@@ -28,6 +28,7 @@ type Table struct {
 	// trips.
 	refusalsLockRows bool
 	certification    certification
+	inGroup          bool // whether statements acquire only where the server is ONLINE in its group
 
 	acquires  batched[Result]
 	releases  batched[bool]

@@ -8,9 +8,9 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, pick, renewAll, heldAll, keep statement
-	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                                       statement
-	clusterVariables                                                                                                                             string
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
+	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                                                      statement
+	clusterVariables                                                                                                                                            string
 }
 
 // constant returns the frequent texts that are the same for each execution.

@@ -29,10 +29,7 @@ func clusterFindings(c locktable.Cluster) []finding {
 	var findings []finding
 	switch problem := c.Problem(); {
 	case problem != nil:
-		findings = append(findings, finding{
-			broken, "cluster", problem.Error(),
-			"give the DSN of a working member, or let this one join; super_read_only=ON in its configuration keeps a server from accepting writes before it is one",
-		})
+		findings = append(findings, finding{broken, "cluster", problem.Error(), problemAdvice(c)})
 	case c.Galera:
 		findings = append(findings, finding{good, "cluster", "Galera, and the node is ready", ""})
 	case c.Member == "":
@@ -50,6 +47,13 @@ func clusterFindings(c locktable.Cluster) []finding {
 		})
 	}
 	return findings
+}
+
+func problemAdvice(c locktable.Cluster) string {
+	if c.Galera {
+		return "give the DSN of a node that has a quorum, or wait until this one has rejoined"
+	}
+	return "give the DSN of a member, or let this server join; super_read_only=ON in its configuration keeps it from accepting writes before it has"
 }
 
 // detachedFindings returns a finding for a MariaDB that has Galera's library and does not use it.

@@ -44,6 +44,8 @@ func (e *examination) checkFence(ctx context.Context) []finding {
 
 func (e *examination) tableAdvice(ctx context.Context, err error) string {
 	switch {
+	case e.cluster.Problem() != nil:
+		return "see the line about the cluster above"
 	case e.MissesTable(err):
 		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
 	case errors.Is(err, sqllock.ErrSchema) && e.hasCoarseTimes(ctx):
