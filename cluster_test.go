@@ -25,19 +25,42 @@ var (
 	errDenied = &mysql.MySQLError{Number: 1142, Message: "SELECT command denied to user"}
 )
 
+// A node that lags behind makes a read wait (wsrep_sync_wait), until it fails with the number of a
+// pinned row. What could not be read is neither pinned nor taken.
+func TestATryThatCannotReadIsADatabaseError(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+		errLag := &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded"}
+		mock.ExpectQuery("SELECT").WillReturnError(errLag)                               // before the attempt
+		mock.ExpectQuery("SELECT").WillDelayFor(2 * time.Second).WillReturnError(errLag) // after it
+		_, err := newRegistry(t, r, nil).TryLock(t.Context(), "k")
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errLag) || errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrPinned) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 // A node of a cluster certifies what a transaction has changed, so Guard changes the row there.
 // A transaction that commits after another node has changed it is refused.
 func TestGuardWritesTheRowOnANodeOfACluster(t *testing.T) {
-	for name, facts := range map[string][]string{"Galera": galeraNode, "Group Replication": groupMember} {
+	for name, test := range map[string]struct {
+		facts   []string
+		refusal uint16
+	}{
+		"Galera":                   {galeraNode, 1213},
+		"Group Replication":        {groupMember, 3101},
+		"Group Replication, later": {groupMember, 1180},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
+				refusal := &mysql.MySQLError{Number: test.refusal}
 				ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
 					mock.ExpectBegin()
-					expectAsked(mock, facts...)
+					expectAsked(mock, test.facts...)
 					mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-					mock.ExpectCommit().WillReturnError(errDeadlock)
+					mock.ExpectCommit().WillReturnError(refusal)
 				})
-				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) || ran != 1 {
+				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, refusal) || ran != 1 {
 					t.Errorf("ran %d times: %v", ran, err)
 				}
 			})

@@ -17,13 +17,17 @@ import (
 // whose clock costs nothing, and which is the database's, too.
 const renewalTTL = 5 * time.Minute
 
-// A renewalCount counts the calls of OnRenewal.
-type renewalCount struct{ good, bad, leases atomic.Int64 }
+// A renewalCount counts the calls of OnRenewal, and has the last error.
+type renewalCount struct {
+	good, bad, leases atomic.Int64
+	last              atomic.Pointer[error]
+}
 
 func (p *renewalCount) count(leases int, err error) {
 	p.leases.Store(int64(leases))
 	if err != nil {
 		p.bad.Add(1)
+		p.last.Store(&err)
 	} else {
 		p.good.Add(1)
 	}
@@ -176,7 +180,10 @@ func TestADeadConnectionDoesNotDelayRenewals(t *testing.T) {
 		})
 		time.Sleep(3 * renewalTTL)
 		if p.bad.Load() != 1 || p.good.Load() < 6 {
-			t.Errorf("%d good, %d bad", p.good.Load(), p.bad.Load())
+			t.Fatalf("%d good, %d bad", p.good.Load(), p.bad.Load())
+		}
+		if err := *p.last.Load(); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("no answer is %v", err)
 		}
 		must(t, lease.Context().Err())
 		close(dead)
