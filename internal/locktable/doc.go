@@ -165,6 +165,28 @@
 // checks its deadline afterwards. The row expires later, so a lease that is not over then was
 // valid when the row was pinned, however long the statement waited.
 //
+// That is not enough where several nodes write: Galera and Group Replication certify at COMMIT
+// what a transaction has changed, and do not know of its locks. There Guard updates CREATED_DATE.
+// An unchanged row would not be certified, so the step is the smallest that the column keeps,
+// 1 µs to 1 ms. EXPIRED_AFTER, CLIENT_ID and the token stay as they are. In the four-column
+// layout the row lasts longer by that step, until its next renewal; it never lasts shorter.
+//
+// # Clusters
+//
+// Open asks MySQL and MariaDB by one statement what cluster they belong to (see [Cluster]). A
+// variable that cannot be read is not known, and no error. Open fails on a server that says that
+// it is no working member, and where SERIALIZABLE would be refused.
+//
+// Guard writes as soon as the server has said that it certifies, for as long as the table lives.
+// Otherwise it asks again, in its own transaction, if the last answer is older than a minute or
+// there was none: a server may be restarted as a node while the table is in use, and the
+// transaction may be on another server.
+//
+// If Open has read that the server is ONLINE in a replication group, that becomes a condition of
+// the statements that acquire, renew, keep and guard. A member that is restarted outside of its
+// group then changes nothing, on whichever connection. It costs no round trip. Galera needs no
+// such condition: a node without a quorum refuses all statements about tables.
+//
 // # The four-column layout
 //
 // Spring before 7 has no EXPIRED_AFTER: a row expires when CREATED_DATE is older than the
