@@ -121,11 +121,13 @@ func (c *Cluster) Heal(ctx context.Context) error {
 	return c.awaitWhole(ctx)
 }
 
-// awaitWhole waits until all nodes are members.
+// awaitWhole waits until all nodes are members, and see each other.
 func (c *Cluster) awaitWhole(ctx context.Context) error {
-	for _, n := range c.Nodes {
-		if err := n.awaitJoined(ctx, len(c.Nodes)); err != nil {
-			return err
+	for _, members := range []int{1, len(c.Nodes)} {
+		for _, n := range c.Nodes {
+			if err := n.awaitJoined(ctx, members); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
