@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -196,18 +197,28 @@ func (*patroni) primary(ctx context.Context, c *Cluster) (*Node, error) {
 }
 
 // switchOver lets Patroni choose the node: with synchronous replication only one may be the next.
+// Until Patroni has noted which one, it refuses.
 func (p *patroni) switchOver(ctx context.Context, to *Node) error {
-	now, err := p.primary(ctx, to.cluster)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]string{"leader": now.Name})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+now.IP()+":8008/switchover", bytes.NewReader(body))
+	for {
+		now, err := p.primary(ctx, to.cluster)
+		if err == nil {
+			err = requestSwitchover(ctx, now)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx)
+	}
+}
+
+func requestSwitchover(ctx context.Context, leader *Node) error {
+	body, err := json.Marshal(map[string]string{"leader": leader.Name})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+leader.IP()+":8008/switchover", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -215,9 +226,10 @@ func (p *patroni) switchOver(ctx context.Context, to *Node) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // its status says enough
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("switchover refused by Patroni: %s", answer.Status)
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode == http.StatusOK {
+		return err
 	}
-	return nil
+	return fmt.Errorf("switchover refused by Patroni: %s: %s", answer.Status, text)
 }
