@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -98,4 +99,26 @@ var switchover = nemesis{"switchover", func(ctx context.Context, c *cluster.Clus
 	}
 	sleep(ctx, seconds(r, 2, 5))
 	return nil
+}}
+
+// lag has the nodes of a multi-writer cluster apply large transactions, one after the other: for
+// seconds each of them knows less than the one that wrote.
+var lag = nemesis{"large transactions", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+	db, err := sql.Open(c.Driver, c.Nodes[0].DSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bulk (a BIGINT PRIMARY KEY, b CHAR(200), KEY (b))"); err != nil {
+		return err
+	}
+	for range 4 {
+		const insert = `INSERT INTO bulk WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+SELECT ? + a.i * 1000 + b.i, SHA2(a.i * 1000 + b.i, 512) FROM n a, n b WHERE b.i <= 120`
+		if _, err := db.ExecContext(ctx, insert, r.Int64N(1<<30)*10_000_000); err != nil {
+			return err
+		}
+	}
+	_, err = db.ExecContext(ctx, "TRUNCATE TABLE bulk")
+	return err
 }}

@@ -98,7 +98,19 @@ func (g groupReplication) serve(n *Node, arguments ...string) []string {
 	), arguments...)
 }
 
-func (g groupReplication) start(_ context.Context, n *Node) error { return g.startWith(n) }
+func (g groupReplication) start(ctx context.Context, n *Node) error {
+	created, err := g.create(ctx, n)
+	if err == nil {
+		err = g.startWith(n)
+	}
+	if err == nil {
+		err = n.awaitLocal(ctx)
+	}
+	if err == nil && created {
+		err = execute(ctx, "mysql", n.local(), accounts...)
+	}
+	return err
+}
 
 func (g groupReplication) startWith(n *Node, arguments ...string) error {
 	for _, left := range []string{"s", "s.lock", "pid"} { // by a node that was killed
@@ -112,14 +124,17 @@ func (g groupReplication) create(ctx context.Context, n *Node) (created bool, er
 	if _, err := os.Stat(n.path("data")); err == nil {
 		return false, nil
 	}
-	first := n.cluster.Nodes[0]
-	if n != first {
-		return true, run(ctx, "cp", "-a", first.path("template"), n.path("data"))
+	template := filepath.Join(n.cluster.Dir(), "template")
+	if _, err := os.Stat(template); err != nil {
+		err := errors.Join(
+			run(ctx, n.host.inside("", g.daemon(n, "--initialize-insecure", "--log-error="+n.Log())...)...),
+			os.Remove(n.path("data/auto.cnf")),
+			os.Rename(n.path("data"), template))
+		if err != nil {
+			return false, err
+		}
 	}
-	return true, errors.Join(
-		run(ctx, n.host.inside("", g.daemon(n, "--initialize-insecure", "--log-error="+n.Log())...)...),
-		os.Remove(n.path("data/auto.cnf")),
-		run(ctx, "cp", "-a", n.path("data"), n.path("template")))
+	return true, run(ctx, "cp", "-a", template, n.path("data"))
 }
 
 // accounts are made on each node before it is a member.
@@ -134,26 +149,12 @@ var accounts = []string{
 
 // bootstrap starts the group on the node that knows most: the others may lack the last commits.
 func (g groupReplication) bootstrap(ctx context.Context, c *Cluster) error {
-	fresh := false
-	for _, n := range c.Nodes {
-		created, err := g.create(ctx, n)
-		if err != nil {
-			return err
-		}
-		fresh = fresh || created
-		if err := g.start(ctx, n); err != nil {
-			return err
-		}
-	}
+	_, err := os.Stat(c.Nodes[0].path("data"))
+	fresh := err != nil
 	first, most := c.Nodes[0], int64(-1)
 	for _, n := range c.Nodes {
-		if err := n.awaitLocal(ctx); err != nil {
+		if err := g.start(ctx, n); err != nil {
 			return err
-		}
-		if fresh {
-			if err := execute(ctx, "mysql", n.local(), accounts...); err != nil {
-				return err
-			}
 		}
 		known, err := transactions(ctx, n)
 		if err != nil {
@@ -163,7 +164,7 @@ func (g groupReplication) bootstrap(ctx context.Context, c *Cluster) error {
 			first, most = n, known
 		}
 	}
-	err := execute(ctx, "mysql", first.local(), "SET GLOBAL group_replication_bootstrap_group = ON", "START GROUP_REPLICATION",
+	err = execute(ctx, "mysql", first.local(), "SET GLOBAL group_replication_bootstrap_group = ON", "START GROUP_REPLICATION",
 		"SET GLOBAL group_replication_bootstrap_group = OFF")
 	if err != nil || !fresh {
 		return err
@@ -262,4 +263,12 @@ func (n *Node) StartOutside(ctx context.Context) error {
 		return err
 	}
 	return n.awaitLocal(ctx)
+}
+
+// Wipe removes the data of a node that is down. It then starts as a new node of its group.
+func (n *Node) Wipe() error {
+	if _, ok := n.cluster.engine.(groupReplication); !ok {
+		return fmt.Errorf("%s: %w", n, errors.ErrUnsupported)
+	}
+	return os.RemoveAll(n.path("data"))
 }

@@ -87,6 +87,7 @@ postgresql:
   data_dir: %[5]s/data
   bin_dir: %[6]s
   pgpass: %[5]s/pgpass
+  basebackup: [{checkpoint: fast}, no-sync]
   parameters: {unix_socket_directories: "%[5]s"}
   pg_hba: ["local all all trust", "host all all 10.0.0.0/8 trust", "host replication all 10.0.0.0/8 trust"]
   authentication: {superuser: {username: postgres}, replication: {username: replicator}, rewind: {username: postgres}}

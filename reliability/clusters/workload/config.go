@@ -23,9 +23,9 @@ type Config struct {
 	TTL, MaxHold time.Duration
 	// Processes, each with so many Goroutines, compete for so many Keys.
 	Processes, Goroutines, Keys int
-	// PlainGuard replaces Guard by the plain locking read of its row, as it was before sqllock
-	// noticed by itself that several nodes take writes: the negative control.
-	PlainGuard bool
+	// Unaware has sqllock not ask the server for its cluster, and guards by the locking read that
+	// is enough on a single server: the negative control.
+	Unaware bool
 	// Kill has workers killed with SIGKILL, and stopped with SIGSTOP, every now and then.
 	Kill bool
 	// Seed is that of all random choices.

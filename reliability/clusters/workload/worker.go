@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/reliability/clusters/history"
 )
 
@@ -103,8 +104,12 @@ func (w *worker) open(ctx context.Context) error {
 	if w.app, err = w.Config.Target.Open(w.Process, 6); err != nil {
 		return err
 	}
+	options := &sqllock.RepositoryOptions{Isolation: w.Config.Isolation}
+	if w.Config.Unaware {
+		options.Layout = dialect.Spring7 // then nothing is asked
+	}
 	for {
-		repository, err := sqllock.NewRepository(ctx, locks, w.Config.Target.Dialect(), &sqllock.RepositoryOptions{Isolation: w.Config.Isolation})
+		repository, err := sqllock.NewRepository(ctx, locks, w.Config.Target.Dialect(), options)
 		if err == nil {
 			w.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 				TTL: w.Config.TTL, MaxHold: w.Config.MaxHold, WaitThroughOutages: w.Process%2 == 0,

@@ -22,7 +22,7 @@ const writeLimit = 8 * time.Second
 func (v *visit) guarded(ctx context.Context, wait time.Duration) {
 	v.write(ctx, true, func(ctx context.Context, tx *sqlx.Tx, id string) error {
 		guard := v.lease.Guard
-		if v.Config.PlainGuard {
+		if v.Config.Unaware {
 			guard = v.plainGuard
 		}
 		if err := guard(ctx, tx); err != nil {

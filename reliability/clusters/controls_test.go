@@ -1,0 +1,148 @@
+//go:build linux
+
+package clusters
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/reliability/clusters/workload"
+)
+
+// The negative controls break a promise in ways that are known, so that the campaign is known to
+// notice. Each must have violations.
+
+// TestControlAsynchronousFailover freezes the replicas, lets workers write, and kills the primary:
+// what it acknowledged meanwhile is lost, and tokens are given again. It takes a minute, most of
+// which Patroni needs to start and to replace the primary.
+func TestControlAsynchronousFailover(t *testing.T) {
+	c := cluster.For(t, "patroni", cluster.StartPatroniAsynchronous)
+	b := newTrial(t, "control, Patroni asynchronous", c, workload.Target{Driver: "pgx", DSNs: []string{allNodes(c, "pgx")}})
+	b.config.Kill = false
+	b.nemeses = []nemesis{{"frozen replicas, then kill -9 the primary", freezeAndKill}}
+	b.short = []string{b.nemeses[0].name}
+	r := b.run()
+	if len(r.Missing) == 0 || len(r.Tokens) == 0 {
+		t.Errorf("%d acknowledged writes are lost, %d tokens do not rise: the control is not caught", len(r.Missing), len(r.Tokens))
+	}
+	b.caught(r)
+}
+
+func freezeAndKill(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
+	p, err := c.Primary(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if n != p {
+			if err := n.Pause(); err != nil {
+				return err
+			}
+		}
+	}
+	sleep(ctx, 4*time.Second)
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		n.Resume()
+	}
+	return awaitOther(ctx, c, p)
+}
+
+// awaitOther waits until another node is the primary: a killed one that comes back sooner would still
+// know everything.
+func awaitOther(ctx context.Context, c *cluster.Cluster, old *cluster.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		for _, n := range c.Nodes {
+			if n != old && takesWrites(ctx, n) {
+				sleep(ctx, 5*time.Second) // workers go on there
+				return nil
+			}
+		}
+		if ctx.Err() != nil {
+			return errors.New("no other node became the primary")
+		}
+		sleep(ctx, 100*time.Millisecond)
+	}
+}
+
+func takesWrites(ctx context.Context, n *cluster.Node) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	db, err := sql.Open("pgx", n.DSN())
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	var replica bool
+	return db.QueryRowContext(ctx, "SELECT pg_is_in_recovery()").Scan(&replica) == nil && !replica
+}
+
+// TestControlPlainGuard guards transactions on Galera by a share lock on the row, as is right on a
+// single server. The lock is in no write set: while a node lags behind, its transactions commit after
+// a later holder's. It takes a minute, in which nodes start and leases end.
+func TestControlPlainGuard(t *testing.T) {
+	c := cluster.For(t, "galera", cluster.StartGalera)
+	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
+	b.config.Kill, b.config.Unaware = false, true
+	b.nemeses = []nemesis{lag}
+	b.short = []string{lag.name}
+	r := b.run()
+	if len(r.Stale) == 0 {
+		t.Error("no guarded write was late: the control is not caught")
+	}
+	b.caught(r)
+}
+
+// TestControlNodeOutside has a node of Group Replication that takes writes and is no member, and a
+// sqllock that does not ask: the same lock has a holder there and one in the group. It takes a minute,
+// in which nodes start and leases end.
+func TestControlNodeOutside(t *testing.T) {
+	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
+	b := newTrial(t, "control, a node outside of its group", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
+	b.config.Kill, b.config.Isolation, b.config.Unaware = false, sqllock.ReadCommitted, true
+	b.nemeses = []nemesis{{"outside", outside}}
+	b.short = []string{"outside"}
+	r := b.run()
+	if len(r.Overlaps) == 0 {
+		t.Error("there were never two holders: the control is not caught")
+	}
+	b.caught(r)
+}
+
+// outside lets a node take writes that is no member, and gives it new data afterwards: with its own
+// it could not join again.
+func outside(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
+	n := c.Nodes[2]
+	if err := errors.Join(n.Kill(), n.StartOutside(ctx)); err != nil {
+		return err
+	}
+	sleep(ctx, 15*time.Second)
+	return errors.Join(n.Kill(), n.Wipe())
+}
+
+// caught logs what was found, and fails the test if it is nothing.
+func (b *trial) caught(r interface{ Violations() []string }) {
+	b.t.Helper()
+	violations := r.Violations()
+	if len(violations) == 0 {
+		b.t.Errorf("%s: the control is not caught", b.name)
+	}
+	for i, v := range violations {
+		if i == 5 {
+			b.t.Logf("… and %d more", len(violations)-i)
+			return
+		}
+		b.t.Log(fmt.Sprint(v))
+	}
+}
