@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,45 @@ import (
 func TestGaleraRefusesALateGuardedCommit(t *testing.T) {
 	c := cluster.For(t, "galera", cluster.StartGalera)
 	refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
+}
+
+// TestMultiPrimary takes minutes: it starts a cluster, and a node of it twice.
+func TestMultiPrimary(t *testing.T) {
+	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
+	t.Run("refuses a late guarded commit", func(t *testing.T) {
+		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.ReadCommitted))
+	})
+	t.Run("refuses SERIALIZABLE at the start", func(t *testing.T) {
+		_, err := sqllock.NewRepository(t.Context(), open(t, c.Nodes[0].DSN()), dialect.MySQL(), nil)
+		if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "ReadCommitted") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("acquires nothing outside of the group", func(t *testing.T) { acquiresNothingOutside(t, c) })
+}
+
+// acquiresNothingOutside restarts a member with writes allowed and without its group, under a
+// registry that has acquired there before, and one that is new.
+func acquiresNothingOutside(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	node := c.Nodes[2]
+	db := open(t, node.DSN())
+	registry := registryOn(t, db, sqllock.ReadCommitted)
+	lease, err := registry.Lock(t.Context(), "inside")
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+	must(t, node.Kill())
+	must(t, node.StartOutside(t.Context()))
+	_, err = db.ExecContext(t.Context(), "INSERT INTO late_work VALUES (-1)")
+	must(t, err) // it is writable
+
+	if _, err := registry.TryLock(t.Context(), "outside"); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
+		t.Errorf("a registry that was there before: %v", err)
+	}
+	_, err = sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
+	if !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
+		t.Errorf("a new repository: %v", err)
+	}
 }
 
 // refusesLateCommits makes four trials with Guard, and then with the share lock that Guard takes on
