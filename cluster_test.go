@@ -43,6 +43,7 @@ func TestATryThatCannotReadIsADatabaseError(t *testing.T) {
 // A node of a cluster certifies what a transaction has changed, so Guard changes the row there.
 // A transaction that commits after another node has changed it is refused.
 func TestGuardWritesTheRowOnANodeOfACluster(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		facts   []string
 		refusal uint16
@@ -117,6 +118,7 @@ func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sql
 // Guard asks a server of its own, or one that does not say, once a minute: it may have been
 // restarted as a node of a cluster since.
 func TestGuardAsksAgainAfterAMinute(t *testing.T) {
+	t.Parallel()
 	for name, refused := range map[string]error{"a server of its own": nil, "a server that does not say": errDenied} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -311,6 +313,7 @@ func grouped(t *testing.T) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
 // A member of a replication group that is restarted outside of it acquires nothing, and says why
 // not.
 func TestAMemberThatLeftItsGroupAcquiresNothing(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		facts []string
 		text  string // "" if the lock is only not acquired

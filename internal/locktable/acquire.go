@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -65,14 +66,11 @@ func (t *Table) explainFree(ctx context.Context) error {
 	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
 		return ReadCluster(ctx, t.pool.db, t.dialect)
 	}, nil)
-	switch problem := found.Problem(); {
-	case err != nil || found.Member == "ONLINE":
-		return nil // another server has answered, or this one has joined meanwhile
-	case problem != nil:
-		return &Error{acquiring.op, Failed, problem}
-	default:
-		return &Error{acquiring.op, Failed, errLeftGroup}
+	if err == nil && found.Member != "ONLINE" {
+		return &Error{acquiring.op, Failed, cmp.Or(found.Problem(), errLeftGroup)}
 	}
+	// Another server has answered, or this one has joined meanwhile; or it cannot be asked.
+	return nil //nolint:nilerr // the attempt was not acquired in any case
 }
 
 // acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it

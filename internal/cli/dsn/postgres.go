@@ -43,10 +43,11 @@ func parsePostgresKeywords(dsn string) (Target, error) {
 }
 
 func postgresTarget(dsn string, config pq.Config) Target {
-	t := Target{driver: "postgres", source: dsn, Dialect: dialect.Postgres(), Hosts: 1 + len(config.Multi), BinaryParameters: config.BinaryParameters}
-	switch config.TargetSessionAttrs {
-	case pq.TargetSessionAttrsReadWrite, pq.TargetSessionAttrsPrimary:
-		t.ReadWrite = true
+	attrs := config.TargetSessionAttrs
+	t := Target{
+		driver: "postgres", source: dsn, Dialect: dialect.Postgres(),
+		Hosts: 1 + len(config.Multi), ReadWrite: attrs == pq.TargetSessionAttrsReadWrite || attrs == pq.TargetSessionAttrsPrimary,
+		BinaryParameters: config.BinaryParameters,
 	}
 	if strings.HasPrefix(config.Host, "/") { // the directory of a socket
 		t.Redacted = redactedURL("postgres", config.User, "", config.Database) + "?host=" + config.Host
