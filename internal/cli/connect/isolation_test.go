@@ -1,0 +1,36 @@
+package connect
+
+import (
+	"database/sql/driver"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// Where several members of a replication group accept writes the command acquires in READ COMMITTED.
+func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
+	t.Parallel()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherRegexp))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for range 2 { // the second time with another isolation
+		columns := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+		mock.ExpectQuery("SELECT server.version").WillReturnRows(columns.AddRow("9.7.4", nil, nil, nil, nil, nil))
+		mock.ExpectExec("SELECT").WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("replication_group_members").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).
+			AddRow("group_replication_group_name", "aaaa").AddRow("group_replication_enforce_update_everywhere_checks", "ON").AddRow("member_state", "ONLINE"))
+	}
+	c := &Connection{DB: sqlx.NewDb(db, "sqlmock"), Dialect: dialect.MySQL()}
+	if _, err := (&Flags{Prefix: "INT_", Region: "DEFAULT"}).Repository(t.Context(), c, sqllock.RepositoryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mock.ExpectationsWereMet(); err != nil {
+		t.Error(err)
+	}
+}
