@@ -1,7 +1,5 @@
 package dialect
 
-import "strings"
-
 // Galera and Group Replication certify a transaction when it commits: they compare the rows that
 // it has changed with those that other nodes have changed meanwhile. A row that is only locked,
 // or updated to what it was, is not among them.
@@ -10,26 +8,6 @@ import "strings"
 // changes however many digits of a second its column keeps: three at least.
 const leastStep = "CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICROSECOND(CREATED_DATE) % 100 > 0 THEN 10" +
 	" WHEN MICROSECOND(CREATED_DATE) % 1000 > 0 THEN 100 ELSE 1000 END"
-
-// InGroup returns the dialect of a member of a replication group of MySQL. Its statements acquire,
-// renew and guard only where the server is ONLINE in the group; where it is not, a row counts as
-// expired, and cannot be acquired. The user needs SELECT on replication_group_members.
-func (d Dialect) InGroup() Dialect {
-	f := d.fragments
-	f.onlineOnly = " AND EXISTS (SELECT 1 FROM " + onlineMember + ")"
-	f.acquire, f.acquireAll, f.acquireRow = make(map[Layout]string), make(map[Layout]string), make(map[Layout]string)
-	for layout, row := range proposedRow {
-		values := strings.TrimSuffix(strings.TrimPrefix(row, "("), ")")
-		f.acquire[layout] = strings.Replace(onDuplicateKey[layout], "VALUES "+row, "SELECT "+values+" FROM "+onlineMember, 1)
-		f.acquireAll[layout] = strings.Replace(onDuplicateKeys[layout], "VALUES :rows", "SELECT proposed.* FROM (VALUES :rows) AS proposed, "+onlineMember, 1)
-		f.acquireRow[layout] = "ROW" + row
-	}
-	d.fragments = f
-	return d
-}
-
-// onlineMember is a row if the server is ONLINE in its group, else none.
-const onlineMember = "performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND MEMBER_STATE = 'ONLINE'"
 
 // clusterFacts is one text for MariaDB, which reads the comments with M, and MySQL, which reads
 // those with its version. It selects from no other table and is no subquery, because a Galera

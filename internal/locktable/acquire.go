@@ -70,7 +70,7 @@ func (t *Table) explainFree(ctx context.Context) error {
 		return &Error{acquiring.op, Failed, cmp.Or(found.Problem(), errLeftGroup)}
 	}
 	// Another server has answered, or this one has joined meanwhile; or it cannot be asked.
-	return nil //nolint:nilerr // the attempt was not acquired in any case
+	return nil
 }
 
 // acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it
