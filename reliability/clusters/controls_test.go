@@ -12,21 +12,25 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/reliability/clusters/checker"
 	"github.com/sqllock/sqllock/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/reliability/clusters/history"
 	"github.com/sqllock/sqllock/reliability/clusters/workload"
 )
 
 // The negative controls break a promise in ways that are known, so that the campaign is known to
 // notice. Each must have violations.
 
-// TestControlAsynchronousFailover freezes the replicas, lets workers write, and kills the primary:
+// TestControlAsynchronousFailover cuts the replicas off, lets workers write, and kills the primary:
 // what it acknowledged meanwhile is lost, and tokens are given again. It takes a minute, most of
 // which Patroni needs to start and to replace the primary.
 func TestControlAsynchronousFailover(t *testing.T) {
 	c := cluster.For(t, "patroni", cluster.StartPatroniAsynchronous)
 	b := newTrial(t, "control, Patroni asynchronous", c, workload.Target{Driver: "pgx", DSNs: []string{allNodes(c, "pgx")}})
 	b.config.Kill = false
-	b.nemeses = []nemesis{{"frozen replicas, then kill -9 the primary", freezeAndKill}}
+	b.nemeses = []nemesis{{"replicas cut off, then kill -9 the primary", func(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
+		return b.cutOffAndKill(ctx, c)
+	}}}
 	b.short = []string{b.nemeses[0].name}
 	r := b.run()
 	if len(r.Missing) == 0 || len(r.Tokens) == 0 {
@@ -35,24 +39,27 @@ func TestControlAsynchronousFailover(t *testing.T) {
 	b.caught(r)
 }
 
-func freezeAndKill(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
+// cutOffAndKill leaves the primary in touch with etcd, so that it goes on for as long as it lives. What
+// it has sent to a replica that is merely stopped would arrive later.
+func (b *trial) cutOffAndKill(ctx context.Context, c *cluster.Cluster) error {
 	p, err := c.Primary(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range c.Nodes {
 		if n != p {
-			if err := n.Pause(); err != nil {
+			if err := n.CutFrom(ctx, p); err != nil {
 				return err
 			}
 		}
 	}
-	sleep(ctx, 4*time.Second)
+	// PostgreSQL logs 32 numbers of a sequence in advance.
+	const lost = 100
+	for enough := b.workers.Acquisitions() + lost; b.workers.Acquisitions() < enough && ctx.Err() == nil; {
+		sleep(ctx, 50*time.Millisecond)
+	}
 	if err := p.Kill(); err != nil {
 		return err
-	}
-	for _, n := range c.Nodes {
-		n.Resume()
 	}
 	return awaitOther(ctx, c, p)
 }
@@ -94,14 +101,32 @@ func takesWrites(ctx context.Context, n *cluster.Node) bool {
 func TestControlPlainGuard(t *testing.T) {
 	c := cluster.For(t, "galera", cluster.StartGalera)
 	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
-	b.config.Kill, b.config.Unaware = false, true
-	b.nemeses = []nemesis{lag}
+	b.config.Kill, b.config.Unaware, b.config.Outlive = false, true, true
+	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
 	b.short = []string{lag.name}
 	r := b.run()
-	if len(r.Stale) == 0 {
+	if len(r.Stale)+len(r.Nonlinear) == 0 {
 		t.Error("no guarded write was late: the control is not caught")
 	}
 	b.caught(r)
+}
+
+// lagUntilLate lets nodes lag behind until a guarded transaction was committed under a later holder,
+// or often enough.
+func (b *trial) lagUntilLate(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+	for range 30 {
+		if err := lagOnce(ctx, c, r); err != nil {
+			return err
+		}
+		events, err := history.Read(b.config.History)
+		if err != nil {
+			return err
+		}
+		if found := checker.Check(events, nil); len(found.Nonlinear) > 0 {
+			return nil
+		}
+	}
+	return nil
 }
 
 // TestControlNodeOutside has a node of Group Replication that takes writes and is no member, and a

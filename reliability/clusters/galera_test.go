@@ -12,7 +12,7 @@ import (
 // galeraFaults are what is done to Galera.
 var galeraFaults = []nemesis{
 	anyNode("kill -9", kill), anyNode("SIGSTOP", stop), anyNode("cut from peers", cutFromPeers),
-	anyNode("cut from clients", cutFromClients), killTwo, killAll,
+	anyNode("cut from clients", cutFromClients), killTwo, killAll, lag,
 }
 
 // TestGalera runs the campaign with processes that use one node each, and with connections that go to

@@ -31,7 +31,7 @@ func TestGroupReplicationMulti(t *testing.T) {
 	b.config.Isolation = sqllock.ReadCommitted // SERIALIZABLE is refused
 	b.nemeses = []nemesis{
 		anyNode("kill -9", kill), anyNode("SIGSTOP", stop), anyNode("cut from peers", cutFromPeers),
-		anyNode("cut from clients", cutFromClients), killAll,
+		anyNode("cut from clients", cutFromClients), killAll, lag,
 	}
 	b.short = []string{"kill -9", "cut from peers"}
 	b.final = eachNode(c)

@@ -101,24 +101,48 @@ var switchover = nemesis{"switchover", func(ctx context.Context, c *cluster.Clus
 	return nil
 }}
 
-// lag has the nodes of a multi-writer cluster apply large transactions, one after the other: for
-// seconds each of them knows less than the one that wrote.
-var lag = nemesis{"large transactions", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-	db, err := sql.Open(c.Driver, c.Nodes[0].DSN())
+// lag keeps a node of a multi-writer cluster from applying what the others write, for some seconds,
+// as a large transaction does: its appliers wait for the lock of a table. The node goes on taking
+// writes.
+var lag = nemesis{"a node lags behind", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+	for range 4 {
+		if err := lagOnce(ctx, c, r); err != nil {
+			return err
+		}
+		sleep(ctx, time.Second) // it catches up
+	}
+	return nil
+}}
+
+func lagOnce(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+	i := r.IntN(len(c.Nodes))
+	here, err := sql.Open(c.Driver, c.Nodes[i].DSN())
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bulk (a BIGINT PRIMARY KEY, b CHAR(200), KEY (b))"); err != nil {
+	defer here.Close()
+	there, err := sql.Open(c.Driver, c.Nodes[(i+1)%len(c.Nodes)].DSN())
+	if err != nil {
 		return err
 	}
-	for range 4 {
-		const insert = `INSERT INTO bulk WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
-SELECT ? + a.i * 1000 + b.i, SHA2(a.i * 1000 + b.i, 512) FROM n a, n b WHERE b.i <= 120`
-		if _, err := db.ExecContext(ctx, insert, r.Int64N(1<<30)*10_000_000); err != nil {
+	defer there.Close()
+	conn, err := here.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, statement := range []string{"CREATE TABLE IF NOT EXISTS lagging (n INTEGER AUTO_INCREMENT PRIMARY KEY)", "LOCK TABLES lagging READ"} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
-	_, err = db.ExecContext(ctx, "TRUNCATE TABLE bulk")
+	const appliers = 8 // at least as many as the node has
+	for range appliers {
+		if _, err := there.ExecContext(ctx, "INSERT INTO lagging VALUES (NULL)"); err != nil {
+			return err
+		}
+	}
+	sleep(ctx, seconds(r, 3, 7))
+	_, err = conn.ExecContext(ctx, "UNLOCK TABLES")
 	return err
-}}
+}

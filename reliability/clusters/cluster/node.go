@@ -100,6 +100,11 @@ func (n *Node) CutFromPeers(ctx context.Context) (err error) {
 	return err
 }
 
+// CutFrom lets two nodes no longer hear each other.
+func (n *Node) CutFrom(ctx context.Context, other *Node) error {
+	return n.cluster.network.cut(ctx, n.host, other.host)
+}
+
 // CutFromClients lets the node and this process no longer hear each other. The node's peers
 // still reach it. It cannot be asked for its state then.
 func (n *Node) CutFromClients(ctx context.Context) error {

@@ -87,6 +87,9 @@ postgresql:
   data_dir: %[5]s/data
   bin_dir: %[6]s
   pgpass: %[5]s/pgpass
+  # A former primary that knows more than the cluster begins anew.
+  remove_data_directory_on_rewind_failure: true
+  remove_data_directory_on_diverged_timelines: true
   basebackup: [{checkpoint: fast}, no-sync]
   parameters: {unix_socket_directories: "%[5]s"}
   pg_hba: ["local all all trust", "host all all 10.0.0.0/8 trust", "host replication all 10.0.0.0/8 trust"]

@@ -26,6 +26,9 @@ type Config struct {
 	// Unaware has sqllock not ask the server for its cluster, and guards by the locking read that
 	// is enough on a single server: the negative control.
 	Unaware bool
+	// Outlive has each holder do nothing but write in one guarded transaction, which may outlive
+	// its lease by as long as that lasts.
+	Outlive bool
 	// Kill has workers killed with SIGKILL, and stopped with SIGSTOP, every now and then.
 	Kill bool
 	// Seed is that of all random choices.

@@ -138,6 +138,10 @@ func (v *visit) note(at int64) {
 
 // hold works under the lease for some time, which may be longer than it lasts.
 func (v *visit) hold(ctx context.Context) {
+	if v.Config.Outlive {
+		v.guarded(ctx, time.Duration(v.r.IntN(int(2*v.Config.TTL))))
+		return
+	}
 	until := time.Now().Add(v.length())
 	for time.Now().Before(until) && ctx.Err() == nil && v.lease.Context().Err() == nil {
 		switch n := v.r.IntN(20); {

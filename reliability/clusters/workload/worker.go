@@ -136,7 +136,7 @@ func (w *worker) loop(ctx context.Context, goroutine int) {
 	r := rand.New(source)                                                            //nolint:gosec // repeatable
 	keys := w.Config.KeyNames()
 	for ctx.Err() == nil {
-		v := &visit{worker: w, r: r, key: keys[r.IntN(len(keys))], renewed: r.IntN(2) == 0}
+		v := &visit{worker: w, r: r, key: keys[r.IntN(len(keys))], renewed: r.IntN(2) == 0 && !w.Config.Outlive}
 		if !v.do(ctx) {
 			pause(ctx, time.Duration(20+r.IntN(80))*time.Millisecond)
 		}

@@ -28,6 +28,7 @@ type Workers struct {
 	mu       sync.Mutex
 	children []*child
 	acquired map[string]int64 // when each key was last acquired
+	count    int              // of acquisitions
 	// Killed and Stopped count the workers that were killed with SIGKILL and stopped with
 	// SIGSTOP. Read them after Stop.
 	Killed, Stopped int
@@ -106,6 +107,13 @@ func (w *Workers) AwaitAll(ctx context.Context, since int64, limit time.Duration
 	}
 }
 
+// Acquisitions returns how many the workers have told of.
+func (w *Workers) Acquisitions() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
 // A child is a worker's process.
 type child struct {
 	cmd   *exec.Cmd
@@ -149,6 +157,7 @@ func (w *Workers) run(c *child, out io.Reader, started chan<- error) {
 		if key, ok := strings.CutPrefix(lines.Text(), "acquired "); ok {
 			w.mu.Lock()
 			w.acquired[key] = history.Now()
+			w.count++
 			w.mu.Unlock()
 		}
 	}
