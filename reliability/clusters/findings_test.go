@@ -70,7 +70,7 @@ func acquiresNothingOutside(t *testing.T, c *cluster.Cluster) {
 func refusesLateCommits(t *testing.T, c lateCommit) {
 	t.Helper()
 	for n := range 4 {
-		if err := c.run(t, fmt.Sprintf("guarded %d", n), 2*time.Second, (*sqllock.Lease).Guard); err == nil {
+		if err := c.run(t, fmt.Sprintf("guarded %d", n), 2*time.Second, guard); err == nil {
 			t.Errorf("trial %d: the guarded transaction was committed after the next holder's", n)
 		} else {
 			t.Logf("trial %d: %v", n, err)
@@ -107,14 +107,14 @@ func lateCommits(t *testing.T, here, there string, isolation sqllock.Isolation) 
 
 // run returns the error of the late commit. The node that it is sent to has not applied yet what the
 // next holder did, and does so when the commit is answered or known to pass, or after the given time.
-func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard func(*sqllock.Lease, context.Context, sqllock.Tx) error) error {
+func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard func(context.Context, *sqllock.Lease, sqllock.Tx) error) error {
 	t.Helper()
 	lease, err := c.hereLocks.Lock(t.Context(), key)
 	must(t, err)
 	tx, err := c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	must(t, err)
-	defer tx.Rollback() //nolint:errcheck // nothing after a commit
-	must(t, guard(lease, t.Context(), tx))
+	defer tx.Rollback() // nothing after a commit
+	must(t, guard(t.Context(), lease, tx))
 	_, err = tx.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", lease.Token())
 	must(t, err)
 
@@ -163,8 +163,10 @@ func (c lateCommit) stall(t *testing.T) (apply func()) {
 	}
 }
 
+func guard(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error { return l.Guard(ctx, tx) }
+
 // guardByShareLock is what Guard does on a server of its own.
-func guardByShareLock(l *sqllock.Lease, ctx context.Context, tx sqllock.Tx) error {
+func guardByShareLock(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error {
 	return tx.QueryRowContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? LOCK IN SHARE MODE", l.Holder()).Scan(new(int))
 }
 
