@@ -46,6 +46,8 @@ type trial struct {
 	workers *workload.Workers
 	faults  int
 	slow    []string // keys that could not be acquired in time after a repair
+	took    time.Duration
+	events  []history.Event
 }
 
 // recovery is how long it may take after a repair until each key can be acquired: a row that nobody
@@ -195,12 +197,8 @@ func (b *trial) judge(took time.Duration) *checker.Report {
 		}
 		report = found
 	}
-	gap, in := longestGap(events)
-	b.t.Logf("%s: %d faults in %v, %d workers killed, %d stopped, %d acquired, %d guarded and %d unguarded writes acknowledged, longest gap %v (%s)",
-		b.name, b.faults, took.Round(time.Second), b.workers.Killed, b.workers.Stopped, report.Acquisitions, report.Guarded, report.Unguarded, gap.Round(10*time.Millisecond), in)
-	for name, gap := range gaps(events) {
-		b.t.Logf("%s: longest gap around %s: %v", b.name, name, gap.Round(10*time.Millisecond))
-	}
+	b.took, b.events = took, events
+	b.t.Log(b.summary(report))
 	return report
 }
 
@@ -233,6 +231,7 @@ func (b *trial) mustHold(r *checker.Report) {
 	if r.Acquisitions == 0 || r.Guarded == 0 {
 		b.t.Error(errNothing)
 	}
+	must(b.t, b.publish(r))
 }
 
 var errNothing = errors.New("nothing was acquired or written, so the trial proves nothing")
