@@ -70,6 +70,17 @@ mutants: ## break a copy of the library in many ways: the simulation must notice
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
+# HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
+CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
+
+.PHONY: test-clusters
+test-clusters: ## break Galera, Group Replication, Patroni and PgBouncer for a short time (10 minutes, root)
+	$(CLUSTERS) -timeout=30m ./clusters $(CLUSTERSFLAGS)
+
+.PHONY: clusters
+clusters: ## break them for ten minutes each and update docs/clusters.md (100 minutes, root)
+	$(CLUSTERS) -timeout=4h ./clusters -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
+
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
 	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./interop/...
