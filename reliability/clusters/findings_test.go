@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -19,11 +22,61 @@ import (
 	"github.com/sqllock/sqllock/reliability/clusters/cluster"
 )
 
-// TestGaleraRefusesALateGuardedCommit takes a minute: it starts a cluster, and leases of two seconds
-// end by the clock.
-func TestGaleraRefusesALateGuardedCommit(t *testing.T) {
+// TestGaleraFindings takes a minute, most of which a cluster takes to start and a node to notice that
+// it is cut off.
+func TestGaleraFindings(t *testing.T) {
 	c := cluster.For(t, "galera", cluster.StartGalera)
-	refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
+	t.Run("refuses a late guarded commit", func(t *testing.T) {
+		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
+	})
+	t.Run("leaves no connection in a transaction", func(t *testing.T) { leavesNoTransactionOpen(t, c) })
+}
+
+// leavesNoTransactionOpen cuts a node off while locks are acquired and transactions guarded there. It
+// refuses COMMIT and ROLLBACK then. A connection that went back to its pool inside a transaction would
+// acquire locks after the healing that no other node ever sees.
+func leavesNoTransactionOpen(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	node, db := c.Nodes[0], open(t, c.Nodes[0].DSN())
+	registry := registryOn(t, db, sqllock.Serializable)
+	work := open(t, node.DSN())
+	must(t, node.CutFromPeers(t.Context()))
+	var refused atomic.Int64
+	var workers sync.WaitGroup
+	for n := range 4 {
+		workers.Go(func() {
+			untilFor(time.Minute, func() bool {
+				err := registry.ExecuteLockedTxFor(t.Context(), fmt.Sprint("cut ", n), time.Second, work, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO late_stall VALUES (NULL)")
+					return err
+				})
+				if number := new(mysql.MySQLError); errors.As(err, &number) && number.Number == 1047 {
+					refused.Add(1)
+				}
+				return refused.Load() > 20
+			})
+		})
+	}
+	workers.Wait()
+	if refused.Load() == 0 {
+		t.Fatal("the node refused nothing")
+	}
+	must(t, c.Heal(t.Context()))
+
+	others := registryOn(t, open(t, c.Nodes[1].DSN()), sqllock.Serializable)
+	for n := range 12 {
+		key := fmt.Sprint("healed ", n)
+		until(t, "the lock is acquired", func() bool {
+			_, err := registry.TryLockFor(t.Context(), key, 0)
+			if errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Fatalf("a lock that was never held: %v", err)
+			}
+			return err == nil
+		})
+		if _, err := others.TryLock(t.Context(), key); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Errorf("another node does not see that %q is held: %v", key, err)
+		}
+	}
 }
 
 // TestMultiPrimary takes minutes: it starts a cluster, and a node of it twice.
@@ -88,8 +141,8 @@ type lateCommit struct {
 	hereLocks, thereLocks *sqllock.Registry
 }
 
-// lateTTL is how long the next holder waits for the lock.
-const lateTTL = 2 * time.Second
+// longTTL is longer than any trial: leases end by a statement, and not by the clock.
+const longTTL = 10 * time.Minute
 
 func lateCommits(t *testing.T, here, there string, isolation sqllock.Isolation) lateCommit {
 	t.Helper()
@@ -119,6 +172,13 @@ func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard f
 	must(t, err)
 
 	apply := c.stall(t)
+	until(t, "the lease is on the other node, and ends", func() bool {
+		result, err := c.there.ExecContext(t.Context(), "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder())
+		must(t, err)
+		n, err := result.RowsAffected()
+		must(t, err)
+		return n == 1
+	})
 	next, err := c.thereLocks.Lock(t.Context(), key)
 	must(t, err)
 	_, err = c.there.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", next.Token())
@@ -174,7 +234,7 @@ func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock
 	t.Helper()
 	repository, err := sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
 	must(t, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: lateTTL})
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL})
 	must(t, err)
 	return registry
 }
