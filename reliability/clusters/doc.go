@@ -7,11 +7,17 @@
 // The parts, each a package:
 //
 //	cluster     starts clusters and breaks them
+//	workload    worker processes that lock, write and die
+//	history     what they did, and when
+//	checker     judges a history
+//
+// and here, in tests: the nemeses, the campaign on each cluster, the negative controls, and a test for
+// each finding.
 //
 // A test on a cluster:
 //
 //	c := cluster.For(t, "galera", cluster.StartGalera)  // closed when t ends
-//	db, err := sqlx.Open(c.Driver, c.Nodes[0].DSN())    // database sqllock, user t may do everything
+//	db, err := sqlx.Open(c.Driver, c.Nodes[0].DSN())    // database sqllock, its user may do everything
 //	err = c.Nodes[0].CutFromPeers(ctx)                  // also CutFromClients, Pause, Kill
 //	err = c.Heal(ctx)                                   // until all nodes are members again
 //

@@ -42,8 +42,16 @@ func onNode(ctx context.Context, n *cluster.Node, r *rand.Rand, harm func(contex
 	if err := harm(ctx, n); err != nil {
 		return fmt.Errorf("%s: %w", n, err)
 	}
-	sleep(ctx, seconds(r, 4, 14))
+	sleep(ctx, faultLength(r))
 	return nil
+}
+
+// faultLength is shorter in a short run, but long enough for the others to notice.
+func faultLength(r *rand.Rand) time.Duration {
+	if *full > 0 {
+		return seconds(r, 4, 14)
+	}
+	return seconds(r, 4, 8)
 }
 
 // seconds returns a random time between two.

@@ -41,7 +41,7 @@ var poolerPause = nemesis{"PAUSE", func(ctx context.Context, c *cluster.Cluster,
 	if err := c.Console(ctx, "RESUME"); err != nil {
 		return err
 	}
-	<-done // RESUME may have cut it short
+	_ = <-done // RESUME may have cut it short
 	return nil
 }}
 

@@ -30,7 +30,7 @@ func (v *visit) do(ctx context.Context) bool {
 	if !v.acquire(ctx) {
 		return false
 	}
-	ended := v.watch()
+	ended := v.watch() //nolint:contextcheck // the lease's own context is watched
 	v.hold(ctx)
 	if !v.renewed && v.r.IntN(6) == 0 {
 		<-v.lease.Context().Done() // it ends by itself

@@ -80,7 +80,7 @@ func (t task) work() error {
 	defer log.Close() //nolint:errcheck // each event was written
 	w := &worker{task: t, log: log}
 	if err := w.open(ctx); err != nil || ctx.Err() != nil {
-		return nil //nolint:nilerr // the cluster was down for as long as this worker was there
+		return nil // the cluster was down for as long as this worker was there
 	}
 	fmt.Println("working")
 	var all sync.WaitGroup

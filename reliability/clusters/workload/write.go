@@ -57,8 +57,8 @@ func (v *visit) insert(ctx context.Context, tx *sqlx.Tx, id string, guarded bool
 // plainGuard is Guard as a single server needs it: a share lock on the row, which is in no write
 // set.
 func (v *visit) plainGuard(ctx context.Context, tx sqllock.Tx) error {
-	if err := v.lease.Context().Err(); err != nil {
-		return context.Cause(v.lease.Context())
+	if v.lease.Context().Err() != nil {
+		return sqllock.ErrLockLost
 	}
 	var one int
 	row := tx.QueryRowContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE", v.lease.Holder())
