@@ -156,6 +156,27 @@ func outside(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
 	return errors.Join(n.Kill(), n.Wipe())
 }
 
+// TestControlClock sets the clock of a node of Galera forward by more than a time-to-live: there each
+// row looks expired. It takes half a minute, in which nodes start.
+func TestControlClock(t *testing.T) {
+	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
+	b := newTrial(t, "control, a clock that is wrong", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
+	b.config.Kill = false
+	b.nemeses = []nemesis{{"clock set by 5 s", func(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
+		if err := c.Nodes[2].SetClock(5 * time.Second); err != nil {
+			return err
+		}
+		sleep(ctx, 15*time.Second)
+		return c.Nodes[2].SetClock(0)
+	}}}
+	b.short = []string{b.nemeses[0].name}
+	r := b.run()
+	if len(r.Overlaps) == 0 {
+		t.Error("there were never two holders: the control is not caught")
+	}
+	b.caught(r)
+}
+
 // caught logs what was found, and fails the test if it is nothing.
 func (b *trial) caught(r interface{ Violations() []string }) {
 	b.t.Helper()

@@ -3,7 +3,10 @@
 package clusters
 
 import (
+	"context"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/reliability/clusters/workload"
@@ -30,6 +33,32 @@ func TestGalera(t *testing.T) {
 			b.mustHold(b.run())
 		})
 	}
+}
+
+// TestGaleraClocks sets the clock of a node within the margin by which a lease ends before its row, a
+// tenth of its time-to-live. It takes a minute, in which nodes start and leases end.
+func TestGaleraClocks(t *testing.T) {
+	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
+	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
+	b.nemeses = []nemesis{clock("clock set by 150 ms", 150*time.Millisecond), anyNode("kill -9", kill)}
+	b.short = []string{b.nemeses[0].name}
+	b.final = eachNode(c)
+	b.mustHold(b.run())
+}
+
+// clock sets the clock of a node forward, or back.
+func clock(name string, by time.Duration) nemesis {
+	return nemesis{name, func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+		n := c.Nodes[r.IntN(len(c.Nodes))]
+		if r.IntN(2) == 0 {
+			by = -by
+		}
+		if err := n.SetClock(by); err != nil {
+			return err
+		}
+		sleep(ctx, 10*time.Second)
+		return n.SetClock(0)
+	}}
 }
 
 // dsns returns the DSNs of all nodes.

@@ -74,7 +74,13 @@ func newCluster(ctx context.Context, c *Cluster, nodes, others int) (*Cluster, e
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
-	if err := c.Bootstrap(ctx); err != nil {
+	for _, h := range c.network.hosts {
+		err = errors.Join(err, h.ownMemory(ctx, c.scratch.Dir))
+	}
+	if err == nil {
+		err = c.Bootstrap(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver of Node.DSN
 
@@ -22,6 +23,10 @@ import (
 //
 // The user of the DSNs is t with the password t. The caller closes the cluster.
 func StartGalera(ctx context.Context) (*Cluster, error) {
+	return newGalera(ctx, galera{})
+}
+
+func newGalera(ctx context.Context, engine galera) (*Cluster, error) {
 	if err := server.Ensure(ctx, []string{"mariadbd", "mariadb-install-db", "rsync", "socat", "lsof"},
 		"mariadb-server", "galera-4", "rsync", "socat", "lsof", "iproute2"); err != nil {
 		return nil, fmt.Errorf("find Galera: %w", err)
@@ -32,13 +37,36 @@ func StartGalera(ctx context.Context) (*Cluster, error) {
 			return nil, fmt.Errorf("find Galera: %w", err)
 		}
 	}
-	return newCluster(ctx, &Cluster{Name: "galera", Driver: "mysql", engine: galera{}}, 3, 0)
+	return newCluster(ctx, &Cluster{Name: "galera", Driver: "mysql", engine: engine}, 3, 0)
+}
+
+// StartGaleraWithClocks is StartGalera with nodes whose clocks [Node.SetClock] sets.
+func StartGaleraWithClocks(ctx context.Context) (*Cluster, error) {
+	if err := server.Ensure(ctx, []string{"faketime"}, "faketime"); err != nil {
+		return nil, fmt.Errorf("find libfaketime: %w", err)
+	}
+	return newGalera(ctx, galera{clocks: true})
 }
 
 const galeraProvider = "/usr/lib/galera/libgalera_smm.so"
 
 // galera is the engine.
-type galera struct{}
+type galera struct{ clocks bool }
+
+// fakeClock is the environment of a server whose clock, but not its timers, is off by what the file
+// says.
+func (n *Node) fakeClock() []string {
+	return []string{
+		"LD_PRELOAD=/usr/$LIB/faketime/libfaketimeMT.so.1", "FAKETIME_TIMESTAMP_FILE=" + n.path("clock"),
+		"FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+	}
+}
+
+// SetClock lets the node's clock differ from the others' within about a second. It is for the nodes of
+// [StartGaleraWithClocks].
+func (n *Node) SetClock(offset time.Duration) error {
+	return os.WriteFile(n.path("clock"), fmt.Appendf(nil, "%+f\n", offset.Seconds()), 0o644) //nolint:gosec // the server runs as another user
+}
 
 func (galera) dsn(n *Node) string {
 	return fmt.Sprintf("t:t@tcp(%s:3306)/sqllock?timeout=2s", n.IP())
@@ -125,6 +153,7 @@ func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
 	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","))
 	return true, errors.Join(
 		os.WriteFile(n.path("my.cnf"), []byte(settings), 0o644), //nolint:gosec // the server runs as another user
+		n.SetClock(0),
 		// Not as root: the program that copies a node's data then drops its rights and cannot write.
 		run(ctx, "chown", "mysql:mysql", n.dir),
 		run(ctx, n.host.inside("mysql", "mariadb-install-db", "--no-defaults", "--datadir="+n.path("data"),
@@ -179,7 +208,11 @@ func (g galera) startWith(ctx context.Context, n *Node, arguments ...string) err
 	if number >= 0 {
 		arguments = append(arguments, "--wsrep-start-position="+position)
 	}
-	return n.run("mysql", nil, append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)...)
+	command := append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)
+	if g.clocks {
+		command = append(append([]string{"env"}, n.fakeClock()...), command...)
+	}
+	return n.run("mysql", nil, command...)
 }
 
 func (g galera) join(ctx context.Context, n *Node) (members int, err error) {

@@ -45,6 +45,13 @@ func newHost() (*host, error) {
 	return &host{first: first}, nil
 }
 
+// ownMemory gives the host a /dev/shm of its own, so that nothing is left in this machine's. The
+// directory, which may be in it, stays where it is.
+func (h *host) ownMemory(ctx context.Context, directory string) error {
+	const script = `mount --bind "$1" /mnt && mount -t tmpfs tmpfs /dev/shm && mkdir -p "$1" && mount --bind /mnt "$1" && umount /mnt`
+	return run(ctx, h.inside("", "sh", "-c", script, "sh", directory)...)
+}
+
 func (h *host) pid() int { return h.first.cmd.Process.Pid }
 
 // close kills all processes of the host. Its network goes with the last.
