@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/cli/dsn"
 )
 
 // poolerTries is how often two connections are compared. Other clients of a pooler may come
@@ -16,6 +18,9 @@ func (e *examination) checkPooler(ctx context.Context) []finding {
 	if e.Dialect.Name != "postgres" {
 		return nil
 	}
+	// A pooler of whole sessions that has none left lets the second connection wait.
+	ctx, cancel := context.WithTimeout(ctx, dsn.OpenTimeout)
+	defer cancel()
 	for range poolerTries {
 		if shared, err := e.shareSession(ctx); err != nil {
 			return nil // the checks below say what is wrong
