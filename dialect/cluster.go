@@ -17,6 +17,7 @@ WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_repli
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
 WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')`
 
-// memberFact follows clusterFacts. The user needs SELECT on that table.
+// memberFact follows clusterFacts. The user needs SELECT on that table. Until a server has begun to
+// join its group, some versions of MySQL return it OFFLINE, without a MEMBER_ID.
 const memberFact = `
-/*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid */`
+/*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */`
