@@ -157,10 +157,37 @@ func TestGuardAsksAgainAfterAMinute(t *testing.T) {
 // A connection that breaks says nothing about the server.
 func TestGuardAsksAgainAfterABrokenConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
+		r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+		lease := mockedLease(t, r, mock)
+		mock.ExpectBegin()
+		mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
+		mock.ExpectQuery("SELECT 1").WillReturnError(mysql.ErrInvalidConn)
+		mock.ExpectRollback()
+		tx := pool.MustBegin()
+		if err := lease.Guard(t.Context(), tx); !errors.Is(err, mysql.ErrInvalidConn) {
+			t.Error(err)
+		}
+		must(t, tx.Rollback())
+		mock.ExpectBegin()
+		expectAsked(mock, galeraNode...)
+		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectCommit()
+		tx = pool.MustBegin()
+		must(t, lease.Guard(t.Context(), tx))
+		must(t, tx.Commit())
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// A node that has aborted the transaction says so to its next statement, the question. After that
+// the server has no transaction, so a lock would be gone at once: Guard must not answer that it has
+// pinned the row.
+func TestGuardInATransactionThatTheNodeHasAborted(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
 			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDeadlock)
-			mock.ExpectQuery("SELECT 1").WillReturnError(errDeadlock)
 			mock.ExpectRollback()
 			mock.ExpectBegin()
 			expectAsked(mock, galeraNode...)
@@ -266,6 +293,19 @@ func TestNewRepositoryExplainsANodeWithoutAQuorum(t *testing.T) {
 	}
 }
 
+// Such a server may lack the table. It must not be created there.
+func TestNewRepositoryExplainsAServerOutsideOfItsGroup(t *testing.T) {
+	t.Parallel()
+	errNoTable := &mysql.MySQLError{Number: 1146, Message: "Table 'INT_LOCK' doesn't exist"}
+	err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
+		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoTable)
+		expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
+	})
+	if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, errNoTable) || !strings.Contains(err.Error(), "MEMBER_STATE is OFFLINE") {
+		t.Error(err)
+	}
+}
+
 // The end of the caller's context while the server is asked is an error.
 func TestNewRepositoryEndsWithItsContext(t *testing.T) {
 	t.Parallel()
@@ -285,75 +325,4 @@ func TestNewRepositoryEndsWithItsContext(t *testing.T) {
 	}
 	mock.ExpectClose()
 	must(t, db.Close())
-}
-
-// grouped returns a repository over a mocked member of a replication group.
-func grouped(t *testing.T) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
-	t.Helper()
-	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
-		if !strings.Contains(actual, expected) {
-			return errors.New(actual)
-		}
-		return nil
-	})))
-	must(t, err)
-	expectInspected(mock)
-	expectAsked(mock, groupMember...)
-	pool := sqlx.NewDb(db, "sqlmock")
-	r, err := sqllock.NewRepository(t.Context(), pool, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, mock.ExpectationsWereMet())
-		mock.ExpectClose()
-		must(t, db.Close())
-	})
-	return r, mock, pool
-}
-
-// A member of a replication group that is restarted outside of it acquires nothing, and says why
-// not.
-func TestAMemberThatLeftItsGroupAcquiresNothing(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		facts []string
-		text  string // "" if the lock is only not acquired
-	}{
-		"outside of its group":  {[]string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, "MEMBER_STATE is OFFLINE"},
-		"no group":              {nil, "create another one"},
-		"another member asked":  {groupMember, ""},
-		"the member has joined": {append([]string{"member_state", "ONLINE"}, groupMember...), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, mock, _ := grouped(t)
-			expectFree(mock)
-			mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnResult(driver.RowsAffected(0))
-			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(driver.RowsAffected(0))
-			expectFree(mock)
-			expectAsked(mock, test.facts...)
-			got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
-			if got.Acquired || (err != nil) != (test.text != "") {
-				t.Fatal(got, err)
-			}
-			if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), test.text)) {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// The user of the guarded transaction may lack the right to ask whether its server is ONLINE.
-func TestGuardOfAUserWithFewRights(t *testing.T) {
-	t.Parallel()
-	r, mock, pool := grouped(t)
-	lease := mockedLease(t, r, mock)
-	mock.ExpectBegin()
-	mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnError(errDenied)
-	mock.ExpectExec("EXPIRED_AFTER >= UTC_TIMESTAMP(6)").WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectCommit()
-	tx := pool.MustBegin()
-	must(t, lease.Guard(t.Context(), tx))
-	must(t, tx.Commit())
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	must(t, lease.Unlock(t.Context()))
 }

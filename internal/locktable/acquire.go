@@ -64,7 +64,8 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 // not ONLINE in its replication group.
 func (t *Table) explainFree(ctx context.Context) error {
 	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
-		return ReadCluster(ctx, t.pool.db, t.dialect)
+		// Without its MEMBER_STATE the answer would read as that of a server without a group.
+		return readCluster(ctx, t.pool.db, t.statements.cluster)
 	}, nil)
 	if err == nil && found.Member != "ONLINE" {
 		return &Error{acquiring.op, Failed, cmp.Or(found.Problem(), errLeftGroup)}

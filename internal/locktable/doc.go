@@ -184,7 +184,8 @@
 //
 // If Open has read that the server is ONLINE in a replication group, that becomes a condition of
 // the statements that acquire, renew, keep and guard. A member that is restarted outside of its
-// group then changes nothing, on whichever connection. It costs no round trip. Galera needs no
+// group then acquires, keeps and guards nothing, on whichever connection; it still deletes what is
+// released. That costs no round trip. Galera needs no
 // such condition: a node without a quorum refuses all statements about tables.
 //
 // # The four-column layout

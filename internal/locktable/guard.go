@@ -44,7 +44,7 @@ func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) 
 
 // errNotThere is why the row of a lease is not found in a transaction whose server reads what
 // was committed last.
-var errNotThere = errors.New("the transaction's server does not have the row of the lease: it lags behind, or tx is in another database")
+var errNotThere = errors.New("the transaction's server does not have the row of the lease: it lags behind, is not ONLINE in its replication group, or tx is in another database")
 
 // guard pins the row: by a lock, or by a change where the server certifies what a transaction has
 // changed. It asks the server of tx, which need not be the one that was asked at the start.
@@ -54,7 +54,13 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 	}
 	if !t.certification.found.Load() && t.certification.isDue() {
 		found, err := readCluster(ctx, tx, t.statements.clusterVariables)
-		if err != nil {
+		switch {
+		case t.errors.isRefusal(err):
+			// The server may have rolled tx back. A statement that follows would then
+			// be a transaction of its own, and its lock gone at once.
+			t.certification.asked.Store(nil)
+			return false, err
+		case err != nil:
 			return t.guardUnanswered(ctx, tx, c)
 		}
 		t.certification.know(found)

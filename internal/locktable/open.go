@@ -44,13 +44,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found.cluster.RefusesSerializable() && config.Isolation == sql.LevelSerializable && !config.Autocommit {
-			return nil, &Error{opening.op, WrongIsolation, errSerializable}
-		}
 		t.layout, mariaDB = found.layout, isMariaDB(found.server)
-		t.certification.know(found.cluster)
-		if found.cluster.Member == "ONLINE" {
-			t.inGroup, t.dialect = true, t.dialect.InGroup()
+		if err := t.adapt(found.cluster, config); err != nil {
+			return nil, err
 		}
 	}
 	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
@@ -73,6 +69,22 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
 	t.makeVerbs(!config.DisableBatching)
 	return t, nil
+}
+
+// adapt prepares t for the cluster that the server has said it belongs to. found is nil if it has
+// not answered: then the first guard asks.
+func (t *Table) adapt(found *Cluster, config Config) error {
+	if found == nil {
+		return nil
+	}
+	if found.RefusesSerializable() && config.Isolation == sql.LevelSerializable && !config.Autocommit {
+		return &Error{opening.op, WrongIsolation, errSerializable}
+	}
+	t.certification.know(*found)
+	if found.Member == "ONLINE" {
+		t.inGroup, t.dialect = true, t.dialect.InGroup()
+	}
+	return nil
 }
 
 // makeVerbs makes the verbs that are sent for one row or for many.

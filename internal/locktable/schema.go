@@ -3,6 +3,7 @@ package locktable
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ type inspector struct {
 type finding struct {
 	server  string // its name and version
 	layout  dialect.Layout
-	cluster Cluster
+	cluster *Cluster // nil if the server did not answer that
 }
 
 // inspect returns what it finds, or an error if the server needs another dialect, the table is
@@ -34,10 +35,12 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
 		}
-		if _, problem := i.cluster(ctx); problem != nil {
-			err = fmt.Errorf("%w: %w", problem, err)
+		err = fmt.Errorf("read %s: %w", i.names.Lock, err)
+		if _, problem := i.cluster(ctx); errors.Is(problem, errNotAMember) {
+			// Even if the table is missing: it must not be created there.
+			err = &Error{opening.op, Failed, fmt.Errorf("%w: %w", problem, err)}
 		}
-		return found, fmt.Errorf("read %s: %w", i.names.Lock, err)
+		return found, err
 	}
 	if err := i.checkServer(server); err != nil {
 		return found, err
@@ -53,14 +56,14 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 	return finding{server, layout, cluster}, err
 }
 
-// cluster returns what the server says of its cluster, and an error if it must not be used. A
-// server that does not answer that may belong to none.
-func (i inspector) cluster(ctx context.Context) (Cluster, error) {
+// cluster returns what the server says of its cluster, and an error if it must not be used. It
+// returns nil for a server that does not answer that: it may belong to none.
+func (i inspector) cluster(ctx context.Context) (*Cluster, error) {
 	found, err := ReadCluster(ctx, i.db, i.dialect)
 	if err != nil {
-		return Cluster{}, ctx.Err()
+		return nil, ctx.Err()
 	}
-	return found, found.Problem()
+	return &found, found.Problem()
 }
 
 // readTable returns the server's name and version, and the columns of the table.

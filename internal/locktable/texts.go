@@ -10,7 +10,7 @@ import (
 type statements struct {
 	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
 	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                                                      statement
-	clusterVariables                                                                                                                                            string
+	cluster, clusterVariables                                                                                                                                   string
 }
 
 // constant returns the frequent texts that are the same for each execution.
@@ -32,7 +32,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 	if texts.AcquireRow != "" { // bindRows fills it in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
 	}
-	all := statements{clusterVariables: texts.ClusterVariables}
+	all := statements{cluster: texts.Cluster, clusterVariables: texts.ClusterVariables}
 	for _, each := range []struct {
 		text string
 		into *statement
