@@ -98,10 +98,20 @@ func (c *Cluster) Bootstrap(ctx context.Context) error {
 }
 
 // Heal undoes whatever was done to the nodes: it reconnects and resumes them, starts those that
-// are down, and returns when all are members again.
+// are down, and returns when all are members again. Like the init of a machine, it starts a server
+// again that ends by itself.
 func (c *Cluster) Heal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
+	for starts := 0; ; starts++ {
+		err := c.heal(ctx)
+		if !errors.Is(err, errEnded) || starts == 5 {
+			return err
+		}
+	}
+}
+
+func (c *Cluster) heal(ctx context.Context) error {
 	err := c.network.heal(ctx)
 	down := 0
 	for _, n := range c.Nodes {

@@ -120,6 +120,9 @@ func (n *Node) Joined(ctx context.Context) error {
 	return err
 }
 
+// errEnded means that a node's daemon has ended by itself.
+var errEnded = errors.New("ended by itself")
+
 // awaitJoined waits until the node is a member, and sees as many.
 func (n *Node) awaitJoined(ctx context.Context, members int) error {
 	for {
@@ -134,7 +137,7 @@ func (n *Node) awaitJoined(ctx context.Context, members int) error {
 		case <-ctx.Done():
 		case <-n.daemon.ended:
 			if ctx.Err() == nil && !n.IsUp() {
-				return fmt.Errorf("%s has ended; %s", n, n.logEnd())
+				return fmt.Errorf("%s: %w; %s", n, errEnded, n.logEnd())
 			}
 		default:
 		}
