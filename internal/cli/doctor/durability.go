@@ -45,9 +45,10 @@ func (s mysqlSettings) findings() (findings []finding) {
 	if s.FlushLog != 1 {
 		findings = append(findings, finding{noteworthy, "durability", fmt.Sprintf("innodb_flush_log_at_trx_commit is %d", s.FlushLog) + forgets, "set innodb_flush_log_at_trx_commit = 1"})
 	}
+	// At its recovery the server rolls back what is not in the binary log.
 	if s.LogBin != 0 && s.SyncBinlog != 1 {
 		findings = append(findings, finding{
-			noteworthy, "durability", fmt.Sprintf("sync_binlog is %d: after a crash of the machine replicas may have other commits than this server", s.SyncBinlog),
+			noteworthy, "durability", fmt.Sprintf("sync_binlog is %d", s.SyncBinlog) + forgets,
 			"set sync_binlog = 1",
 		})
 	}
