@@ -48,13 +48,13 @@ type Tx interface {
 // On a Galera cluster or in a replication group of MySQL, Guard changes CREATED_DATE in the row by
 // a microsecond, or by the smallest step that the column keeps. Such a cluster compares the rows
 // that transactions have changed: if another node has taken the lock over meanwhile, it refuses to
-// commit tx (1213, 3101 or 1180), or aborts it before. A single server makes the other process
-// wait instead. Transactions that are guarded by one lease take turns there; on different nodes
-// all but one are refused. A renewal, or an Unlock, on another node than tx's aborts tx. So give
-// the registry and tx the same node. tx must not be read-only there, its user needs UPDATE on the
-// table, and transactions that guard several leases must do so in one order. Guard notices a cluster by itself: until it has found one, it
-// asks the server of tx once a minute. Where several members of a replication group accept writes
-// they refuse a tx that is SERIALIZABLE (3098).
+// commit tx (1213, 3101 or 1180), or aborts it before. A single server makes the other process wait
+// instead. Transactions that are guarded by one lease take turns there; on different nodes all but
+// one are refused. A renewal, or an Unlock, on another node than tx's aborts tx. So give the
+// registry and tx the same node. tx must not be read-only there, its user needs UPDATE on the
+// table, and transactions that guard several leases must do so in one order. Guard notices a
+// cluster by itself: until it has found one, it asks the server of tx once a minute. Where several
+// members of a replication group accept writes they refuse a tx that is SERIALIZABLE (3098).
 //
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
