@@ -79,7 +79,8 @@ type RepositoryOptions struct {
 	// thereby checks that the dialect is right and that the table exists. If Layout is
 	// set, NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On
 	// MySQL each attempt to acquire then reads the row first, which Oracle's MySQL needs
-	// and MariaDB does not.
+	// and MariaDB does not. In a replication group of MySQL locks are then also acquired
+	// where the server is not ONLINE.
 	Layout dialect.Layout
 
 	// TTL is the time-to-live of all rows in the four-column table of Spring Integration 4
