@@ -71,15 +71,15 @@ reliability: ## run all failure tests and update docs/reliability.md and leader.
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
-CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
+CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
 
 .PHONY: test-clusters
 test-clusters: ## break Galera, Group Replication, Patroni and PgBouncer for a short time (10 minutes, root)
-	$(CLUSTERS) -timeout=30m ./clusters $(CLUSTERSFLAGS)
+	$(CLUSTERS) -timeout=30m $(CLUSTERSFLAGS)
 
 .PHONY: clusters
 clusters: ## break them for ten minutes each and update docs/clusters.md (100 minutes, root)
-	$(CLUSTERS) -timeout=4h ./clusters -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
+	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer $(CLUSTERS) -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)

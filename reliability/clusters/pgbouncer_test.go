@@ -5,6 +5,7 @@ package clusters
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/sqllock/sqllock/reliability/clusters/cluster"
@@ -35,13 +36,13 @@ func TestPgBouncer(t *testing.T) {
 
 // poolerPause is PAUSE, for a while, and RESUME.
 var poolerPause = nemesis{"PAUSE", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-	done := make(chan error, 1)
-	go func() { done <- c.Console(ctx, "PAUSE") }() // it waits for open transactions
+	var pausing sync.WaitGroup
+	pausing.Go(func() { _ = c.Console(ctx, "PAUSE") }) // it waits for open transactions, unless RESUME cuts it short
 	sleep(ctx, seconds(r, 4, 10))
 	if err := c.Console(ctx, "RESUME"); err != nil {
 		return err
 	}
-	_ = <-done // RESUME may have cut it short
+	pausing.Wait()
 	return nil
 }}
 
