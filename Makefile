@@ -75,7 +75,7 @@ CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test ./clusters -count=1
 
 .PHONY: test-clusters
 test-clusters: ## break Galera, Group Replication, Patroni and PgBouncer for a short time (10 minutes, root)
-	$(CLUSTERS) -timeout=30m $(CLUSTERSFLAGS)
+	$(CLUSTERS) -parallel=3 -timeout=30m $(CLUSTERSFLAGS)
 
 .PHONY: clusters
 clusters: ## break them for ten minutes each and update docs/clusters.md (100 minutes, root)

@@ -78,6 +78,15 @@ func newTrial(t *testing.T, name string, c *cluster.Cluster, target workload.Tar
 	return &trial{name: name, cluster: c, config: workload.Standard(target, s, dir), final: []workload.Target{target}, t: t, log: log}
 }
 
+// inParallel lets a short run break several clusters at once, since tests mostly wait. The figures of a
+// full one are of a cluster that has the machine for itself.
+func inParallel(t *testing.T) {
+	t.Helper()
+	if *full == 0 {
+		t.Parallel()
+	}
+}
+
 func historyDir(t *testing.T, name string) string {
 	t.Helper()
 	if *keep == "" {

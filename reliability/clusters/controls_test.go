@@ -25,6 +25,7 @@ import (
 // what it acknowledged meanwhile is lost, and tokens are given again. It takes a minute, most of
 // which Patroni needs to start and to replace the primary.
 func TestControlAsynchronousFailover(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "patroni", cluster.StartPatroniAsynchronous)
 	b := newTrial(t, "control, Patroni asynchronous", c, workload.Target{Driver: "pgx", DSNs: []string{allNodes(c, "pgx")}})
 	b.config.Kill = false
@@ -99,6 +100,7 @@ func takesWrites(ctx context.Context, n *cluster.Node) bool {
 // single server. The lock is in no write set: while a node lags behind, its transactions commit after
 // a later holder's. It takes a minute, in which nodes start and leases end.
 func TestControlPlainGuard(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGalera)
 	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
 	b.config.Kill, b.config.Unaware, b.config.Outlive = false, true, true
@@ -133,6 +135,7 @@ func (b *trial) lagUntilLate(ctx context.Context, c *cluster.Cluster, r *rand.Ra
 // sqllock that does not ask: the same lock has a holder there and one in the group. It takes a minute,
 // in which nodes start and leases end.
 func TestControlNodeOutside(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
 	b := newTrial(t, "control, a node outside of its group", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
 	b.config.Kill, b.config.Isolation, b.config.Unaware = false, sqllock.ReadCommitted, true
@@ -159,6 +162,7 @@ func outside(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
 // TestControlClock sets the clock of a node of Galera forward by more than a time-to-live: there each
 // row looks expired. It takes half a minute, in which nodes start.
 func TestControlClock(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
 	b := newTrial(t, "control, a clock that is wrong", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
 	b.config.Kill = false

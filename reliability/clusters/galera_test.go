@@ -21,8 +21,10 @@ var galeraFaults = []nemesis{
 // TestGalera runs the campaign with processes that use one node each, and with connections that go to
 // any node. A short run takes some minutes, since faults and repairs take time.
 func TestGalera(t *testing.T) {
+	inParallel(t)
 	for _, choice := range []workload.Choice{workload.Own, workload.Random} {
 		t.Run(string(choice), func(t *testing.T) {
+			inParallel(t)
 			c := cluster.For(t, "galera", cluster.StartGalera)
 			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: choice})
 			b.nemeses = galeraFaults
@@ -38,6 +40,7 @@ func TestGalera(t *testing.T) {
 // TestGaleraClocks sets the clock of a node within the margin by which a lease ends before its row, a
 // tenth of its time-to-live. It takes a minute, in which nodes start and leases end.
 func TestGaleraClocks(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
 	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
 	b.nemeses = []nemesis{clock("clock set by 150 ms", 150*time.Millisecond), anyNode("kill -9", kill)}

@@ -13,6 +13,7 @@ import (
 // TestGroupReplicationSingle runs the campaign with clients that look for the primary. It takes
 // minutes, since faults and repairs take time.
 func TestGroupReplicationSingle(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "group-replication", cluster.StartGroupReplication)
 	b := newTrial(t, "Group Replication, single-primary", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Primary})
 	b.nemeses = []nemesis{
@@ -26,6 +27,7 @@ func TestGroupReplicationSingle(t *testing.T) {
 
 // TestGroupReplicationMulti runs the campaign with connections that go to any node. It takes minutes.
 func TestGroupReplicationMulti(t *testing.T) {
+	inParallel(t)
 	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
 	b := newTrial(t, "Group Replication, multi-primary", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Primary})
 	b.config.Isolation = sqllock.ReadCommitted // SERIALIZABLE is refused

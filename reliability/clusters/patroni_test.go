@@ -15,8 +15,10 @@ import (
 // TestPatroni runs the campaign on PostgreSQL under Patroni, through each driver's own way to find the
 // primary. A short run takes minutes: Patroni replaces a primary that is gone after 20 seconds.
 func TestPatroni(t *testing.T) {
+	inParallel(t)
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
+			inParallel(t)
 			if *full == 0 && driver == "postgres" {
 				t.Skip("only in the full campaign, as it takes minutes")
 			}

@@ -15,8 +15,10 @@ import (
 // TestPgBouncer runs the campaign on PostgreSQL behind PgBouncer in transaction pooling, through both
 // drivers. A short run takes a minute, since faults and repairs take time.
 func TestPgBouncer(t *testing.T) {
+	inParallel(t)
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
+			inParallel(t)
 			if *full == 0 && driver == "postgres" {
 				t.Skip("only in the full campaign, as it takes minutes")
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 )
 
 // A network is a bridge on a host of its own with the nodes' hosts and this one.
@@ -18,8 +19,13 @@ type network struct {
 	clients string
 }
 
+// connecting is held until addresses are taken that were free before.
+var connecting sync.Mutex
+
 // newNetwork returns n hosts that reach each other, with the addresses .1, .2 and so on.
 func newNetwork(ctx context.Context, n int) (*network, error) {
+	connecting.Lock()
+	defer connecting.Unlock()
 	prefix, err := freePrefix()
 	if err != nil {
 		return nil, err
