@@ -122,6 +122,7 @@ func (b *trial) run() *checker.Report {
 	}
 	took := time.Since(began)
 	b.workers.Stop()
+	must(b.t, b.cluster.Heal(b.t.Context())) // PgBouncer may end when workers do
 	b.acquireAll()
 	return b.judge(took)
 }
