@@ -234,17 +234,18 @@ func TestNewRepositoryOnANodeOfACluster(t *testing.T) {
 		want      error
 		text      string
 	}{
-		"no cluster":                      {facts: []string{"WSREP_ON", "OFF", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Disconnected"}},
-		"Galera":                          {facts: galeraNode},
-		"Galera without a quorum":         {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary"}, want: sqllock.ErrDatabase, text: "wsrep_cluster_status is non-Primary"},
-		"Galera that is not ready":        {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Primary"}, want: sqllock.ErrDatabase, text: "wsrep_ready is OFF"},
-		"Group Replication":               {facts: groupMember},
-		"a plugin without a group":        {facts: []string{"group_replication_group_name", "", "group_replication_enforce_update_everywhere_checks", "ON", "member_state", "OFFLINE"}},
-		"a server outside of its group":   {facts: []string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, want: sqllock.ErrDatabase, text: "MEMBER_STATE is OFFLINE"},
-		"several members accept writes":   {facts: everywhere, want: sqllock.ErrInvalid, text: "set RepositoryOptions.Isolation to ReadCommitted"},
-		"the same with READ COMMITTED":    {facts: everywhere, isolation: sqllock.ReadCommitted},
-		"the same without a transaction":  {facts: everywhere, isolation: sqllock.Autocommit},
-		"the same outside of their group": {facts: append([]string{"member_state", "ERROR"}, everywhere...), want: sqllock.ErrDatabase, text: "MEMBER_STATE is ERROR"},
+		"no cluster":                    {facts: []string{"WSREP_ON", "OFF", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Disconnected"}},
+		"Galera":                        {facts: galeraNode},
+		"Galera without a quorum":       {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary"}, want: sqllock.ErrDatabase, text: "wsrep_cluster_status is non-Primary"},
+		"Galera that is not ready":      {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Primary"}, want: sqllock.ErrDatabase, text: "wsrep_ready is OFF"},
+		"Group Replication":             {facts: groupMember},
+		"a plugin without a group":      {facts: []string{"group_replication_group_name", "", "group_replication_enforce_update_everywhere_checks", "ON", "member_state", "OFFLINE"}},
+		"a server outside of its group": {facts: []string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, want: sqllock.ErrDatabase, text: "MEMBER_STATE is OFFLINE"},
+		"several members accept writes": {facts: everywhere, want: sqllock.ErrInvalid, text: "set RepositoryOptions.Isolation to ReadCommitted"},
+		"a primary that changes":        {facts: append([]string{"group_replication_single_primary_mode", "ON"}, everywhere...)},
+		"several with READ COMMITTED":   {facts: everywhere, isolation: sqllock.ReadCommitted},
+		"several without a transaction": {facts: everywhere, isolation: sqllock.Autocommit},
+		"one outside of their group":    {facts: append([]string{"member_state", "ERROR"}, everywhere...), want: sqllock.ErrDatabase, text: "MEMBER_STATE is ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,9 +24,10 @@ type Cluster struct {
 	Group string
 	// Member is its MEMBER_STATE, as in ONLINE. Not every user may read it.
 	Member string
-	// UpdatesEverywhere reports whether several members accept writes and check for what that
-	// does not allow: SERIALIZABLE transactions.
-	UpdatesEverywhere bool
+	// UpdatesEverywhere reports whether members check for what several writers do not allow:
+	// SERIALIZABLE transactions. A group with SinglePrimary does so for a moment while its
+	// primary changes.
+	UpdatesEverywhere, SinglePrimary bool
 }
 
 // Certifies reports whether the cluster compares the rows that transactions have changed when
@@ -34,7 +35,9 @@ type Cluster struct {
 func (c Cluster) Certifies() bool { return c.Galera || c.Group != "" }
 
 // RefusesSerializable reports whether the server refuses writes in SERIALIZABLE transactions.
-func (c Cluster) RefusesSerializable() bool { return c.Group != "" && c.UpdatesEverywhere }
+func (c Cluster) RefusesSerializable() bool {
+	return c.Group != "" && c.UpdatesEverywhere && !c.SinglePrimary
+}
 
 // Problem returns why the server must not be used: what it writes is not, or may not be, that of
 // its cluster. It returns nil if nothing speaks against it.
@@ -107,6 +110,8 @@ func (c *Cluster) note(name, value string) {
 		c.Group = value
 	case "member_state":
 		c.Member = value
+	case "group_replication_single_primary_mode":
+		c.SinglePrimary = value == "ON"
 	case "group_replication_enforce_update_everywhere_checks":
 		c.UpdatesEverywhere = value == "ON"
 	}
