@@ -346,8 +346,8 @@ var mutations = []mutation{
 		danger: "All processes that read it at that time acquire it.",
 		edits: []edit{{
 			"internal/locktable/acquire.go",
-			"		got.Row, _, err = t.Read(ctx, c)\n		return got, err\n",
-			"		var there bool\n		got.Row, there, err = t.Read(ctx, c)\n		got.Acquired = err == nil && !there\n		return got, err\n",
+			"		got.Row, _, err = t.Read(ctx, c)\n",
+			"		var there bool\n		got.Row, there, err = t.Read(ctx, c)\n		got.Acquired = err == nil && !there\n",
 		}},
 	},
 	{
