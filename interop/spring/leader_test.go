@@ -21,10 +21,14 @@ type goCandidate struct {
 	last  atomic.Pointer[sqllock.Lease] // of the last term that has begun
 }
 
+// sitOut is long enough for Java to lead next, and short enough for a wait of the test: an elector
+// may miss a term of Java's that ends at once.
+const sitOut = waitLimit / 3
+
 // campaign runs an elector for the role until the test ends, or until stop is called.
 func (c *cell) campaign(t *testing.T, registry *sqllock.Registry) *goCandidate {
 	t.Helper()
-	elector, err := leader.New(registry, key, &leader.Options{SitOut: long, ObserveEvery: idle})
+	elector, err := leader.New(registry, key, &leader.Options{SitOut: sitOut, ObserveEvery: idle})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
