@@ -29,7 +29,7 @@ WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -me
 beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
 .PHONY: test
-test: cc ## run the tests with the race detector on every available database (6 minutes)
+test: cc ## run the tests with the race detector on every available database (8 minutes)
 	$(call beside,test-servers)
 
 .PHONY: test-all
