@@ -87,7 +87,7 @@ func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease
 		return nil, shared
 	case bounded.Ended(waiting) == nil && !errors.Is(err, errHeld):
 		return nil, err
-	case outage != nil: // nobody knows whether the lock is held
+	case outage != nil: // it is not known whether the lock is held
 		return nil, outage.ended(ctx)
 	default:
 		return nil, notAcquired(ctx, r.key, seen)
@@ -185,8 +185,9 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 		seen, err = w.acquireRow(ctx)
 		if err == nil {
 			h.entry.outage.Store(nil)
+			return seen, nil
 		}
-		if err == nil || !w.outlasts(err) || bounded.Ended(ctx) != nil { // the end of the wait is no outage
+		if !w.outlasts(err) || bounded.Ended(ctx) != nil { // the end of the wait is no outage
 			return seen, err
 		}
 		outage := h.entry.outage.Load().after(err, w.idle)
