@@ -69,30 +69,44 @@ func killFamily(root, group int) {
 		_ = syscall.Kill(-group, syscall.SIGSTOP)
 		defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
 	}
-	for _, pid := range slices.Backward(stopFamily(root, group)) {
+	for _, pid := range slices.Backward(stopFamily(root, group, process.Table)) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// stopLimit is the time limit for stopping a family: a process that waits for a file
-// system that does not answer does not stop.
-const stopLimit = time.Second
+const (
+	// stopLimit is the time limit for the end of a process: one that waits for a file system that
+	// does not answer does not end.
+	stopLimit = time.Second
+	// looks is how often stopFamily looks in vain for another process, or for one that runs no
+	// longer: a process that waits for a file system that does not answer does not stop. Looks and
+	// not time, since a machine that stands still for seconds must not let a family go.
+	looks = 500
+)
 
 // stopFamily stops a family and returns it, parents before their children.
-func stopFamily(root, group int) []int {
+func stopFamily(root, group int, table func() ([]process.Process, error)) []int {
 	family := []int{root}
 	stop(family)
 	// A process may start another child until it is listed as stopped. The first table
 	// read after that contains all of them.
-	for allStopped, limit := false, time.Now().Add(stopLimit); time.Now().Before(limit); {
-		table, err := process.Table()
-		found := relatives(table, family, group)
-		if err != nil || allStopped && len(found) == 0 {
+	allStopped := false
+	for inVain := 0; inVain < looks; inVain++ {
+		now, err := table()
+		if err != nil {
+			continue
+		}
+		found := relatives(now, family, group)
+		if allStopped && len(found) == 0 {
 			break
+		}
+		if len(found) > 0 {
+			inVain = 0
 		}
 		stop(found)
 		family = append(family, found...)
-		allStopped = areStopped(table, family)
+		allStopped = areStopped(now, family)
+		time.Sleep(time.Millisecond)
 	}
 	return family
 }

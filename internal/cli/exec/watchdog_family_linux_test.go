@@ -1,0 +1,53 @@
+package exec
+
+import (
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/cli/process"
+)
+
+// TestWatchdogOnASlowMachine stops a family whose youngest is in a group of its own, on a machine that
+// stands still for a minute before each look. All of it is found.
+func TestWatchdogOnASlowMachine(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "sh", "-c", "setsid sh -c 'echo inside; sleep 1000; true'; true")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	root := command.Process.Pid
+	var family []int
+	t.Cleanup(func() {
+		for _, pid := range append(family, root) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = command.Wait()
+	})
+	if _, err := stdout.Read(make([]byte, len("inside\n"))); err != nil {
+		t.Fatal(err)
+	}
+	var youngest []int
+	eventually(t, "a child has a child", func() bool {
+		for _, child := range children(t, root) {
+			youngest = children(t, child)
+		}
+		return len(youngest) == 1
+	})
+	synctest.Test(t, func(*testing.T) {
+		family = stopFamily(root, root, func() ([]process.Process, error) {
+			time.Sleep(time.Minute)
+			return process.Table()
+		})
+	})
+	if !slices.Contains(family, youngest[0]) {
+		t.Errorf("the family is %v, want %d in it, too", family, youngest[0])
+	}
+}
