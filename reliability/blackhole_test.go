@@ -15,9 +15,9 @@ import (
 
 const (
 	blackHoleTTL = 2 * time.Second
-	// promptly is how long a call that must not hang may take on a busy machine. A call
-	// that hangs does so for minutes.
-	promptly = 10 * time.Second
+	// promptly is how long a call that must not hang may take on a machine that stands still for seconds. A call
+	// that hangs does so for good.
+	promptly = 2 * time.Minute
 	// rivalTimeout is how long a rival may wait for a row that has no holder.
 	rivalTimeout = 15 * time.Second
 )

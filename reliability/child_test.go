@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,6 +75,7 @@ type child struct {
 	cmd   *exec.Cmd
 	stdin io.Writer
 	lines <-chan string
+	kept  []string // lines that nobody has awaited yet
 	// kill kills the process. It is safe for concurrent use.
 	kill func()
 }
@@ -125,9 +127,16 @@ func (c *child) run(out io.Reader) <-chan string {
 	return lines
 }
 
-// await waits for a line that begins with word, and returns the rest of the line.
+// await waits for a line that begins with word, and returns the rest of the line. Other lines are kept
+// for later calls.
 func (c *child) await(word string) string {
 	c.t.Helper()
+	for i, line := range c.kept {
+		if rest, found := strings.CutPrefix(line, word); found {
+			c.kept = slices.Delete(c.kept, i, i+1)
+			return strings.TrimSpace(rest)
+		}
+	}
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
@@ -139,6 +148,7 @@ func (c *child) await(word string) string {
 			if !ok || strings.HasPrefix(line, "error ") {
 				c.t.Fatalf("waiting for %q: %s", word, line)
 			}
+			c.kept = append(c.kept, line)
 		case <-limit.C:
 			c.t.Fatalf("the child has ended without printing %q", word)
 		}

@@ -5,6 +5,7 @@ package reliability
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"sync"
 	"testing"
@@ -31,21 +32,29 @@ func TestNetworkFailsBeforeCommit(t *testing.T) {
 				continue // it is a single statement without a separate commit
 			}
 			t.Run(what, func(t *testing.T) {
-				setting, waited := b.halfway(t, what == "a renewal")
+				var setting string
+				var waited time.Duration
+				withTTL(t, blackHoleTTL, func(ttl time.Duration) (longEnough bool) {
+					setting, waited, longEnough = b.halfway(t, what == "a renewal", ttl)
+					return longEnough
+				})
 				figures.add(2*place+i, c.name, setting, what, waited.Round(100*time.Millisecond))
 			})
 		}
 	})
 }
 
-func (b *base) halfway(t *testing.T, renewal bool) (setting string, waited time.Duration) {
+// halfway returns how long a rival has waited. longEnough is false if the lease was lost before the
+// trial began.
+func (b *base) halfway(t *testing.T, renewal bool, ttl time.Duration) (setting string, waited time.Duration, longEnough bool) {
 	t.Helper()
+	key := fmt.Sprint(t.Name(), ttl)
 	n := newNetwork(t, b)
 	setting, dsn := b.withServerTimeout(t, n.dsn)
 	connector := flaky.New(b.db.Driver(), dsn)
 	db := sqlx.NewDb(sql.OpenDB(connector), b.driver)
 	t.Cleanup(func() { _ = db.Close() }) // its connections are broken
-	r := b.renewing(t, db, blackHoleTTL)
+	r := b.renewing(t, db, ttl)
 	silent := make(chan time.Time, 1)
 	fallSilent := func() { // before the next commit
 		once := sync.OnceFunc(func() {
@@ -59,30 +68,30 @@ func (b *base) halfway(t *testing.T, renewal bool) (setting string, waited time.
 			return nil
 		})
 	}
-	rivals := b.registry(t, b.db, sqllock.RegistryOptions{TTL: blackHoleTTL})
+	rivals := b.registry(t, b.db, sqllock.RegistryOptions{TTL: ttl})
 	if !renewal {
 		fallSilent()
-		ctx, cancel := context.WithTimeout(t.Context(), blackHoleTTL)
+		ctx, cancel := context.WithTimeout(t.Context(), ttl)
 		defer cancel()
-		if _, err := obtain(t, r, t.Name()).TryLock(ctx); err == nil {
+		if _, err := obtain(t, r, key).TryLock(ctx); err == nil {
 			t.Fatal("acquired over a network that drops all data")
 		}
-		return setting, b.until(t, rival(t, rivals, blackHoleTTL, t.Name()), <-silent)
+		return setting, b.until(t, rival(t, rivals, ttl, key), <-silent), true
 	}
-	lease := acquire(t, r, t.Name())
+	lease := acquire(t, r, key)
 	ended := awaitEnd(lease)
 	fallSilent()
-	won := rival(t, rivals, blackHoleTTL, t.Name())
+	won := rival(t, rivals, ttl, key)
 	var began time.Time
 	select {
 	case began = <-silent:
 	case <-ended:
-		t.Skip("the machine is too busy: the lease was lost before the trial began")
+		return setting, 0, false
 	}
 	at, again := <-ended, make(chan win, 1)
 	waited = b.until(t, won, began, func(w win) { again <- w })
 	b.settle(t, lease, at, <-again)
-	return setting, waited
+	return setting, waited, true
 }
 
 // until returns how long the rival has waited since the network failed.

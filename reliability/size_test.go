@@ -2,7 +2,13 @@
 
 package reliability
 
-import "flag"
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/test/program"
+)
 
 var (
 	full   = flag.Bool("full", false, "run as many trials as docs/reliability.md reports")
@@ -19,5 +25,19 @@ func size(small, large int) int {
 		return large
 	default:
 		return small
+	}
+}
+
+// withTTL calls try with a time-to-live. In CI it calls it again with longer ones while try returns
+// false: a lease was lost, and the machine may have stood still for that long. The figures of the page
+// are of the time-to-live given.
+func withTTL(t *testing.T, ttl time.Duration, try func(ttl time.Duration) (longEnough bool)) {
+	t.Helper()
+	if !*full {
+		program.WithTTL(t, ttl, func(ttl time.Duration) bool { return try(ttl) || t.Failed() })
+		return
+	}
+	if !try(ttl) {
+		t.Errorf("a lease with a time-to-live of %v was lost", ttl)
 	}
 }
