@@ -155,7 +155,8 @@ func (b *base) settle(t *testing.T, lease *sqllock.Lease, at time.Time, w win) {
 	if gap := w.sent.Sub(lease.Deadline()); gap < 0 {
 		t.Errorf("the rival asked %v before the holder's deadline", -gap)
 	}
-	if gap := w.sent.Sub(at); gap < 0 {
+	// The context of a process that does not run ends when it runs again.
+	if gap := w.sent.Sub(at); gap < 0 && !machine.stood(lease.Deadline(), at) {
 		t.Errorf("the rival asked %v before the holder's context had ended", -gap)
 	}
 	if w.lease.Token() <= lease.Token() {

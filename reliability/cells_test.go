@@ -109,9 +109,20 @@ func (b *base) renewing(t *testing.T, db *sqlx.DB, ttl time.Duration) *sqllock.R
 
 func acquire(t *testing.T, r *sqllock.Registry, key string) *sqllock.Lease {
 	t.Helper()
-	lease, err := obtain(t, r, key).Lock(t.Context())
-	must(t, err)
-	return lease
+	return locked(t, obtain(t, r, key))
+}
+
+// locked returns the lease of a lock that nobody else holds.
+func locked(t *testing.T, lock *sqllock.JdbcLock) *sqllock.Lease {
+	t.Helper()
+	for {
+		lease, err := lock.Lock(t.Context())
+		if noAnswer(err) {
+			continue
+		}
+		must(t, err)
+		return lease
+	}
 }
 
 func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -131,10 +132,17 @@ func (c *child) run(out io.Reader) <-chan string {
 // for later calls.
 func (c *child) await(word string) string {
 	c.t.Helper()
+	_, rest := c.awaitOne(word)
+	return rest
+}
+
+// awaitOne waits for a line that begins with one of some words, and returns that word, too.
+func (c *child) awaitOne(words ...string) (word, rest string) {
+	c.t.Helper()
 	for i, line := range c.kept {
-		if rest, found := strings.CutPrefix(line, word); found {
+		if word, rest, found := begins(line, words); found {
 			c.kept = slices.Delete(c.kept, i, i+1)
-			return strings.TrimSpace(rest)
+			return word, rest
 		}
 	}
 	limit := time.NewTimer(time.Minute)
@@ -142,36 +150,57 @@ func (c *child) await(word string) string {
 	for {
 		select {
 		case line, ok := <-c.lines:
-			if rest, found := strings.CutPrefix(line, word); found {
-				return strings.TrimSpace(rest)
+			if word, rest, found := begins(line, words); found {
+				return word, rest
 			}
 			if !ok || strings.HasPrefix(line, "error ") {
-				c.t.Fatalf("waiting for %q: %s", word, line)
+				c.t.Fatalf("waiting for %q: %s", words, line)
 			}
 			c.kept = append(c.kept, line)
 		case <-limit.C:
-			c.t.Fatalf("the child has ended without printing %q", word)
+			c.t.Fatalf("the child has ended without printing %q", words)
 		}
 	}
 }
 
-// stop stops the process with SIGSTOP and waits until it has stopped.
-func (c *child) stop() {
+func begins(line string, words []string) (word, rest string, found bool) {
+	for _, word := range words {
+		if rest, found := strings.CutPrefix(line, word); found {
+			return word, strings.TrimSpace(rest), true
+		}
+	}
+	return "", "", false
+}
+
+// stop stops the process with SIGSTOP and waits until it has stopped. It is false if the process has
+// ended before.
+func (c *child) stop() bool {
 	c.t.Helper()
-	must(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
+		return false
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for limit := time.Now().Add(promptly); c.state() != "T"; <-look.C {
-		if time.Now().After(limit) {
-			c.t.Fatalf("the child does not stop: %q", c.state())
+	for limit := time.Now().Add(promptly); ; <-look.C {
+		switch state := c.state(); {
+		case state == "T":
+			return true
+		case state == "" || state == "Z":
+			return false
+		case time.Now().After(limit):
+			c.t.Fatalf("the child does not stop: %q", state)
 		}
 	}
 }
 
-// state returns the kernel's letter for the state of the process.
+// state returns the kernel's letter for the state of the process, or nothing if there is no such process.
 func (c *child) state() string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-	must(c.t, err)
+	if err != nil {
+		return ""
+	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	return fields[0]
 }

@@ -78,8 +78,7 @@ func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Regis
 	if strings.HasSuffix(t.Name(), withMinHold) {
 		lock = lock.WithMinHold(time.Minute)
 	}
-	lease, err := lock.Lock(t.Context())
-	must(t, err)
+	lease := locked(t, lock)
 	tx, err := db.Beginx()
 	must(t, err)
 	n.fallSilent()

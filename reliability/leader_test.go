@@ -169,9 +169,9 @@ func inRounds(t *testing.T, name string, rounds, roles int, run func(t *testing.
 }
 
 // children starts a child that leads the roles, and rivals of it.
-func (l *leaders) children(t *testing.T, roles []string) *child {
+func (l *leaders) children(t *testing.T, roles []string, ttl time.Duration) *child {
 	t.Helper()
-	c := startChild(t, task{Role: "leader", Kind: l.name, DSN: l.dsn, TTL: leaderTTL, Keys: roles})
+	c := startChild(t, task{Role: "leader", Kind: l.name, DSN: l.dsn, TTL: ttl, Keys: roles})
 	for range roles {
 		c.await("leads")
 	}
@@ -179,7 +179,7 @@ func (l *leaders) children(t *testing.T, roles []string) *child {
 	for _, role := range roles {
 		l.candidate(t, rivals, "rival", role)
 	}
-	pause(t.Context(), leaderTTL/2+rand.N(leaderTTL/2))
+	pause(t.Context(), ttl/2+rand.N(ttl/2))
 	return c
 }
 
@@ -194,7 +194,7 @@ func (l *leaders) rivalsLead(t *testing.T, roles []string) {
 // killed kills the process of the leaders.
 func (l *leaders) killed(t *testing.T, rounds, roles int) {
 	inRounds(t, "killed", rounds, roles, func(t *testing.T, roles []string) {
-		c := l.children(t, roles)
+		c := l.children(t, roles, leaderTTL)
 		c.kill()
 		l.over(roles)
 		l.rivalsLead(t, roles)
@@ -205,21 +205,35 @@ func (l *leaders) killed(t *testing.T, rounds, roles int) {
 // contexts done. The time without a leader begins when it is stopped.
 func (l *leaders) stopped(t *testing.T, rounds, roles int) {
 	inRounds(t, "stopped", rounds, roles, func(t *testing.T, roles []string) {
-		c := l.children(t, roles)
-		c.stop()
-		l.over(roles)
-		l.rivalsLead(t, roles)
-		c.goOn()
-		for range roles {
-			var alive int64
-			var role int
-			_, err := fmt.Sscan(c.await("ended"), &alive, &role)
-			must(t, err)
-			if time.Unix(0, alive).After(l.role(roles[role]).first) {
-				l.two++
+		withTTL(t, leaderTTL, func(ttl time.Duration) bool {
+			for i := range roles {
+				roles[i] = fmt.Sprint(roles[i], " ", ttl)
 			}
-		}
+			return l.stoppedOnce(t, roles, ttl)
+		})
 	})
+}
+
+// stoppedOnce is false if the leaders have ended before they were stopped.
+func (l *leaders) stoppedOnce(t *testing.T, roles []string, ttl time.Duration) bool {
+	t.Helper()
+	c := l.children(t, roles, ttl)
+	if !c.stop() {
+		return false
+	}
+	l.over(roles)
+	l.rivalsLead(t, roles)
+	c.goOn()
+	for range roles {
+		var alive int64
+		var role int
+		_, err := fmt.Sscan(c.await("ended"), &alive, &role)
+		must(t, err)
+		if time.Unix(0, alive).After(l.role(roles[role]).first) {
+			l.two++
+		}
+	}
+	return true
 }
 
 // cutOff has the network of the leaders drop everything.

@@ -57,7 +57,9 @@ func run(m *testing.M) int {
 			return complain(err)
 		}
 	}
+	stop := machine.watch()
 	code := m.Run()
+	stop()
 	if err := goleak.Find(goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait")); err != nil && code == 0 {
 		return complain(err) // leaked goroutines
 	}

@@ -40,7 +40,7 @@ func TestPause(t *testing.T) {
 				for n := range size(2*kind.share, 40*kind.share) {
 					t.Run(fmt.Sprint(n), func(t *testing.T) {
 						t.Parallel()
-						p.trial(t)
+						withTTL(t, pauseTTL, func(ttl time.Duration) bool { return p.trial(t, ttl) })
 					})
 				}
 			})
@@ -61,32 +61,39 @@ type pauses struct {
 // running limits the number of concurrent processes, since each needs some CPU time.
 var running = make(chan struct{}, 12)
 
-func (p *pauses) trial(t *testing.T) {
+// trial is false if the holder has lost its lease before it was stopped.
+func (p *pauses) trial(t *testing.T, ttl time.Duration) (longEnough bool) {
 	t.Helper()
+	key := fmt.Sprint(t.Name(), ttl)
 	running <- struct{}{}
 	defer func() { <-running }()
-	p.openAccount(t, t.Name())
+	p.openAccount(t, key)
 	c := startChild(t, task{
-		Role: "guarded writer", Kind: p.name, DSN: p.dsn, TTL: pauseTTL, Key: t.Name(),
+		Role: "guarded writer", Kind: p.name, DSN: p.dsn, TTL: ttl, Key: key,
 		Guarded: p.guarded, Transaction: p.transaction,
 	})
+	defer c.kill()
 	c.await("token")
-	c.await("working")
+	if word, _ := c.awaitOne("working", "ended"); word == "ended" {
+		return false
+	}
 	if p.atRandom() {
 		pause(t.Context(), rand.N(pauseTTL/4))
-	} else {
-		c.await("here")
+	} else if word, _ := c.awaitOne("here", "ended"); word == "ended" {
+		return false
 	}
-	c.stop()
-	wokeUp := p.takeOver(t, c)
+	if !c.stop() {
+		return false
+	}
+	wokeUp := p.takeOver(t, c, key, ttl)
 	var how string
 	var written int
 	var alive int64
 	var knew, told bool
 	_, err := fmt.Sscan(c.await("ended"), &how, &written, &alive, &knew, &told)
 	must(t, err)
-	c.kill()
-	p.judge(t, knew && alive < wokeUp.UnixNano(), told)
+	p.judge(t, key, knew && alive < wokeUp.UnixNano(), told)
+	return true
 }
 
 // atRandom reports whether the holder is stopped at a random moment.
@@ -94,16 +101,16 @@ func (p *pauses) atRandom() bool { return p.guarded && !p.transaction }
 
 // takeOver lets the rival write and the child continue, in the order that the lock allows. It
 // returns when the child has continued.
-func (p *pauses) takeOver(t *testing.T, c *child) (wokeUp time.Time) {
+func (p *pauses) takeOver(t *testing.T, c *child, key string, ttl time.Duration) (wokeUp time.Time) {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- p.rivalWrites(t.Context(), t.Name()) }()
+	go func() { done <- p.rivalWrites(t.Context(), key) }()
 	// The rival must wait for a stopped transaction. The test cannot wait for ever; this is
 	// much longer than the rival would need. A process that is stopped at random may be
 	// within a transaction, too.
-	look := 3 * pauseTTL
+	look := 3 * ttl
 	if !p.guarded {
-		look = time.Minute
+		look = promptly
 	}
 	limit := time.NewTimer(look)
 	defer limit.Stop()
@@ -164,9 +171,9 @@ func (p *pauses) rivalWritesOnce(ctx context.Context, name string) error {
 }
 
 // judge counts the results and checks what must be true in each trial.
-func (p *pauses) judge(t *testing.T, knew, told bool) {
+func (p *pauses) judge(t *testing.T, key string, knew, told bool) {
 	t.Helper()
-	all, stale := p.base.stale(t, t.Name())
+	all, stale := p.base.stale(t, key)
 	if !knew {
 		t.Error("the context of a holder that has continued had not ended")
 	}
