@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/machine"
 )
 
 func TestMain(m *testing.M) {
@@ -57,9 +58,9 @@ func run(m *testing.M) int {
 			return complain(err)
 		}
 	}
-	stop := machine.watch()
+	watch = machine.StartWatch()
 	code := m.Run()
-	stop()
+	watch.Stop()
 	if err := goleak.Find(goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait")); err != nil && code == 0 {
 		return complain(err) // leaked goroutines
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/machine"
 )
 
 // A Cell is one combination of database, driver, layout and options.
@@ -46,7 +47,11 @@ type Result struct{ Run, Failed int }
 func Run(t *testing.T, cell Cell, done func(Result)) {
 	t.Helper()
 	var ran, failed atomic.Int64
-	t.Cleanup(func() { done(Result{int(ran.Load()), int(failed.Load())}) })
+	watch := machine.StartWatch()
+	t.Cleanup(func() {
+		watch.Stop()
+		done(Result{int(ran.Load()), int(failed.Load())})
+	})
 	for _, part := range parts(cell) {
 		t.Run(part.name, func(t *testing.T) {
 			for _, test := range part.tests {
@@ -63,17 +68,19 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 							failed.Add(1)
 						}
 					})
-					cell.run(t, test)
+					cell.run(t, watch.StoodStill, test)
 				})
 			}
 		})
 	}
 }
 
-func (c Cell) run(t *testing.T, test test) {
+func (c Cell) run(t *testing.T, stoodStill stoodStill, test test) {
 	t.Helper()
 	if c.InBubble == nil {
-		test.run(newFixture(t, c))
+		if !c.attempts(t, stoodStill, test) {
+			t.FailNow()
+		}
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +88,7 @@ func (c Cell) run(t *testing.T, test test) {
 		// statements that have not timed out yet.
 		t.Cleanup(func() { time.Sleep(ttl) })
 		c.DB = c.InBubble(t)
-		test.run(newFixture(t, c))
+		test.run(newFixture(t, c, 1))
 	})
 }
 
@@ -144,28 +151,30 @@ type test struct {
 // A fixture is what one test works with: a region of the table of its own, in which it
 // creates as many processes as it needs.
 type fixture struct {
-	*testing.T
-	cell   Cell
-	region string
+	testing.TB
+	cell     Cell
+	region   string
+	patience time.Duration // times as long as usual
+	// The times-to-live whose ends tests wait for. On a busy machine a lease can expire before
+	// the call that acquires it returns. So short is used for rows only, brief for leases, and
+	// moderate for leases that a test must still hold after a few more calls.
+	brief, moderate time.Duration
 }
 
 var regions atomic.Int64
 
-func newFixture(t *testing.T, cell Cell) *fixture {
-	return &fixture{t, cell, fmt.Sprintf("region %d", regions.Add(1))}
+func newFixture(tb testing.TB, cell Cell, patience time.Duration) *fixture {
+	return &fixture{
+		TB: tb, cell: cell, region: fmt.Sprintf("region %d", regions.Add(1)), patience: patience,
+		brief: patience * 4 * short, moderate: patience * 4 * time.Second,
+	}
 }
 
 // ttl never ends within a test, unless the database hangs.
 const ttl = time.Minute
 
-// The times-to-live whose ends tests wait for. On a busy machine a lease can expire before
-// the call that acquires it returns. So short is used for rows only, brief for leases, and
-// moderate for leases that a test must still hold after a few more calls.
-const (
-	short    = 250 * time.Millisecond
-	brief    = 4 * short
-	moderate = 4 * time.Second
-)
+// short is the time-to-live of rows whose end tests wait for.
+const short = 250 * time.Millisecond
 
 // process returns a repository with a client id of its own, as another process has.
 func (f *fixture) process() *sqllock.Repository {

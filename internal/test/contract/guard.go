@@ -19,7 +19,7 @@ import (
 var guardTests = []test{
 	{"ATakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
 		f.guarded(func(*sqllock.Lease) error {
-			_, err := f.lock(brief).Lock(f.Context())
+			_, err := f.lock(f.brief).Lock(f.Context())
 			return err
 		})
 	}},
@@ -59,7 +59,7 @@ var guardTests = []test{
 		f.checkGuardLost(lease, func(tx *sqlx.Tx) error { return lease.Guard(f.Context(), tx.Tx) })
 	}},
 	{"AGuardAfterTheDeadlineReturnsErrLockLost", func(f *fixture) {
-		lease := f.acquire(f.lock(brief))
+		lease := f.acquire(f.lock(f.brief))
 		<-lease.Context().Done()
 		f.checkGuardLost(lease, func(tx *sqlx.Tx) error { return lease.Guard(f.Context(), tx) })
 	}},
@@ -126,7 +126,7 @@ var guardTests = []test{
 		if f.cell.Dialect.Embedded {
 			return // there, a transaction that has written blocks all other writers
 		}
-		r := f.autoRenewed(moderate)
+		r := f.autoRenewed(f.moderate)
 		pinned := f.acquire(f.obtain(r))
 		free, err := r.Obtain("other")
 		f.must(err)
@@ -135,9 +135,9 @@ var guardTests = []test{
 		f.must(pinned.Guard(f.Context(), tx))
 		began := time.Now()
 		if f.cell.Dialect.Name == "postgres" { // on MySQL the session's time limit applies
-			_, err = f.lock(moderate).TryLock(f.Context())
+			_, err = f.lock(f.moderate).TryLock(f.Context())
 			f.is(err, sqllock.ErrNotAcquired)
-			if took := time.Since(began); took > moderate {
+			if took := time.Since(began); took > f.moderate {
 				f.Fatalf("a try took %v", took)
 			}
 		}
@@ -197,7 +197,7 @@ var guardTests = []test{
 		}
 		tx := f.begin(nil)
 		f.execTx(tx, f.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}"))
-		ctx, cancel := context.WithTimeout(f.Context(), moderate)
+		ctx, cancel := context.WithTimeout(f.Context(), f.moderate)
 		defer cancel()
 		f.is(r.ReleaseAll(ctx), sqllock.ErrPinned)
 		left := f.rows(r)
@@ -217,7 +217,7 @@ var guardTests = []test{
 		expiry := time.Now().Add(ttl)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
 		got := f.waiter(f.Context(), l)
-		f.pause(moderate) // until its first attempt has timed out
+		f.pause(f.moderate) // until its first attempt has timed out
 		f.stillWaiting(got)
 		f.must(tx.Commit())
 		f.granted(got)
@@ -301,7 +301,7 @@ var guardTests = []test{
 		equal(f, "counter", f.readCounter(table), 1)
 	}},
 	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
-		r, table := f.registry(brief), f.counter()
+		r, table := f.registry(f.brief), f.counter()
 		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			if err := f.addOne(ctx, tx, table); err != nil {
 				return err
@@ -320,7 +320,7 @@ var guardTests = []test{
 func (f *fixture) guarded(rival func(*sqllock.Lease) error) {
 	f.Helper()
 	table := f.counter()
-	lease := f.acquire(f.lock(brief))
+	lease := f.acquire(f.lock(f.brief))
 	tx := f.begin(nil)
 	f.must(lease.Guard(f.Context(), tx))
 	<-lease.Context().Done()

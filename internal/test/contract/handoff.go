@@ -54,18 +54,18 @@ var handOffTests = []test{
 		equal(f, "rows", len(f.rows(f.process())), 0)
 	}},
 	{"ALeaseWithLittleTimeLeftIsRenewedFirst", func(f *fixture) {
-		r := f.slowPolling(moderate)
+		r := f.slowPolling(f.moderate)
 		l := f.obtain(r)
 		first := f.acquire(l)
 		waiting := f.queueWaiters(r, 1)
-		for time.Until(first.Deadline()) > moderate/3 {
+		for time.Until(first.Deadline()) > f.moderate/3 {
 			f.pause(short)
 		}
 		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
 		f.must(got.err)
 		equal(f, "holder", got.lease.Holder(), first.Holder())
-		if left := time.Until(got.lease.Deadline()); left < moderate/3 {
+		if left := time.Until(got.lease.Deadline()); left < f.moderate/3 {
 			f.Fatalf("%v left", left)
 		}
 		f.must(got.lease.Unlock(f.Context()))
@@ -105,7 +105,7 @@ var handOffTests = []test{
 	}},
 	{"ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
-		first := f.acquire(f.obtain(r).WithMinHold(moderate))
+		first := f.acquire(f.obtain(r).WithMinHold(f.moderate))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
 		f.stillWaiting(waiting[0])
@@ -176,7 +176,7 @@ var handOffTests = []test{
 // callers would wait long without hand-off.
 func (f *fixture) slowPolling(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: moderate, HandOff: true})
+	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: f.moderate, HandOff: true})
 	f.must(err)
 	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {

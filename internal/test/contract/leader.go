@@ -33,7 +33,7 @@ var leaderTests = []test{
 		}
 	}},
 	{"TheLeaseIsRenewedUntilTheFunctionReturns", func(f *fixture) {
-		e, err := leader.New(f.registry(moderate), "k", nil)
+		e, err := leader.New(f.registry(f.moderate), "k", nil)
 		f.must(err)
 		ctx, cancel := context.WithCancel(f.Context())
 		began := make(chan *sqllock.Lease, 1)
@@ -56,12 +56,12 @@ var leaderTests = []test{
 			f.Fatal(err)
 		}
 		f.is(lease.Unlock(f.Context()), nil) // the result of the elector's
-		f.acquire(f.lock(moderate))
+		f.acquire(f.lock(f.moderate))
 	}},
 	{"ADeletedRowEndsTheTerm", func(f *fixture) {
-		electors, terms := f.electors(1, moderate, nil)
+		electors, terms := f.electors(1, f.moderate, nil)
 		first := <-terms
-		f.checkDeleted(f.processWith(moderate), "k", first.lease.Holder(), true)
+		f.checkDeleted(f.processWith(f.moderate), "k", first.lease.Holder(), true)
 		<-first.ctx.Done()
 		f.is(context.Cause(first.ctx), sqllock.ErrLockLost)
 		second := <-terms

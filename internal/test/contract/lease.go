@@ -80,8 +80,8 @@ var leaseTests = []test{
 		f.must(lease.Unlock(f.Context()))
 	}},
 	{"TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires", func(f *fixture) {
-		first := f.acquire(f.lock(moderate))
-		second, err := f.lock(moderate).Lock(f.Context())
+		first := f.acquire(f.lock(f.moderate))
+		second, err := f.lock(f.moderate).Lock(f.Context())
 		f.must(err)
 		select {
 		case <-first.Context().Done():
@@ -95,7 +95,7 @@ var leaseTests = []test{
 		f.must(second.Unlock(f.Context()))
 	}},
 	{"AStuckHolderLosesTheLockToItsOwnProcessToo", func(f *fixture) {
-		l := f.lock(moderate)
+		l := f.lock(f.moderate)
 		first := f.acquire(l)
 		second, err := l.Lock(f.Context())
 		f.must(err)
@@ -118,11 +118,11 @@ var leaseTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
 	{"RenewalsKeepTheLockFromOthers", func(f *fixture) {
-		lease := f.acquire(f.lock(moderate))
+		lease := f.acquire(f.lock(f.moderate))
 		rival := make(chan error, 1)
-		l := f.lock(moderate)
+		l := f.lock(f.moderate)
 		go func() {
-			_, err := l.TryLockFor(f.Context(), 2*moderate)
+			_, err := l.TryLockFor(f.Context(), 2*f.moderate)
 			rival <- err
 		}()
 		for {
@@ -137,7 +137,7 @@ var leaseTests = []test{
 		}
 	}},
 	{"UnlockAndReentryOfAnExpiredLeaseFailEvenIfTheRowIsStillThere", func(f *fixture) {
-		l := f.lock(brief)
+		l := f.lock(f.brief)
 		lease := f.acquire(l)
 		<-lease.Context().Done()
 		_, err := l.Lock(context.WithoutCancel(lease.Context()))
@@ -145,7 +145,7 @@ var leaseTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
 	{"AfterTheTTLTheNextWaiterAcquiresAndTheOldHolderCannot", func(f *fixture) {
-		first, second := f.lock(moderate), f.lock(moderate)
+		first, second := f.lock(f.moderate), f.lock(f.moderate)
 		lease := f.acquire(first)
 		<-lease.Context().Done()
 		next, err := second.Lock(f.Context())
@@ -189,25 +189,25 @@ var leaseTests = []test{
 		f.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
 	}},
 	{"RenewForLastsLongerThanTheTTL", func(f *fixture) {
-		lease := f.acquire(f.lock(moderate))
+		lease := f.acquire(f.lock(f.moderate))
 		err := lease.RenewFor(f.Context(), ttl)
 		if f.cell.Layout == dialect.Spring6 {
 			f.is(err, sqllock.ErrInvalid)
-			f.must(lease.RenewFor(f.Context(), moderate))
+			f.must(lease.RenewFor(f.Context(), f.moderate))
 			f.must(lease.Unlock(f.Context()))
 			return
 		}
 		f.must(err)
-		_, err = f.lock(moderate).TryLockFor(f.Context(), moderate+short)
+		_, err = f.lock(f.moderate).TryLockFor(f.Context(), f.moderate+short)
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
-		f.must(f.acquire(f.lock(moderate)).Unlock(f.Context()))
+		f.must(f.acquire(f.lock(f.moderate)).Unlock(f.Context()))
 	}},
 	{"NothingShortensWhatRenewForHasGranted", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
 			return // it has one time-to-live for all rows
 		}
-		r, p := f.registry(moderate), f.process()
+		r, p := f.registry(f.moderate), f.process()
 		l := f.obtain(r)
 		lease := f.acquire(l)
 		f.must(r.RenewLockFor(lease.Context(), "k", ttl))
@@ -239,17 +239,17 @@ var leaseTests = []test{
 	}},
 	{"AMinimumHoldAfterARenewal", func(f *fixture) {
 		const minHold = ttl / 2 // shorter than what RenewFor has granted, and longer than the time-to-live
-		lease := f.acquire(f.lock(moderate).WithMinHold(minHold))
+		lease := f.acquire(f.lock(f.moderate).WithMinHold(minHold))
 		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
 			f.must(lease.RenewFor(f.Context(), ttl))
 		}
 		f.must(lease.Unlock(f.Context()))
-		row, ok, err := f.processWith(moderate).Peek(f.Context(), "k")
+		row, ok, err := f.processWith(f.moderate).Peek(f.Context(), "k")
 		f.must(err)
-		if !ok || row.Left <= moderate || row.Left > minHold {
+		if !ok || row.Left <= f.moderate || row.Left > minHold {
 			f.Fatalf("%+v", row)
 		}
-		_, err = f.lock(moderate).TryLock(f.Context())
+		_, err = f.lock(f.moderate).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
 	}},
 	{"RenewForOfALostLeaseFails", func(f *fixture) {
@@ -446,7 +446,7 @@ var leaseTests = []test{
 		}
 	}},
 	{"AMinimumHoldKeepsTheLockTaken", func(f *fixture) {
-		l := f.lock(ttl).WithMinHold(moderate)
+		l := f.lock(ttl).WithMinHold(f.moderate)
 		sent := time.Now()
 		first := f.acquire(l)
 		f.must(first.Unlock(f.Context()))
@@ -455,7 +455,7 @@ var leaseTests = []test{
 		f.is(err, sqllock.ErrNotAcquired)
 		second, err := f.lock(ttl).Lock(f.Context())
 		f.must(err)
-		if after := time.Since(sent); after < moderate-2*time.Millisecond || after > ttl/2 {
+		if after := time.Since(sent); after < f.moderate-2*time.Millisecond || after > ttl/2 {
 			f.Fatalf("free after %v", after)
 		}
 		f.must(second.Unlock(f.Context()))
@@ -468,7 +468,7 @@ var leaseTests = []test{
 		f.must(f.acquire(l).Unlock(f.Context()))
 	}},
 	{"TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {
-		for _, holds := range [][2]time.Duration{{ttl / 2, 0}, {0, ttl / 2}, {ttl / 2, moderate}, {moderate, ttl / 2}} {
+		for _, holds := range [][2]time.Duration{{ttl / 2, 0}, {0, ttl / 2}, {ttl / 2, f.moderate}, {f.moderate, ttl / 2}} {
 			l := f.obtain(f.registry(ttl))
 			outer := f.acquire(l.WithMinHold(holds[0]))
 			inner, err := l.WithMinHold(holds[1]).Lock(outer.Context())
@@ -477,7 +477,7 @@ var leaseTests = []test{
 			f.must(inner.Unlock(f.Context()))
 			row, ok, err := f.process().Peek(f.Context(), "k")
 			f.must(err)
-			if !ok || row.Left <= moderate || row.Left > ttl/2 {
+			if !ok || row.Left <= f.moderate || row.Left > ttl/2 {
 				f.Fatalf("%v: %+v", holds, row)
 			}
 			f.checkDeleted(f.process(), "k", row.Holder, true)
@@ -491,11 +491,11 @@ var leaseTests = []test{
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
 	}},
 	{"ALostLeaseHasNoMinimumHold", func(f *fixture) {
-		l := f.lock(brief).WithMinHold(ttl)
+		l := f.lock(f.brief).WithMinHold(ttl)
 		lease := f.acquire(l)
 		<-lease.Context().Done()
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-		lease, err := f.lock(brief).TryLockFor(f.Context(), ttl/2)
+		lease, err := f.lock(f.brief).TryLockFor(f.Context(), ttl/2)
 		f.must(err)
 		_ = lease.Unlock(f.Context()) // it may have ended, too
 	}},

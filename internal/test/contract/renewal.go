@@ -120,12 +120,12 @@ var renewalTests = []test{
 		}
 	}},
 	{"AutoRenewKeepsAllLocksOfARegistry", func(f *fixture) {
-		r := f.autoRenewed(moderate)
+		r := f.autoRenewed(f.moderate)
 		first := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
 		f.must(err)
 		second := f.acquire(other)
-		_, err = f.lock(moderate).TryLockFor(f.Context(), 3*moderate/2)
+		_, err = f.lock(f.moderate).TryLockFor(f.Context(), 3*f.moderate/2)
 		f.is(err, sqllock.ErrNotAcquired)
 		for _, lease := range []*sqllock.Lease{first, second} {
 			f.must(lease.Context().Err())
@@ -140,20 +140,20 @@ var renewalTests = []test{
 		long := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
 		f.must(err)
-		brief := f.acquire(other.WithTTL(moderate))
-		began := brief.Deadline()
+		quick := f.acquire(other.WithTTL(f.moderate))
+		began := quick.Deadline()
 		for time.Until(began) > 0 {
 			f.pause(short)
 		}
-		f.must(brief.Context().Err())
-		f.must(brief.Unlock(f.Context()))
+		f.must(quick.Context().Err())
+		f.must(quick.Unlock(f.Context()))
 		f.must(long.Unlock(f.Context()))
 	}},
 	{"AutoRenewOfOneLock", func(f *fixture) {
-		off, err := f.obtain(f.autoRenewed(moderate)).WithAutoRenew(false).Lock(f.Context())
+		off, err := f.obtain(f.autoRenewed(f.moderate)).WithAutoRenew(false).Lock(f.Context())
 		f.must(err)
 		end := off.Deadline()
-		other, err := f.registry(3 * moderate).Obtain("other")
+		other, err := f.registry(3 * f.moderate).Obtain("other")
 		f.must(err)
 		on, err := other.WithAutoRenew(true).Lock(f.Context())
 		f.must(err)
@@ -171,7 +171,7 @@ var renewalTests = []test{
 		}
 		p, beats := f.process(), make(chan error, 100)
 		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
-			TTL: moderate, AutoRenew: true, OnRenewal: func(_ int, err error) { beats <- err },
+			TTL: f.moderate, AutoRenew: true, OnRenewal: func(_ int, err error) { beats <- err },
 		})
 		f.must(err)
 		lease := f.acquire(f.obtain(r))
@@ -183,14 +183,14 @@ var renewalTests = []test{
 		}
 		row, _, err := p.Peek(f.Context(), "k")
 		f.must(err)
-		if own := time.Until(lease.Deadline()); row.Left < own || own < moderate {
+		if own := time.Until(lease.Deadline()); row.Left < own || own < f.moderate {
 			f.Fatalf("own %v, row's %v", own, row.Left)
 		}
 		f.must(lease.Unlock(f.Context()))
 		f.must(r.Close(f.Context()))
 	}},
 	{"TheHeartbeatReportsADeletedRow", func(f *fixture) {
-		lease := f.acquire(f.obtain(f.autoRenewed(moderate)))
+		lease := f.acquire(f.obtain(f.autoRenewed(f.moderate)))
 		f.checkDeleted(f.process(), "k", lease.Holder(), true)
 		deadline := lease.Deadline() // when the lease would end without a renewal
 		<-lease.Context().Done()
@@ -201,7 +201,7 @@ var renewalTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
 	{"NothingRenewsARowThatIsKeptForAMinimumHold", func(f *fixture) {
-		l, r := f.lock(ttl).WithMinHold(moderate), f.process()
+		l, r := f.lock(ttl).WithMinHold(f.moderate), f.process()
 		lease := f.acquire(l)
 		f.must(lease.Unlock(f.Context()))
 		for _, holder := range []string{lease.Holder()} {
@@ -210,7 +210,7 @@ var renewalTests = []test{
 		}
 		row, ok, err := r.Peek(f.Context(), "k")
 		f.must(err)
-		if !ok || row.Left > moderate {
+		if !ok || row.Left > f.moderate {
 			f.Fatalf("%+v", row)
 		}
 	}},

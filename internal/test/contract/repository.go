@@ -48,11 +48,11 @@ var repositoryTests = []test{
 	}},
 	{"AnExpiredRowIsTakenOver", func(f *fixture) {
 		first, second := f.process(), f.process()
-		old := f.acquireRow(first, "k", moderate)
-		f.untilExpired(second, "k", moderate)
-		holder := f.acquireRow(second, "k", moderate)
-		f.checkAcquired(first, "k", old, moderate, false)
-		f.checkAcquired(second, "k", holder, moderate, true)
+		old := f.acquireRow(first, "k", f.moderate)
+		f.untilExpired(second, "k", f.moderate)
+		holder := f.acquireRow(second, "k", f.moderate)
+		f.checkAcquired(first, "k", old, f.moderate, false)
+		f.checkAcquired(second, "k", holder, f.moderate, true)
 	}},
 	{"ARowIsNotTakenOverBeforeItExpires", func(f *fixture) {
 		first, second := f.process(), f.process()
@@ -134,7 +134,7 @@ var repositoryTests = []test{
 			return // it has one time-to-live for all rows
 		}
 		first, second := f.process(), f.process()
-		holder := f.acquireRow(first, "k", moderate)
+		holder := f.acquireRow(first, "k", f.moderate)
 		f.checkRenewed(first, holder, ttl, true)
 		row, _, err := second.Peek(f.Context(), "k")
 		f.must(err)
@@ -153,11 +153,11 @@ var repositoryTests = []test{
 		f.checkAcquired(first, "k", holder, ttl, true)
 	}},
 	{"RowsOfOtherClientsAreTreatedAlike", func(f *fixture) {
-		r := f.processWith(moderate)
-		lock, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: moderate, IdleBetweenTries: f.cell.idle()})
+		r := f.processWith(f.moderate)
+		lock, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: f.moderate, IdleBetweenTries: f.cell.idle()})
 		f.must(err)
 		for _, client := range []string{"'3f1e2d4c-5b6a-4978-8a9b-0c1d2e3f4a5b'", "NULL"} {
-			f.acquireRow(r, "k", moderate)
+			f.acquireRow(r, "k", f.moderate)
 			f.exec("UPDATE INT_LOCK SET CLIENT_ID = " + client + " WHERE REGION = '" + f.region + "'")
 			_, err = f.obtain(lock).TryLock(f.Context())
 			f.is(err, sqllock.ErrNotAcquired)
@@ -187,7 +187,7 @@ var repositoryTests = []test{
 	}},
 	{"DeleteExpiredDeletesExpiredRowsOfItsRegionOnly", func(f *fixture) {
 		r := f.process()
-		elsewhere := newFixture(f.T, f.cell).process()
+		elsewhere := newFixture(f.TB, f.cell, f.patience).process()
 		f.acquireRow(r, "old", short)
 		f.acquireRow(r, "older", short)
 		holder := f.acquireRow(elsewhere, "old", short)
@@ -220,7 +220,7 @@ var repositoryTests = []test{
 		f.checkAcquired(second, "c", c, ttl, true)
 	}},
 	{"RegionsAreIndependent", func(f *fixture) {
-		here, there := f.process(), newFixture(f.T, f.cell).process()
+		here, there := f.process(), newFixture(f.TB, f.cell, f.patience).process()
 		f.acquireRow(here, "k", ttl)
 		f.acquireRow(there, "k", ttl)
 	}},

@@ -27,9 +27,9 @@ var waitingTests = []test{
 	}},
 	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
-		f.acquireRow(f.process(), "k", moderate) // and crashes
-		f.granted(f.waiter(f.Context(), f.lock(moderate)))
-		if after := time.Since(sent); after < moderate-2*time.Millisecond {
+		f.acquireRow(f.process(), "k", f.moderate) // and crashes
+		f.granted(f.waiter(f.Context(), f.lock(f.moderate)))
+		if after := time.Since(sent); after < f.moderate-2*time.Millisecond {
 			f.Fatalf("taken over after %v", after)
 		}
 	}},
@@ -100,7 +100,7 @@ var waitingTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		// A cancelled statement may still complete now; then it is undone.
-		next, err := l.TryLockFor(f.Context(), moderate)
+		next, err := l.TryLockFor(f.Context(), f.moderate)
 		f.must(err)
 		f.must(next.Unlock(f.Context()))
 	}},

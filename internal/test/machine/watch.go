@@ -1,0 +1,68 @@
+// Package machine knows when this process did not run, because the machine was busy or stood still.
+// Then timers are late, leases end before they can be renewed, and a test in real time shows nothing.
+package machine
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Watch notes when nothing ran. It is safe for concurrent use.
+type Watch struct {
+	mu    sync.Mutex
+	last  time.Time // when something ran last
+	still []interval
+
+	done     chan struct{}
+	watching sync.WaitGroup
+}
+
+type interval struct{ from, to time.Time }
+
+// late is how long a goroutine that waits for a millisecond may wait.
+const late = 5 * time.Millisecond
+
+// StartWatch returns a watch that notes until Stop is called.
+func StartWatch() *Watch {
+	w := &Watch{last: time.Now(), done: make(chan struct{})}
+	w.watching.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-w.done:
+				return
+			case <-tick.C:
+				w.ran(time.Now())
+			}
+		}
+	})
+	return w
+}
+
+// Stop ends the watch. It must be called once.
+func (w *Watch) Stop() {
+	close(w.done)
+	w.watching.Wait()
+}
+
+func (w *Watch) ran(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Sub(w.last) > late {
+		w.still = append(w.still, interval{w.last, now})
+	}
+	w.last = now
+}
+
+// StoodStill reports whether nothing ran for a time of at least that length, 5 ms or more, some of it
+// between from and to.
+func (w *Watch) StoodStill(from, to time.Time, atLeast time.Duration) bool {
+	w.ran(time.Now()) // after a stop the caller may be the first to run
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.still, func(i interval) bool {
+		return i.from.Before(to) && i.to.After(from) && i.to.Sub(i.from) >= atLeast
+	})
+}

@@ -1,0 +1,16 @@
+//go:build linux
+
+package reliability
+
+import (
+	"strings"
+
+	"github.com/sqllock/sqllock/internal/test/machine"
+)
+
+// watch knows when this process did not run. Other processes and the server may have gone on then.
+var watch *machine.Watch
+
+// noAnswer reports whether a statement without a deadline got no answer in time, as on a machine that
+// stands still.
+func noAnswer(err error) bool { return err != nil && strings.Contains(err.Error(), "no answer for") }
