@@ -78,13 +78,11 @@ func newTrial(t *testing.T, name string, c *cluster.Cluster, target workload.Tar
 	return &trial{name: name, cluster: c, config: workload.Standard(target, s, dir), final: []workload.Target{target}, t: t, log: log}
 }
 
-// inParallel lets a short run break several clusters at once, since tests mostly wait. The figures of a
-// full one are of a cluster that has the machine for itself.
+// inParallel lets a run break several clusters at once, as many as -parallel says, since tests mostly
+// wait.
 func inParallel(t *testing.T) {
 	t.Helper()
-	if *full == 0 {
-		t.Parallel()
-	}
+	t.Parallel()
 }
 
 func historyDir(t *testing.T, name string) string {
@@ -167,12 +165,21 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 	sleep(ctx, seconds(r, 1, 4))
 }
 
-// recovered waits until each key has been acquired since then.
+// recovered waits until each key has been acquired since then. A node that ends meanwhile, as PgBouncer
+// does when clients cancel statements, is started again, as an init does.
 func (b *trial) recovered(what string, since int64, limit time.Duration) {
 	b.t.Helper()
-	if missing := b.workers.AwaitAll(b.t.Context(), since, limit); len(missing) > 0 {
-		b.slow = append(b.slow, fmt.Sprintf("%v after %s nobody has acquired %v", limit, what, missing))
+	var missing []string
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		if missing = b.workers.AwaitAll(b.t.Context(), since, time.Second); len(missing) == 0 {
+			return
+		}
+		if slices.ContainsFunc(b.cluster.Nodes, func(n *cluster.Node) bool { return !n.IsUp() }) {
+			b.t.Logf("after %s a node has ended by itself", what)
+			must(b.t, b.cluster.Heal(b.t.Context()))
+		}
 	}
+	b.slow = append(b.slow, fmt.Sprintf("%v after %s nobody has acquired %v", limit, what, missing))
 }
 
 // acquireAll acquires each key, now that no worker is left.
