@@ -79,8 +79,8 @@ func leavesNoTransactionOpen(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// TestMultiPrimary takes minutes: it starts a cluster, and a node of it twice.
-func TestMultiPrimary(t *testing.T) {
+// TestGroupReplicationFindings takes minutes: it starts a cluster, and a node of it twice.
+func TestGroupReplicationFindings(t *testing.T) {
 	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
 	t.Run("refuses a late guarded commit", func(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.ReadCommitted))
