@@ -45,11 +45,11 @@ func testOf(run func(*fixture)) test { return test{"test", run} }
 // last first, with an ended context.
 func TestAttemptFails(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(testing.TB){
-		"Error":  func(tb testing.TB) { tb.Error("no", "good") },
-		"Errorf": func(tb testing.TB) { tb.Errorf("no %s", "good") },
-		"Fatal":  func(tb testing.TB) { tb.Fatal("no", "good") },
-		"Fatalf": func(tb testing.TB) { tb.Fatalf("no %s", "good") },
+	for name, fail := range map[string]func(*attempt){
+		"Error":  func(a *attempt) { a.Error("no", "good") },
+		"Errorf": func(a *attempt) { a.Errorf("no %s", "good") },
+		"Fatal":  func(a *attempt) { a.Fatal("no", "good") },
+		"Fatalf": func(a *attempt) { a.Fatalf("no %s", "good") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,9 +47,9 @@ type Result struct{ Run, Failed int }
 func Run(t *testing.T, cell Cell, done func(Result)) {
 	t.Helper()
 	var ran, failed atomic.Int64
-	watch := machine.StartWatch()
+	watch, giveBack := machine.Share()
 	t.Cleanup(func() {
-		watch.Stop()
+		giveBack()
 		done(Result{int(ran.Load()), int(failed.Load())})
 	})
 	for _, part := range parts(cell) {
@@ -164,6 +164,7 @@ type fixture struct {
 var regions atomic.Int64
 
 func newFixture(tb testing.TB, cell Cell, patience time.Duration) *fixture {
+	tb.Helper()
 	return &fixture{
 		TB: tb, cell: cell, region: fmt.Sprintf("region %d", regions.Add(1)), patience: patience,
 		brief: patience * 4 * short, moderate: patience * 4 * time.Second,

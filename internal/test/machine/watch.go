@@ -20,14 +20,17 @@ type Watch struct {
 
 type interval struct{ from, to time.Time }
 
-// late is how long a goroutine that waits for a millisecond may wait.
-const late = 5 * time.Millisecond
+const (
+	beat = 2 * time.Millisecond
+	// late is how long a goroutine that waits for a beat may wait.
+	late = 6 * time.Millisecond
+)
 
 // StartWatch returns a watch that notes until Stop is called.
 func StartWatch() *Watch {
 	w := &Watch{last: time.Now(), done: make(chan struct{})}
 	w.watching.Go(func() {
-		tick := time.NewTicker(time.Millisecond)
+		tick := time.NewTicker(beat)
 		defer tick.Stop()
 		for {
 			select {
@@ -56,7 +59,7 @@ func (w *Watch) ran(now time.Time) {
 	w.last = now
 }
 
-// StoodStill reports whether nothing ran for a time of at least that length, 5 ms or more, some of it
+// StoodStill reports whether nothing ran for a time of at least that length, 6 ms or more, some of it
 // between from and to.
 func (w *Watch) StoodStill(from, to time.Time, atLeast time.Duration) bool {
 	w.ran(time.Now()) // after a stop the caller may be the first to run

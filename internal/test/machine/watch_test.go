@@ -18,12 +18,12 @@ func TestStoodStill(t *testing.T) {
 		from, to, atLeast int
 		want              bool
 	}{
-		{0, 2, 5, false},
-		{0, 3, 5, true},
+		{0, 2, 6, false},
+		{0, 3, 6, true},
 		{1, 400, 300, true},
 		{1, 400, 301, true}, // the last began at 304
 		{1, 303, 301, false},
-		{302, 304, 5, false},
+		{302, 304, 6, false},
 	} {
 		if got := w.StoodStill(at(test.from), at(test.to), time.Duration(test.atLeast)*time.Millisecond); got != test.want {
 			t.Errorf("between %d and %d, at least %d: %t", test.from, test.to, test.atLeast, got)
@@ -40,5 +40,28 @@ func TestWatch(t *testing.T) {
 	w.Stop()
 	if w.StoodStill(began, time.Now(), time.Hour) {
 		t.Error("it did not run for an hour")
+	}
+}
+
+// TestShare shares a watch, and then another one.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	first, giveBack := Share()
+	second, giveBackToo := Share()
+	if first != second {
+		t.Error("two watches at once")
+	}
+	giveBack()
+	giveBack() // does nothing
+	third, giveBackThird := Share()
+	if third != second {
+		t.Error("two watches at once, after one was given back")
+	}
+	giveBackToo()
+	giveBackThird()
+	if later, giveBack := Share(); later == first {
+		t.Error("the watch did not end")
+	} else {
+		giveBack()
 	}
 }
