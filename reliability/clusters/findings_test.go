@@ -164,25 +164,18 @@ func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard f
 	t.Helper()
 	lease, err := c.hereLocks.Lock(t.Context(), key)
 	must(t, err)
-	tx, err := c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	must(t, err)
+	tx := c.guarded(t, lease, guard)
 	defer tx.Rollback() // nothing after a commit
-	must(t, guard(t.Context(), lease, tx))
-	_, err = tx.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", lease.Token())
-	must(t, err)
 
 	apply := c.stall(t)
 	until(t, "the lease is on the other node, and ends", func() bool {
-		result, err := c.there.ExecContext(t.Context(), "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder())
-		must(t, err)
-		n, err := result.RowsAffected()
+		n, err := c.writeThere(t, "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder()).RowsAffected()
 		must(t, err)
 		return n == 1
 	})
 	next, err := c.thereLocks.Lock(t.Context(), key)
 	must(t, err)
-	_, err = c.there.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", next.Token())
-	must(t, err)
+	c.writeThere(t, "INSERT INTO late_work VALUES (?)", next.Token())
 	if next.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", next.Token(), lease.Token())
 	}
@@ -203,6 +196,47 @@ func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard f
 	return err
 }
 
+// guarded begins the transaction that is late. It begins again if it loses a race with what the node
+// applies of earlier trials.
+func (c lateCommit) guarded(t *testing.T, lease *sqllock.Lease, guard func(context.Context, *sqllock.Lease, sqllock.Tx) error) (tx *sqlx.Tx) {
+	t.Helper()
+	unlessRaced(t, func() (err error) {
+		tx, err = c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		must(t, err)
+		if err = guard(t.Context(), lease, tx); err == nil {
+			_, err = tx.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", lease.Token())
+		}
+		if err != nil {
+			_ = tx.Rollback() // the server has done so already if it lost a race
+		}
+		return err
+	})
+	return tx
+}
+
+// writeThere runs a statement on the other node.
+func (c lateCommit) writeThere(t *testing.T, statement string, args ...any) (result sql.Result) {
+	t.Helper()
+	unlessRaced(t, func() (err error) {
+		result, err = c.there.ExecContext(t.Context(), statement, args...)
+		return err
+	})
+	return result
+}
+
+// unlessRaced does something again as long as it loses a race, error 1213, with what a node applies.
+func unlessRaced(t *testing.T, do func() error) {
+	t.Helper()
+	until(t, "a race is not lost", func() bool {
+		err := do()
+		if number := new(mysql.MySQLError); errors.As(err, &number) && number.Number == 1213 {
+			return false
+		}
+		must(t, err)
+		return true
+	})
+}
+
 // stall keeps this node from applying what the other one writes from now on, until apply is called:
 // each of its appliers waits for a table lock.
 func (c lateCommit) stall(t *testing.T) (apply func()) {
@@ -213,8 +247,7 @@ func (c lateCommit) stall(t *testing.T) (apply func()) {
 	must(t, err)
 	const appliers = 8 // at least
 	for range appliers {
-		_, err = c.there.ExecContext(t.Context(), "INSERT INTO late_stall VALUES (NULL)")
-		must(t, err)
+		c.writeThere(t, "INSERT INTO late_stall VALUES (NULL)")
 	}
 	return func() {
 		_, err := conn.ExecContext(t.Context(), "UNLOCK TABLES")
