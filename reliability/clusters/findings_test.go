@@ -168,6 +168,7 @@ func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard f
 	defer tx.Rollback() // nothing after a commit
 
 	apply := c.stall(t)
+	defer apply() // also if this trial fails: the next one needs the node
 	until(t, "the lease is on the other node, and ends", func() bool {
 		n, err := c.writeThere(t, "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder()).RowsAffected()
 		must(t, err)
@@ -249,11 +250,11 @@ func (c lateCommit) stall(t *testing.T) (apply func()) {
 	for range appliers {
 		c.writeThere(t, "INSERT INTO late_stall VALUES (NULL)")
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		_, err := conn.ExecContext(t.Context(), "UNLOCK TABLES")
 		must(t, err)
 		must(t, conn.Close())
-	}
+	})
 }
 
 func guard(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error { return l.Guard(ctx, tx) }
