@@ -152,6 +152,11 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := s.stop(); err != nil && !errors.Is(err, ErrEnded) {
 		return err
 	}
+	return s.restart(ctx)
+}
+
+// restart starts a server that is down.
+func (s *Server) restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	p, err := s.launch(s.recipe.serve(s.dir, s.port))

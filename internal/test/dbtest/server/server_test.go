@@ -249,6 +249,25 @@ func TestRestart(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("after a crash, by its supervisor", func(t *testing.T) {
+		why := make(chan error, 1)
+		stop := s.Supervise(func(err error) { why <- err })
+		db := open(t, "postgres", s.DSN())
+		_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
+		if err := <-why; !errors.Is(err, server.ErrEnded) {
+			t.Errorf("the supervisor says %v, not ErrEnded", err)
+		}
+		if err := s.Stop(); err != nil { // it runs, and is not started again
+			t.Errorf("Stop after that: %v", err)
+		}
+		if err := s.Restart(t.Context()); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if len(why) > 0 {
+			t.Error("the supervisor has started a server that was stopped")
+		}
+	})
 	t.Run("says why the server does not start", func(t *testing.T) {
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ type fleet struct {
 
 	mu      sync.Mutex // guards servers that start concurrently
 	running []*server.Server
+	ended   []func()          // end their supervision
 	dsns    map[string]string // of the servers that run, and of those in variables
 	missing map[string]error  // why a server is missing
 }
@@ -75,8 +76,12 @@ func (f *fleet) put(name string, running *server.Server, dsn string, missing err
 		return
 	}
 	f.dsns[name] = dsn
-	if running != nil {
-		f.running = append(f.running, running)
+	if running == nil {
+		return
+	}
+	f.running = append(f.running, running)
+	if name == server.PgBouncer {
+		f.ended = append(f.ended, running.Supervise(func(why error) { say("started again: %v", why) }))
 	}
 }
 
@@ -106,6 +111,9 @@ func (f *fleet) environment() []string {
 // stop stops the servers and removes their data. It only prints errors, since the exit code is
 // that of the command.
 func (f *fleet) stop() {
+	for _, end := range f.ended {
+		end()
+	}
 	errs := make([]error, len(f.running))
 	var all sync.WaitGroup
 	for i, s := range f.running {

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Supervise starts the server again when it ends by itself, as an init does, and tells of that, until
+// stop is called. PgBouncer 1.18 ends when clients cancel many statements (pgbouncer#801).
+func (s *Server) Supervise(tell func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var supervising sync.WaitGroup
+	supervising.Go(func() {
+		for ctx.Err() == nil {
+			if !s.awaitEnd(ctx) {
+				continue
+			}
+			if why := s.restartEnded(ctx); why != nil {
+				tell(why)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		supervising.Wait()
+	}
+}
+
+// awaitEnd waits until the server has ended, by itself or not. It is false if nothing has ended.
+func (s *Server) awaitEnd(ctx context.Context) bool {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	if p == nil {
+		wait := time.NewTimer(100 * time.Millisecond) // until somebody starts it
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		return false
+	}
+	select {
+	case <-p.ended:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// restartEnded starts a server that has ended by itself. It returns why it ended, or nil if it was
+// stopped.
+func (s *Server) restartEnded(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil || !s.process.hasEnded() {
+		return nil
+	}
+	why := s.stop()
+	if err := s.restart(ctx); err != nil {
+		return err
+	}
+	return why
+}
