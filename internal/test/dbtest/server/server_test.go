@@ -251,7 +251,7 @@ func TestRestart(t *testing.T) {
 	})
 	t.Run("after a crash, by its supervisor", func(t *testing.T) {
 		why := make(chan error, 1)
-		stop := s.Supervise(func(err error) { why <- err })
+		stop := s.Supervise(t.Context(), func(err error) { why <- err })
 		db := open(t, "postgres", s.DSN())
 		_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
 		if err := <-why; !errors.Is(err, server.ErrEnded) {

@@ -7,9 +7,9 @@ import (
 )
 
 // Supervise starts the server again when it ends by itself, as an init does, and tells of that, until
-// stop is called. PgBouncer 1.18 ends when clients cancel many statements (pgbouncer#801).
-func (s *Server) Supervise(tell func(error)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// ctx ends or stop is called. PgBouncer 1.18 ends when clients cancel many statements (pgbouncer#801).
+func (s *Server) Supervise(ctx context.Context, tell func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	var supervising sync.WaitGroup
 	supervising.Go(func() {
 		for ctx.Err() == nil {

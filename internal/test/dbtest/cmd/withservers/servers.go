@@ -19,7 +19,7 @@ type fleet struct {
 
 	mu      sync.Mutex // guards servers that start concurrently
 	running []*server.Server
-	ended   []func()          // end their supervision
+	unwatch func()            // ends the supervision of PgBouncer; nil if it does not run
 	dsns    map[string]string // of the servers that run, and of those in variables
 	missing map[string]error  // why a server is missing
 }
@@ -66,6 +66,9 @@ func (f *fleet) add(ctx context.Context, s starter, known map[string]string) {
 	}
 	say("%s is ready after %v: %s", kind.Title, time.Since(began).Round(time.Millisecond), started.DSN())
 	f.put(s.name, started, started.DSN(), nil)
+	if s.name == server.PgBouncer {
+		f.unwatch = started.Supervise(ctx, func(why error) { say("started again: %v", why) })
+	}
 }
 
 func (f *fleet) put(name string, running *server.Server, dsn string, missing error) {
@@ -80,9 +83,6 @@ func (f *fleet) put(name string, running *server.Server, dsn string, missing err
 		return
 	}
 	f.running = append(f.running, running)
-	if name == server.PgBouncer {
-		f.ended = append(f.ended, running.Supervise(func(why error) { say("started again: %v", why) }))
-	}
 }
 
 // requirements returns an error for the missing servers that are required.
@@ -111,8 +111,8 @@ func (f *fleet) environment() []string {
 // stop stops the servers and removes their data. It only prints errors, since the exit code is
 // that of the command.
 func (f *fleet) stop() {
-	for _, end := range f.ended {
-		end()
+	if f.unwatch != nil {
+		f.unwatch()
 	}
 	errs := make([]error, len(f.running))
 	var all sync.WaitGroup
