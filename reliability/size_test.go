@@ -6,8 +6,6 @@ import (
 	"flag"
 	"testing"
 	"time"
-
-	"github.com/sqllock/sqllock/internal/test/program"
 )
 
 var (
@@ -28,16 +26,23 @@ func size(small, large int) int {
 	}
 }
 
-// withTTL calls try with a time-to-live. In CI it calls it again with longer ones while try returns
-// false: a lease was lost, and the machine may have stood still for that long. The figures of the page
-// are of the time-to-live given.
+// longestTTL is long enough for any machine that still runs at times.
+const longestTTL = 48 * time.Second
+
+// withTTL calls try with a time-to-live. In CI it calls it again with a longer one if try returns false,
+// a lease was lost, and the machine stood still for a part of it meanwhile. The figures of the page are
+// of the time-to-live given.
 func withTTL(t *testing.T, ttl time.Duration, try func(ttl time.Duration) (longEnough bool)) {
 	t.Helper()
-	if !*full {
-		program.WithTTL(t, ttl, func(ttl time.Duration) bool { return try(ttl) || t.Failed() })
-		return
-	}
-	if !try(ttl) {
-		t.Errorf("a lease with a time-to-live of %v was lost", ttl)
+	for ; ; ttl *= 2 {
+		began := time.Now()
+		if try(ttl) || t.Failed() {
+			return
+		}
+		still := watch.StoodStill(began, time.Now())
+		if *full || ttl >= longestTTL || still < ttl/12 {
+			t.Fatalf("a lease with a time-to-live of %v was lost; the machine stood still for %v", ttl, still)
+		}
+		t.Logf("a time-to-live of %v was too short: the machine stood still for %v", ttl, still)
 	}
 }

@@ -170,14 +170,21 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 func (b *trial) recovered(what string, since int64, limit time.Duration) {
 	b.t.Helper()
 	var missing []string
-	for end := time.Now().Add(limit); time.Now().Before(end); {
+	for end := time.Now().Add(limit); ; {
+		last := time.Now().After(end)
 		if missing = b.workers.AwaitAll(b.t.Context(), since, time.Second); len(missing) == 0 {
 			return
 		}
-		if slices.ContainsFunc(b.cluster.Nodes, func(n *cluster.Node) bool { return !n.IsUp() }) {
+		switch {
+		case slices.ContainsFunc(b.cluster.Nodes, func(n *cluster.Node) bool { return !n.IsUp() }):
 			b.t.Logf("after %s a node has ended by itself", what)
 			must(b.t, b.cluster.Heal(b.t.Context()))
+			end = time.Now().Add(limit)
+			continue
+		case !last:
+			continue
 		}
+		break
 	}
 	b.slow = append(b.slow, fmt.Sprintf("%v after %s nobody has acquired %v", limit, what, missing))
 }
@@ -245,6 +252,9 @@ func (b *trial) rows(target workload.Target) []checker.Row {
 // mustHold fails the test if a promise was broken.
 func (b *trial) mustHold(r *checker.Report) {
 	b.t.Helper()
+	if len(r.Violations()) > 0 {
+		final.Store(true)
+	}
 	for _, violation := range slices.Concat(r.Violations(), b.slow) {
 		b.t.Errorf("%s: %s", b.name, violation)
 	}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,24 +32,31 @@ const (
 	// apart is for how long the machine must stand still to take a cluster apart. Galera suspects a
 	// node that is silent for 2 s.
 	apart = time.Second
-	// triesVariable is an environment variable with the number of tries that are left.
+	// triesVariable is an environment variable with the number of tries that are left: 0, or one if it
+	// is not set.
 	triesVariable = "SQLLOCK_CLUSTERS_TRIES"
 )
+
+// final is true if a promise was broken. No machine excuses that.
+var final atomic.Bool
 
 // run runs the tests, and again if they have failed while the machine stood still: the nodes of a
 // cluster then think that the others are gone, as they should.
 func run(m *testing.M) int {
+	runtime.LockOSThread() // the kernel kills the next try when this thread ends
+	defer runtime.UnlockOSThread()
 	began, watch := time.Now(), machine.StartWatch()
 	defer watch.Stop()
 	code := m.Run()
-	left := os.Getenv(triesVariable)
-	if code == 0 || *full > 0 || left == "0" || !watch.StoodStill(began, time.Now(), apart) {
+	left, still := os.Getenv(triesVariable), watch.StoodStill(began, time.Now())
+	if code == 0 || *full > 0 || final.Load() || left == "0" || still < apart {
 		return code
 	}
-	fmt.Println("The machine stood still meanwhile: again.")
+	fmt.Printf("The machine stood still for %v meanwhile: again.\n", still)
 	again := exec.Command(os.Args[0], os.Args[1:]...) //nolint:gosec,noctx // this program, until it ends
 	again.Stdout, again.Stderr = os.Stdout, os.Stderr
-	again.Env = append(os.Environ(), triesVariable+"="+map[string]string{"": "1", "1": "0"}[left])
+	again.Env = append(os.Environ(), triesVariable+"="+"0")
+	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := again.Run(); err != nil {
 		fmt.Println(err)
 		return code

@@ -26,9 +26,10 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 	root := command.Process.Pid
 	var family []int
 	t.Cleanup(func() {
-		for _, pid := range append(family, root) {
+		for _, pid := range append(family, descendants(t, root)...) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
 	if _, err := stdout.Read(make([]byte, len("inside\n"))); err != nil {
@@ -49,5 +50,36 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 	})
 	if !slices.Contains(family, youngest[0]) {
 		t.Errorf("the family is %v, want %d in it, too", family, youngest[0])
+	}
+}
+
+func descendants(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	for _, child := range children(t, pid) {
+		pids = append(append(pids, child), descendants(t, child)...)
+	}
+	return pids
+}
+
+// TestWatchdogBesideProcessesThatItCannotStop stops a family that has another new member at each look,
+// which cannot be stopped, like a process of another user. The watchdog gives up.
+func TestWatchdogBesideProcessesThatItCannotStop(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "sleep", "1000")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	root := command.Process.Pid
+	const none = 1 << 30 // no process has such a number
+	var family []int
+	looked := 0
+	synctest.Test(t, func(*testing.T) {
+		family = stopFamily(root, 0, func() ([]process.Process, error) {
+			looked++
+			return []process.Process{{PID: root, Stopped: true}, {PID: none + looked, Parent: root}}, nil
+		})
+	})
+	if !slices.Equal(family, []int{root}) || looked != looks {
+		t.Errorf("the family is %v after %d looks, want only %d after %d", family, looked, root, looks)
 	}
 }

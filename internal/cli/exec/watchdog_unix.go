@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,8 +54,8 @@ func runWatchdog(stdin io.Reader, stdout io.Writer) {
 // ended completely. When it ends, the command's group is orphaned; if it had stopped
 // members then, the kernel would send it SIGHUP and SIGCONT.
 func awaitEnd(parent int) {
-	for limit := time.Now().Add(stopLimit); os.Getppid() == parent && time.Now().Before(limit); {
-		time.Sleep(100 * time.Microsecond)
+	for look := 0; os.Getppid() == parent && look < 10*looks; look++ {
+		time.Sleep(pause / 10)
 	}
 }
 
@@ -74,47 +75,55 @@ func killFamily(root, group int) {
 	}
 }
 
+// Looks, and not time, limit the wait for processes: a machine that stands still for seconds must not
+// let a family go.
 const (
-	// stopLimit is the time limit for the end of a process: one that waits for a file system that
-	// does not answer does not end.
-	stopLimit = time.Second
-	// looks is how often stopFamily looks in vain for another process, or for one that runs no
-	// longer: a process that waits for a file system that does not answer does not stop. Looks and
-	// not time, since a machine that stands still for seconds must not let a family go.
+	pause = time.Millisecond
+	// looks is how often the watchdog looks in vain: a process that waits for a file system that does
+	// not answer neither stops nor ends.
 	looks = 500
+	// mostLooks limits all looks for a family that grows all the time.
+	mostLooks = 10 * looks
 )
 
-// stopFamily stops a family and returns it, parents before their children.
+// stopFamily stops a family and returns it, parents before their children. Processes of other users,
+// which cannot be stopped, are not in it.
 func stopFamily(root, group int, table func() ([]process.Process, error)) []int {
-	family := []int{root}
-	stop(family)
+	family, others := stop([]int{root})
 	// A process may start another child until it is listed as stopped. The first table
 	// read after that contains all of them.
 	allStopped := false
-	for inVain := 0; inVain < looks; inVain++ {
+	for all, inVain := 0, 0; all < mostLooks && inVain < looks; all, inVain = all+1, inVain+1 {
+		time.Sleep(pause)
 		now, err := table()
 		if err != nil {
 			continue
 		}
-		found := relatives(now, family, group)
+		found := relatives(now, slices.Concat(family, others), group)
 		if allStopped && len(found) == 0 {
 			break
 		}
-		if len(found) > 0 {
+		ours, theirs := stop(found)
+		if len(ours) > 0 {
 			inVain = 0
 		}
-		stop(found)
-		family = append(family, found...)
+		family, others = append(family, ours...), append(others, theirs...)
 		allStopped = areStopped(now, family)
-		time.Sleep(time.Millisecond)
 	}
 	return family
 }
 
-func stop(pids []int) {
+// stop stops processes, and returns which were told so and which this user may not stop.
+func stop(pids []int) (stopped, others []int) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		switch err := syscall.Kill(pid, syscall.SIGSTOP); {
+		case err == nil:
+			stopped = append(stopped, pid)
+		case errors.Is(err, syscall.EPERM):
+			others = append(others, pid)
+		}
 	}
+	return stopped, others
 }
 
 // relatives returns the children of a family and the members of its group that are not

@@ -14,12 +14,13 @@ import (
 const (
 	// A lease as short as brief is lost if the machine stands still for a part of it.
 	spoils = short / 2
-	// mostPatient is how many times as long the leases of the last attempt are.
-	mostPatient = 16
+	// mostPatient is how many times as long the leases of the last attempt are. They must be much
+	// shorter than ttl.
+	mostPatient = 4
 )
 
 // stoodStill is [machine.Watch.StoodStill].
-type stoodStill func(from, to time.Time, atLeast time.Duration) bool
+type stoodStill func(from, to time.Time) time.Duration
 
 // attempts runs a test in real time, and reports whether it passes. It repeats it with longer leases as
 // long as it fails while the machine stands still: that says nothing.
@@ -34,10 +35,11 @@ func (c Cell) attempts(t *testing.T, stoodStill stoodStill, test test) (passed b
 		for _, line := range a.log {
 			t.Log(line)
 		}
-		if patience == mostPatient || !stoodStill(began, time.Now(), spoils) {
+		still := stoodStill(began, time.Now())
+		if patience == mostPatient || still < spoils {
 			return false
 		}
-		t.Logf("the machine stood still meanwhile: again with leases %d times as long", 2*patience)
+		t.Logf("the machine stood still for %v: again with leases %d times as long", still, 2*patience)
 	}
 }
 
@@ -47,6 +49,7 @@ type attempt struct {
 	ctx context.Context
 
 	mu       sync.Mutex
+	ended    bool
 	failed   bool
 	log      []string
 	cleanups []func()
@@ -65,6 +68,9 @@ func attemptOf(t *testing.T, run func(*attempt)) *attempt {
 		run(a)
 	}()
 	<-done
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
 	return a
 }
 
@@ -99,6 +105,7 @@ func (a *attempt) Failed() bool {
 func (a *attempt) Fail() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.mustLast()
 	a.failed = true
 }
 
@@ -111,7 +118,15 @@ func (a *attempt) note(text string) {
 	line := strings.TrimSpace(strings.Join(callers(), " < ") + ": " + text)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.mustLast()
 	a.log = append(a.log, line)
+}
+
+// mustLast panics if a goroutine has outlived its attempt, as package testing does.
+func (a *attempt) mustLast() {
+	if a.ended {
+		panic("a goroutine has outlived the attempt of " + a.Name())
+	}
 }
 
 // callers returns the lines of this package that have led to a note.

@@ -12,21 +12,21 @@ import (
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		still    bool // whether the machine stands still
-		failures int  // attempts that fail
+		still    time.Duration // for which the machine stands still
+		failures int           // attempts that fail
 		passes   bool
 		patience []time.Duration
 	}{
-		"passes":                           {false, 0, true, []time.Duration{1}},
-		"fails":                            {false, 1, false, []time.Duration{1}},
-		"fails twice as nothing runs":      {true, 2, true, []time.Duration{1, 2, 4}},
-		"fails whether or not it has time": {true, 9, false, []time.Duration{1, 2, 4, 8, 16}},
+		"passes":                           {0, 0, true, []time.Duration{1}},
+		"fails":                            {spoils - 1, 1, false, []time.Duration{1}},
+		"fails twice as nothing runs":      {spoils, 2, true, []time.Duration{1, 2, 4}},
+		"fails whether or not it has time": {spoils, 9, false, []time.Duration{1, 2, 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var patience []time.Duration
 			failures := test.failures
-			passed := Cell{}.attempts(t, func(time.Time, time.Time, time.Duration) bool { return test.still }, testOf(func(f *fixture) {
+			passed := Cell{}.attempts(t, func(time.Time, time.Time) time.Duration { return test.still }, testOf(func(f *fixture) {
 				if patience = append(patience, f.patience); failures > 0 {
 					failures--
 					f.must(errors.New("a failure that this test wants"))

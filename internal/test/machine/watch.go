@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
@@ -53,19 +52,36 @@ func (w *Watch) Stop() {
 func (w *Watch) ran(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if now.Before(w.last) { // another goroutine was faster
+		return
+	}
 	if now.Sub(w.last) > late {
 		w.still = append(w.still, interval{w.last, now})
 	}
 	w.last = now
 }
 
-// StoodStill reports whether nothing ran for a time of at least that length, 6 ms or more, some of it
-// between from and to.
-func (w *Watch) StoodStill(from, to time.Time, atLeast time.Duration) bool {
+// StoodStill returns for how long nothing ran between from and to. Times of less than 6 ms do not count.
+func (w *Watch) StoodStill(from, to time.Time) (still time.Duration) {
 	w.ran(time.Now()) // after a stop the caller may be the first to run
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.still, func(i interval) bool {
-		return i.from.Before(to) && i.to.After(from) && i.to.Sub(i.from) >= atLeast
-	})
+	for _, i := range w.still {
+		still += max(0, earlier(i.to, to).Sub(later(i.from, from)))
+	}
+	return still
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

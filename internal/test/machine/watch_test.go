@@ -11,22 +11,20 @@ func TestStoodStill(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 	w := &Watch{last: at(0)}
-	for _, ms := range []int{1, 2, 302, 303, 304, 3_600_000} { // the last is later than now
+	for _, ms := range []int{1, 2, 302, 303, 304, 10, 404, 3_600_000} { // 10 is too late, and the last is later than now
 		w.ran(at(ms))
 	}
-	for _, test := range []struct {
-		from, to, atLeast int
-		want              bool
-	}{
-		{0, 2, 6, false},
-		{0, 3, 6, true},
-		{1, 400, 300, true},
-		{1, 400, 301, true}, // the last began at 304
-		{1, 303, 301, false},
-		{302, 304, 6, false},
+	for _, test := range []struct{ from, to, want int }{
+		{0, 2, 0},
+		{0, 3, 1},
+		{0, 302, 300},
+		{102, 202, 100},
+		{302, 304, 0},
+		{0, 404, 400},
+		{404, 1000, 596},
 	} {
-		if got := w.StoodStill(at(test.from), at(test.to), time.Duration(test.atLeast)*time.Millisecond); got != test.want {
-			t.Errorf("between %d and %d, at least %d: %t", test.from, test.to, test.atLeast, got)
+		if got := w.StoodStill(at(test.from), at(test.to)); got != time.Duration(test.want)*time.Millisecond {
+			t.Errorf("between %d and %d: %v, want %d ms", test.from, test.to, got, test.want)
 		}
 	}
 }
@@ -38,8 +36,8 @@ func TestWatch(t *testing.T) {
 	began := time.Now()
 	time.Sleep(10 * time.Millisecond)
 	w.Stop()
-	if w.StoodStill(began, time.Now(), time.Hour) {
-		t.Error("it did not run for an hour")
+	if still, took := w.StoodStill(began, time.Now()), time.Since(began); still > took {
+		t.Errorf("nothing ran for %v of %v", still, took)
 	}
 }
 

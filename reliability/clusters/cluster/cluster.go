@@ -99,9 +99,24 @@ func (c *Cluster) Bootstrap(ctx context.Context) error {
 
 // Heal undoes whatever was done to the nodes: it reconnects and resumes them, starts those that
 // are down, and returns when all are members again. Like the init of a machine, it starts a server
-// again that ends by itself.
+// again that ends by itself. Nodes that suspect each other, as they do when the machine stands still,
+// can lose their majority for good; then it kills all of them and starts the cluster, as an operator
+// does.
 func (c *Cluster) Heal(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	err := c.healWithin(ctx, joinLimit/2)
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if err := n.Kill(); err != nil {
+			return err
+		}
+	}
+	return c.healWithin(ctx, joinLimit)
+}
+
+func (c *Cluster) healWithin(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for starts := 0; ; starts++ {
 		err := c.heal(ctx)

@@ -16,8 +16,12 @@ func (s *Server) Supervise(ctx context.Context, tell func(error)) (stop func()) 
 			if !s.awaitEnd(ctx) {
 				continue
 			}
-			if why := s.restartEnded(ctx); why != nil {
+			why, err := s.restartEnded(ctx)
+			if why != nil {
 				tell(why)
+			}
+			for err != nil && ctx.Err() == nil {
+				err = s.Restart(ctx)
 			}
 		}
 	})
@@ -50,16 +54,12 @@ func (s *Server) awaitEnd(ctx context.Context) bool {
 }
 
 // restartEnded starts a server that has ended by itself. It returns why it ended, or nil if it was
-// stopped.
-func (s *Server) restartEnded(ctx context.Context) error {
+// stopped, and an error if it does not start.
+func (s *Server) restartEnded(ctx context.Context) (why, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == nil || !s.process.hasEnded() {
-		return nil
+		return nil, nil
 	}
-	why := s.stop()
-	if err := s.restart(ctx); err != nil {
-		return err
-	}
-	return why
+	return s.stop(), s.restart(ctx)
 }

@@ -67,7 +67,7 @@ func (f *fleet) add(ctx context.Context, s starter, known map[string]string) {
 	say("%s is ready after %v: %s", kind.Title, time.Since(began).Round(time.Millisecond), started.DSN())
 	f.put(s.name, started, started.DSN(), nil)
 	if s.name == server.PgBouncer {
-		f.unwatch = started.Supervise(ctx, func(why error) { say("started again: %v", why) })
+		f.unwatch = started.Supervise(ctx, func(why error) { say("it is started again: %v", why) })
 	}
 }
 
