@@ -197,7 +197,8 @@ type Repository struct {
 // the tables. While the database is busy, as SQLite is while another process writes, it tries
 // again until ctx ends. It returns
 //   - [ErrInvalid] if d is not the dialect of the server, or the server refuses the isolation:
-//     a replication group that several members write to takes no [Serializable],
+//     a replication group that several members write to takes no [Serializable]; or if the
+//     session does not commit its statements: autocommit=0 on MySQL and MariaDB,
 //   - [ErrSchema] if the table is missing or has other columns than expected,
 //   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
 //     within 10 s, or the server is not a working member of its Galera cluster or replication

@@ -94,13 +94,15 @@ SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! infor
 WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
 WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
+UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
 /*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */;
 
 -- ClusterVariables
 SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
 WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
-WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status');
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
+UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF');
 
 -- ReadOnly
 SELECT @@global.read_only;

@@ -28,6 +28,8 @@ type Cluster struct {
 	// SERIALIZABLE transactions. A group with SinglePrimary does so for a moment while its
 	// primary changes.
 	UpdatesEverywhere, SinglePrimary bool
+	// Uncommitted reports whether the session does not commit statements by itself: autocommit=0.
+	Uncommitted bool
 }
 
 // Certifies reports whether the cluster compares the rows that transactions have changed when
@@ -58,6 +60,9 @@ var (
 	errNotAMember = errors.New("the server is not a working member of its cluster")
 
 	errLeftGroup = errors.New("the server was ONLINE in a replication group when the repository was created, and is in none now: create another one")
+
+	errUncommitted = errors.New("the session has autocommit=0, so releases and renewals would not be committed: " +
+		"set autocommit=1 in the DSN, or for the server")
 
 	errSerializable = errors.New("a replication group that several members write to (group_replication_enforce_update_everywhere_checks) " +
 		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")
@@ -106,6 +111,8 @@ func (c *Cluster) note(name, value string) {
 		c.Ready = value
 	case "wsrep_cluster_status":
 		c.Component = value
+	case "autocommit":
+		c.Uncommitted = value == "OFF"
 	case "group_replication_group_name":
 		c.Group = value
 	case "member_state":

@@ -36,6 +36,8 @@ const (
 	WrongDialect
 	// WrongIsolation means that the server refuses the isolation that acquires.
 	WrongIsolation
+	// WrongSession means that the session does not commit its statements.
+	WrongSession
 )
 
 // An Error is why a method failed. Its text names no key: only the caller knows the key

@@ -77,6 +77,9 @@ func (t *Table) adapt(found *Cluster, config Config) error {
 	if found == nil {
 		return nil
 	}
+	if found.Uncommitted {
+		return &Error{opening.op, WrongSession, errUncommitted}
+	}
 	if found.RefusesSerializable() && config.Isolation == sql.LevelSerializable && !config.Autocommit {
 		return &Error{opening.op, WrongIsolation, errSerializable}
 	}
