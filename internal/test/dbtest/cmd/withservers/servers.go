@@ -79,10 +79,9 @@ func (f *fleet) put(name string, running *server.Server, dsn string, missing err
 		return
 	}
 	f.dsns[name] = dsn
-	if running == nil {
-		return
+	if running != nil {
+		f.running = append(f.running, running)
 	}
-	f.running = append(f.running, running)
 }
 
 // requirements returns an error for the missing servers that are required.
