@@ -130,7 +130,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	}
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-	pool := limited(c.pool(t, db), 20)
+	pool := limited(c.pool(t, db), cellPool)
 	pool.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
 	if c.notify {
@@ -167,7 +167,7 @@ func TestContractInRealTime(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB, 20), Only: names,
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB, cellPool), Only: names,
 				})
 			})
 		})
@@ -181,6 +181,9 @@ func TestContractInRealTime(t *testing.T) {
 		run(dialect.Spring6, "Waiting/LockTakesOverFromACrashedHolderAfterTheTTL")
 	}
 }
+
+// cellPool is how many connections a cell may have.
+const cellPool = 20
 
 // limited sets the limit of a pool, since a server has one. Waiting for a connection is no
 // failure.
