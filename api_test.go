@@ -20,6 +20,7 @@ func TestAPI(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{
 		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
+		"pgxlock": "pgxlock", "pqlock": "pqlock", "mysqllock": "mysqllock", "sqlitelock": "sqlitelock",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

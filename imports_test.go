@@ -27,6 +27,16 @@ var external = map[string][]string{
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
 	// It speaks to the server through pgconn, whichever driver the application has.
 	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
+
+	"pgxlock":                       nil,
+	"pqlock":                        nil,
+	"mysqllock":                     nil,
+	"sqlitelock":                    nil,
+	"internal/session":              {"github.com/jmoiron/sqlx"},
+	"internal/session/pgxdriver":    {"github.com/jackc/pgx/v5/..."},
+	"internal/session/pqdriver":     {"github.com/lib/pq"},
+	"internal/session/mysqldriver":  {"github.com/go-sql-driver/mysql"},
+	"internal/session/sqlitedriver": {"modernc.org/sqlite/..."},
 }
 
 // TestImports holds the import graph of docs/design.md: each package imports only what
@@ -76,7 +86,12 @@ func TestLinks(t *testing.T) {
 // TestNoLinks holds what a package must not link, not even through others.
 func TestNoLinks(t *testing.T) {
 	t.Parallel()
+	const pgx, pq, mysql, sqlite = "github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"
 	for pkg, forbidden := range map[string][]string{
+		"./pgxlock":    {pq, mysql, sqlite},
+		"./pqlock":     {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
+		"./mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite},
+		"./sqlitelock": {pgx, pgx + "/pgconn", pq, mysql},
 		"./migrations": {module},
 		"./notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
 	} {

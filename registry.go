@@ -3,6 +3,8 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -71,6 +73,10 @@ type RegistryOptions struct {
 	// CacheCapacity is how many lock objects are kept at most. There can be more only if
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
+
+	// OnClose, if set, is called once, when [Registry.Close] has released what it could:
+	// to close a pool that serves this registry alone. Close returns its error, too.
+	OnClose func() error
 }
 
 // A Registry hands out locks by key. It is Spring's JdbcLockRegistry. An application
@@ -87,6 +93,7 @@ type Registry struct {
 	repository *Repository
 	locks      *locks
 	defaults   request // of a handle, without a key
+	onClose    func() error
 }
 
 // NewRegistry returns a registry over repository. opts may be nil. Bad options give an
@@ -109,7 +116,12 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	if fixedTTL != 0 && o.TTL != fixedTTL {
 		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
 	}
+	onClose := func() error { return nil }
+	if o.OnClose != nil {
+		onClose = sync.OnceValue(o.OnClose)
+	}
 	return &Registry{
+		onClose:    onClose,
 		repository: repository,
 		locks:      o.locks(repository.table, fixedTTL),
 		defaults:   request{ttl: o.TTL, autoRenew: o.AutoRenew},
@@ -158,7 +170,7 @@ func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration) *loc
 	return s
 }
 
-// Repository returns the repository of the registry.
+// Repository returns the repository of the registry: for [Repository.List] and the like.
 func (r *Registry) Repository() *Repository { return r.repository }
 
 // Obtain returns the lock of key. While the lock is cached, it is the same object each
@@ -381,7 +393,8 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 // Close ends all waiting with [ErrClosed], ends the contexts of all leases with that cause,
 // and then releases their rows, together. Stop the work under the leases first: once its
 // row is gone, another process can acquire the lock. Afterwards every method that needs a
-// lock returns ErrClosed, and Unlock too. The database stays open.
+// lock returns ErrClosed, and Unlock too. The database stays open, unless
+// [RegistryOptions.OnClose] closes it, as that of pgxlock.Open and the like does.
 //
 // Close also waits for acquisitions that are under way, even if their callers have
 // returned, and deletes what they acquire. So a process that ends after Close leaves no row
@@ -390,5 +403,7 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 //
 // ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
 // the time-to-live if that is longer, also if ctx lasts. Close may be called again, and then
-// tries to release what is left.
-func (r *Registry) Close(ctx context.Context) error { return r.locks.closeAll(ctx) }
+// tries to release what is left, if the database is still open.
+func (r *Registry) Close(ctx context.Context) error {
+	return errors.Join(r.locks.closeAll(ctx), r.onClose())
+}

@@ -12,6 +12,8 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/state"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
 // Connect opens the database that the flags choose, and checks that it answers. Only
@@ -42,12 +44,16 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{Dialect: target.Dialect, Target: target, Name: target.Redacted, Default: isDefault}
-	if c.DB, err = target.Open(ctx, isDefault || file == MayCreate); err != nil {
+	if c.pools, err = target.Connect(ctx, session.Need{Connections: maxConnections, Create: isDefault || file == MayCreate}); err != nil {
 		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
 		return nil, withOpenHint(err, target, isDefault, file)
 	}
+	c.DB = c.pools.DB
 	return c, nil
 }
+
+// maxConnections is enough: one acquires and renews, the other reads.
+const maxConnections = 2
 
 // chosenDSN returns the DSN of the flag, else that of the environment, else that of
 // the default file, whose directory it creates.
@@ -66,7 +72,7 @@ func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
 		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
 		return "", false, exit.WithHint(err, "%s", defaultFileHint)
 	}
-	return dsn.SQLite(filepath.Join(directory, "sqllock.db")), true, nil
+	return sqlitedriver.DSN(filepath.Join(directory, "sqllock.db")), true, nil
 }
 
 // WithDatabase opens the database that the flags choose, without migrations, and calls

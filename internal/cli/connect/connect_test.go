@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -56,7 +56,7 @@ func TestOpenWaitsForSQLite(t *testing.T) {
 			}
 			opened <- err
 		}()
-		time.Sleep(dsn.OpenTimeout / 2)
+		time.Sleep(session.OpenTimeout / 2)
 		select {
 		case err := <-opened:
 			t.Errorf("Open returned while another connection wrote: %v", err)
@@ -78,7 +78,7 @@ func TestOpenSQLiteTimesOut(t *testing.T) {
 		defer unlock()
 		began := time.Now()
 		_, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(t.Context(), MustExist)
-		if took := time.Since(began); exit.CodeOf(err) != exit.Database || took < dsn.OpenTimeout || took > dsn.OpenTimeout+time.Second {
+		if took := time.Since(began); exit.CodeOf(err) != exit.Database || took < session.OpenTimeout || took > session.OpenTimeout+time.Second {
 			t.Errorf("%v after %v", err, took)
 		} else {
 			program.Contains(t, exit.Text(err), "no answer within 10s", "database is locked")

@@ -8,21 +8,23 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/session"
 )
 
 // A Connection is an open database.
 type Connection struct {
 	DB      *sqlx.DB
 	Dialect dialect.Dialect
-	Target  dsn.Target
+	Target  session.Target
 	Name    string // the DSN without passwords, for messages
 	Default bool   // it is the default SQLite file
+
+	pools *session.Pools
 }
 
 // Close closes the database.
 func (c *Connection) Close() error {
-	if err := c.DB.Close(); err != nil {
+	if err := c.pools.Close(); err != nil {
 		return fmt.Errorf("%w: close %s: %w", sqllock.ErrDatabase, c.Name, err)
 	}
 	return nil

@@ -7,17 +7,18 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
 // defaultFileHint is for users whose home directory is not writable, or not theirs.
 const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
 
 // withOpenHint adds the hint for an error of Open.
-func withOpenHint(err error, target dsn.Target, isDefault bool, file Presence) error {
+func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
 	switch {
-	case isDefault && dsn.IsUnwritable(err):
+	case isDefault && sqlitedriver.IsUnwritable(err):
 		return exit.WithHint(err, "%s", defaultFileHint)
 	case target.Missing() && file == MustExist:
 		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
@@ -49,8 +50,8 @@ func Hint(err error) string {
 		return own
 	case errors.Is(err, sqllock.ErrSchema):
 		return "sqllock doctor" // the table exists, but is not a lock table
-	case dsn.IsUnwritable(err):
-		return dsn.WritableHint
+	case sqlitedriver.IsUnwritable(err):
+		return sqlitedriver.WritableHint
 	case errors.Is(err, sqllock.ErrReadOnly):
 		return "the DSN of the primary server, which accepts writes"
 	default:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/cli/connect"
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -50,7 +50,7 @@ func (w *workspace) fill(ctx context.Context) (err error) {
 	}
 	temporary := w.flags.DSN == ""
 	if temporary {
-		w.flags.DSN = dsn.SQLite(filepath.Join(w.directory, "locks.db"))
+		w.flags.DSN = sqlitedriver.DSN(filepath.Join(w.directory, "locks.db"))
 	}
 	if w.connection, err = w.flags.Open(ctx, connect.Presence(temporary)); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
@@ -34,9 +34,9 @@ func TestFindings(t *testing.T) {
 		"postgres_async":       postgresSettings{Fsync: "on", Commit: "on", Standbys: 2}.findings(),
 		"postgres_sync":        postgresSettings{Fsync: "on", Commit: "remote_apply", Names: "*", Standbys: 1}.findings(),
 		"postgres_local":       postgresSettings{Fsync: "on", Commit: "local", Names: "*", Standbys: 1}.findings(),
-		"one_host":             hostsFindings(dsn.Target{Hosts: 1}),
-		"any_host":             hostsFindings(dsn.Target{Hosts: 2}),
-		"read_write_host":      hostsFindings(dsn.Target{Hosts: 3, ReadWrite: true}),
+		"one_host":             hostsFindings(session.Choice{Hosts: 1}),
+		"any_host":             hostsFindings(session.Choice{Hosts: 2}),
+		"read_write_host":      hostsFindings(session.Choice{Hosts: 3, ReadWrite: true}),
 		"pooler":               {poolerFinding(false)},
 		"pooler_binary":        {poolerFinding(true)},
 	} {

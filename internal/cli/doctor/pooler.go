@@ -5,7 +5,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/sqllock/sqllock/internal/cli/dsn"
+	"github.com/sqllock/sqllock/internal/session"
 )
 
 // poolerTries is how often two connections are compared. Other clients of a pooler may come
@@ -19,7 +19,7 @@ func (e *examination) checkPooler(ctx context.Context) []finding {
 		return nil
 	}
 	// A pooler of whole sessions that has none left lets the second connection wait.
-	ctx, cancel := context.WithTimeout(ctx, dsn.OpenTimeout)
+	ctx, cancel := context.WithTimeout(ctx, session.OpenTimeout)
 	defer cancel()
 	for range poolerTries {
 		if shared, err := e.shareSession(ctx); err != nil {

@@ -3,8 +3,8 @@ package doctor
 import (
 	"context"
 
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
 func (e *examination) checkWrites(ctx context.Context) []finding {
@@ -22,7 +22,7 @@ func (e *examination) checkWrites(ctx context.Context) []finding {
 // readOnlyFinding returns the finding for a database that rejects writes.
 func (e *examination) readOnlyFinding() finding {
 	if e.Dialect.Embedded {
-		return finding{broken, "writes", "rejected: the file is opened read-only", "give " + dsn.WritableHint + ", without parameters like mode=ro: to acquire a lock is to write a row"}
+		return finding{broken, "writes", "rejected: the file is opened read-only", "give " + sqlitedriver.WritableHint + ", without parameters like mode=ro: to acquire a lock is to write a row"}
 	}
 	return finding{broken, "writes", "rejected: the server is a replica or set to read-only", "give the DSN of the primary server: to acquire a lock is to write a row"}
 }

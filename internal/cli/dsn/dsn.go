@@ -1,5 +1,4 @@
-// Package dsn parses the DSNs that the command accepts, and opens the databases that
-// they name.
+// Package dsn parses the DSNs that the command accepts.
 package dsn
 
 import (
@@ -7,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
-var (
-	schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
-	// keywordForm is the beginning of libpq's "host=… user=…".
-	keywordForm = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
-)
+var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 
 const knownForms = "postgres://user:password@host:5432/database, mysql://user:password@host:3306/database, " +
 	"user:password@tcp(host:3306)/database or sqlite:/path/to/file"
@@ -21,31 +20,39 @@ const knownForms = "postgres://user:password@host:5432/database, mysql://user:pa
 // Parse returns the database that a DSN names. Its errors are usage errors. They never
 // repeat the DSN or a parser's error about it, unless that cannot contain a part of a
 // password: a password that is not encoded can end up in any other part of a DSN.
-func Parse(dsn string) (Target, error) {
-	if strings.ContainsAny(dsn, "\n\r\x00") {
-		return Target{}, exit.Usagef("the DSN has a line break or a NUL in it")
+func Parse(dsn string) (session.Target, error) {
+	parse, err := parserOf(dsn)
+	if err != nil {
+		return session.Target{}, err
 	}
-	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		return parseSQLite(path)
+	target, err := parse(dsn)
+	if err != nil {
+		return session.Target{}, exit.Usagef("%w", err)
 	}
-	if uri, ok := strings.CutPrefix(dsn, "file:"); ok {
-		return parseSQLiteURI(uri)
-	}
-	if scheme := schemeForm.FindStringSubmatch(dsn); scheme != nil {
-		rest := dsn[len(scheme[0]):]
+	return target, nil
+}
+
+// parserOf returns what parses a DSN, by its form.
+func parserOf(dsn string) (func(string) (session.Target, error), error) {
+	scheme := schemeForm.FindStringSubmatch(dsn)
+	switch {
+	case strings.ContainsAny(dsn, "\n\r\x00"):
+		return nil, exit.Usagef("%w", session.ErrLineBreak)
+	case strings.HasPrefix(dsn, "sqlite:"), strings.HasPrefix(dsn, "file:"):
+		return sqlitedriver.Parse, nil
+	case scheme != nil:
 		switch strings.ToLower(scheme[1]) {
 		case "postgres", "postgresql":
-			return parsePostgresURL(rest)
+			return pqdriver.Parse, nil
 		case "mysql", "mariadb":
-			return parseMySQLURL(rest)
+			return mysqldriver.Parse, nil
 		}
-		return Target{}, exit.Usagef("sqllock does not support %s://; the DSN may be %s", scheme[1], knownForms)
+		return nil, exit.Usagef("sqllock does not support %s://; the DSN may be %s", scheme[1], knownForms)
+	case session.KeywordForm.MatchString(dsn):
+		return pqdriver.Parse, nil
+	case strings.Contains(dsn, "/") && strings.ContainsAny(dsn, "@("):
+		return mysqldriver.Parse, nil
+	default:
+		return nil, exit.Usagef("the DSN has none of the known forms; it may be %s", knownForms)
 	}
-	if keywordForm.MatchString(dsn) {
-		return parsePostgresKeywords(dsn)
-	}
-	if strings.Contains(dsn, "/") && strings.ContainsAny(dsn, "@(") {
-		return parseMySQL(dsn)
-	}
-	return Target{}, exit.Usagef("the DSN has none of the known forms; it may be %s", knownForms)
 }

@@ -43,8 +43,8 @@ func TestParseDSN(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			source := withoutPragmas(t, got.source)
-			if diff := cmp.Diff([]string{test.driver, test.source, test.redacted}, []string{got.driver, source, got.Redacted}); diff != "" {
+			source := withoutPragmas(t, got.Source)
+			if diff := cmp.Diff([]string{test.driver, test.source, test.redacted}, []string{got.Driver, source, got.Redacted}); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -138,7 +138,7 @@ func FuzzPasswordStaysSecret(f *testing.F) {
 			if strings.Contains(got.Redacted, secret) {
 				t.Errorf("the redacted form of %q contains the password: %s", dsn, got.Redacted)
 			}
-			if err == nil && got.source == "" {
+			if err == nil && got.Source == "" {
 				t.Errorf("no source for %q", dsn)
 			}
 		}
@@ -161,7 +161,7 @@ func FuzzParseDSN(f *testing.F) {
 			}
 			return
 		}
-		if got.driver == "" || got.source == "" || got.Redacted == "" || got.Dialect.Classify == nil {
+		if got.Driver == "" || got.Source == "" || got.Redacted == "" || got.Dialect.Classify == nil {
 			t.Errorf("%q: incomplete target %+v", dsn, got)
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"syscall"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/cli/dsn"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/format"
+	"github.com/sqllock/sqllock/internal/session"
 )
 
 // keyVariable is the environment variable in which a command finds the key of its lock.
@@ -131,7 +131,7 @@ func (x *execution) waitFor(ctx context.Context, lock *sqllock.JdbcLock) (*sqllo
 	if x.waitForever {
 		return lock.Lock(ctx)
 	}
-	limit, cancel := context.WithTimeout(ctx, max(x.wait, dsn.OpenTimeout))
+	limit, cancel := context.WithTimeout(ctx, max(x.wait, session.OpenTimeout))
 	defer cancel()
 	return answered(limit, answerTimeout, func() (*sqllock.Lease, error) { return lock.TryLockFor(ctx, x.wait) })
 }

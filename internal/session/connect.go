@@ -1,44 +1,35 @@
-package dsn
+package session
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 )
 
-const (
-	// OpenTimeout is the time limit of the first connection. A network that drops
-	// packets would otherwise keep a user waiting for minutes.
-	OpenTimeout = 10 * time.Second
+// OpenTimeout is the time limit of the first connection. A network that drops packets would
+// otherwise keep a user waiting for minutes.
+const OpenTimeout = 10 * time.Second
 
-	// maxConnections is enough: one acquires and renews, the other reads.
-	maxConnections = 2
-)
-
-// Open opens the target and checks that it answers. If create is true, an SQLite file
-// that does not exist is created.
-func (t Target) Open(ctx context.Context, create bool) (*sqlx.DB, error) {
-	source := t.source
-	if create && t.creating != "" {
-		source = t.creating
+// connect returns a pool of the target, of up to limit connections, and checks that it
+// answers. If create is true, an SQLite file that does not exist is created.
+func (t Target) connect(ctx context.Context, s Settings, create bool, limit int) (*sqlx.DB, error) {
+	source := t.Source
+	if create && t.Creating != "" {
+		source = t.Creating
 	}
-	if err := silenceMySQL(); err != nil {
-		return nil, err
-	}
-	db, err := sqlx.Open(t.driver, source)
+	connector, err := t.Connector(source, s)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections)
+	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
+	setLimit(db, limit)
 	limited, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	if err := t.ping(limited, db); err != nil {
@@ -53,8 +44,10 @@ func (t Target) Open(ctx context.Context, create bool) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// silenceMySQL keeps the driver from writing the errors that it returns to stderr too.
-var silenceMySQL = sync.OnceValue(func() error { return mysql.SetLogger(&mysql.NopLogger{}) })
+func setLimit(db *sqlx.DB, limit int) {
+	db.SetMaxOpenConns(limit)
+	db.SetMaxIdleConns(limit)
+}
 
 // busyPause is the time between attempts to open a file that another process is
 // writing to.

@@ -1,0 +1,151 @@
+// Package mysqldriver makes sessions of MySQL and MariaDB over go-sql-driver.
+package mysqldriver
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/go-sql-driver/mysql" // also registers the driver "mysql"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+)
+
+var (
+	errURL = errors.New("the DSN is not a URL like mysql://user:password@host:3306/database; " +
+		"in a password, special characters are written %XX")
+	errForm       = errors.New("the DSN is not like user:password@tcp(host:3306)/database")
+	errNoDatabase = errors.New("the DSN names no database: it must end in /database")
+)
+
+var scheme = regexp.MustCompile(`(?i)^(?:mysql|mariadb)://`)
+
+// Parse returns the database that a DSN names: mysql://…, mariadb://…, or the driver's own
+// form, which may follow mysql:// as well. Parameters are those of the driver. Its errors
+// never contain a part of a password.
+func Parse(dsn string) (session.Target, error) {
+	if found := scheme.FindString(dsn); found != "" {
+		return parseURL(dsn[len(found):])
+	}
+	return parseForm(dsn)
+}
+
+// driverForm matches a DSN of the Go driver with mysql:// put before it.
+var driverForm = regexp.MustCompile(`(^|@)(tcp|unix)\(`)
+
+// parseURL parses what follows mysql://.
+func parseURL(rest string) (session.Target, error) {
+	if driverForm.MatchString(rest) {
+		return parseForm(rest)
+	}
+	if session.HasStray(rest) {
+		return session.Target{}, session.ErrStray
+	}
+	u, err := url.Parse("mysql://" + rest)
+	if err != nil || u.Hostname() == "" {
+		return session.Target{}, errURL
+	}
+	config := mysql.NewConfig()
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.Net = "tcp"
+	config.Addr = net.JoinHostPort(u.Hostname(), portOrDefault(u.Port()))
+	config.DBName = strings.TrimPrefix(u.Path, "/")
+	dsn := config.FormatDSN()
+	if u.RawQuery == "" {
+		return target(dsn, config)
+	}
+	separator := "?"
+	if strings.Contains(dsn[strings.LastIndexByte(dsn, '/'):], "?") {
+		separator = "&"
+	}
+	dsn += separator + u.RawQuery
+	if config, err = mysql.ParseDSN(dsn); err != nil {
+		// The host is well-formed and nothing stray follows it, so the error is
+		// about the parameters.
+		return session.Target{}, fmt.Errorf("%w: %w", session.ErrParameters, err)
+	}
+	return target(dsn, config)
+}
+
+func portOrDefault(port string) string {
+	if port == "" {
+		return "3306"
+	}
+	return port
+}
+
+// parseForm parses a DSN of the driver.
+func parseForm(dsn string) (session.Target, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil || strings.ContainsAny(config.DBName, "@()") || (config.Net != "tcp" && config.Net != "unix") {
+		return session.Target{}, errForm
+	}
+	return target(dsn, config)
+}
+
+func target(dsn string, config *mysql.Config) (session.Target, error) {
+	if config.DBName == "" {
+		return session.Target{}, errNoDatabase
+	}
+	host := config.Addr
+	if config.Net == "unix" {
+		host = "unix(" + config.Addr + ")"
+	}
+	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
+	return session.Target{Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, Connector: connector}, nil
+}
+
+func connector(source string, _ session.Settings) (driver.Connector, error) {
+	config, err := mysql.ParseDSN(source)
+	if err != nil {
+		return nil, err
+	}
+	config.Logger = &mysql.NopLogger{} // it returns the errors, and would write them to stderr too
+	if config.Timeout == 0 {
+		config.Timeout = session.OpenTimeout
+	}
+	if config.ConnectionAttributes == "" {
+		config.ConnectionAttributes = "program_name:sqllock"
+	}
+	if config.Params == nil {
+		config.Params = make(map[string]string)
+	}
+	complete(config.Params)
+	return mysql.NewConnector(config)
+}
+
+// complete adds to the variables of a session what locks need, unless the DSN sets it. A
+// statement waits for a row for a second: Oracle's MySQL has no limit for a single statement. The
+// server notices a client that is gone with a transaction open: MariaDB has a limit for that,
+// and Oracle's MySQL one for all idle sessions.
+func complete(parameters map[string]string) {
+	const wait = "innodb_lock_wait_timeout"
+	if sets(parameters, wait) {
+		return
+	}
+	value := "1"
+	// The other assignments follow in comments, which only one kind of server reads.
+	if !sets(parameters, "idle_transaction_timeout") {
+		value += " /*M!100600 , idle_transaction_timeout = 10 */"
+	}
+	if !sets(parameters, "wait_timeout") {
+		value += " /*!80000 , wait_timeout = 60 */"
+	}
+	parameters[wait] = value
+}
+
+// sets reports whether the parameters of a DSN set a variable of the session.
+func sets(parameters map[string]string, name string) bool {
+	for parameter := range parameters {
+		if strings.EqualFold(parameter, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// connections is how many connections the pools of a registry have at most.
+const connections = 4
+
+// Options are what the public packages are given.
+type Options struct {
+	Repository sqllock.RepositoryOptions
+	Registry   sqllock.RegistryOptions
+	// Migrate has the tables created, or brought up to date.
+	Migrate bool
+	// Listen, unless it is nil, connects what wakes waiters.
+	Listen func(ctx context.Context) (Listener, error)
+}
+
+// A Listener wakes waiters until it is closed.
+type Listener interface {
+	sqllock.Waker
+	Close() error
+}
+
+// Open parses a DSN, and returns a registry over pools of its own, which Close of the
+// registry closes. Its errors are those of [sqllock.NewRepository] and [sqllock.NewRegistry];
+// a bad DSN is an [sqllock.ErrInvalid]. They never contain a password.
+func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o Options) (*sqllock.Registry, error) {
+	target, err := parse(dsn)
+	if strings.ContainsAny(dsn, "\n\r\x00") {
+		err = ErrLineBreak
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
+	}
+	pools, err := target.Connect(ctx, Need{Connections: connections, Create: o.Migrate})
+	if err != nil {
+		return nil, fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, target.Redacted, err)
+	}
+	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
+	registry, err := opened.registry(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, opened.close())
+	}
+	return registry, nil
+}
+
+// An opening is what Open has opened so far.
+type opening struct {
+	target  Target
+	pools   *Pools
+	closers []func() error // the last is called first
+}
+
+func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, error) {
+	if o.Migrate {
+		if err := p.migrate(ctx, o.Repository); err != nil {
+			return nil, err
+		}
+	}
+	if o.Listen != nil {
+		listener, err := o.Listen(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.closers = append(p.closers, listener.Close)
+		o.Repository.Notify, o.Registry.Waker = true, listener
+	}
+	repository, err := sqllock.NewRepository(ctx, p.pools.DB, p.target.Dialect, &o.Repository)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, repository.Close)
+	if after := o.Registry.OnClose; after != nil {
+		p.closers = append([]func() error{after}, p.closers...)
+	}
+	o.Registry.OnClose = p.close
+	return sqllock.NewRegistry(repository, &o.Registry)
+}
+
+func (p *opening) migrate(ctx context.Context, o sqllock.RepositoryOptions) error {
+	err := migrations.Up(ctx, p.pools.DB.DB, p.target.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
+	if err != nil {
+		return fmt.Errorf("%w: create the tables: %w", sqllock.ErrDatabase, err)
+	}
+	return nil
+}
+
+// close closes everything, within a limit: a server that is away does not answer goodbyes.
+func (p *opening) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_, err := bounded.Do(ctx, 0, func() (struct{}, error) {
+		var all error
+		for i := len(p.closers) - 1; i >= 0; i-- {
+			all = errors.Join(all, p.closers[i]())
+		}
+		return struct{}{}, all
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: close: %w", sqllock.ErrDatabase, err)
+	}
+	return nil
+}

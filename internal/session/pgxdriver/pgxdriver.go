@@ -1,0 +1,64 @@
+// Package pgxdriver makes sessions of PostgreSQL over pgx.
+package pgxdriver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/sqllock/sqllock/internal/session"
+)
+
+// Parse returns the database that a DSN of PostgreSQL names: postgres://… or host=… user=….
+// Its errors never contain a part of a password.
+func Parse(dsn string) (session.Target, error) {
+	return session.ParsePostgres(dsn, "pgx", address, connector)
+}
+
+// errParse stands for pgx's errors about a DSN, which repeat parts of it.
+var errParse = errors.New("pgx cannot parse them")
+
+func address(dsn string) (session.Address, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return session.Address{}, errParse
+	}
+	return session.Address{Host: config.Host, Port: config.Port, User: config.User, Database: config.Database}, nil
+}
+
+func connector(dsn string, s session.Settings) (driver.Connector, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errParse
+	}
+	s.Complete(config.RuntimeParams)
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = session.OpenTimeout
+	}
+	if s.Pooled && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// Another session does not know the statements that were prepared in this one.
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return stdlib.GetConnector(*config, stdlib.OptionShouldPing(shouldPing)), nil
+}
+
+// peekTimeout is how long it is waited for what an idle connection has received.
+const peekTimeout = time.Millisecond
+
+// shouldPing reports whether a connection that was idle is broken. By default pgx sends a ping
+// to find out, a round trip more for each statement after a second. Here it is only read what
+// has come: a server that has closed the connection has said so.
+func shouldPing(ctx context.Context, p stdlib.ShouldPingParams) bool {
+	if p.IdleDuration <= time.Second {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, peekTimeout)
+	defer cancel()
+	_, err := p.Conn.PgConn().ReceiveMessage(ctx)
+	return err != nil && !pgconn.Timeout(err)
+}

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// An Address is where a PostgreSQL is, as a driver reads it from a DSN.
+type Address struct {
+	Host           string
+	Port           uint16
+	User, Database string
+
+	Choice
+}
+
+var (
+	postgresScheme = regexp.MustCompile(`(?i)^postgres(?:ql)?://`)
+	// KeywordForm is the beginning of libpq's "host=… user=…".
+	KeywordForm = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+)
+
+var (
+	errPostgresURL = errors.New("the DSN is not a URL like postgres://user:password@host:5432/database; " +
+		"in a password, special characters are written %XX")
+	errPostgresKeywords = errors.New("the DSN is not like host=… user=… password='…' dbname=…; " +
+		"a password with spaces or quotes must be quoted")
+	errPostgresForm = errors.New("the DSN is neither postgres://user:password@host:5432/database nor host=… user=… password='…' dbname=…")
+)
+
+// ParsePostgres returns the target of a DSN that a driver reads by address and connects to by
+// connector. Its errors never repeat the DSN or a parser's error about it, unless that cannot
+// contain a part of a password.
+func ParsePostgres(
+	dsn, driverName string, address func(string) (Address, error),
+	connector func(string, Settings) (driver.Connector, error),
+) (Target, error) {
+	a, err := Address{}, errPostgresForm
+	if scheme := postgresScheme.FindString(dsn); scheme != "" {
+		dsn = "postgres://" + dsn[len(scheme):]
+		a, err = postgresURL(dsn, address)
+	} else if KeywordForm.MatchString(dsn) {
+		if a, err = address(dsn); err != nil {
+			err = errPostgresKeywords
+		}
+	}
+	if err != nil {
+		return Target{}, err
+	}
+	return Target{Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: dsn, Connector: connector}, nil
+}
+
+func postgresURL(dsn string, address func(string) (Address, error)) (Address, error) {
+	if HasStray(strings.TrimPrefix(dsn, "postgres://")) {
+		return Address{}, ErrStray
+	}
+	a, err := address(dsn)
+	if err == nil {
+		return a, nil
+	}
+	base, parameters, found := strings.Cut(dsn, "?")
+	if _, baseErr := address(base); !found || baseErr != nil {
+		return Address{}, errPostgresURL
+	}
+	if strings.Contains(strings.ToLower(parameters), "password") {
+		return Address{}, ErrParameters
+	}
+	return Address{}, fmt.Errorf("%w: %w", ErrParameters, err)
+}
+
+func (a Address) redacted() string {
+	if strings.HasPrefix(a.Host, "/") { // the directory of a socket
+		return RedactedURL("postgres", a.User, "", a.Database) + "?host=" + a.Host
+	}
+	// A URL's IPv6 address keeps its brackets.
+	host := net.JoinHostPort(strings.Trim(a.Host, "[]"), strconv.Itoa(int(a.Port)))
+	return RedactedURL("postgres", a.User, host, a.Database)
+}

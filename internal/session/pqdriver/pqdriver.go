@@ -1,0 +1,55 @@
+// Package pqdriver makes sessions of PostgreSQL over lib/pq.
+package pqdriver
+
+import (
+	"database/sql/driver"
+
+	"github.com/lib/pq" // also registers the driver "postgres"
+
+	"github.com/sqllock/sqllock/internal/session"
+)
+
+// Parse returns the database that a DSN of PostgreSQL names: postgres://… or host=… user=….
+// Its errors never contain a part of a password.
+func Parse(dsn string) (session.Target, error) {
+	return session.ParsePostgres(dsn, "postgres", address, connector)
+}
+
+func address(dsn string) (session.Address, error) {
+	config, err := pq.NewConfig(dsn)
+	if err != nil {
+		return session.Address{}, err
+	}
+	attrs := config.TargetSessionAttrs
+	return session.Address{
+		Host: config.Host, Port: config.Port, User: config.User, Database: config.Database,
+		Choice: session.Choice{
+			Hosts:            1 + len(config.Multi),
+			ReadWrite:        attrs == pq.TargetSessionAttrsReadWrite || attrs == pq.TargetSessionAttrsPrimary,
+			BinaryParameters: config.BinaryParameters,
+		},
+	}, nil
+}
+
+func connector(dsn string, s session.Settings) (driver.Connector, error) {
+	config, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	// One round trip for a statement with arguments, also for one that is not prepared; two
+	// could reach different sessions of a pooler.
+	config.BinaryParameters = true
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = session.OpenTimeout
+	}
+	if config.Runtime == nil {
+		config.Runtime = make(map[string]string)
+	}
+	if config.ApplicationName != "" {
+		config.Runtime["application_name"] = config.ApplicationName
+	}
+	s.Complete(config.Runtime)
+	config.ApplicationName = config.Runtime["application_name"]
+	delete(config.Runtime, "application_name")
+	return pq.NewConnectorConfig(config)
+}

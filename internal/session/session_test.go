@@ -1,0 +1,100 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+// What locks need of a session: it is as set, and what the DSN says comes first.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	postgres := map[string]string{
+		"SELECT current_setting('application_name')":                    "sqllock",
+		"SELECT current_setting('idle_in_transaction_session_timeout')": "10s",
+		"SELECT current_setting('tcp_keepalives_idle')":                 "15",
+		"SELECT current_setting('transaction_isolation')":               "read committed",
+	}
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		parse    func(string) (session.Target, error)
+		want     map[string]string
+		own      map[string]string // parameters of the DSN
+		wantOwn  map[string]string
+	}{
+		"pgx": {
+			dbtest.Postgres, pgxdriver.Parse, postgres,
+			map[string]string{"application_name": "billing", "binary_parameters": "yes", "pool_max_conns": "3"},
+			map[string]string{"SELECT current_setting('application_name')": "billing"},
+		},
+		"lib/pq": {
+			dbtest.Postgres, pqdriver.Parse, postgres,
+			map[string]string{"idle_in_transaction_session_timeout": "7000", "default_query_exec_mode": "exec"},
+			map[string]string{"SELECT current_setting('idle_in_transaction_session_timeout')": "7s"},
+		},
+		"MariaDB": {
+			dbtest.MySQL, mysqldriver.Parse,
+			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@idle_transaction_timeout": "10"},
+			map[string]string{"innodb_lock_wait_timeout": "3"},
+			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3"},
+		},
+		"Oracle's MySQL": {
+			dbtest.OracleMySQL, mysqldriver.Parse,
+			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@wait_timeout": "60"},
+			map[string]string{"wait_timeout": "33"},
+			map[string]string{"SELECT @@wait_timeout": "33", "SELECT @@innodb_lock_wait_timeout": "1"},
+		},
+		"SQLite": {
+			dbtest.SQLite, sqlitedriver.Parse,
+			map[string]string{"PRAGMA busy_timeout": "10000", "PRAGMA journal_mode": "wal"},
+			map[string]string{"_pragma": "cache_size(77)"},
+			map[string]string{"PRAGMA cache_size": "77"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := c.database(t)
+			check(t, c.parse, db.DSN, c.want)
+			check(t, c.parse, db.With(t, c.own), c.wantOwn)
+		})
+	}
+}
+
+// check compares the answers of a session with what is wanted.
+func check(t *testing.T, parse func(string) (session.Target, error), dsn string, want map[string]string) {
+	t.Helper()
+	target, err := parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := pools.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if pools.Pooler != nil {
+		t.Errorf("taken for a pooler: %v", pools.Pooler)
+	}
+	for question, answer := range want {
+		checkAnswer(t, pools.DB, question, answer)
+	}
+}
+
+func checkAnswer(t *testing.T, db *sqlx.DB, question, want string) {
+	t.Helper()
+	var got string
+	if err := db.GetContext(t.Context(), &got, question); err != nil || got != want {
+		t.Errorf("%s: %q, %v; want %q", question, got, err, want)
+	}
+}

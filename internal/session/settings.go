@@ -1,0 +1,58 @@
+package session
+
+import (
+	"strings"
+	"time"
+)
+
+const (
+	// applicationName shows in the server's list of sessions.
+	applicationName = "sqllock"
+	// KeepAlive is how often an idle connection is checked by TCP, in both directions.
+	KeepAlive = 15 * time.Second
+)
+
+// Complete adds to the parameters of a PostgreSQL session what locks need, and removes what
+// is meant for another driver or for a pool, which the server would refuse. What the DSN sets
+// stays as it is, except for the isolation if s asks for one.
+func (s Settings) Complete(parameters map[string]string) {
+	for name := range parameters {
+		if isForDriver(name) {
+			delete(parameters, name)
+		}
+	}
+	if _, named := parameters["application_name"]; !named {
+		parameters["application_name"] = applicationName
+	}
+	if s.Pooled {
+		return // they would be refused, or belong to a session that others use next
+	}
+	for name, value := range postgresDefaults {
+		if _, set := parameters[name]; !set {
+			parameters[name] = value
+		}
+	}
+	if s.Serializable {
+		parameters["default_transaction_isolation"] = "serializable"
+	}
+}
+
+// postgresDefaults have the server notice a client that is gone. Otherwise it would keep the
+// client's transaction open, and a row locked, for hours. Statements that wait for a row limit
+// that themselves.
+var postgresDefaults = map[string]string{
+	"idle_in_transaction_session_timeout": "10000", // ms
+	"tcp_keepalives_idle":                 "15",    // s
+	"tcp_keepalives_interval":             "5",     // s
+	"tcp_keepalives_count":                "3",
+}
+
+// isForDriver reports whether a parameter is for lib/pq, pgx or its pool.
+func isForDriver(name string) bool {
+	switch name {
+	case "binary_parameters", "disable_prepared_binary_result", "fallback_application_name",
+		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity":
+		return true
+	}
+	return strings.HasPrefix(name, "pool_")
+}

@@ -1,0 +1,130 @@
+// Package sqlitedriver makes sessions of SQLite over modernc.org/sqlite, which needs no C
+// compiler.
+package sqlitedriver
+
+import (
+	"database/sql/driver"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"modernc.org/sqlite" // also registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+)
+
+// pragmas make writers wait for each other's commits instead of failing, and
+// let readers read meanwhile.
+var pragmas = []string{"busy_timeout(10000)", "journal_mode(WAL)"}
+
+var (
+	errInMemory  = errors.New("other processes cannot see a database in memory, so its locks exclude nothing: give a file")
+	errNoFile    = errors.New("the DSN names no file: sqlite:/path/to/file")
+	errNoURIFile = errors.New("the DSN names no file: file:/path/to/file")
+	errOtherForm = errors.New("the DSN has none of the forms sqlite:/path/to/file, file:/path/to/file?name=value and /path/to/file")
+	errNotURI    = errors.New("after sqlite: comes a path; parameters need SQLite's own form, file:/path?name=value")
+)
+
+// Parse returns the file that a DSN names: sqlite:PATH, file:PATH?name=value or a path. Its
+// errors never contain a parameter, which may be a key.
+func Parse(dsn string) (session.Target, error) {
+	if uri, ok := strings.CutPrefix(dsn, "file:"); ok {
+		return parseURI(uri)
+	}
+	path, named := strings.CutPrefix(dsn, "sqlite:")
+	if !named && strings.Contains(dsn, "://") {
+		return session.Target{}, errOtherForm // another database's, with a password in it
+	}
+	return parsePath(path)
+}
+
+// parsePath parses what follows sqlite: in a DSN. A leading // is dropped.
+func parsePath(path string) (session.Target, error) {
+	path = strings.TrimPrefix(path, "//")
+	switch {
+	case path == "":
+		return session.Target{}, errNoFile
+	case strings.HasPrefix(path, ":memory:"):
+		return session.Target{}, errInMemory
+	case strings.Contains(path, "?"):
+		return session.Target{}, errNotURI
+	}
+	t := target(uriOf(path), url.Values{})
+	t.Redacted, t.File = "sqlite:"+path, path
+	return t, nil
+}
+
+// uriOf is the URI of a path, without parameters.
+func uriOf(path string) string {
+	slashed := filepath.ToSlash(path)
+	if filepath.VolumeName(path) != "" {
+		slashed = "/" + slashed // file:/C:/…
+	}
+	return "file:" + (&url.URL{Path: slashed}).EscapedPath()
+}
+
+// DSN returns the DSN of a file. Its path may contain any characters, such as ? and
+// line breaks.
+func DSN(path string) string {
+	if strings.ContainsAny(path, "?\n\r") {
+		return uriOf(path)
+	}
+	return "sqlite:" + path
+}
+
+// parseURI parses what follows file: in one of SQLite's own URIs. The URI is used
+// unchanged, with the pragmas that it lacks.
+func parseURI(uri string) (session.Target, error) {
+	path, parameters, _ := strings.Cut(uri, "?")
+	query, err := url.ParseQuery(parameters)
+	switch {
+	case err != nil:
+		return session.Target{}, session.ErrParameters
+	case path == "":
+		return session.Target{}, errNoURIFile
+	case strings.HasPrefix(path, ":memory:") || query.Get("mode") == "memory":
+		return session.Target{}, errInMemory
+	}
+	t := target("file:"+path, query)
+	t.Redacted = "file:" + path
+	return t, nil
+}
+
+// target returns the target of a URI and its parameters. A file that does not
+// exist is created only where the caller asks for it, unless a parameter says
+// otherwise: most often its name is mistyped.
+func target(uri string, query url.Values) session.Target {
+	t := session.Target{Driver: "sqlite", Dialect: dialect.SQLite(), Connector: connector}
+	// SQLite rejects a change of the journal mode of a read-only file.
+	if query.Get("mode") != "ro" && query.Get("immutable") == "" {
+		query["_pragma"] = append(slices.Clone(pragmas), query["_pragma"]...)
+	}
+	if query.Get("mode") == "" {
+		t.Creating = uri + "?" + query.Encode()
+		query.Set("mode", "rw")
+	}
+	t.Source = uri + "?" + query.Encode()
+	return t
+}
+
+// IsUnwritable reports whether SQLite could not write to a file or to its directory.
+func IsUnwritable(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	const primary = 0xff // the low byte; the rest says more exactly why
+	code := e.Code() & primary
+	return code == sqlite3.SQLITE_READONLY || code == sqlite3.SQLITE_CANTOPEN
+}
+
+// WritableHint is the hint for an unwritable file.
+const WritableHint = "a file that this user may write to, in an existing directory that this user may write to"
+
+func connector(source string, _ session.Settings) (driver.Connector, error) {
+	return sqlite.NewConnector(source)
+}

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"database/sql/driver"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A Target is the database that a DSN names, and how to reach it.
+type Target struct {
+	Dialect  dialect.Dialect
+	Redacted string // the DSN without passwords and parameters
+
+	Choice
+
+	Driver, Source string // as for sql.Open
+	Creating       string // SQLite: the source that creates a missing file
+	File           string // SQLite: the path, where it is known
+
+	// Connector returns what makes the connections of a pool, for Source or Creating.
+	Connector func(source string, s Settings) (driver.Connector, error)
+}
+
+// A Choice is what else lib/pq reads from a DSN. The command warns about it.
+type Choice struct {
+	Hosts            int  // how many hosts there are to choose from
+	ReadWrite        bool // only one that accepts writes is chosen
+	BinaryParameters bool // a pool that is opened with the DSN alone has binary_parameters
+}
+
+// Settings say what the sessions of a pool are like.
+type Settings struct {
+	// Plain is for migrations: the sessions are as the DSN says.
+	Plain bool
+	// Serializable makes the sessions SERIALIZABLE, if the database has such a setting.
+	Serializable bool
+	// Pooled is for a pooler that gives each transaction another session: nothing is set
+	// and nothing is prepared.
+	Pooled bool
+}
+
+// Missing reports whether the target is a file that does not exist.
+func (t Target) Missing() bool {
+	_, err := os.Stat(t.File)
+	return t.File != "" && errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,23 @@
+package mysqllock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/sqllock/sqllock/mysqllock"
+)
+
+// A program that works under a lock. `sqllock migrate up` has created the table once.
+func Example() {
+	ctx := context.Background()
+	registry, err := mysqllock.Open(ctx, "mysql://app:secret@db.example.com/app", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer registry.Close(ctx)
+	err = registry.ExecuteLocked(ctx, "orders/42", func(ctx context.Context) error {
+		log.Print("the only one")
+		return ctx.Err() // not nil if the lock was lost meanwhile
+	})
+	log.Print(err)
+}

@@ -1,0 +1,51 @@
+// Package mysqllock opens locks in MySQL or MariaDB over go-sql-driver, from a DSN to a registry
+// in one call:
+//
+//	registry, err := mysqllock.Open(ctx, os.Getenv("DATABASE_URL"), nil)
+//	…
+//	defer registry.Close(ctx)
+//	lease, err := registry.Lock(ctx, "orders/42")
+//
+// The registry has a pool of its own, of four connections, with sessions as locks need them:
+// docs/pool.md has what they are. An application that has a pool already, and wants locks to
+// use it, calls [sqllock.NewRepository] instead.
+package mysqllock
+
+import (
+	"context"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+)
+
+// Options are the settings of [Open]. A zero field means its default.
+type Options struct {
+	// Repository has the settings of the lock table.
+	Repository sqllock.RepositoryOptions
+	// Registry has the settings of leases and of waiting.
+	Registry sqllock.RegistryOptions
+	// Migrate, if true, creates the tables if need be, and brings them up to date. The user
+	// of the DSN must be allowed to change the schema then.
+	Migrate bool
+}
+
+// Open connects to the MySQL or MariaDB that dsn names, and returns a registry. dsn is a URL,
+// mysql://user:password@host:3306/database?name=value, or the driver's own form,
+// user:password@tcp(host:3306)/database?name=value. opts may be nil.
+//
+// Open returns
+//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects,
+//   - [sqllock.ErrSchema] if there is no usable lock table,
+//   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
+//     answer within 10 s.
+//
+// No error contains the password. Close of the registry closes what Open has opened.
+func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	return session.Open(ctx, dsn, mysqldriver.Parse, session.Options{
+		Repository: opts.Repository, Registry: opts.Registry, Migrate: opts.Migrate,
+	})
+}

@@ -1,0 +1,246 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/mysqllock"
+	"github.com/sqllock/sqllock/pgxlock"
+	"github.com/sqllock/sqllock/pqlock"
+	"github.com/sqllock/sqllock/sqlitelock"
+)
+
+// An opener is the Open of one package, and a database for it.
+type opener struct {
+	name     string
+	database func(testing.TB) *dbtest.DB
+	open     func(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error)
+}
+
+// openOptions are those that all four packages have, or most.
+type openOptions struct {
+	repository    sqllock.RepositoryOptions
+	registry      sqllock.RegistryOptions
+	wake, migrate bool
+}
+
+func openPgx(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
+	return pgxlock.Open(ctx, dsn, &pgxlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
+}
+
+func openPq(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
+	return pqlock.Open(ctx, dsn, &pqlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
+}
+
+func openMySQL(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
+	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, Migrate: o.migrate})
+}
+
+func openSQLite(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
+	return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Repository: o.repository, Registry: o.registry})
+}
+
+var openers = []opener{
+	{"sqlitelock", dbtest.SQLite, openSQLite},
+	{"pgxlock", dbtest.Postgres, openPgx},
+	{"pqlock", dbtest.Postgres, openPq},
+	{"mysqllock", dbtest.MySQL, openMySQL},
+	{"mysqllock, Oracle's server", dbtest.OracleMySQL, openMySQL},
+	{"pgxlock, PgBouncer", dbtest.PgBouncer, openPgx},
+	{"pqlock, PgBouncer", dbtest.PgBouncer, openPq},
+}
+
+// eachOpener runs a test for each of the packages, on each of its servers.
+func eachOpener(t *testing.T, test func(*testing.T, opener, *dbtest.DB)) {
+	t.Helper()
+	for _, o := range openers {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, o, o.database(t))
+		})
+	}
+}
+
+// opened returns a registry that the test closes.
+func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.Registry {
+	t.Helper()
+	r, err := o.open(t.Context(), dsn, options)
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close(context.Background())) })
+	return r
+}
+
+// From an empty database to a lock, in one call. The goroutines and connections of the pools
+// end with Close.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		first, second := o.opened(t, db.DSN, openOptions{migrate: true}), o.opened(t, db.DSN, openOptions{})
+		lease, err := first.Lock(t.Context(), "k")
+		must(t, err)
+		if lease.Token() == 0 {
+			t.Error("no fencing token")
+		}
+		if _, err := second.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Errorf("the other process: %v", err)
+		}
+		must(t, lease.Renew(t.Context()))
+		rows, err := second.Repository().List(t.Context())
+		must(t, err)
+		if len(rows) != 1 || rows[0].Holder != lease.Holder() {
+			t.Errorf("rows %+v", rows)
+		}
+		must(t, lease.Unlock(t.Context()))
+		again, err := second.TryLock(t.Context(), "k")
+		must(t, err)
+		must(t, again.Unlock(t.Context()))
+	})
+}
+
+// Close closes the pool, whose connections would otherwise stay, and calls the option once.
+func TestCloseOfAnOpenedRegistryClosesItsPool(t *testing.T) {
+	t.Parallel()
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		closed := 0
+		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{
+			OnClose: func() error { closed++; return nil },
+		}})
+		must(t, err)
+		for range 2 {
+			must(t, r.Close(t.Context()))
+		}
+		if _, err := r.Repository().List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || closed != 1 {
+			t.Errorf("after Close: %v; OnClose was called %d times", err, closed)
+		}
+	})
+}
+
+// Both halves of the wake-ups: a waiter that never polls goes on.
+func TestOpenWithWake(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(context.Context, string, openOptions) (*sqllock.Registry, error){
+		"pgxlock": openPgx, "pqlock": openPq,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, o := dbtest.Postgres(t), opener{open: open}
+			options := openOptions{migrate: true, wake: true, registry: sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never}}
+			holder := o.opened(t, db.DSN, options)
+			waiter := o.opened(t, db.With(t, map[string]string{"application_name": "waiter of " + name}), options)
+			lease, err := holder.Lock(t.Context(), "k")
+			must(t, err)
+			got := make(chan error, 1)
+			go func() {
+				lease, err := waiter.Lock(t.Context(), "k")
+				if err == nil {
+					err = lease.Unlock(t.Context())
+				}
+				got <- err
+			}()
+			awaitPoll(t, db.DB, "waiter of "+name)
+			must(t, lease.Unlock(t.Context()))
+			must(t, <-got)
+		})
+	}
+}
+
+// awaitPoll waits until a waiter, whose sessions have a name, has read the row that it waits for.
+func awaitPoll(t *testing.T, db *sqlx.DB, name string) {
+	t.Helper()
+	for n := 0; n == 0; {
+		must(t, t.Context().Err())
+		must(t, db.GetContext(t.Context(), &n,
+			"SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT COALESCE%'", name))
+	}
+}
+
+// A bad DSN is bad input, at once. No error repeats a password.
+func TestOpenRefusesABadDSN(t *testing.T) {
+	t.Parallel()
+	const secret = "S3cR3t"
+	for name, dsns := range map[string][]string{
+		"pgxlock": {
+			"", "nonsense", "postgres://u:" + secret + "@h:port/db", "postgres://u:" + secret + "/@h/db",
+			"host=h port=x password=" + secret, "mysql://u:" + secret + "@h/db", "postgres://h/db?sslmode=" + secret + "&password=" + secret,
+		},
+		"pqlock": {
+			"", "nonsense", "postgres://u:" + secret + "@h:port/db", "postgres://u:" + secret + "/@h/db",
+			"host=h port=x password=" + secret, "mysql://u:" + secret + "@h/db", "postgres://h/db\n",
+		},
+		"mysqllock": {
+			"", "nonsense", "u:" + secret + "@tcp(h", "mysql://u:" + secret + "@h", "mysql://u:" + secret + "/@h/db",
+			"postgres://u:" + secret + "@h/db", "mysql://u:" + secret + "@h/db?timeout=3",
+		},
+		"sqlitelock": {"", "sqlite:", ":memory:", "file:x?mode=memory", "postgres://u:" + secret + "@h/db", "locks.db?_key=" + secret, "a\x00"},
+	} {
+		for _, o := range openers {
+			if o.name != name {
+				continue
+			}
+			for _, dsn := range dsns {
+				_, err := o.open(t.Context(), dsn, openOptions{})
+				if !errors.Is(err, sqllock.ErrInvalid) || strings.Contains(err.Error(), secret) {
+					t.Errorf("%s %q: %v", name, dsn, err)
+				}
+			}
+		}
+	}
+}
+
+// The password is wrong, or nothing listens: the error names the database, not the password.
+func TestOpenKeepsThePasswordSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "S3cR3t"
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	nobody := listener.Addr().String()
+	must(t, listener.Close())
+	for _, o := range openers[1:4] {
+		dsn := "postgres://app:" + secret + "@" + nobody + "/db?sslmode=disable"
+		if o.name == "mysqllock" {
+			dsn = "app:" + secret + "@tcp(" + nobody + ")/db"
+		}
+		_, err := o.open(t.Context(), dsn, openOptions{})
+		if !errors.Is(err, sqllock.ErrDatabase) || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "app@"+nobody+"/db") {
+			t.Errorf("%s: %v", o.name, err)
+		}
+	}
+}
+
+// Without Migrate a missing table is an error that says how to create it, and nothing is left
+// open.
+func TestOpenWithoutATable(t *testing.T) {
+	t.Parallel()
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		if o.name == "sqlitelock" {
+			return // it creates the table
+		}
+		if _, err := o.open(t.Context(), db.DSN, openOptions{}); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "migrate up") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// The embedded database creates its file and its tables, whatever form the name has.
+func TestOpenCreatesAFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, form := range []string{"%s", "sqlite:%s", "file:%s"} {
+		path := filepath.Join(dir, string(rune('a'+i))+".db")
+		o := opener{open: openSQLite}
+		lease, err := o.opened(t, strings.ReplaceAll(form, "%s", path), openOptions{}).TryLock(t.Context(), "k")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+	}
+}

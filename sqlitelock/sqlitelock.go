@@ -1,0 +1,50 @@
+// Package sqlitelock opens locks in an SQLite file over modernc.org/sqlite, from a path to a
+// registry in one call:
+//
+//	registry, err := sqlitelock.Open(ctx, "locks.db", nil)
+//	…
+//	defer registry.Close(ctx)
+//	lease, err := registry.Lock(ctx, "orders/42")
+//
+// The registry has a pool of its own, of four connections, with the settings that locks need:
+// docs/pool.md has what they are. An application that has a pool already, and wants locks to
+// use it, calls [sqllock.NewRepository] instead.
+package sqlitelock
+
+import (
+	"context"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+)
+
+// Options are the settings of [Open]. A zero field means its default.
+type Options struct {
+	// Repository has the settings of the lock table.
+	Repository sqllock.RepositoryOptions
+	// Registry has the settings of leases and of waiting.
+	Registry sqllock.RegistryOptions
+}
+
+// Open opens the SQLite file that dsn names, and returns a registry. dsn is a path,
+// sqlite:PATH, or one of SQLite's URIs, file:PATH?name=value. A file that does not exist is
+// created, but not its directory, and the tables in it are created or brought up to date.
+// Several processes may open one file. A database in memory excludes no other process, and is
+// refused. opts may be nil.
+//
+// Open returns
+//   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,
+//   - [sqllock.ErrSchema] if there is no usable lock table,
+//   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if another process keeps
+//     the file busy for more than 10 s.
+//
+// Close of the registry closes what Open has opened.
+func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	return session.Open(ctx, dsn, sqlitedriver.Parse, session.Options{
+		Repository: opts.Repository, Registry: opts.Registry, Migrate: true,
+	})
+}
