@@ -72,6 +72,29 @@ type RepositoryOptions struct {
 	// Isolation is the kind of transaction that acquires. Default [Serializable].
 	Isolation Isolation
 
+	// Acquirers, if set, is a second pool on the same PostgreSQL, whose sessions are
+	// SERIALIZABLE by default: default_transaction_isolation=serializable in its DSN. An
+	// acquisition is then a single statement there, and needs no round trips for BEGIN and
+	// COMMIT. Two connections are enough. It stays the caller's. It is for the isolation
+	// Serializable alone; pgxlock.Open and pqlock.Open set it.
+	//
+	// Each statement returns the isolation in which it ran. If that was another one, because
+	// the session was reset or a pooler lost the setting, the row is acquired once more in an
+	// explicit transaction, and so are all others for a minute. OnFallback is told.
+	Acquirers *sqlx.DB
+
+	// OnFallback, if set, is called with the reason when acquisitions take more round trips
+	// than they should: see Acquirers. It must return soon.
+	OnFallback func(reason error)
+
+	// MultiStatements says that the pool takes several statements with arguments in one
+	// message: the DSN of go-sql-driver has multiStatements=true and interpolateParams=true. An
+	// acquisition in an explicit transaction is then one message, and one round trip. Set
+	// them for a pool of sqllock's own alone: where an application builds statements of what
+	// users write, multiStatements makes a fault in that worse. It is for MySQL and MariaDB;
+	// mysqllock.Open sets it.
+	MultiStatements bool
+
 	// Keys maps keys to LOCK_KEY. Default [SpringKeys].
 	Keys KeyMapper
 
@@ -136,6 +159,12 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 		return invalid("unknown layout %d", o.Layout)
 	case o.ClientID != "" && !clientForm.MatchString(o.ClientID):
 		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, locktable.MaxClientID)
+	case o.Acquirers != nil && o.Isolation != Serializable:
+		return invalid("Acquirers: they are serializable, and the isolation is %v", o.Isolation)
+	case o.Acquirers != nil && d.Name != dialect.Postgres().Name:
+		return invalid("Acquirers: they are for PostgreSQL, not for %s", d.Name)
+	case o.MultiStatements && d.Name != dialect.MySQL().Name:
+		return invalid("MultiStatements: it is for MySQL and MariaDB, not for %s", d.Name)
 	case o.Notify && !d.Notifies:
 		return invalid("Notify: %s cannot notify", d.Name)
 	}
@@ -223,6 +252,7 @@ func NewRepository(ctx context.Context, db *sqlx.DB, d dialect.Dialect, opts *Re
 	table, err := locktable.Open(ctx, locktable.Config{
 		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
+		Acquirers: o.Acquirers, OnFallback: o.OnFallback, MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
 	})
 	if err != nil {

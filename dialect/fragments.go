@@ -12,13 +12,16 @@ type fragments struct {
 	exact   string // {text}, compared byte for byte
 	latest  string // the function that returns the latest of its arguments
 
-	acquire map[Layout]string
-	token   string // draws the next fencing token from {fence}, if an expression can
-	draw    string // draws the next fencing token for a holder, if it takes a statement
-	drawOne string // draws the next fencing token without checking for a holder
-	trim    string
-	notify  string // notifies {channel} that a row of {topic} was deleted
-	guard   string
+	acquire   map[Layout]string
+	isolation string // the isolation in which a statement runs, in lower case, if an expression can say
+	token     string // draws the next fencing token from {fence}, if an expression can
+	draw      string // draws the next fencing token for a holder, if it takes a statement
+	drawOne   string // draws the next fencing token without checking for a holder
+	trim      string
+	outcome   string // follows draw in one message: whether it drew a number, and which
+	number    string // follows drawOne in one message: which number it drew
+	notify    string // notifies {channel} that a row of {topic} was deleted
+	guard     string
 	// guardByWriting is guard by a change that a cluster replicates.
 	guardByWriting string
 	// onlineOnly follows the condition that a lease lasts, or is "".

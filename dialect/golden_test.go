@@ -88,7 +88,10 @@ func TestStatementsAreComplete(t *testing.T) {
 }
 
 // optional are the statements that some databases do not need.
-var optional = []string{"AcquireRow", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired", "GuardByWriting", "Cluster", "ClusterVariables"}
+var optional = []string{
+	"AcquireRow", "Isolation", "Outcome", "Number", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickClient", "PickExpired",
+	"GuardByWriting", "Cluster", "ClusterVariables",
+}
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()

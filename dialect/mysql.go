@@ -28,6 +28,8 @@ func MySQL() Dialect {
 			drawOne:    drawOneFromTable,
 			draw:       drawFromTable,
 			trim:       trimTable,
+			outcome:    "SELECT ROW_COUNT(), LAST_INSERT_ID()",
+			number:     "SELECT LAST_INSERT_ID()",
 			items:      "({list})",
 			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.

@@ -35,9 +35,10 @@ func Postgres() Dialect {
 				"{row.end}", "(SELECT {now}) + mine.l * INTERVAL '1 microsecond'",
 				"{row.again}", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)",
 				"{rows}", "{lockTimeout.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
-			token:  "nextval('{fence}')",
-			notify: notifyDeleted,
-			mine:   mineHashed,
+			isolation: "current_setting('transaction_isolation')",
+			token:     "nextval('{fence}')",
+			notify:    notifyDeleted,
+			mine:      mineHashed,
 			// The columns are CHAR(36): a comparison as text would not use the index.
 			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
 			// FOR KEY SHARE would permit a take-over.

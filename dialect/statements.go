@@ -18,6 +18,17 @@ type Statements struct {
 	// :rows is a JSON array of {k, h, l}: LOCK_KEY, CLIENT_ID and :left. If AcquireRow
 	// is not "", it stands there once for each row instead, separated by commas.
 	AcquireAll, AcquireRow string
+	// Isolation is an expression that may end the list that Acquire and AcquireAll return:
+	// the isolation in which the statement runs, in lower case. It is "" if the database has
+	// no such expression.
+	Isolation string
+	// Outcome returns 1 and the fencing token if Acquire and Draw, which come before it in
+	// the same message, have acquired the row, or 0. Without a source of tokens, the token is
+	// 0. It is "" if the database takes one statement a message, or needs no Outcome.
+	Outcome string
+	// Number returns the fencing token that DrawOne, which comes before it in the same
+	// message, has drawn. It is "" where Outcome is.
+	Number string
 	// PeekAll returns the same columns as List, of the rows with one of :keys.
 	PeekAll string
 	// DrawOne draws the next fencing token. It is the last inserted id.
@@ -104,10 +115,13 @@ type Statements struct {
 func (d Dialect) Statements(layout Layout, names Names) Statements {
 	f := d.fragments
 	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, "SELECT * FROM {fence} WHERE 1 = 0"
-	drawOne := f.drawOne
+	drawOne, outcome, number := f.drawOne, f.outcome, f.number
 	token := f.token
 	if names.Fence == "" {
 		draw, drawOne, trim, fence, token = "", "", "", "", "0"
+		if outcome != "" {
+			outcome, number = "SELECT COUNT(*), 0 FROM {table} WHERE {row} AND CLIENT_ID = :holder", "SELECT 0"
+		}
 	}
 	// {notify} ends a DELETE that returns no rows. {deletedClient} is CLIENT_ID in the
 	// RETURNING of one that does.
@@ -155,10 +169,13 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		AcquireRow: fill(f.acquireRow[layout]),
 		PeekAll: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")),
-		DrawOne: fill(drawOne),
-		Draw:    fill(draw),
-		Trim:    fill(trim),
-		Peek:    fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
+		Isolation: f.isolation,
+		Outcome:   fill(outcome),
+		Number:    number,
+		DrawOne:   fill(drawOne),
+		Draw:      fill(draw),
+		Trim:      fill(trim),
+		Peek:      fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
 		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
 		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),

@@ -17,6 +17,15 @@ RETURNING LOCK_KEY, nextval('INT_LOCK_FENCE');
 -- AcquireRow
 ;
 
+-- Isolation
+current_setting('transaction_isolation');
+
+-- Outcome
+;
+
+-- Number
+;
+
 -- PeekAll
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item);
 

@@ -17,6 +17,15 @@ RETURNING LOCK_KEY, 0;
 -- AcquireRow
 ;
 
+-- Isolation
+;
+
+-- Outcome
+;
+
+-- Number
+;
+
 -- PeekAll
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0))) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys));
 

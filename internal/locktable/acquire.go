@@ -83,23 +83,44 @@ func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], er
 			return effect[Result]{value: Result{Row: row}}, err
 		}
 	}
-	got.unknown, err = t.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
-		got.value, written, err = t.upsert(ctx, db, c)
-		return written, err
-	})
+	if t.statements.acquireMessage.text != "" {
+		got.value, err = t.acquireByMessage(ctx, c)
+		got.unknown = err != nil && !t.errors.isRefusal(err)
+	} else {
+		got.unknown, err = t.write(ctx, func(db executor) (written bool, err error) {
+			got.value, written, err = t.upsert(ctx, db, c)
+			return written, err
+		})
+	}
 	if got.value.Acquired && err == nil {
 		t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
 	}
 	return got, err
 }
 
-// write runs upsert, in a transaction or on the pool as the isolation says. upsert reports
-// whether anything was written before it failed.
-func (t *Table) write(ctx context.Context, upsert func(sqlx.ExtContext) (written bool, err error)) (unknown bool, err error) {
+// write runs upsert, in a transaction, on the pool or on an acquirer, as the options say. upsert
+// reports whether anything was written before it failed.
+func (t *Table) write(ctx context.Context, upsert func(executor) (written bool, err error)) (unknown bool, err error) {
 	if !t.transaction {
 		written, err := upsert(t.pool.on(nil))
 		return err != nil && (written || !t.errors.isRefusal(err)), err
 	}
+	wrote := false // in another isolation
+	if t.acquirers.areTrusted() {
+		written, err := t.acquirers.send(ctx, upsert)
+		var wrong *isolationError
+		if !errors.As(err, &wrong) {
+			return err != nil && (written || !t.errors.isRefusal(err)), err
+		}
+		t.acquirers.distrust(wrong)
+		wrote = true // the next statement finds the row of its own holder
+	}
+	unknown, err = t.writeInTransaction(ctx, upsert)
+	return unknown || wrote && err != nil, err
+}
+
+// writeInTransaction runs upsert in an explicit transaction.
+func (t *Table) writeInTransaction(ctx context.Context, upsert func(executor) (bool, error)) (unknown bool, err error) {
 	tx, err := t.pool.begin(ctx, t.level)
 	if err != nil {
 		return false, err
@@ -114,16 +135,20 @@ func (t *Table) write(ctx context.Context, upsert func(sqlx.ExtContext) (written
 
 // upsert runs the acquire statement, and finds out who owns the row then. written reports
 // whether the statement succeeded, whatever came after.
-func (t *Table) upsert(ctx context.Context, db sqlx.ExtContext, c Claim) (got Result, written bool, err error) {
+func (t *Table) upsert(ctx context.Context, db executor, c Claim) (got Result, written bool, err error) {
 	s, v := t.statements.acquire, values{Claim: c}
 	if t.dialect.Returning {
 		var number int64
-		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&number)
+		isolation := serializable
+		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(t.answer(&isolation, &number)...)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return Result{}, false, nil
 		case err != nil:
 			return Result{}, false, err
+		}
+		if err := checkIsolation(isolation); err != nil {
+			return Result{}, true, err
 		}
 		if got.Token, err = t.tokens.of(number); err != nil {
 			return Result{}, true, err
@@ -142,6 +167,15 @@ func (t *Table) upsert(ctx context.Context, db sqlx.ExtContext, c Claim) (got Re
 		got.Acquired = got.Row.Holder == c.Holder
 	}
 	return got, true, err
+}
+
+// answer returns what the row of an acquire statement is scanned into: columns, and the isolation
+// if the statement returns it.
+func (t *Table) answer(isolation *string, columns ...any) []any {
+	if t.acquirers == nil {
+		return columns
+	}
+	return append(columns, isolation)
 }
 
 // draw draws a fencing token by a statement of its own, after the acquire statement, for the

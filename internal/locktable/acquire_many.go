@@ -15,8 +15,13 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 	free, err := t.withoutTaken(ctx, claims, outcomes)
 	var unknown bool
 	var tokens map[string]int64
-	if err == nil && len(free.rows) > 0 {
-		unknown, err = t.write(ctx, func(db sqlx.ExtContext) (written bool, err error) {
+	switch {
+	case err != nil || len(free.rows) == 0:
+	case t.statements.acquireAllMessage.text != "":
+		tokens, err = t.acquireManyByMessage(ctx, free)
+		unknown = err != nil && !t.errors.isRefusal(err)
+	default:
+		unknown, err = t.write(ctx, func(db executor) (written bool, err error) {
 			tokens, written, err = t.upsertMany(ctx, db, free)
 			return written, err
 		})
@@ -87,7 +92,7 @@ func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) 
 
 // upsertMany is upsert for many rows. It returns the fencing tokens of those that were
 // acquired, by LOCK_KEY.
-func (t *Table) upsertMany(ctx context.Context, db sqlx.ExtContext, v values) (tokens map[string]int64, written bool, err error) {
+func (t *Table) upsertMany(ctx context.Context, db executor, v values) (tokens map[string]int64, written bool, err error) {
 	if t.dialect.Returning {
 		tokens, err = t.upsertReturning(ctx, db, v)
 	} else {
@@ -116,8 +121,12 @@ func (t *Table) upsertReturning(ctx context.Context, db sqlx.QueryerContext, v v
 	err := query(ctx, db, t.statements.acquireAll, v, func(rows *sqlx.Rows) error {
 		var lockKey string
 		var number int64
-		err := rows.Scan(&lockKey, &number)
+		isolation := serializable
+		err := rows.Scan(t.answer(&isolation, &lockKey, &number)...)
 		if err != nil {
+			return err
+		}
+		if err := checkIsolation(isolation); err != nil {
 			return err
 		}
 		tokens[unpadded(lockKey)], err = t.tokens.of(number)
@@ -126,7 +135,7 @@ func (t *Table) upsertReturning(ctx context.Context, db sqlx.QueryerContext, v v
 	return tokens, err
 }
 
-func (t *Table) upsertAndSelect(ctx context.Context, db sqlx.ExtContext, v values) (tokens map[string]int64, written bool, err error) {
+func (t *Table) upsertAndSelect(ctx context.Context, db executor, v values) (tokens map[string]int64, written bool, err error) {
 	text, args := t.statements.acquireAll.bindRows(t.statements.acquireRow, v)
 	if _, err := db.ExecContext(ctx, text, args...); err != nil {
 		return nil, false, err

@@ -14,7 +14,8 @@
 //	batched.do            joins a batch, or sends the statement alone
 //	batch.Batcher.Do      waits until the batch in flight is done
 //	acquireOne            for one row, or acquireMany
-//	write                 opens the transaction, unless the table is in Autocommit
+//	write                 opens the transaction, unless the table is in Autocommit; or an
+//	                      acquirer, or one message, is the transaction
 //	upsert                or upsertMany: the statement
 //
 // A release takes the same way, to releaseOne or releaseMany. The other verbs are not batched:
@@ -33,6 +34,21 @@
 // Autocommit it is the next statement: no contender can take an unexpired row in between.
 // Counts of affected rows are not used for that, because they depend on the driver's
 // clientFoundRows and differ between servers.
+//
+// The options can save the round trips of BEGIN and COMMIT, and keep the transaction
+// serializable:
+//
+//   - On PostgreSQL the acquirers, a second pool, have sessions that are SERIALIZABLE, so that
+//     one statement in autocommit is a serializable transaction. The statement returns the
+//     isolation in which it ran. If it is another one, because the session was reset or a
+//     pooler lost the setting, the row is acquired once more in an explicit transaction, and so
+//     are all others for a minute. Only acquisitions are sent there: releases and reads, which
+//     read more, would cause serialization failures.
+//   - On MySQL and MariaDB the transaction is one message of several statements, from SET
+//     TRANSACTION to COMMIT. It depends on no setting of the session. The outcome is the
+//     result of a SELECT before the COMMIT, whose answer is waited for. The number for the token
+//     comes from the same table as ever: each node of Galera draws above the numbers that it
+//     has seen, and it has seen the last holder's, whereas nodes number a sequence apart.
 //
 // A refused attempt locks the row until its transaction ends and costs a commit. Then it reads
 // the row that is in the way, by a statement of its own. So waiters poll with [Table.Read],

@@ -23,6 +23,9 @@ type Config struct {
 
 	Isolation       sql.IsolationLevel // of the transaction that acquires
 	Autocommit      bool               // acquire without an explicit transaction
+	Acquirers       *sqlx.DB           // sessions with that isolation, which acquire without one; nil for none
+	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
+	MultiStatements bool               // DB takes several statements, with arguments, in one message
 	DisableBatching bool
 	Prepare         bool // keep statements prepared
 }
@@ -55,7 +58,13 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.readBeforeAcquire = !t.dialect.Returning && !mariaDB
 	t.refusalsLockRows = mariaDB
 	var err error
-	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region); err != nil {
+	message := ""
+	if config.MultiStatements && !config.Autocommit {
+		message = messageLevel(t.level)
+		t.refusalsLockRows = false // for no longer than the server works
+	}
+	t.acquirers = newAcquirers(config.Acquirers, config.Dialect, config.OnFallback)
+	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, message, t.acquirers != nil); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
 	anywhere := config.Dialect.Statements(t.layout, t.names).GuardByWriting

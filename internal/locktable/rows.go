@@ -51,14 +51,18 @@ func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, v valu
 func selectRowIDs(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (map[rowID]bool, error) {
 	ids := make(map[rowID]bool)
 	err := query(ctx, db, s, v, func(rows *sqlx.Rows) error {
-		var id rowID
-		if err := rows.Scan(&id.lockKey, &id.holder); err != nil {
-			return err
-		}
-		ids[rowID{unpadded(id.lockKey), unpadded(id.holder)}] = true
-		return nil
+		id, err := scanRowID(rows)
+		ids[id] = true
+		return err
 	})
 	return ids, err
+}
+
+// scanRowID reads LOCK_KEY and CLIENT_ID.
+func scanRowID(rows *sqlx.Rows) (rowID, error) {
+	var id rowID
+	err := rows.Scan(&id.lockKey, &id.holder)
+	return rowID{unpadded(id.lockKey), unpadded(id.holder)}, err
 }
 
 // selectTexts returns the one column of text that s answers.

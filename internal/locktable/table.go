@@ -19,6 +19,7 @@ type Table struct {
 	holders    holders
 	tokens     tokens
 
+	acquirers   *acquirers // nil for none
 	level       sql.IsolationLevel
 	transaction bool // whether to acquire in an explicit transaction
 	// readBeforeAcquire reports whether a refused attempt would wait for a pinned row, so

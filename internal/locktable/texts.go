@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"database/sql"
 	"strings"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -9,8 +10,10 @@ import (
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
 	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
-	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired                                                                      statement
-	cluster, clusterVariables                                                                                                                                   string
+	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
+	acquireMessage, acquireAllMessage                                                      statement
+	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
+	cluster, clusterVariables                                                              string
 }
 
 // constant returns the frequent texts that are the same for each execution.
@@ -26,11 +29,22 @@ func (s statements) constant() (texts []string) {
 	return texts
 }
 
-func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string) (statements, error) {
+// compileAll compiles the texts. level is the isolation of transactions that are one message, or
+// "" if there are none. If verify is true, acquisitions return the isolation in which they ran.
+func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region, level string, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
+	if verify {
+		texts.Acquire += ", " + texts.Isolation
+		texts.AcquireAll += ", " + texts.Isolation
+	}
 	acquireAll := texts.AcquireAll
 	if texts.AcquireRow != "" { // bindRows fills it in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
+	}
+	var acquireMessage, acquireAllMessage string
+	if level != "" {
+		acquireMessage = message(level, texts.Acquire, texts.Draw, texts.Outcome)
+		acquireAllMessage = message(level, acquireAll, texts.DrawOne, texts.Number, texts.HeldAll)
 	}
 	all := statements{cluster: texts.Cluster, clusterVariables: texts.ClusterVariables}
 	for _, each := range []struct {
@@ -40,6 +54,8 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Acquire, &all.acquire},
 		{acquireAll, &all.acquireAll},
 		{texts.AcquireRow, &all.acquireRow},
+		{acquireMessage, &all.acquireMessage},
+		{acquireAllMessage, &all.acquireAllMessage},
 		{texts.PeekAll, &all.peekAll},
 		{texts.DrawOne, &all.drawOne},
 		{texts.DeleteAll, &all.releaseAll},
@@ -68,4 +84,20 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		}
 	}
 	return all, nil
+}
+
+// messageLevel returns how an isolation is written in a message.
+func messageLevel(level sql.IsolationLevel) string { return strings.ToUpper(level.String()) }
+
+// message returns a transaction of the isolation, in one message: one round trip, whatever the
+// number of statements. It depends on nothing that is set in the session. Empty statements
+// are left out.
+func message(level string, statements ...string) string {
+	text := "SET TRANSACTION ISOLATION LEVEL " + level + ";\nSTART TRANSACTION;\n"
+	for _, s := range statements {
+		if s != "" {
+			text += s + ";\n"
+		}
+	}
+	return text + "COMMIT"
 }

@@ -41,7 +41,9 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
 	}
-	pools, err := target.Connect(ctx, Need{Connections: connections, Create: o.Migrate})
+	pools, err := target.Connect(ctx, Need{
+		Connections: connections, Create: o.Migrate, Acquirers: o.Repository.Isolation == sqllock.Serializable,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, target.Redacted, err)
 	}
@@ -73,6 +75,10 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		}
 		p.closers = append(p.closers, listener.Close)
 		o.Repository.Notify, o.Registry.Waker = true, listener
+	}
+	o.Repository.Acquirers, o.Repository.MultiStatements = p.pools.Acquirers, p.pools.MultiStatements
+	if p.pools.Pooler != nil && o.Repository.OnFallback != nil {
+		o.Repository.OnFallback(p.pools.Pooler)
 	}
 	repository, err := sqllock.NewRepository(ctx, p.pools.DB, p.target.Dialect, &o.Repository)
 	if err != nil {

@@ -12,42 +12,84 @@ import (
 // Pools are the pools over one target, and how acquisitions use them.
 type Pools struct {
 	DB *sqlx.DB
-	// Pooler is why the settings of sessions are not relied on, or nil.
+	// Acquirers have sessions that are SERIALIZABLE, for acquisitions. It is nil if there are
+	// none.
+	Acquirers *sqlx.DB
+	// MultiStatements reports whether DB takes several statements in one message.
+	MultiStatements bool
+	// Pooler says why the settings of sessions are not relied on. It is nil if they are.
 	Pooler error
 }
 
 // A Need says what pools are wanted.
 type Need struct {
-	Connections int  // how many at most
+	Connections int  // how many at most, in all pools
+	Acquirers   bool // a pool of half of them that acquires, if the database can use one
 	Create      bool // SQLite: create a file that does not exist
 }
 
-// Connect opens the pools, and checks that the database answers. Behind a pooler that refuses
-// the parameters of a session it connects without them.
+// Connect opens the pools, and checks that the database answers. Behind a pooler that does not
+// keep the settings of a session it connects without them.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
-	db, err := t.connect(ctx, Settings{}, n.Create, n.Connections)
-	if !refusesParameters(err) {
-		if err != nil {
-			return nil, err
-		}
-		return &Pools{DB: db}, nil
+	p := &Pools{MultiStatements: t.MultiStatements}
+	var err error
+	p.DB, err = t.connect(ctx, Settings{}, n.Create, n.Connections)
+	if err == nil && n.Acquirers && t.HasIsolation {
+		err = p.addAcquirers(ctx, t, n.Connections)
 	}
-	pooler := fmt.Errorf("a pooler does not accept the settings of a session: %w", err)
-	if db, err = t.connect(ctx, Settings{Pooled: true}, n.Create, n.Connections); err != nil {
+	if err == nil {
+		return p, nil
+	}
+	if !isPooler(err) {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.Pooler = fmt.Errorf("something in front of the server does not keep the settings of a session: %w", err)
+	if err := p.Close(); err != nil {
 		return nil, err
 	}
-	return &Pools{DB: db, Pooler: pooler}, nil
+	if p.DB, err = t.connect(ctx, Settings{Pooled: true}, n.Create, n.Connections); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// refusesParameters reports whether err is a pooler's answer to parameters of the session that
-// it cannot keep: PgBouncer's protocol_violation.
-func refusesParameters(err error) bool {
+// addAcquirers opens the second pool, which takes half of the connections, and checks that its
+// sessions are what they should be.
+func (p *Pools) addAcquirers(ctx context.Context, t Target, connections int) (err error) {
+	if p.Acquirers, err = t.connect(ctx, Settings{Serializable: true}, false, connections/2); err != nil {
+		return err
+	}
+	setLimit(p.DB, connections-connections/2)
+	var isolation string
+	if err := p.Acquirers.GetContext(ctx, &isolation, "SELECT current_setting('transaction_isolation')"); err != nil {
+		return err
+	}
+	if isolation != "serializable" {
+		return fmt.Errorf("%w: the isolation is %q", errIgnored, isolation)
+	}
+	return nil
+}
+
+// errIgnored is why a server that accepted the settings of a session is taken for a pooler.
+var errIgnored = errors.New("default_transaction_isolation=serializable was ignored")
+
+// isPooler reports whether err is how a pooler deals with parameters of the session that it
+// does not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them.
+func isPooler(err error) bool {
 	var state interface{ SQLState() string }
-	return errors.As(err, &state) && state.SQLState() == "08P01"
+	return errors.Is(err, errIgnored) || errors.As(err, &state) && state.SQLState() == "08P01"
 }
 
 // closeTimeout limits how long a database that does not answer keeps Close.
 const closeTimeout = 10 * time.Second
 
 // Close closes the pools.
-func (p *Pools) Close() error { return p.DB.Close() }
+func (p *Pools) Close() (err error) {
+	for _, db := range []**sqlx.DB{&p.Acquirers, &p.DB} {
+		if *db != nil {
+			err = errors.Join(err, (*db).Close())
+			*db = nil
+		}
+	}
+	return err
+}

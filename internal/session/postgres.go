@@ -54,7 +54,9 @@ func ParsePostgres(
 	if err != nil {
 		return Target{}, err
 	}
-	return Target{Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: dsn, Connector: connector}, nil
+	return Target{
+		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: dsn, HasIsolation: true, Connector: connector,
+	}, nil
 }
 
 func postgresURL(dsn string, address func(string) (Address, error)) (Address, error) {

@@ -42,8 +42,8 @@ func TestSettings(t *testing.T) {
 		"MariaDB": {
 			dbtest.MySQL, mysqldriver.Parse,
 			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@idle_transaction_timeout": "10"},
-			map[string]string{"innodb_lock_wait_timeout": "3"},
-			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3"},
+			map[string]string{"innodb_lock_wait_timeout": "3", "charset": "gbk"},
+			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@character_set_client": "utf8mb4"},
 		},
 		"Oracle's MySQL": {
 			dbtest.OracleMySQL, mysqldriver.Parse,

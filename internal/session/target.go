@@ -20,6 +20,11 @@ type Target struct {
 	Creating       string // SQLite: the source that creates a missing file
 	File           string // SQLite: the path, where it is known
 
+	// HasIsolation reports whether a parameter of the DSN sets the isolation of a session.
+	HasIsolation bool
+	// MultiStatements reports whether the connections take several statements in a message.
+	MultiStatements bool
+
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
 }
@@ -33,9 +38,7 @@ type Choice struct {
 
 // Settings say what the sessions of a pool are like.
 type Settings struct {
-	// Plain is for migrations: the sessions are as the DSN says.
-	Plain bool
-	// Serializable makes the sessions SERIALIZABLE, if the database has such a setting.
+	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation.
 	Serializable bool
 	// Pooled is for a pooler that gives each transaction another session: nothing is set
 	// and nothing is prepared.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
 )
 
 // Where several members of a replication group accept writes the command acquires in READ COMMITTED.
@@ -26,7 +27,7 @@ func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 		mock.ExpectQuery("replication_group_members").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).
 			AddRow("group_replication_group_name", "aaaa").AddRow("group_replication_enforce_update_everywhere_checks", "ON").AddRow("member_state", "ONLINE"))
 	}
-	c := &Connection{DB: sqlx.NewDb(db, "sqlmock"), Dialect: dialect.MySQL()}
+	c := &Connection{DB: sqlx.NewDb(db, "sqlmock"), Dialect: dialect.MySQL(), pools: new(session.Pools)}
 	if _, err := (&Flags{Prefix: "INT_", Region: "DEFAULT"}).Repository(t.Context(), c, sqllock.RepositoryOptions{}); err != nil {
 		t.Fatal(err)
 	}

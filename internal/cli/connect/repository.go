@@ -19,6 +19,7 @@ const startTimeout = 10 * time.Second
 func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	opts.MultiStatements = c.pools.MultiStatements
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
 	r, err := sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
 	if locktable.Is(err, locktable.WrongIsolation) {

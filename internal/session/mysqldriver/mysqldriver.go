@@ -98,7 +98,10 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 		host = "unix(" + config.Addr + ")"
 	}
 	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
-	return session.Target{Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, Connector: connector}, nil
+	return session.Target{
+		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
+		Connector: connector,
+	}, nil
 }
 
 func connector(source string, _ session.Settings) (driver.Connector, error) {
@@ -106,6 +109,7 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
+	useMessages(config)
 	config.Logger = &mysql.NopLogger{} // it returns the errors, and would write them to stderr too
 	if config.Timeout == 0 {
 		config.Timeout = session.OpenTimeout
@@ -118,6 +122,23 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 	}
 	complete(config.Params)
 	return mysql.NewConnector(config)
+}
+
+// useMessages has the driver send several statements with arguments in one message, and reports
+// whether it can. The driver puts the arguments into the text then, which is safe in UTF-8: in
+// some other character sets a part of a character can be a quote. So the connection uses
+// UTF-8, whatever the DSN and the server say, unless the DSN sets the variables one by one.
+func useMessages(config *mysql.Config) bool {
+	for parameter := range config.Params {
+		if strings.HasPrefix(strings.ToLower(parameter), "character_set") {
+			return false
+		}
+	}
+	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return false
+	}
+	config.InterpolateParams, config.MultiStatements = true, true
+	return true
 }
 
 // complete adds to the variables of a session what locks need, unless the DSN sets it. A

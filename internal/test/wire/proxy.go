@@ -1,0 +1,140 @@
+// Package wire has a proxy between a client and a server of the tests. It counts round trips on
+// the wire, breaks connections, and leads new ones to another server.
+package wire
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// A Proxy forwards TCP connections to a server.
+type Proxy struct {
+	// Addr is where clients connect: host:port.
+	Addr string
+
+	mu     sync.Mutex
+	target string // "" if the server is away
+	links  map[*link]struct{}
+	trips  int
+}
+
+// A link is one connection through the proxy.
+type link struct {
+	client, server net.Conn
+	asking         bool // the client has sent last
+}
+
+// New returns a proxy to the server at target, host:port. It is closed when the test ends.
+func New(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{Addr: listener.Addr().String(), target: target, links: make(map[*link]struct{})}
+	var working sync.WaitGroup
+	working.Go(func() { p.accept(listener, &working) })
+	tb.Cleanup(func() {
+		_ = listener.Close() // accept ends with it
+		p.LeadTo("")
+		working.Wait()
+	})
+	return p
+}
+
+// Trips returns the number of round trips since the last call: how often a client has sent
+// something after the server has, on each connection.
+func (p *Proxy) Trips() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	trips := p.trips
+	p.trips = 0
+	return trips
+}
+
+// LeadTo breaks all connections, and leads new ones to another server, or to none if target
+// is "". It returns the target before.
+func (p *Proxy) LeadTo(target string) (before string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, p.target = p.target, target
+	for l := range p.links {
+		l.close()
+	}
+	return before
+}
+
+// Break breaks all connections. New ones lead to the same server.
+func (p *Proxy) Break() {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	p.LeadTo(target)
+}
+
+func (l *link) close() {
+	_, _ = l.client.Close(), l.server.Close() // the copying goroutines notice
+}
+
+func (p *Proxy) accept(listener net.Listener, working *sync.WaitGroup) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		l := p.connect(client)
+		if l == nil {
+			_ = client.Close()
+			continue
+		}
+		working.Go(func() { p.pass(l, l.server, l.client, true) })
+		working.Go(func() { p.pass(l, l.client, l.server, false) })
+	}
+}
+
+// connect returns the link of a new client, or nil if the server is away.
+func (p *Proxy) connect(client net.Conn) *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.target == "" {
+		return nil
+	}
+	server, err := net.Dial("tcp", p.target) //nolint:noctx // to this machine
+	if err != nil {
+		return nil
+	}
+	l := &link{client: client, server: server}
+	p.links[l] = struct{}{}
+	return l
+}
+
+// pass forwards data in one direction until the connection breaks.
+func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			break
+		}
+		p.note(l, asking)
+		if _, err := to.Write(buffer[:n]); err != nil {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.close()
+	delete(p.links, l)
+}
+
+// note counts a round trip when the client begins to send. It is called before the data is
+// forwarded, so that an answer comes after what it answers.
+func (p *Proxy) note(l *link, asking bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if asking && !l.asking {
+		p.trips++
+	}
+	l.asking = asking
+}

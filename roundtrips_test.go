@@ -1,0 +1,139 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/wire"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// through returns a proxy to the server of a database, and the DSN that leads through it.
+func through(t *testing.T, db *dbtest.DB) (*wire.Proxy, string) {
+	t.Helper()
+	if db.Dialect.Name == dialect.MySQL().Name {
+		config, err := mysql.ParseDSN(db.DSN)
+		must(t, err)
+		proxy := wire.New(t, config.Addr)
+		config.Net, config.Addr = "tcp", proxy.Addr
+		return proxy, config.FormatDSN()
+	}
+	dsn, err := url.Parse(db.DSN)
+	must(t, err)
+	proxy := wire.New(t, dsn.Host)
+	dsn.Host = proxy.Addr
+	return proxy, dsn.String()
+}
+
+// An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing
+// token, counted on the wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition
+// is an explicit transaction.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	for _, o := range openers {
+		want := 2
+		switch o.name {
+		case "sqlitelock":
+			continue // it is not sent over a wire
+		case "mysqllock, Oracle's server":
+			want = 3
+		case "pgxlock, PgBouncer", "pqlock, PgBouncer":
+			want = 4
+		}
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
+			pair := func() {
+				lease, err := registry.Lock(t.Context(), "k")
+				must(t, err)
+				if lease.Token() == 0 {
+					t.Error("no fencing token")
+				}
+				must(t, lease.Unlock(t.Context()))
+			}
+			pair() // connects, and pgx prepares
+			pair()
+			proxy.Trips()
+			counts := make([]int, 21)
+			for i := range counts {
+				pair()
+				counts[i] = proxy.Trips()
+			}
+			// The median: now and then a statement in the background keeps the table of
+			// tokens small.
+			slices.Sort(counts)
+			if counts[0] != want || counts[len(counts)/2] != want {
+				t.Errorf("round trips of the pairs: %v, want %d", counts, want)
+			}
+		})
+	}
+}
+
+// A lost connection costs at most an error, and none if it broke while it was idle.
+func TestALostConnection(t *testing.T) {
+	t.Parallel()
+	for _, o := range openers[1:] {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true}})
+			for range 3 {
+				lease, err := registry.Lock(t.Context(), "k")
+				must(t, err)
+				proxy.Break()
+				if err := lease.Unlock(t.Context()); err != nil && !errors.Is(err, sqllock.ErrDatabase) {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// While the server is away nobody acquires. Those who wait go on when it is back, and the tokens
+// rise.
+func TestAnOutageOfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, o := range openers[1:] {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true}})
+			before, err := registry.Lock(t.Context(), "before")
+			must(t, err)
+			target := proxy.LeadTo("")
+			if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("error %v", err)
+			}
+			got := make(chan *sqllock.Lease, 1)
+			go func() {
+				lease, err := registry.Lock(context.WithoutCancel(t.Context()), "k")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- lease
+			}()
+			proxy.LeadTo(target)
+			lease := <-got
+			if lease.Token() <= before.Token() {
+				t.Errorf("token %d after %d", lease.Token(), before.Token())
+			}
+			must(t, lease.Unlock(t.Context()))
+			must(t, before.Unlock(t.Context()))
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package sqllock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// acquirersOf returns a pool of one connection whose session is SERIALIZABLE.
+func acquirersOf(t *testing.T, db *dbtest.DB, driver string) *sqlx.DB {
+	t.Helper()
+	return limited(db.OpenDSN(t, driver, db.With(t, map[string]string{"default_transaction_isolation": "serializable"})), 1)
+}
+
+// A session that somebody has reset is noticed: its acquisition is made again in an explicit
+// transaction, the session is closed, and OnFallback is told.
+func TestASessionThatWasReset(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.Postgres(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			acquirers := acquirersOf(t, db, driver)
+			var reasons []error
+			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
+				Acquirers: acquirers, OnFallback: func(reason error) { reasons = append(reasons, reason) }, DisableBatching: true,
+			})
+			must(t, err)
+			acquire := func(key string) sqllock.Acquisition {
+				got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
+				must(t, err)
+				if !got.Acquired {
+					t.Fatalf("%s is held by %+v", key, got.Row)
+				}
+				return got
+			}
+			first := acquire("first")
+			if len(reasons) > 0 {
+				t.Errorf("fallback: %v", reasons)
+			}
+
+			_, err = acquirers.ExecContext(t.Context(), "SET default_transaction_isolation = 'read committed'")
+			must(t, err)
+			second := acquire("second")
+			if len(reasons) != 1 || !strings.Contains(reasons[0].Error(), "read committed") {
+				t.Errorf("reasons %v", reasons)
+			}
+			// A number was drawn in the wrong transaction, too, and is not used.
+			if second.Token != first.Token+2*tokensPerNumber {
+				t.Errorf("token %d after %d: the row was not acquired again", second.Token, first.Token)
+			}
+			if third := acquire("third"); third.Token != second.Token+tokensPerNumber || len(reasons) != 1 {
+				t.Errorf("token %d after %d, reasons %v", third.Token, second.Token, reasons)
+			}
+			var isolation string
+			must(t, acquirers.GetContext(t.Context(), &isolation, "SELECT current_setting('transaction_isolation')"))
+			if isolation != "serializable" {
+				t.Error("the session that was reset is still in the pool")
+			}
+		})
+	}
+}
+
+// A batch in the wrong isolation is acquired again, too, and each caller has its lock.
+func TestABatchInASessionThatWasReset(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	acquirers := acquirersOf(t, db, "pgx")
+	_, err := acquirers.ExecContext(t.Context(), "SET default_transaction_isolation = 'repeatable read'")
+	must(t, err)
+	told := make(chan error, 10)
+	r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
+		Acquirers: acquirers, OnFallback: func(reason error) { told <- reason },
+	})
+	must(t, err)
+	const callers = 20
+	tokens := make(chan int64, callers)
+	for i := range callers {
+		go func() {
+			got, err := r.Acquire(t.Context(), string(rune('a'+i)), r.NewHolder(), ttl)
+			if err != nil || !got.Acquired {
+				t.Errorf("%+v, %v", got, err)
+			}
+			tokens <- got.Token
+		}()
+	}
+	seen := make(map[int64]bool)
+	for range callers {
+		seen[<-tokens] = true
+	}
+	if len(seen) != callers || len(told) != 1 {
+		t.Errorf("%d different tokens, %d fallbacks", len(seen), len(told))
+	}
+}
+
+// Options that other databases, or other isolations, have no use for.
+func TestAcquirersAndMessagesAreChecked(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		opts    sqllock.RepositoryOptions
+	}{
+		"acquirers of SQLite":         {dialect.SQLite(), sqllock.RepositoryOptions{Acquirers: db.DB}},
+		"acquirers in autocommit":     {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB, Isolation: sqllock.Autocommit}},
+		"acquirers in read committed": {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB, Isolation: sqllock.ReadCommitted}},
+		"messages of SQLite":          {dialect.SQLite(), sqllock.RepositoryOptions{MultiStatements: true}},
+		"messages of PostgreSQL":      {dialect.Postgres(), sqllock.RepositoryOptions{MultiStatements: true}},
+	} {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB, c.dialect, &c.opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
