@@ -12,6 +12,11 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -32,6 +37,9 @@ type column struct {
 	// plain is without batching and hand-off, prepared keeps statements, and notify
 	// has releases wake waiters; all with the default isolation alone.
 	plain, prepared, notify bool
+	// parse, unless it is nil, gives the pools of pgxlock.Open and the like; with the default
+	// isolation alone.
+	parse func(dsn string) (session.Target, error)
 }
 
 var matrix = []column{
@@ -45,6 +53,12 @@ var matrix = []column{
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "prepared", prepared: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -108,7 +122,7 @@ func (c column) name() string {
 }
 
 func (c column) isolations() []sqllock.Isolation {
-	if c.notify || c.plain || c.prepared {
+	if c.notify || c.plain || c.prepared || c.parse != nil {
 		return []sqllock.Isolation{sqllock.Serializable}
 	}
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
@@ -130,9 +144,17 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	}
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-	pool := limited(c.pool(t, db), cellPool)
-	pool.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
-	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared, DB: pool}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared}
+	if c.parse == nil {
+		cell.DB = limited(c.pool(t, db), cellPool)
+	} else {
+		pools := poolsOf(t, c.parse, db.DSN)
+		cell.DB, cell.Acquirers, cell.MultiStatements = pools.DB, pools.Acquirers, pools.MultiStatements
+	}
+	cell.DB.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
+	if cell.Acquirers != nil {
+		cell.Acquirers.SetConnMaxIdleTime(time.Second)
+	}
 	if c.notify {
 		listener, err := notify.Listen(t.Context(), db.DSN, nil)
 		must(t, err)
@@ -153,7 +175,7 @@ func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 	})
 }
 
-// TestContractInRealTime runs a few tests of the suite with the driver "sqlite", SQLite's own
+// TestContractInRealTime runs a few tests of the suite with the pool of sqlitelock.Open, SQLite's own
 // clock and SQLite's own waits, which must agree with virtual time. A few seconds pass while
 // leases end. None of them has to keep a short lease, which a busy machine might lose. With
 // -short only those tests run that take less than two seconds.
@@ -167,7 +189,7 @@ func TestContractInRealTime(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: limited(db.DB, cellPool), Only: names,
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: poolsOf(t, sqlitedriver.Parse, db.DSN).DB, Only: names,
 				})
 			})
 		})
@@ -183,7 +205,19 @@ func TestContractInRealTime(t *testing.T) {
 }
 
 // cellPool is how many connections a cell may have.
-const cellPool = 20
+const cellPool = 24
+
+// poolsOf returns the pools that Open would make, only larger: all processes of a cell share
+// them.
+func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
+	t.Helper()
+	target, err := parse(dsn)
+	must(t, err)
+	pools, err := target.Connect(t.Context(), session.Need{Connections: cellPool, Acquirers: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, pools.Close()) })
+	return pools
+}
 
 // limited sets the limit of a pool, since a server has one. Waiting for a connection is no
 // failure.

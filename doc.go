@@ -2,8 +2,10 @@
 // already has: PostgreSQL, MySQL, MariaDB or SQLite. It uses the table of Spring
 // Integration's JDBC lock registry, and shares it with Java services.
 //
-//	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), nil)
-//	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
+//	registry, err := pgxlock.Open(ctx, dsn, nil) // or pqlock, mysqllock, sqlitelock
+//	if err != nil {
+//		return err
+//	}
 //	defer registry.Close(ctx)
 //
 //	lease, err := registry.Lock(ctx, "orders/42") // waits
@@ -13,8 +15,9 @@
 //	defer lease.Unlock(ctx)
 //	work(lease.Context())
 //
-// The command `sqllock migrate up` or package migrations creates the table. db is a
-// [*sqlx.DB]; sqlx.NewDb(db, "postgres") makes one of a *sql.DB.
+// Open makes a small pool of its own. To use a pool that the application has, call
+// [NewRepository] and [NewRegistry]. The command `sqllock migrate up`, the option Migrate or
+// package migrations creates the table.
 //
 // # What a lock is
 //

@@ -30,12 +30,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/pgxlock"
 )
 
 var (

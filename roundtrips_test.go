@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -78,6 +79,28 @@ func TestRoundTrips(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Behind PgBouncer Open falls back to explicit transactions, and says so. Elsewhere it does not.
+func TestOpenSaysThatItFallsBack(t *testing.T) {
+	t.Parallel()
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		var reasons []error
+		registry := o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{
+			OnFallback: func(reason error) { reasons = append(reasons, reason) },
+		}})
+		lease, err := registry.Lock(t.Context(), "k")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		want := 0
+		if db.Server == server.PgBouncer {
+			want = 1
+		}
+		if len(reasons) != want {
+			t.Errorf("fallbacks: %v", reasons)
+		}
+	})
 }
 
 // A lost connection costs at most an error, and none if it broke while it was idle.

@@ -130,6 +130,17 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
 }
 
+// TestDoctorBehindAPooler uses PgBouncer, which refuses the settings of a session. The DSN needs
+// no parameters for it.
+func TestDoctorBehindAPooler(t *testing.T) {
+	db := dbtest.PgBouncer(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dsn, _, _ := strings.Cut(db.DSN, "?")
+	t.Setenv(connect.DSNVariable, dsn+"?sslmode=disable")
+	want(t, 0, "migrate", "up")
+	program.Contains(t, want(t, 0, "doctor"), "! session      something in front of the server", "✓ round trip")
+}
+
 // TestDoctorOnReplica uses a server that rejects writes.
 func TestDoctorOnReplica(t *testing.T) {
 	db := dbtest.Postgres(t)

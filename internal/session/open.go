@@ -50,7 +50,7 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, opened.close())
+		return nil, errors.Join(err, opened.close()) //nolint:contextcheck // it has a limit of its own
 	}
 	return registry, nil
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"database/sql/driver"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -96,5 +97,36 @@ func checkAnswer(t *testing.T, db *sqlx.DB, question, want string) {
 	var got string
 	if err := db.GetContext(t.Context(), &got, question); err != nil || got != want {
 		t.Errorf("%s: %q, %v; want %q", question, got, err, want)
+	}
+}
+
+// A pooler may accept the settings of a session and drop them: what is asked of the first session
+// decides.
+func TestAPoolerThatIgnoresSettings(t *testing.T) {
+	t.Parallel()
+	for name, parse := range map[string]func(string) (session.Target, error){"pgx": pgxdriver.Parse, "lib/pq": pqdriver.Parse} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, err := parse(dbtest.Postgres(t).DSN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			connector, pooled := target.Connector, 0
+			target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
+				s.Serializable = false
+				if s.Pooled {
+					pooled++
+				}
+				return connector(source, s)
+			}
+			pools, err := target.Connect(t.Context(), session.Need{Connections: 4, Acquirers: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pools.Close()
+			if pools.Acquirers != nil || pools.Pooler == nil || pooled != 1 {
+				t.Errorf("acquirers %v, pooler %v, %d times without settings", pools.Acquirers, pools.Pooler, pooled)
+			}
+		})
 	}
 }

@@ -30,6 +30,9 @@ func (c *Connection) Close() error {
 	return nil
 }
 
+// Pooler says why the settings of a session are not relied on, or is nil.
+func (c *Connection) Pooler() error { return c.pools.Pooler }
+
 // SQL returns the pool as package migrations needs it.
 func (c *Connection) SQL() *sql.DB { return c.DB.DB }
 

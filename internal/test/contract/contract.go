@@ -30,6 +30,9 @@ type Cell struct {
 	// DB has a migrated lock table of that layout. All tests share it; each test uses
 	// a region of its own.
 	DB *sqlx.DB
+	// Acquirers and MultiStatements are those of the repositories' options.
+	Acquirers       *sqlx.DB
+	MultiStatements bool
 	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of
 	// testing/synctest, on a database of its own in virtual time.
 	InBubble func(testing.TB) *sqlx.DB
@@ -189,7 +192,8 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
 	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain, Prepare: f.cell.Prepare,
-		Notify: f.cell.Waker != nil,
+		Notify: f.cell.Waker != nil, Acquirers: f.cell.Acquirers, MultiStatements: f.cell.MultiStatements,
+		OnFallback: func(reason error) { f.Errorf("acquisitions take more round trips than they should: %v", reason) },
 	})
 	f.must(err)
 	if r.Layout() != f.cell.Layout {
