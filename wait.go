@@ -312,7 +312,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		case woken, isFree(seen), w.table.IsUnsettled(h.lockKey): // an attempt deletes an unsettled row
 			return seen, nil
 		}
-		row, _, err := w.table.Read(ctx, h.claim())
+		row, err := w.read(ctx, seen)
 		if err != nil {
 			return seen, failure(err, h.key)
 		}
@@ -321,6 +321,16 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 			return seen, nil
 		}
 	}
+}
+
+// read polls, together with the other waiters of the table, unless the lease that was seen is
+// over before that.
+func (w *waiter) read(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
+	if seen.Left > w.idle {
+		return w.table.Poll(ctx, w.hold.claim(), w.idle)
+	}
+	row, _, err := w.table.Read(ctx, w.hold.claim())
+	return row, err
 }
 
 // pause is the time until the next poll: IdleBetweenTries less a random part, so that
@@ -332,7 +342,7 @@ func (s *locks) pause(seen locktable.Row) time.Duration {
 		return min(idle, time.Millisecond+jitter.N(4*time.Millisecond))
 	}
 	if seen.Left >= idle { // it may be the longest Duration there is: add nothing to it
-		return idle
+		return min(idle, max(time.Millisecond, idle-s.table.PollDelay())) // Poll waits for its turn, too
 	}
 	// A row is expired only after its last microsecond, or millisecond.
 	return min(idle, seen.Left+time.Millisecond+jitter.N(min(s.idle/20, maxScatter)+1))

@@ -29,8 +29,9 @@ type fragments struct {
 	// cluster and member read what a server says of its cluster.
 	cluster, member string
 
-	items string // the items of {list}, a parameter, in parentheses
-	mine  string // the condition that a row carries one of the keys and holders
+	items       string // the items of {list}, a parameter, in parentheses
+	itemsHashed bool   // whether a long list is better looked up in a hash table, whatever the planner expects
+	mine        string // the condition that a row carries one of the keys and holders
 
 	byKey string // follows the name of a table that must be read by its primary key
 

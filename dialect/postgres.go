@@ -40,7 +40,8 @@ func Postgres() Dialect {
 			notify:    notifyDeleted,
 			mine:      mineHashed,
 			// The columns are CHAR(36): a comparison as text would not use the index.
-			items: "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
+			items:       "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
+			itemsHashed: true,
 			// FOR KEY SHARE would permit a take-over.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
 			// Two hash tables, whatever the planner's statistics say: see mineHashed.

@@ -31,6 +31,10 @@ type Statements struct {
 	Number string
 	// PeekAll returns the same columns as List, of the rows with one of :keys.
 	PeekAll string
+	// PeekMany is PeekAll for many keys. It reads the whole table, once: a planner that counted
+	// an empty table might compare each row with each key. It is "" where PeekAll does
+	// neither.
+	PeekMany string
 	// DrawOne draws the next fencing token. It is the last inserted id.
 	DrawOne string
 	// Draw draws the next fencing token if the row carries the holder; otherwise it
@@ -163,7 +167,13 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{lockTimeout.update}", f.lockTimeout.inUpdate,
 		"{lockTimeout.delete}", f.lockTimeout.inDelete,
 	).Replace
+	peekMany := ""
+	if f.itemsHashed {
+		peekMany = "SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+			" WHERE REGION = :region AND (LOCK_KEY IN " + f.list(":keys") + ") IS TRUE"
+	}
 	return Statements{
+		PeekMany:   fill(peekMany),
 		Acquire:    fill(acquire),
 		AcquireAll: fill(f.acquireAll[layout]),
 		AcquireRow: fill(f.acquireRow[layout]),

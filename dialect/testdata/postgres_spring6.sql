@@ -29,6 +29,9 @@ current_setting('transaction_isolation');
 -- PeekAll
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM ((CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item);
 
+-- PeekMany
+SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM ((CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item)) IS TRUE;
+
 -- DrawOne
 ;
 

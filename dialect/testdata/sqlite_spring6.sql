@@ -29,6 +29,9 @@ RETURNING LOCK_KEY, 0;
 -- PeekAll
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0))) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys));
 
+-- PeekMany
+;
+
 -- DrawOne
 INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL);
 

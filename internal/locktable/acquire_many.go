@@ -80,9 +80,17 @@ func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []bat
 	return together(free), nil
 }
 
+// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
+// whole table would cost more, if it is large.
+const manyKeys = 128
+
 // peekMany returns the rows of many keys, by LOCK_KEY.
 func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	rows, err := selectRows(ctx, t.pool.on(nil), t.statements.peekAll, v)
+	s := t.statements.peekAll
+	if t.statements.peekMany.text != "" && len(v.rows) >= manyKeys {
+		s = t.statements.peekMany
+	}
+	rows, err := selectRows(ctx, t.pool.on(nil), s, v)
 	found := make(map[string]Row, len(rows))
 	for _, row := range rows {
 		found[row.LockKey] = row

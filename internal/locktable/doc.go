@@ -99,6 +99,7 @@
 //	Renew                      until ctx ends as the caller says   10 s, or TTL if longer
 //	Keep                       until ctx ends 1 s                  10 s, or TTL if longer
 //	Read, ReadFirst, IsHeld    until ctx ends an error after 1 s   10 s, or TTL if longer
+//	Poll                       until ctx ends an error after 1 s   1 s if with others, then as Read
 //	RenewAll                   until ctx ends skipped              the caller bounds it
 //	List                       until ctx ends an error after 1 s   until ctx ends
 //	DeleteExpired              until ctx ends 1 s                  until ctx ends
@@ -126,6 +127,16 @@
 //     the rows first and acquires keys that have none; expired rows are taken over alone. Its
 //     statements name the primary key (FORCE INDEX): the server would scan a small table and
 //     lock each row that it scans. A pinned row of another key then delayed all for 50 s.
+//
+// # Polls of many rows
+//
+// A waiter that polls while no other one does reads its row by itself, at once. Polls that come
+// while one is under way are answered by one statement, and after it there is a pause of 24
+// times what it took, or until the waiters have waited for their interval. Polls that come in
+// the pause make the next statement. So a thousand waiters cost a few per cent of a processor,
+// however many they are. A waiter whose poll is late by a second reads its row alone: the
+// connection of the others may be dead. On PostgreSQL from 128 keys on the statement looks each
+// row of the table up in a hash table of the keys; fewer are looked up by the primary key.
 //
 // # Renewals of many rows
 //

@@ -34,6 +34,7 @@ type Table struct {
 	acquires  batched[Result]
 	releases  batched[bool]
 	reads     *turns // for reads before an attempt; nil if batching is disabled
+	polls     polls
 	unsettled unsettled
 	orphans   orphans
 }

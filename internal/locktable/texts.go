@@ -9,7 +9,7 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
 	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
 	acquireMessage, acquireAllMessage                                                      statement
 	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
@@ -19,7 +19,7 @@ type statements struct {
 // constant returns the frequent texts that are the same for each execution.
 func (s statements) constant() (texts []string) {
 	for _, one := range []statement{
-		s.acquire, s.acquireAll, s.draw, s.drawOne, s.peek, s.peekAll, s.held, s.heldAll,
+		s.acquire, s.acquireAll, s.draw, s.drawOne, s.peek, s.peekAll, s.peekMany, s.held, s.heldAll,
 		s.renew, s.renewAll, s.pick, s.keep, s.release, s.releaseAll,
 	} {
 		if !one.expands && !strings.Contains(one.text, "{rows}") {
@@ -57,6 +57,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{acquireMessage, &all.acquireMessage},
 		{acquireAllMessage, &all.acquireAllMessage},
 		{texts.PeekAll, &all.peekAll},
+		{texts.PeekMany, &all.peekMany},
 		{texts.DrawOne, &all.drawOne},
 		{texts.DeleteAll, &all.releaseAll},
 		{texts.Draw, &all.draw},

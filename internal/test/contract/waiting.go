@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -49,6 +50,31 @@ var waitingTests = []test{
 		winner <- got
 		f.granted(winner)
 		f.granted(loser)
+	}},
+	{"ManyWaitersOfOneProcessFindTheReleasesOfAnother", func(f *fixture) {
+		// Enough for both kinds of a poll of many. The leases end by Unlock alone.
+		const locks = 200
+		holder, r := f.registry(ttl), f.registry(ttl)
+		leases := make([]*sqllock.Lease, locks)
+		got := make(chan error, locks)
+		for i := range leases {
+			lease, err := holder.TryLock(f.Context(), fmt.Sprint(i))
+			f.must(err)
+			leases[i] = lease
+			go func() {
+				lease, err := r.Lock(f.Context(), fmt.Sprint(i))
+				if err == nil {
+					err = lease.Unlock(f.Context())
+				}
+				got <- err
+			}()
+		}
+		for _, lease := range leases {
+			f.must(lease.Unlock(f.Context()))
+		}
+		for range leases {
+			f.must(<-got)
+		}
 	}},
 	{"WaitersOfOneProcessAreServedInOrder", func(f *fixture) {
 		l := f.lock(ttl)

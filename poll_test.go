@@ -1,0 +1,173 @@
+package sqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// crowd has callers wait for as many keys, which another process holds, over a database whose
+// answers take their time. It returns the number of statements that the waiters send, and a
+// function that ends them.
+func crowd(t *testing.T, waiters int, answer time.Duration) (s *fixture, sent *atomic.Int64) {
+	t.Helper()
+	var keys []string
+	s = newFixture(t, sqllock.Serializable)
+	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+	for i := range waiters {
+		keys = append(keys, fmt.Sprint("key ", i))
+		_, err := other.Lock(t.Context(), keys[i])
+		must(t, err)
+	}
+	sent = new(atomic.Int64)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == flaky.Query && !m.Done {
+			sent.Add(1)
+			time.Sleep(answer)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for _, key := range keys {
+		go func() {
+			_, err := s.registry.Lock(ctx, key)
+			ended <- err
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range keys {
+			if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+	})
+	return s, sent
+}
+
+// Two hundred waiters are answered by one statement an interval.
+func TestPollsAreBatched(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, sent := crowd(t, 200, 4*time.Millisecond)
+		time.Sleep(20 * time.Second) // the attempts are made
+		sent.Store(0)
+		const seconds = 10
+		time.Sleep(seconds * time.Second)
+		// A poll an interval, and no fewer: IdleBetweenTries is the upper limit.
+		if n := sent.Load(); n < 9*seconds || n > 12*seconds {
+			t.Errorf("%d statements in %d s", n, seconds)
+		}
+	})
+}
+
+// A single waiter polls as it always did.
+func TestASingleWaiterIsNotDelayed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, sent := crowd(t, 1, 20*time.Millisecond)
+		time.Sleep(time.Second)
+		sent.Store(0)
+		time.Sleep(10 * time.Second)
+		// 80 to 100 ms of pause, and 20 for the answer
+		if n := sent.Load(); n < 80 || n > 101 {
+			t.Errorf("%d statements in 10 s", n)
+		}
+	})
+}
+
+// A waiter among many finds a release within an interval, and nobody else's end concerns it.
+func TestAWaiterAmongManyFindsARelease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := crowd(t, 100, 4*time.Millisecond)
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		lease, err := other.Lock(t.Context(), "released")
+		must(t, err)
+		got := make(chan time.Time, 1)
+		go func() {
+			lease, err := s.registry.Lock(t.Context(), "released")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- time.Now()
+			_ = lease.Unlock(t.Context())
+		}()
+		time.Sleep(20 * time.Second)
+		released := time.Now()
+		must(t, lease.Unlock(t.Context()))
+		// An interval, the poll that is under way, and what acquiring takes beside the polls.
+		if took := (<-got).Sub(released); took > 200*time.Millisecond {
+			t.Errorf("found after %v", took)
+		}
+	})
+}
+
+// What a poll of many fails with, each waiter gets with its own key.
+func TestAFailedPollOfMany(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		var failing atomic.Bool
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done {
+				time.Sleep(4 * time.Millisecond)
+				if failing.Load() {
+					return errGone
+				}
+			}
+			return nil
+		})
+		got := make(map[string]chan error)
+		for i := range 20 {
+			key := fmt.Sprint("key ", i)
+			_, err := other.Lock(t.Context(), key)
+			must(t, err)
+			ended := make(chan error, 1)
+			got[key] = ended
+			go func() {
+				_, err := s.registry.Lock(t.Context(), key)
+				ended <- err
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		failing.Store(true)
+		for key, ended := range got {
+			if err := <-ended; !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	})
+}
+
+// A poll that has no answer holds up no waiter for long: each reads its row alone.
+func TestAPollWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := crowd(t, 20, 4*time.Millisecond)
+		time.Sleep(5 * time.Second)
+		stuck, release := make(chan struct{}), make(chan struct{})
+		var first, others atomic.Int64
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			switch {
+			case m.Op != flaky.Query || m.Done:
+			case first.Add(1) == 1:
+				close(stuck)
+				<-release
+			default:
+				others.Add(1)
+			}
+			return nil
+		})
+		<-stuck
+		time.Sleep(1500 * time.Millisecond)
+		if n := others.Load(); n < 19 {
+			t.Errorf("%d statements beside the one without an answer", n)
+		}
+		close(release)
+	})
+}
