@@ -145,21 +145,35 @@ func TestAFailedPollOfMany(t *testing.T) {
 	})
 }
 
-// A poll that has no answer holds up no waiter for long: each reads its row alone.
+// A poll that has no answer holds up no waiter for long: each reads its row alone, and then the
+// others poll together again.
 func TestAPollWithoutAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, _ := crowd(t, 20, 4*time.Millisecond)
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		lease, err := other.Lock(t.Context(), "released")
+		must(t, err)
+		got := make(chan time.Time, 1)
+		go func() {
+			lease, err := s.registry.Lock(t.Context(), "released")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- time.Now()
+			_ = lease.Unlock(t.Context())
+		}()
 		time.Sleep(5 * time.Second)
-		stuck, release := make(chan struct{}), make(chan struct{})
+		stuck, answer := make(chan struct{}), make(chan struct{})
 		var first, others atomic.Int64
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			switch {
 			case m.Op != flaky.Query || m.Done:
 			case first.Add(1) == 1:
 				close(stuck)
-				<-release
+				<-answer
 			default:
 				others.Add(1)
+				time.Sleep(4 * time.Millisecond)
 			}
 			return nil
 		})
@@ -168,6 +182,12 @@ func TestAPollWithoutAnAnswer(t *testing.T) {
 		if n := others.Load(); n < 19 {
 			t.Errorf("%d statements beside the one without an answer", n)
 		}
-		close(release)
+		time.Sleep(2 * time.Second)
+		released := time.Now()
+		must(t, lease.Unlock(t.Context()))
+		if took := (<-got).Sub(released); took > 200*time.Millisecond {
+			t.Errorf("found after %v", took)
+		}
+		close(answer)
 	})
 }

@@ -5,17 +5,13 @@ import (
 	"time"
 )
 
-// pollSlowAfter is how long a waiter waits for the poll of others, beyond the pause,
-// before it reads its row alone.
-const pollSlowAfter = time.Second
-
 // Poll is [Table.Read] for a waiter that reads the row again and again. It may wait for up to
 // longest in order to be sent with the polls of other waiters.
 func (t *Table) Poll(ctx context.Context, c Claim, longest time.Duration) (Row, error) {
-	call := t.polls.join(c, longest)
-	if call == nil {
+	call, turn := t.polls.join(c, longest)
+	if turn != nil {
 		row, _, err := t.Read(ctx, c)
-		t.polls.done() //nolint:contextcheck // the next poll is that of others
+		t.polls.done(turn) //nolint:contextcheck // the next poll is that of others
 		return row, err
 	}
 	timer := time.NewTimer(t.PollDelay() + pollSlowAfter)
@@ -33,11 +29,7 @@ func (t *Table) Poll(ctx context.Context, c Claim, longest time.Duration) (Row, 
 }
 
 // PollDelay returns how long a call of Poll waits now until its row is read.
-func (t *Table) PollDelay() time.Duration {
-	t.polls.mu.Lock()
-	defer t.polls.mu.Unlock()
-	return max(0, time.Until(t.polls.next))
-}
+func (t *Table) PollDelay() time.Duration { return t.polls.delay() }
 
 // pollMany reads the rows of many keys for their waiters.
 func (t *Table) pollMany(ctx context.Context, v values) (map[string]Row, error) {
