@@ -21,7 +21,8 @@ import (
 
 // Options are the settings of [Open]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table.
+	// Repository has the settings of the lock table. Open chooses Acquirers and
+	// MultiStatements.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions

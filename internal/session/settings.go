@@ -1,16 +1,9 @@
 package session
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
-const (
-	// applicationName shows in the server's list of sessions.
-	applicationName = "sqllock"
-	// KeepAlive is how often an idle connection is checked by TCP, in both directions.
-	KeepAlive = 15 * time.Second
-)
+// applicationName shows in the server's list of sessions.
+const applicationName = "sqllock"
 
 // Complete adds to the parameters of a PostgreSQL session what locks need, and removes what
 // is meant for another driver or for a pool, which the server would refuse. What the DSN sets
