@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer registry.Close(ctx)
+//	defer registry.Close(context.WithoutCancel(ctx))
 //
 //	lease, err := registry.Lock(ctx, "orders/42") // waits
 //	if err != nil {
@@ -65,8 +65,9 @@
 // # Waiting
 //
 // Callers of one key in one registry queue in the order of arrival. The first of them tries
-// to acquire. If the lock is taken it polls the row every [RegistryOptions.IdleBetweenTries]
-// or when the row expires, and tries again when the row is free. A poll writes nothing. On
+// to acquire. If the lock is taken it polls the row, at least every
+// [RegistryOptions.IdleBetweenTries] and when the row expires, and tries again when the row is
+// free. A poll writes nothing, and one statement serves all waiters of a repository. On
 // PostgreSQL a [Waker] can wake it at the release. Between processes there is no order.
 //
 // # Errors

@@ -89,6 +89,7 @@ type hold struct {
 	acquired   time.Time   // before the statement was sent, or when the row was handed over
 	renewUntil time.Time   // until when AutoRenew may renew; zero means always
 	arrived    uint64      // its place among all callers that have waited
+	turnOver   bool        // the process steps back after the release; only the last Unlock uses it
 
 	mu        sync.Mutex
 	rowEnd    time.Time // when the row expires at the earliest; zero until the hold starts

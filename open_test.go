@@ -3,10 +3,13 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -243,4 +246,71 @@ func TestOpenCreatesAFile(t *testing.T) {
 		must(t, err)
 		must(t, lease.Unlock(t.Context()))
 	}
+}
+
+// Bad options are found before anything is opened, created or migrated, and OnClose is not called.
+func TestOpenChecksItsOptionsFirst(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "locks.db")
+	onClose := func() error { t.Error("OnClose was called"); return nil }
+	for _, options := range []openOptions{
+		{registry: sqllock.RegistryOptions{TTL: 1}},
+		{registry: sqllock.RegistryOptions{CacheCapacity: -1}},
+		{repository: sqllock.RepositoryOptions{Prefix: "a b;"}},
+		{repository: sqllock.RepositoryOptions{ClientID: "?"}},
+	} {
+		options.registry.OnClose = onClose
+		if _, err := openSQLite(t.Context(), path, options); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%+v: error %v", options.repository, err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file was created: %v", err)
+	}
+}
+
+// A Close whose context has ended leaves the pool open, so that another one can release.
+func TestCloseAgainAfterAnEndedContext(t *testing.T) {
+	t.Parallel()
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		closed := 0
+		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{
+			TTL: time.Hour, OnClose: func() error { closed++; return nil },
+		}})
+		must(t, err)
+		other := o.opened(t, db.DSN, openOptions{})
+		_, err = r.Lock(t.Context(), "k")
+		must(t, err)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := r.Close(ended); err == nil || closed != 0 {
+			t.Errorf("error %v, OnClose was called %d times", err, closed)
+		}
+		must(t, r.Close(t.Context()))
+		if closed != 1 {
+			t.Errorf("OnClose was called %d times", closed)
+		}
+		lease, err := other.TryLock(t.Context(), "k")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// OnClose has no more time than Close, and one call of it waits for the releases of the others.
+func TestCloseLimitsOnClose(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{OnClose: func() error {
+			time.Sleep(time.Minute)
+			return nil
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := r.Close(ctx); !errors.Is(err, sqllock.ErrDatabase) || time.Since(began) > 10*time.Second {
+			t.Errorf("error %v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Minute) // it ends
+	})
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
 )
@@ -28,7 +31,9 @@ type RegistryOptions struct {
 	TTL time.Duration
 
 	// IdleBetweenTries is the longest pause between two polls of a lock that another
-	// process holds. Default 100 ms.
+	// process holds. Default 100 ms. The pause begins at 25 ms, or a quarter of
+	// IdleBetweenTries if that is longer, and grows with what polls cost. It is the longest
+	// with a Waker, and after a poll that finds that others have acquired the lock again.
 	IdleBetweenTries time.Duration
 
 	// Waker, if set, wakes waiters when the lock is released: package notify has one for
@@ -74,8 +79,9 @@ type RegistryOptions struct {
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
 
-	// OnClose, if set, is called once, when [Registry.Close] has released what it could:
-	// to close a pool that serves this registry alone. Close returns its error, too.
+	// OnClose, if set, is called once, when [Registry.Close] has released what it could, and
+	// its context has not ended before: to close a pool that serves this registry alone. It
+	// must not call Close. Close returns its error, too.
 	OnClose func() error
 }
 
@@ -94,6 +100,7 @@ type Registry struct {
 	locks      *locks
 	defaults   request // of a handle, without a key
 	onClose    func() error
+	closing    atomic.Int32 // how many calls of Close are releasing
 }
 
 // NewRegistry returns a registry over repository. opts may be nil. Bad options give an
@@ -403,7 +410,18 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 //
 // ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
 // the time-to-live if that is longer, also if ctx lasts. Close may be called again, and then
-// tries to release what is left, if the database is still open.
+// tries to release what is left. If ctx ends before all is released, OnClose is left to
+// such a call. So a deferred Close takes context.WithoutCancel(ctx).
 func (r *Registry) Close(ctx context.Context) error {
-	return errors.Join(r.locks.closeAll(ctx), r.onClose())
+	r.closing.Add(1)
+	err := r.locks.closeAll(ctx)
+	others := r.closing.Add(-1)
+	if others > 0 || err != nil && bounded.Ended(ctx) != nil {
+		return err // another call goes on, or may release what is left
+	}
+	_, closed := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, r.onClose() }, nil)
+	if errors.Is(closed, bounded.ErrNoAnswer) {
+		closed = fmt.Errorf("%w: close: %w", ErrDatabase, closed)
+	}
+	return errors.Join(err, closed)
 }

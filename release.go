@@ -55,6 +55,11 @@ func (h *hold) unlock(ctx *releaseContext) error {
 // left: after that the row is about to expire anyway.
 func (h *hold) release(ctx *releaseContext) error {
 	released, err := h.releaseRow(ctx)
+	if h.turnOver {
+		// Another process polls within IdleBetweenTries, and then needs a moment to try.
+		until := time.Now().Add(h.config.idle + h.config.idle/2)
+		h.entry.stepBack.Store(&until)
+	}
 	switch {
 	case err != nil:
 		h.finish(nil)
@@ -127,7 +132,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 }
 
 // mayBeHandedOver reports whether the row may be handed over to a local waiter. If the
-// turn of this process is over, it also has the process step back.
+// turn of this process is over, it also has the process step back after the release.
 func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
@@ -135,13 +140,10 @@ func (h *hold) mayBeHandedOver() bool {
 	if !h.config.handOff || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
 		return false
 	}
-	idle := h.config.idle
-	if time.Since(h.term.since) < maxStreak*idle {
+	if time.Since(h.term.since) < maxStreak*h.config.idle {
 		return true
 	}
-	// Another process polls within IdleBetweenTries, and then needs a moment to try.
-	until := time.Now().Add(idle + idle/2)
-	h.entry.stepBack.Store(&until)
+	h.turnOver = true
 	return false
 }
 

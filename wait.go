@@ -300,52 +300,44 @@ func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool
 // row is free or the waiter is woken up.
 func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
-	pause := w.pause(seen)
-	if w.subscribe(w.waker, h) {
-		pause = 0 // there was no wake-up for a release before that
+	if isFree(seen) { // the row was about to go: try again almost at once
+		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
+		return seen, ctx.Err()
 	}
-	for ; ; pause = w.pause(seen) {
-		woken, ok := w.wait(ctx, pause)
-		switch {
-		case !ok:
-			return seen, ctx.Err()
-		case woken, isFree(seen), w.table.IsUnsettled(h.lockKey): // an attempt deletes an unsettled row
-			return seen, nil
+	contended := false
+	if w.subscribe(w.waker, h) { // there was no wake-up for a release before that
+		row, _, err := w.table.Read(ctx, h.claim())
+		if err != nil || isFree(row) {
+			return row, failure(err, h.key)
 		}
-		row, err := w.read(ctx, seen)
-		if err != nil {
+		seen = row
+	}
+	for {
+		row, woken, err := w.table.Poll(ctx, h.claim(), w.pace(seen, contended))
+		switch {
+		case err != nil:
 			return seen, failure(err, h.key)
+		case woken:
+			return seen, nil
 		}
 		h.entry.outage.Store(nil)
-		if seen = row; isFree(seen) {
+		contended = row.Holder != seen.Holder || row.Age < seen.Age
+		if seen = row; isFree(seen) || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row
 			return seen, nil
 		}
 	}
 }
 
-// read polls, together with the other waiters of the table, unless the lease that was seen is
-// over before that.
-func (w *waiter) read(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
-	if seen.Left > w.idle {
-		return w.table.Poll(ctx, w.hold.claim(), w.idle)
+// pace is how the waiter polls: often at first, and every IdleBetweenTries if a release would wake
+// it. If others have acquired the lock since the last poll, they are to have as good a chance as
+// this process, even if they poll every IdleBetweenTries, as Spring does.
+func (w *waiter) pace(seen locktable.Row, contended bool) locktable.Pace {
+	p := locktable.Pace{Longest: w.idle, Rare: contended || w.waker != nil, Wake: w.wake}
+	if seen.Left < w.idle { // it may be the longest Duration there is: add nothing to it
+		// A row is expired only after its last microsecond, or millisecond.
+		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)
 	}
-	row, _, err := w.table.Read(ctx, w.hold.claim())
-	return row, err
-}
-
-// pause is the time until the next poll: IdleBetweenTries less a random part, so that
-// waiters do not poll in step, or what is left of the lease if that is less.
-func (s *locks) pause(seen locktable.Row) time.Duration {
-	idle := s.idle - jitter.N(s.idle/5+1)
-	if isFree(seen) {
-		// The row was about to go: try again almost at once.
-		return min(idle, time.Millisecond+jitter.N(4*time.Millisecond))
-	}
-	if seen.Left >= idle { // it may be the longest Duration there is: add nothing to it
-		return min(idle, max(time.Millisecond, idle-s.table.PollDelay())) // Poll waits for its turn, too
-	}
-	// A row is expired only after its last microsecond, or millisecond.
-	return min(idle, seen.Left+time.Millisecond+jitter.N(min(s.idle/20, maxScatter)+1))
+	return p
 }
 
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its

@@ -52,7 +52,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 	}
 	o := session.Options{Repository: opts.Repository, Registry: opts.Registry, Migrate: opts.Migrate}
 	if opts.Wake {
-		o.Listen = func(ctx context.Context) (session.Listener, error) { return notify.Listen(ctx, dsn, nil) }
+		o.Listen = func(ctx context.Context, dsn string) (session.Listener, error) { return notify.Listen(ctx, dsn, nil) }
 	}
 	return session.Open(ctx, dsn, pqdriver.Parse, o)
 }

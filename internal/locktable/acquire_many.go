@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"context"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -84,13 +85,27 @@ func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []bat
 // whole table would cost more, if it is large.
 const manyKeys = 128
 
+// If the statement with the hash table takes longer than the limits, the table is large, or has many
+// dead rows: then each key is looked up in the index, for a while.
+const (
+	hashedLimit     = 5 * time.Millisecond
+	hashedLimitEach = 5 * time.Microsecond // for each key
+	hashedPause     = time.Minute
+)
+
 // peekMany returns the rows of many keys, by LOCK_KEY.
 func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	s := t.statements.peekAll
-	if t.statements.peekMany.text != "" && len(v.rows) >= manyKeys {
-		s = t.statements.peekMany
+	s := &t.statements.peekAll
+	again := t.hashedAgain.Load()
+	if t.statements.peekMany.text != "" && len(v.rows) >= manyKeys && (again == nil || time.Now().After(*again)) {
+		s = &t.statements.peekMany
 	}
-	rows, err := selectRows(ctx, t.pool.on(nil), s, v)
+	began := time.Now()
+	rows, err := selectRows(ctx, t.pool.on(nil), *s, v)
+	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(len(v.rows))*hashedLimitEach {
+		until := began.Add(hashedPause)
+		t.hashedAgain.Store(&until)
+	}
 	found := make(map[string]Row, len(rows))
 	for _, row := range rows {
 		found[row.LockKey] = row

@@ -130,12 +130,12 @@
 //
 // # Polls of many rows
 //
-// A waiter that polls while no other one does reads its row by itself, at once. Polls that come
-// while one is under way are answered by one statement, and after it there is a pause of 24
-// times what it took, or until the waiters have waited for their interval. Polls that come in
-// the pause make the next statement. So a thousand waiters cost a few per cent of a processor,
-// however many they are. A waiter whose poll is late by a second reads its row alone: the
-// connection of the others may be dead. On PostgreSQL from 128 keys on the statement looks each
+// One statement answers all waiters that are due. After it there is a pause of 24 times what
+// statements have cost, so that polls take no more than a few per cent of a processor of the
+// server. The pause is 25 ms at least, and IdleBetweenTries at most, which a statement of
+// more than 4 ms exceeds. A waiter that is due alone reads its row by itself. So do all waiters of
+// a statement that has failed, or has had no answer for a second: the connection may be
+// dead, and the error need not be theirs. On PostgreSQL from 128 keys on the statement looks each
 // row of the table up in a hash table of the keys; fewer are looked up by the primary key.
 //
 // # Renewals of many rows

@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jmoiron/sqlx"
 
@@ -30,11 +31,20 @@ func (t *Table) send(ctx context.Context, text string, args []any, scans ...func
 	})
 }
 
+// errNoOutcome is why it is not known what a message has done.
+var errNoOutcome = errors.New("a message of several statements had no answer about its outcome: does a proxy change results?")
+
 // acquireByMessage makes an attempt for one row by one message.
 func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, err error) {
 	s := t.statements.acquireMessage
-	var acquired, number int64
-	err = t.send(ctx, s.text, s.args(values{Claim: c}), func(rows *sqlx.Rows) error { return rows.Scan(&acquired, &number) })
+	var acquired, number, answers int64
+	err = t.send(ctx, s.text, s.args(values{Claim: c}), func(rows *sqlx.Rows) error {
+		answers++
+		return rows.Scan(&acquired, &number)
+	})
+	if err == nil && answers != 1 {
+		err = errNoOutcome
+	}
 	if err != nil || acquired == 0 {
 		return Result{}, err
 	}
@@ -51,15 +61,21 @@ func (t *Table) acquireManyByMessage(ctx context.Context, v values) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	var number int64
+	var number, answers int64
 	owned := make(map[rowID]bool, len(v.rows))
 	err = t.send(ctx, text, args,
-		func(rows *sqlx.Rows) error { return rows.Scan(&number) },
+		func(rows *sqlx.Rows) error {
+			answers++
+			return rows.Scan(&number)
+		},
 		func(rows *sqlx.Rows) error {
 			id, err := scanRowID(rows)
 			owned[id] = true
 			return err
 		})
+	if err == nil && answers != 1 {
+		err = errNoOutcome
+	}
 	if err != nil {
 		return nil, err
 	}

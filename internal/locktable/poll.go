@@ -2,34 +2,43 @@ package locktable
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
-// Poll is [Table.Read] for a waiter that reads the row again and again. It may wait for up to
-// longest in order to be sent with the polls of other waiters.
-func (t *Table) Poll(ctx context.Context, c Claim, longest time.Duration) (Row, error) {
-	call, turn := t.polls.join(c, longest)
-	if turn != nil {
-		row, _, err := t.Read(ctx, c)
-		t.polls.done(turn) //nolint:contextcheck // the next poll is that of others
-		return row, err
+// Poll is [Table.Read] for a waiter that reads the row again and again. It waits until the next
+// poll, which may read the rows of other waiters, too. If a value comes from p.Wake before the
+// answer, woken is true, and there is no row.
+func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool, err error) {
+	call := t.polls.join(c, p)
+	defer t.polls.leave(call)
+	var over <-chan time.Time
+	if p.Left > 0 {
+		timer := time.NewTimer(p.Left)
+		defer timer.Stop()
+		over = timer.C
 	}
-	timer := time.NewTimer(t.PollDelay() + pollSlowAfter)
-	defer timer.Stop()
 	select {
 	case a := <-call.answer:
-		return a.row, a.err
+		switch {
+		case a.turn != nil:
+			row, _, err = t.Read(ctx, c)
+			t.polls.end(a.turn)
+		case errors.Is(a.err, errRetryAlone):
+			row, err = t.ReadFirst(ctx, c)
+		default:
+			row, err = a.row, a.err
+		}
+		return row, false, err
+	case <-over:
+		row, _, err = t.Read(ctx, c)
+		return row, false, err
+	case <-p.Wake:
+		return Row{}, true, nil
 	case <-ctx.Done():
-		t.polls.leave(call)
-		return Row{}, t.errors.explain(ctx, reading.op, ctx.Err())
-	case <-timer.C:
-		t.polls.leave(call)
-		return t.ReadFirst(ctx, c)
+		return Row{}, false, t.errors.explain(ctx, reading.op, ctx.Err())
 	}
 }
-
-// PollDelay returns how long a call of Poll waits now until its row is read.
-func (t *Table) PollDelay() time.Duration { return t.polls.delay() }
 
 // pollMany reads the rows of many keys for their waiters.
 func (t *Table) pollMany(ctx context.Context, v values) (map[string]Row, error) {

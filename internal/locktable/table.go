@@ -2,6 +2,8 @@ package locktable
 
 import (
 	"database/sql"
+	"sync/atomic"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -31,12 +33,14 @@ type Table struct {
 	certification    certification
 	inGroup          bool // whether statements acquire only where the server is ONLINE in its group
 
-	acquires  batched[Result]
-	releases  batched[bool]
-	reads     *turns // for reads before an attempt; nil if batching is disabled
-	polls     polls
-	unsettled unsettled
-	orphans   orphans
+	acquires batched[Result]
+	releases batched[bool]
+	reads    *turns // for reads before an attempt; nil if batching is disabled
+	polls    polls
+	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
+	hashedAgain atomic.Pointer[time.Time]
+	unsettled   unsettled
+	orphans     orphans
 }
 
 // NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that

@@ -17,6 +17,10 @@ import (
 // otherwise keep a user waiting for minutes.
 const OpenTimeout = 10 * time.Second
 
+// HostTimeout is the time limit of a connection to one of several hosts, unless the DSN has one:
+// the next one must have its turn before the statement that needs a connection times out.
+const HostTimeout = 2 * time.Second
+
 // connect returns a pool of the target, of up to limit connections, and checks that it
 // answers. If create is true, an SQLite file that does not exist is created.
 func (t Target) connect(ctx context.Context, s Settings, create bool, limit int) (*sqlx.DB, error) {
@@ -30,6 +34,10 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	}
 	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
 	setLimit(db, limit)
+	if !t.Dialect.Embedded {
+		db.SetConnMaxLifetime(connectionLife)
+		db.SetConnMaxIdleTime(t.Idle)
+	}
 	limited, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	if err := t.ping(limited, db); err != nil {
@@ -43,6 +51,10 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	}
 	return db, nil
 }
+
+// connectionLife is how long a connection is used. A proxy, a name or a switchover may have led
+// it to a server that is no longer the right one.
+const connectionLife = 5 * time.Minute
 
 func setLimit(db *sqlx.DB, limit int) {
 	db.SetMaxOpenConns(limit)

@@ -2,11 +2,16 @@ package session
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -21,7 +26,7 @@ type Options struct {
 	// Migrate has the tables created, or brought up to date.
 	Migrate bool
 	// Listen, unless it is nil, connects what wakes waiters.
-	Listen func(ctx context.Context) (Listener, error)
+	Listen func(ctx context.Context, dsn string) (Listener, error)
 }
 
 // A Listener wakes waiters until it is closed.
@@ -41,11 +46,14 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
 	}
+	if err := target.check(ctx, o); err != nil {
+		return nil, err
+	}
 	pools, err := target.Connect(ctx, Need{
-		Connections: connections, Create: o.Migrate, Acquirers: o.Repository.Isolation == sqllock.Serializable,
+		Connections: connections, Create: o.Migrate, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, target.Redacted, err)
+		return nil, fmt.Errorf("%w: connect to %s: %w", target.sentinel(err), target.Redacted, err)
 	}
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
@@ -54,6 +62,38 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	}
 	return registry, nil
 }
+
+// check checks the options, without a connection.
+func (t Target) check(ctx context.Context, o Options) error {
+	db := sqlx.NewDb(sql.OpenDB(nowhere{}), t.Driver)
+	defer func() { _ = db.Close() }() // it has no connections
+	if o.Repository.Layout == 0 {
+		o.Repository.Layout = dialect.Spring7 // then the database is not asked
+	}
+	o.Repository.Acquirers, o.Repository.MultiStatements = nil, false
+	repository, err := sqllock.NewRepository(ctx, db, t.Dialect, &o.Repository)
+	if err != nil {
+		return err
+	}
+	_, err = sqllock.NewRegistry(repository, &o.Registry)
+	return err
+}
+
+// sentinel returns what an error of the database is to the user.
+func (t Target) sentinel(err error) error {
+	if t.Dialect.Classify(err) == dialect.ReadOnly {
+		return sqllock.ErrReadOnly
+	}
+	return sqllock.ErrDatabase
+}
+
+// nowhere makes no connections.
+type nowhere struct{}
+
+var errNowhere = errors.New("no connection is needed to check options")
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, errNowhere }
+func (nowhere) Driver() driver.Driver                        { return nil }
 
 // An opening is what Open has opened so far.
 type opening struct {
@@ -69,7 +109,7 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		}
 	}
 	if o.Listen != nil {
-		listener, err := o.Listen(ctx)
+		listener, err := o.Listen(ctx, p.target.Source)
 		if err != nil {
 			return nil, err
 		}
@@ -85,17 +125,19 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		return nil, err
 	}
 	p.closers = append(p.closers, repository.Close)
-	if after := o.Registry.OnClose; after != nil {
+	after := o.Registry.OnClose
+	o.Registry.OnClose = p.close
+	registry, err := sqllock.NewRegistry(repository, &o.Registry)
+	if err == nil && after != nil { // the user's are closed after ours, and only if there is a registry
 		p.closers = append([]func() error{after}, p.closers...)
 	}
-	o.Registry.OnClose = p.close
-	return sqllock.NewRegistry(repository, &o.Registry)
+	return registry, err
 }
 
 func (p *opening) migrate(ctx context.Context, o sqllock.RepositoryOptions) error {
 	err := migrations.Up(ctx, p.pools.DB.DB, p.target.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
 	if err != nil {
-		return fmt.Errorf("%w: create the tables: %w", sqllock.ErrDatabase, err)
+		return fmt.Errorf("%w: create the tables: %w", p.target.sentinel(err), err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -25,6 +26,7 @@ type Pools struct {
 type Need struct {
 	Connections int  // how many at most, in all pools
 	Acquirers   bool // a pool of half of them that acquires, if the database can use one
+	Impatient   bool // a connection whose answer takes longer than patience is dead
 	Create      bool // SQLite: create a file that does not exist
 }
 
@@ -32,10 +34,17 @@ type Need struct {
 // keep the settings of a session it connects without them.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	p := &Pools{MultiStatements: t.MultiStatements}
+	var s Settings
+	if n.Impatient {
+		s.Patience = patience
+	}
 	var err error
-	p.DB, err = t.connect(ctx, Settings{}, n.Create, n.Connections)
+	p.DB, err = t.connect(ctx, s, n.Create, n.Connections)
+	if err == nil && t.HasIsolation {
+		err = p.checkSettings(ctx, t)
+	}
 	if err == nil && n.Acquirers && t.HasIsolation {
-		err = p.addAcquirers(ctx, t, n.Connections)
+		err = p.addAcquirers(ctx, t, s, n.Connections)
 	}
 	if err == nil {
 		return p, nil
@@ -47,7 +56,8 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	if err := p.Close(); err != nil {
 		return nil, err
 	}
-	if p.DB, err = t.connect(ctx, Settings{Pooled: true}, n.Create, n.Connections); err != nil {
+	s.Pooled = true
+	if p.DB, err = t.connect(ctx, s, n.Create, n.Connections); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -55,8 +65,9 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 
 // addAcquirers opens the second pool, which takes half of the connections, and checks that its
 // sessions are what they should be.
-func (p *Pools) addAcquirers(ctx context.Context, t Target, connections int) (err error) {
-	if p.Acquirers, err = t.connect(ctx, Settings{Serializable: true}, false, connections/2); err != nil {
+func (p *Pools) addAcquirers(ctx context.Context, t Target, s Settings, connections int) (err error) {
+	s.Serializable = true
+	if p.Acquirers, err = t.connect(ctx, s, false, connections/2); err != nil {
 		return err
 	}
 	setLimit(p.DB, connections-connections/2)
@@ -70,8 +81,27 @@ func (p *Pools) addAcquirers(ctx context.Context, t Target, connections int) (er
 	return nil
 }
 
+// checkSettings checks that a session has got a setting that was sent, unless the DSN names it.
+func (p *Pools) checkSettings(ctx context.Context, t Target) error {
+	const name = "idle_in_transaction_session_timeout"
+	if strings.Contains(t.Source, name) {
+		return nil
+	}
+	var ms string
+	if err := p.DB.GetContext(ctx, &ms, "SELECT setting FROM pg_settings WHERE name = '"+name+"'"); err != nil {
+		return err
+	}
+	if ms != postgresDefaults[name] {
+		return fmt.Errorf("%w: %s is %s ms", errIgnored, name, ms)
+	}
+	return nil
+}
+
+// patience is longer than any statement of a lock may take.
+const patience = 30 * time.Second
+
 // errIgnored is why a server that accepted the settings of a session is taken for a pooler.
-var errIgnored = errors.New("default_transaction_isolation=serializable was ignored")
+var errIgnored = errors.New("the settings of the session were ignored")
 
 // isPooler reports whether err is how a pooler deals with parameters of the session that it
 // does not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them.

@@ -43,8 +43,8 @@ func TestSettings(t *testing.T) {
 		"MariaDB": {
 			dbtest.MySQL, mysqldriver.Parse,
 			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@idle_transaction_timeout": "10"},
-			map[string]string{"innodb_lock_wait_timeout": "3", "charset": "gbk"},
-			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@character_set_client": "utf8mb4"},
+			map[string]string{"innodb_lock_wait_timeout": "3", "charset": "gbk", "AutoCommit": "0"},
+			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@autocommit": "1", "SELECT @@character_set_client": "utf8mb4"},
 		},
 		"Oracle's MySQL": {
 			dbtest.OracleMySQL, mysqldriver.Parse,
@@ -128,5 +128,30 @@ func TestAPoolerThatIgnoresSettings(t *testing.T) {
 				t.Errorf("acquirers %v, pooler %v, %d times without settings", pools.Acquirers, pools.Pooler, pooled)
 			}
 		})
+	}
+}
+
+// So it is where the isolation is not asked for, and is read committed anyway.
+func TestAPoolerThatIgnoresSettingsWithoutAcquirers(t *testing.T) {
+	t.Parallel()
+	target, err := pgxdriver.Parse(dbtest.Postgres(t).DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, pooled := target.Connector, 0
+	target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
+		if s.Pooled {
+			pooled++
+		}
+		s.Pooled = true
+		return connector(source, s)
+	}
+	pools, err := target.Connect(t.Context(), session.Need{Connections: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	if pools.Pooler == nil || pooled != 1 {
+		t.Errorf("pooler %v, %d times without settings", pools.Pooler, pooled)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -25,6 +26,10 @@ type Target struct {
 	// MultiStatements reports whether the connections take several statements in a message.
 	MultiStatements bool
 
+	// Idle is how long a connection stays open without being used, if the server closes those
+	// that are idle for longer, or 0.
+	Idle time.Duration
+
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
 }
@@ -40,6 +45,9 @@ type Choice struct {
 type Settings struct {
 	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation.
 	Serializable bool
+	// Patience, unless it is 0, is how long an answer may take before a connection counts as
+	// dead, where the driver does not stop waiting when its context ends.
+	Patience time.Duration
 	// Pooled is for a pooler that gives each transaction another session: nothing is set
 	// and nothing is prepared.
 	Pooled bool

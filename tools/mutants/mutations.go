@@ -356,8 +356,12 @@ var mutations = []mutation{
 		danger: "It waits for ever if the row expires, or the wake-up is lost.",
 		edits: []edit{{
 			"wait.go",
-			"	for ; ; pause = w.pause(seen) {\n",
-			"	for ; ; pause = w.pause(seen) + time.Duration(cap(w.wake))*time.Hour {\n",
+			"	p := locktable.Pace{Longest: w.idle, ",
+			"	p := locktable.Pace{Longest: w.idle + time.Duration(cap(w.wake))*time.Hour, ",
+		}, {
+			"wait.go",
+			"	if seen.Left < w.idle { ",
+			"	if seen.Left < w.idle && w.wake == nil { ",
 		}},
 	},
 	{

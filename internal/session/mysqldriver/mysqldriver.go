@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql" // also registers the driver "mysql"
 
@@ -100,7 +101,7 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
 	return session.Target{
 		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
-		Connector: connector,
+		Idle: idle, Connector: connector,
 	}, nil
 }
 
@@ -141,11 +142,22 @@ func useMessages(config *mysql.Config) bool {
 	return true
 }
 
-// complete adds to the variables of a session what locks need, unless the DSN sets it. A
+// idle is less than the wait_timeout of complete.
+const idle = 30 * time.Second
+
+// complete adds to the variables of a session what locks need, unless the DSN sets it. Each
+// statement outside of a transaction commits, whatever the DSN and the server say: otherwise a
+// renewal would be undone when the session ends. A
 // statement waits for a row for a second: Oracle's MySQL has no limit for a single statement. The
 // server notices a client that is gone with a transaction open: MariaDB has a limit for that,
 // and Oracle's MySQL one for all idle sessions.
 func complete(parameters map[string]string) {
+	for name := range parameters {
+		if strings.EqualFold(name, "autocommit") {
+			delete(parameters, name)
+		}
+	}
+	parameters["autocommit"] = "1"
 	const wait = "innodb_lock_wait_timeout"
 	if sets(parameters, wait) {
 		return

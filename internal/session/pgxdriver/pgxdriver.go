@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,12 +40,23 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	s.Complete(config.RuntimeParams)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = session.OpenTimeout
+		if hasSeveralHosts(config) {
+			config.ConnectTimeout = session.HostTimeout
+		}
 	}
 	if s.Pooled && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		// Another session does not know the statements that were prepared in this one.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	return stdlib.GetConnector(*config, stdlib.OptionShouldPing(shouldPing)), nil
+}
+
+// hasSeveralHosts reports whether there is another host to go to. The fallbacks of pgx are also
+// those to a connection without TLS.
+func hasSeveralHosts(config *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != config.Host || f.Port != config.Port
+	})
 }
 
 // peekTimeout is how long it is waited for what an idle connection has received.

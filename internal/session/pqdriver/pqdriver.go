@@ -41,6 +41,9 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	config.BinaryParameters = true
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = session.OpenTimeout
+		if len(config.Multi) > 0 {
+			config.ConnectTimeout = session.HostTimeout
+		}
 	}
 	if config.Runtime == nil {
 		config.Runtime = make(map[string]string)
@@ -51,5 +54,9 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	s.Complete(config.Runtime)
 	config.ApplicationName = config.Runtime["application_name"]
 	delete(config.Runtime, "application_name")
-	return pq.NewConnectorConfig(config)
+	c, err := pq.NewConnectorConfig(config)
+	if err == nil && s.Patience > 0 {
+		c.Dialer(dialer{patience: s.Patience})
+	}
+	return c, err
 }

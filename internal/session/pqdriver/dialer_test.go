@@ -1,0 +1,40 @@
+package pqdriver
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// A server that is silent ends a read, after patience or at the deadline of the connection's user.
+func TestASilentServer(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for name, patience := range map[string]time.Duration{"patience": time.Millisecond, "deadline": time.Hour} {
+		c, err := dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if name == "deadline" {
+			if err := c.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err := c.SetDeadline(time.Time{}); err != nil { // patience counts again
+			t.Fatal(err)
+		}
+		if c.(*connection).dated { //nolint:forcetypeassert // it is one
+			t.Errorf("%s: there is no deadline any more", name)
+		}
+	}
+}
