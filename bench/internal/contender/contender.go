@@ -119,7 +119,7 @@ func (c Contender) VersionOf(ctx context.Context) string {
 func All() []Contender {
 	var all []Contender
 	for _, some := range [][]Contender{
-		raw(), batches(), grouped(), waiters(), sqllocks(), pglocks(), advisory(), pgbench(), getLock(), springs(), redislocks(), flocks(),
+		raw(), batches(), grouped(), waiters(), opened(), sqllocks(), pglocks(), advisory(), pgbench(), getLock(), springs(), redislocks(), flocks(),
 	} {
 		all = append(all, some...)
 	}

@@ -53,9 +53,9 @@ func sample() *record.File {
 	return &record.File{Contenders: contenders, Series: []record.Series{
 		pairs("pairs 1", "sqllock autocommit/pgx", "postgres", 900, 1000, 1100),
 		pairs("pairs 1", "raw statements/pgx", "postgres", 1000, 1050, 1100),
-		pairs("pairs 64", "sqllock serializable/pgx", "postgres", 5000, 5001),
+		pairs("pairs 64", "sqllock open/pgx", "postgres", 5000, 5001),
 		pairs("pairs 64", "pglock/pgx", "postgres", 1000, 1001),
-		pairs("pairs 64", "redislock", "redis", 9000),
+		pairs("pairs 64", "redislock, appendfsync always", "redis", 9000),
 		pairs("pairs 64", "raw statements, serializable batches/pgx", "postgres", 8000),
 		pairs("hand-off", "sqllock autocommit/pgx", "postgres", 50),
 	}}

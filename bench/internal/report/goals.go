@@ -22,9 +22,12 @@ type goal struct {
 
 // The contenders of the goals.
 const (
-	ourDefault    = "sqllock serializable/pgx"
-	ourAutocommit = "sqllock autocommit/pgx"
-	ourHandOff    = "sqllock hand-off/pgx"
+	ourOpen        = "sqllock open/pgx"
+	ourOpenMariaDB = "sqllock open/mysql"
+	ourDefault     = "sqllock serializable/pgx"
+	ourAutocommit  = "sqllock autocommit/pgx"
+	ourHandOff     = "sqllock hand-off/pgx"
+	durableRedis   = "redislock, appendfsync always"
 )
 
 // Limits of batching: what the server does with batches, and what is left of that if
@@ -42,16 +45,25 @@ const (
 )
 
 var goals = []goal{
-	{"64 workers, distinct keys, default isolation", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 64")},
-	{"256 workers", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 256")},
-	{"64 workers", "ahead of redislock", timesRival("pairs 64", "redislock", 1)},
-	{"256 workers", "ahead of redislock", timesRival("pairs 256", "redislock", 1)},
-	{"64 workers", "over ≤ 2 connections", connections},
+	{"one worker, Open, PostgreSQL", "≥ 1.4 × the best SQL library with leases", timesBestRival("pairs 1", ourOpen, durable.Postgres, 1.4)},
+	{"one worker, Open, MariaDB", "≥ 1.5 × Spring", timesBestRival("pairs 1", ourOpenMariaDB, durable.MariaDB, 1.5)},
+	{"64 workers, Open, PostgreSQL", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 64", ourOpen, durable.Postgres, 5)},
+	{"64 workers, Open, MariaDB", "≥ 5 × Spring", timesBestRival("pairs 64", ourOpenMariaDB, durable.MariaDB, 5)},
+	{"256 workers, Open, PostgreSQL", "≥ 8 × the best SQL library with leases", timesBestRival("pairs 256", ourOpen, durable.Postgres, 8)},
+	{"256 workers, Open, MariaDB", "≥ 8 × Spring", timesBestRival("pairs 256", ourOpenMariaDB, durable.MariaDB, 8)},
+	{"64 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 64", ourOpen, durableRedis, 1)},
+	{"256 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 256", ourOpen, durableRedis, 1)},
+	{"64 workers, a pool of one's own", "over ≤ 2 connections", connections},
+	{"uncontended pair, Open, pgx", "≤ 1.15 × the raw statements", latency(ourOpen, "raw statements/pgx")},
+	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", delayedPair},
+	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", waitersCost(ourOpen)},
+	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", waitersCost(ourOpenMariaDB)},
+	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffMedian},
 	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
 	{"uncontended pair, Autocommit, lib/pq, Prepare", "≤ 1.15 × the raw statements", latency("sqllock autocommit, prepared/pq", "raw statements/pq")},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5, notifyLimit)},
-	{"hand-off between processes, p99, without", "≤ 120 ms, 1.2 × IdleBetweenTries", handOffWithin("", 120, pollingLimit)},
+	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin("", 35, pollingLimit)},
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
 	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
 	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
@@ -83,9 +95,9 @@ func of(f *record.File, load, contender, value string) (median float64, ok bool)
 	return stats.Summarize(values).Median, len(values) > 0
 }
 
-// rivals are the libraries on SQL databases whose locks have leases.
-func rivals(f *record.File, load string) (best string, rate float64) {
-	for _, s := range f.Under(load, durable.Postgres) {
+// rivals are the libraries on one kind of SQL database whose locks have leases.
+func rivals(f *record.File, load, kind string) (best string, rate float64) {
+	for _, s := range f.Under(load, kind) {
 		if !strings.HasPrefix(s.Contender, "pglock") && !strings.HasPrefix(s.Contender, "spring") {
 			continue
 		}
@@ -96,23 +108,23 @@ func rivals(f *record.File, load string) (best string, rate float64) {
 	return best, rate
 }
 
-func timesBestRival(load string) func(*record.File) (string, bool, bool) {
+func timesBestRival(load, contender, kind string, times float64) func(*record.File) (string, bool, bool) {
 	return func(f *record.File) (string, bool, bool) {
-		best, _ := rivals(f, load)
-		return timesRival(load, best, 5)(f)
+		best, _ := rivals(f, load, kind)
+		return timesRival(load, contender, best, times)(f)
 	}
 }
 
-func timesRival(load, rival string, times float64) func(*record.File) (string, bool, bool) {
+func timesRival(load, contender, rival string, times float64) func(*record.File) (string, bool, bool) {
 	return func(f *record.File) (string, bool, bool) {
-		ours, ok := of(f, load, ourDefault, "pairs_per_s")
+		ours, ok := of(f, load, contender, "pairs_per_s")
 		theirs, known := of(f, load, rival, "pairs_per_s")
 		if !ok || !known || theirs == 0 {
 			return "", false, false
 		}
 		got := fmt.Sprintf("%.2f × %s (%s/s, %s/s)", ours/theirs, rival, number(ours, 0), number(theirs, 0))
 		met := ours >= times*theirs
-		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met {
+		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met && contender == ourOpen {
 			got += fmt.Sprintf("; limit of the server: %s/s", number(limit, 0))
 			if least, known := of(f, load, batchLimit, "pairs_per_s"); known {
 				got += fmt.Sprintf(", with callers to wake: %s/s", number(least, 0))
@@ -136,6 +148,32 @@ func latency(ours, limit string) func(*record.File) (string, bool, bool) {
 		}
 		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= 1.15*b, true
 	}
+}
+
+func delayedPair(f *record.File) (string, bool, bool) {
+	p50, ok := of(f, "delay 1", ourOpen, "p50_us")
+	return fmt.Sprintf("%.2f ms", p50/1e3), p50 <= 3300, ok
+}
+
+func waitersCost(contender string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		cost, ok := of(f, "waiters", contender, "cpu_ms_per_s")
+		return fmt.Sprintf("%.0f ms/s", cost), cost <= 50, ok
+	}
+}
+
+// handOffMedian is that of our slowest contender without notify.
+func handOffMedian(f *record.File) (string, bool, bool) {
+	slowest, name := 0.0, ""
+	for _, s := range f.Under("hand-off", "") {
+		if !strings.HasPrefix(s.Contender, "sqllock") || strings.Contains(s.Contender, "notify") {
+			continue
+		}
+		if sorted := slices.Sorted(slices.Values(s.Samples())); len(sorted) > 0 && stats.Quantile(sorted, 0.5)/1e3 > slowest {
+			slowest, name = stats.Quantile(sorted, 0.5)/1e3, s.Contender
+		}
+	}
+	return fmt.Sprintf("%.1f ms (%s)", slowest, name), slowest <= 15, name != ""
 }
 
 func holds(f *record.File) (string, bool, bool) {

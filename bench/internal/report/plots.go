@@ -1,10 +1,7 @@
 package report
 
 import (
-	"errors"
-	"image/color"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,19 +9,9 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/sqllock/sqllock/bench/internal/record"
 	"github.com/sqllock/sqllock/bench/internal/stats"
-)
-
-// The size of a picture, and how much of it the legend has.
-const (
-	width, height = 10 * vg.Inch, 4.5 * vg.Inch
-	beside        = 2.9 * vg.Inch
 )
 
 // workers are those of the loads "pairs".
@@ -41,7 +28,8 @@ func plotPairs(f *record.File, some family, path string) error {
 	p.X.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "1"}, {Value: 16, Label: "16"}, {Value: 64, Label: "64"}, {Value: 256, Label: "256"}}
 	p.Y.Tick.Marker = roundTicks{}
 	contenders := contendersUnder(f, some.kinds)
-	lines, most := 0, mostLoads(f, contenders)
+	var labels labels
+	most := mostLoads(f, contenders)
 	for _, contender := range contenders {
 		if hasTwin(f, "pairs 1", contender) {
 			continue
@@ -55,12 +43,11 @@ func plotPairs(f *record.File, some family, path string) error {
 		if len(points) < len(workers) && len(points) < most && contender != serverLimit {
 			continue // a variant that differs little
 		}
-		if err := add(p, contender, points, lines); err != nil {
+		if err := labels.add(p, contender, points); err != nil {
 			return err
 		}
-		lines++
 	}
-	return save(p, lines, path)
+	return labels.save(p, path)
 }
 
 // plotHandOff draws which part of the hand-offs took at most how long.
@@ -70,7 +57,7 @@ func plotHandOff(f *record.File, path string) error {
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = roundTicks{}
 	p.Y.Min, p.Y.Max = 0, 1
-	lines := 0
+	var labels labels
 	for _, s := range f.Under("hand-off", "") {
 		// Hand-off is for callers of one process.
 		if hasTwin(f, s.Load, s.Contender) || strings.Contains(s.Contender, "hand-off") {
@@ -84,12 +71,11 @@ func plotHandOff(f *record.File, path string) error {
 		if len(points) == 0 {
 			continue
 		}
-		if err := add(p, s.Contender, points, lines); err != nil {
+		if err := labels.add(p, s.Contender, points); err != nil {
 			return err
 		}
-		lines++
 	}
-	return save(p, lines, path)
+	return labels.save(p, path)
 }
 
 // hasTwin reports whether a contender with lib/pq was measured with pgx as well: one line is
@@ -114,49 +100,6 @@ func (roundTicks) Ticks(low, high float64) []plot.Tick {
 		}
 	}
 	return ticks
-}
-
-// save draws the plot with its legend beside it. A plot without lines has no
-// scale, and is not drawn.
-func save(p *plot.Plot, lines int, path string) error {
-	if lines == 0 {
-		return nil
-	}
-	legend := p.Legend
-	p.Legend = plot.NewLegend()
-	picture := vgsvg.New(width, height)
-	all := draw.New(picture)
-	all.SetColor(color.White)
-	all.Fill(all.Path())
-	p.Draw(draw.Crop(all, 0, -beside, 0, 0))
-	legend.Draw(draw.Crop(all, width-beside+vg.Points(12), 0, 0, -vg.Points(20)))
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = picture.WriteTo(f)
-	return errors.Join(err, f.Close())
-}
-
-func newPlot(title string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text = title
-	p.BackgroundColor = color.White // it is read on dark pages too
-	p.Legend.TextStyle.Font.Size = vg.Points(8)
-	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(4)
-	p.Add(plotter.NewGrid())
-	return p
-}
-
-func add(p *plot.Plot, name string, points plotter.XYs, n int) error {
-	line, err := plotter.NewLine(points)
-	if err != nil {
-		return err
-	}
-	line.Color, line.Dashes = plotutil.Color(n), plotutil.Dashes(n/7)
-	p.Add(line)
-	p.Legend.Add(name, line)
-	return nil
 }
 
 // mostLoads is under how many of the loads any contender was.

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"image/color"
+	"os"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// The size of a picture, and of the labels beside it.
+const (
+	width, height = 10 * vg.Inch, 5 * vg.Inch
+	beside        = 3.1 * vg.Inch
+	rowHeight     = 10 * vg.Length(1)
+	gap           = 14 * vg.Length(1) // between a line's end and its label
+)
+
+// ours are the colours of sqllock: that of Open, or of the default, first.
+var ours = []color.Color{
+	color.RGBA{R: 200, G: 30, B: 30, A: 255},
+	color.RGBA{R: 30, G: 60, B: 180, A: 255},
+	color.RGBA{R: 120, G: 20, B: 130, A: 255},
+	color.RGBA{R: 10, G: 110, B: 60, A: 255},
+	color.RGBA{R: 190, G: 95, A: 255},
+}
+
+// The colours of the others: locks with a lease, and everything else.
+var (
+	rivalColour = color.Gray{Y: 120}
+	lightColour = color.Gray{Y: 175}
+)
+
+// leaseless are the contenders whose locks have no lease: what belongs to a session, a connection
+// or a process, and the bare statements, which are no locks at all.
+var leaseless = []string{"go-pglock", "GET_LOCK", "flock", "raw statements", "pgbench"}
+
+// hasLease reports whether the contender's locks end by themselves when their holder has crashed.
+func hasLease(contender string) bool {
+	return !slices.ContainsFunc(leaseless, func(name string) bool { return strings.HasPrefix(contender, name) })
+}
+
+func isOurs(contender string) bool { return strings.HasPrefix(contender, "sqllock") }
+
+// A label is the name of a line, at its end.
+type label struct {
+	text   string
+	colour color.Color
+	end    plotter.XY
+	strong bool
+}
+
+type labels []label
+
+// add draws a line: those of sqllock strong and in colours, others thin and grey, and dashed if their
+// locks have no lease.
+func (l *labels) add(p *plot.Plot, contender string, points plotter.XYs) error {
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return err
+	}
+	name, strong := contender, isOurs(contender)
+	switch {
+	case strong:
+		line.Color, line.Width = ours[l.ofOurs()%len(ours)], vg.Points(2.2)
+	case hasLease(contender):
+		line.Color, line.Width = rivalColour, vg.Points(1)
+	default:
+		line.Color, line.Width = lightColour, vg.Points(1)
+		line.Dashes = []vg.Length{vg.Points(3), vg.Points(3)}
+		name += " (no lease)"
+	}
+	p.Add(line)
+	*l = append(*l, label{name, line.Color, points[len(points)-1], strong})
+	return nil
+}
+
+// ofOurs is how many lines of sqllock there are.
+func (l *labels) ofOurs() (n int) {
+	for _, one := range *l {
+		if one.strong {
+			n++
+		}
+	}
+	return n
+}
+
+// save draws the plot with the labels beside it. A plot without lines has no scale, and is not
+// drawn.
+func (l *labels) save(p *plot.Plot, path string) error {
+	if len(*l) == 0 {
+		return nil
+	}
+	picture := vgsvg.New(width, height)
+	all := draw.New(picture)
+	all.SetColor(color.White)
+	all.Fill(all.Path())
+	canvas := draw.Crop(all, 0, -beside, 0, 0)
+	p.Draw(canvas)
+	l.draw(p, all, p.DataCanvas(canvas))
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = picture.WriteTo(f)
+	return errors.Join(err, f.Close())
+}
+
+// draw writes the labels to the right of the data, in the order of the lines' ends.
+func (l *labels) draw(p *plot.Plot, all, data draw.Canvas) {
+	x, y := p.Transforms(&data)
+	sorted := slices.SortedFunc(slices.Values(*l), func(a, b label) int {
+		return cmp.Or(cmp.Compare(b.end.Y, a.end.Y), cmp.Compare(a.end.X, b.end.X)) // from above
+	})
+	ends := make([]vg.Length, len(sorted))
+	for i, one := range sorted {
+		ends[i] = y(one.end.Y)
+	}
+	for i, at := range spread(ends, rowHeight, height-rowHeight) {
+		one := sorted[i]
+		link := draw.LineStyle{Color: one.colour, Width: vg.Points(0.5)}
+		all.StrokeLine2(link, x(one.end.X), ends[i], data.Max.X+gap-2, at)
+		style := p.Legend.TextStyle
+		style.Color, style.YAlign = color.Color(color.Gray{Y: 70}), draw.YCenter
+		if one.strong {
+			style.Color = one.colour
+		}
+		all.FillText(style, vg.Point{X: data.Max.X + gap, Y: at}, one.text)
+	}
+}
+
+// spread moves heights, which fall, apart from each other, so that labels do not overlap.
+func spread(heights []vg.Length, least, top vg.Length) []vg.Length {
+	at := slices.Clone(heights)
+	for i := range at {
+		limit := top
+		if i > 0 {
+			limit = at[i-1] - rowHeight
+		}
+		at[i] = min(at[i], limit)
+	}
+	for i := len(at) - 1; i >= 0; i-- { // those that were pushed out below push back
+		limit := least
+		if i < len(at)-1 {
+			limit = at[i+1] + rowHeight
+		}
+		at[i] = max(at[i], limit)
+	}
+	return at
+}
+
+func newPlot(title string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = title
+	p.BackgroundColor = color.White // it is read on dark pages too
+	p.Legend.TextStyle.Font.Size = vg.Points(8)
+	p.Add(plotter.NewGrid())
+	return p
+}
