@@ -126,6 +126,13 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 		"! precision    EXPIRED_AFTER keeps 3 digits", "→ ALTER TABLE INT_LOCK MODIFY EXPIRED_AFTER DATETIME(6)")
 	program.Contains(t, want(t, 1, "doctor", "--plain-keys"), "! collation    LOCK_KEY", "COLLATE utf8mb4_bin")
 
+	program.Contains(t, want(t, 1, "doctor"), "✓ pool         Open sets what", "innodb_lock_wait_timeout=1", "idle_transaction_timeout")
+	separator := "?"
+	if strings.Contains(db.DSN, "?") {
+		separator = "&"
+	}
+	program.Contains(t, want(t, 1, "doctor", "--dsn", db.DSN+separator+"autocommit=0"), "! pool         a pool that is opened with this DSN lacks autocommit=1")
+
 	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME NOT NULL`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
 }
@@ -138,7 +145,7 @@ func TestDoctorBehindAPooler(t *testing.T) {
 	dsn, _, _ := strings.Cut(db.DSN, "?")
 	t.Setenv(connect.DSNVariable, dsn+"?sslmode=disable")
 	want(t, 0, "migrate", "up")
-	program.Contains(t, want(t, 0, "doctor"), "! session      something in front of the server", "✓ round trip")
+	program.Contains(t, want(t, 0, "doctor"), "! session      something in front of the server", "→ pgxlock.Open and pqlock.Open fall back here", "✓ round trip")
 }
 
 // TestDoctorOnReplica uses a server that rejects writes.
@@ -147,6 +154,7 @@ func TestDoctorOnReplica(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv(connect.DSNVariable, db.DSN)
 	want(t, 0, "migrate", "up")
+	program.Contains(t, want(t, 0, "doctor"), "✓ pool         Open sets what", "idle_in_transaction_session_timeout", "RepositoryOptions.Acquirers")
 	t.Setenv(connect.DSNVariable, db.DSN+"&default_transaction_read_only=on")
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ writes       rejected", "✗ round trip", "primary server")
 	program.Contains(t, want(t, exit.Database, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")

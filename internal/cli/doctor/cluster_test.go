@@ -37,6 +37,9 @@ func TestFindings(t *testing.T) {
 		"one_host":             hostsFindings(session.Choice{Hosts: 1}),
 		"any_host":             hostsFindings(session.Choice{Hosts: 2}),
 		"read_write_host":      hostsFindings(session.Choice{Hosts: 3, ReadWrite: true}),
+		"pool":                 poolFindings(shortcomings["mysql"]),
+		"pool_postgres":        poolFindings(shortcomings["postgres"]),
+		"pool_like_open":       poolFindings(nil),
 		"pooler":               {poolerFinding(false)},
 		"pooler_binary":        {poolerFinding(true)},
 	} {

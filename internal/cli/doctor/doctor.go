@@ -65,7 +65,8 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 	findings := []finding{{good, "connection", fmt.Sprintf("%s, answered after %s", c.Name, roundTime(time.Since(began))), ""}}
 	e := &examination{Connection: c, flags: flags, names: names, statements: c.Dialect.Statements(dialect.Spring7, names)}
 	for _, check := range []func(*examination, context.Context) []finding{
-		(*examination).checkServer, (*examination).checkHosts, (*examination).checkSession, (*examination).checkPooler, (*examination).checkWrites,
+		(*examination).checkServer, (*examination).checkHosts, (*examination).checkSession, (*examination).checkPool, (*examination).checkPooler,
+		(*examination).checkWrites,
 		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkTable, (*examination).checkFence,
 		(*examination).checkSchema, (*examination).checkClock, (*examination).checkRoundTrip, (*examination).checkKind,
 	} {

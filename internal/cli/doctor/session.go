@@ -13,6 +13,6 @@ func (e *examination) checkSession(context.Context) []finding {
 	}
 	return []finding{{
 		noteworthy, "session", exit.Text(e.Pooler()),
-		"locks work, by explicit transactions and without prepared statements; a DSN of the server itself saves two round trips for each lock",
+		"pgxlock.Open and pqlock.Open fall back here: explicit transactions, no prepared statements; a DSN of the server itself saves two round trips for each lock",
 	}}
 }

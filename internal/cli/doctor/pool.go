@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/session"
+)
+
+// A shortcoming is what a pool lacks that an application opens with the DSN alone.
+type shortcoming struct {
+	question string // returns whether it does; not every server understands it
+	text     string
+	unsafe   bool
+}
+
+var shortcomings = map[string][]shortcoming{
+	"postgres": {
+		{question: "SELECT current_setting('idle_in_transaction_session_timeout') = '0'", text: "idle_in_transaction_session_timeout (a client that is gone keeps its rows locked)"},
+		{question: "SELECT current_setting('default_transaction_isolation') <> 'serializable'", text: "sessions that acquire in one round trip (RepositoryOptions.Acquirers)"},
+	},
+	"mysql": {
+		{question: "SELECT @@autocommit = 0", text: "autocommit=1 (a renewal is undone when the session ends, so two callers can hold the lock)", unsafe: true},
+		{question: "SELECT @@innodb_lock_wait_timeout > 1", text: "innodb_lock_wait_timeout=1 (a statement waits longer for a row that is locked)"},
+		{question: "SELECT @@idle_transaction_timeout = 0", text: "idle_transaction_timeout (a client that is gone keeps its rows locked)"},
+		{question: "SELECT @@version NOT LIKE '%MariaDB%' AND @@wait_timeout > 60", text: "wait_timeout=60 (a client that is gone keeps its rows locked)"},
+	},
+}
+
+// checkPool compares the sessions that the DSN alone gives with those of Open.
+func (e *examination) checkPool(ctx context.Context) []finding {
+	possible := shortcomings[e.Dialect.Name]
+	if len(possible) == 0 {
+		return nil
+	}
+	db, err := sqlx.Open(e.Target.Driver, e.Target.Source)
+	if err != nil {
+		return nil // the DSN is for Open alone
+	}
+	defer func() { _ = db.Close() }() // nothing was written
+	db.SetMaxOpenConns(1)
+	ctx, cancel := context.WithTimeout(ctx, session.OpenTimeout)
+	defer cancel()
+	var found []shortcoming
+	for _, one := range possible {
+		var lacks bool
+		if err := db.GetContext(ctx, &lacks, one.question); err == nil && lacks {
+			found = append(found, one)
+		}
+	}
+	return poolFindings(found)
+}
+
+func poolFindings(found []shortcoming) (findings []finding) {
+	var texts []string
+	for _, one := range found {
+		if one.unsafe {
+			findings = append(findings, finding{noteworthy, "pool", "a pool that is opened with this DSN lacks " + one.text, "use mysqllock.Open, or add autocommit=1 to the DSN"})
+			continue
+		}
+		texts = append(texts, one.text)
+	}
+	if len(texts) > 0 {
+		findings = append(findings, finding{good, "pool", "Open sets what a pool that is opened with this DSN lacks: " + strings.Join(texts, ", "), ""})
+	}
+	return findings
+}
