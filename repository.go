@@ -116,7 +116,7 @@ type RepositoryOptions struct {
 	// DisableBatching makes every acquisition and every release a statement of its own.
 	// By default, calls that arrive while a statement is in flight are batched into the
 	// next one: a few connections then do what would take hundreds. Batching adds no
-	// delay, and each caller gets its own result.
+	// delay, and each caller gets its own result. The polls of waiters are batched all the same.
 	DisableBatching bool
 
 	// Prepare makes the repository prepare its statements once for each connection and
