@@ -25,6 +25,7 @@ var external = map[string][]string{
 	"cleanup":            nil,
 	"leader":             nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
+	"sqllocktest":        {"github.com/jmoiron/sqlx"},
 	// It speaks to the server through pgconn, whichever driver the application has.
 	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
 
@@ -88,12 +89,13 @@ func TestNoLinks(t *testing.T) {
 	t.Parallel()
 	const pgx, pq, mysql, sqlite = "github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"
 	for pkg, forbidden := range map[string][]string{
-		"./pgxlock":    {pq, mysql, sqlite},
-		"./pqlock":     {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
-		"./mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite},
-		"./sqlitelock": {pgx, pgx + "/pgconn", pq, mysql},
-		"./migrations": {module},
-		"./notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+		"./pgxlock":     {pq, mysql, sqlite},
+		"./pqlock":      {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
+		"./mysqllock":   {pgx, pgx + "/pgconn", pq, sqlite},
+		"./sqlitelock":  {pgx, pgx + "/pgconn", pq, mysql},
+		"./migrations":  {module},
+		"./notify":      {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+		"./sqllocktest": {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
 	} {
 		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {

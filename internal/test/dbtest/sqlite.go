@@ -1,7 +1,6 @@
 package dbtest
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // SQLite returns a database in a new file, in WAL mode, with a busy_timeout of ten seconds.
@@ -25,16 +25,7 @@ func SQLiteFrom(tb testing.TB, driver string, content []byte) *DB {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	file := url.URL{
-		Scheme: "file",
-		Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(),
-		RawQuery: url.Values{"_pragma": {
-			"busy_timeout(10000)",
-			"journal_mode(WAL)",
-			"synchronous(OFF)", // the file need not survive a crash of the machine
-		}}.Encode(),
-	}
-	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: driver, DSN: file.String(), Path: path, Dialect: dialect.SQLite()}
+	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: driver, DSN: virtualsqlite.DSN(path), Path: path, Dialect: dialect.SQLite()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/test/simulation"
-	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // childVariable has the task of a child process, as JSON. A child runs worlds one after the
@@ -99,7 +99,7 @@ func runWorld(t *testing.T, todo task, seed uint64) (result simulation.Result) {
 	if err := plan.Apply(todo.Changes); err != nil {
 		t.Fatal(err)
 	}
-	template := virtual.Template(t, plan.Layout)
+	template := virtualsqlite.Template(t, plan.Layout)
 	dir, err := os.MkdirTemp(todo.Dir, "world-") //nolint:usetesting // the parent chooses where
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // The errors of the network, as a driver passes them on.
@@ -50,7 +50,7 @@ func newLink(w *World, client, use string, watches bool) *link {
 }
 
 // Driver implements driver.Connector.
-func (l *link) Driver() driver.Driver { return virtual.Driver{} }
+func (l *link) Driver() driver.Driver { return virtualsqlite.Driver{} }
 
 // Connect implements driver.Connector.
 func (l *link) Connect(ctx context.Context) (driver.Conn, error) {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // A session is what the database keeps of a connection: one of SQLite's, with the statements
@@ -29,7 +29,7 @@ func newSession(path string, deferred bool) (*session, error) {
 		begin = "deferred"
 	}
 	const pragmas = "&_pragma=synchronous(OFF)&_pragma=journal_mode(WAL)"
-	c, err := virtual.OpenImpatient("file:" + path + "?_txlock=" + begin + pragmas)
+	c, err := virtualsqlite.OpenImpatient("file:" + path + "?_txlock=" + begin + pragmas)
 	if err != nil {
 		return nil, err
 	}

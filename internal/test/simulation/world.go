@@ -12,7 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/jitter"
-	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // A World is a database and the processes that share it. It lives in a synctest bubble.
@@ -110,7 +110,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 			fn()
 		}
 	}()
-	defer virtual.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
+	defer virtualsqlite.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
 	defer jitter.Replace(w.jitter)()
 	defer jitter.ReplaceYield(settle)()
 	if err := w.open(template); err != nil {

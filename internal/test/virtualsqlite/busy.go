@@ -1,4 +1,4 @@
-package virtual
+package virtualsqlite
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// busyTimeout is what [dbtest.SQLite] sets as SQLite's busy_timeout.
+// busyTimeout is what [DSN] sets as SQLite's busy_timeout.
 const busyTimeout = 10 * time.Second
 
 // busyPauses are those of SQLite's own wait, sqliteDefaultBusyCallback, in milliseconds. The

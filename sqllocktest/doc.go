@@ -1,0 +1,32 @@
+// Package sqllocktest gives a unit test a lock registry on a database of its own, in about two
+// milliseconds and without a server.
+//
+//	func TestShipOnce(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			locks := sqllocktest.New(t, nil)
+//			lease, err := locks.Another().TryLock(t.Context(), "orders/42") // another process
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			defer lease.Unlock(t.Context())
+//			if err := Ship(t.Context(), locks.Registry, 42); !errors.Is(err, sqllock.ErrNotAcquired) {
+//				t.Error(err)
+//			}
+//		})
+//	}
+//
+// The registry is a real one, on a real SQLite database. In a bubble of [testing/synctest] the
+// database uses the clock of the bubble: a lease of an hour ends at once when every goroutine of
+// the bubble waits, and a busy machine ends no lease early. Outside of a bubble time is real.
+// Call [New] in the bubble that uses the registry.
+//
+// # What it does not show
+//
+//   - The errors, waits and isolation of PostgreSQL and MySQL. In SQLite one transaction that
+//     writes blocks all others, whatever rows they write. Test transactions with
+//     [sqllock.Lease.Guard] on the database that you use.
+//   - Wake-ups: SQLite cannot notify, so waiters poll.
+//
+// The package links modernc.org/sqlite, which registers the database/sql driver "sqlite". A test
+// program cannot link another driver of that name.
+package sqllocktest

@@ -1,0 +1,119 @@
+package sqllocktest_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// A recorder is a test whose failures a test looks at.
+type recorder struct {
+	testing.TB
+	cleanups []func()
+	failures []string
+}
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) Failed() bool { return len(r.failures) > 0 }
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// run runs a test to its end, and returns its failures.
+func (r *recorder) run(test func(testing.TB)) []string {
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		test(r)
+	}()
+	<-ended
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+	return r.failures
+}
+
+func TestATestThatLeavesALeaseFails(t *testing.T) {
+	t.Parallel()
+	for name, process := range map[string]func(*sqllocktest.Registry) *sqllock.Registry{
+		"its own":   func(r *sqllocktest.Registry) *sqllock.Registry { return r.Registry },
+		"another's": func(r *sqllocktest.Registry) *sqllock.Registry { return r.Another() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+				lock(t, process(sqllocktest.New(tb, nil)))
+			})
+			if len(failures) != 1 || !strings.Contains(failures[0], `the lock of "k" is still held`) {
+				t.Errorf("%q", failures)
+			}
+		})
+	}
+}
+
+// TestAFailedTestMayLeaveALease has a test end early: its first failure is what matters.
+func TestAFailedTestMayLeaveALease(t *testing.T) {
+	t.Parallel()
+	failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+		lock(t, sqllocktest.New(tb, nil).Registry)
+		tb.Fatalf("failed")
+	})
+	if len(failures) != 1 || failures[0] != "failed" {
+		t.Errorf("%q", failures)
+	}
+}
+
+func TestATestThatLeavesNothingPasses(t *testing.T) {
+	t.Parallel()
+	failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+		r := sqllocktest.New(tb, nil)
+		must(t, lock(t, r.Registry).Unlock(t.Context()))
+		r.Break(fmt.Errorf("still broken at the end"))
+	})
+	if len(failures) != 0 {
+		t.Errorf("%q", failures)
+	}
+}
+
+func TestLoseNeedsAHolder(t *testing.T) {
+	t.Parallel()
+	failures := (&recorder{TB: t}).run(func(tb testing.TB) { sqllocktest.New(tb, nil).Lose("k") })
+	if len(failures) != 1 || !strings.Contains(failures[0], `the lock of "k" is not held`) {
+		t.Errorf("%q", failures)
+	}
+}
+
+func TestBadOptionsEndTheTest(t *testing.T) {
+	t.Parallel()
+	failures := (&recorder{TB: t}).run(func(tb testing.TB) { sqllocktest.New(tb, &sqllock.RegistryOptions{TTL: 1}) })
+	if len(failures) != 1 || !strings.Contains(failures[0], sqllock.ErrInvalid.Error()) {
+		t.Errorf("%q", failures)
+	}
+}
+
+// BenchmarkNew measures what a test pays: a registry, one lock, and the end.
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		(&recorder{TB: b}).run(func(tb testing.TB) {
+			lease, err := sqllocktest.New(tb, nil).TryLock(b.Context(), "k")
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := lease.Unlock(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package sqllocktest_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, opts *sqllock.RegistryOptions, test func(t *testing.T, r *sqllocktest.Registry)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, sqllocktest.New(t, opts)) })
+}
+
+func TestAnotherProcessIsExcluded(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
+		other := r.Another()
+		lease := lock(t, r.Registry)
+		_, err := other.TryLock(t.Context(), "k")
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "process-1-") {
+			t.Fatal(err)
+		}
+		must(t, lease.Unlock(t.Context()))
+		must(t, lock(t, other).Unlock(t.Context()))
+	})
+}
+
+// TestTimeIsTheBubbles waits for the end of a lease of an hour.
+func TestTimeIsTheBubbles(t *testing.T) {
+	inBubble(t, &sqllock.RegistryOptions{TTL: time.Hour}, func(t *testing.T, r *sqllocktest.Registry) {
+		began := time.Now()
+		lease := lock(t, r.Registry)
+		other, err := r.Another().Lock(t.Context(), "k")
+		must(t, err)
+		if d := time.Since(began); d < time.Hour || d > time.Hour+time.Second {
+			t.Errorf("the lease lasted %v", d)
+		}
+		is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
+		must(t, other.Unlock(t.Context()))
+	})
+}
+
+// TestInRealTime acquires outside of a bubble, where waiting is real.
+func TestInRealTime(t *testing.T) {
+	t.Parallel()
+	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: time.Millisecond})
+	lease := lock(t, r.Registry)
+	acquired := make(chan error, 1)
+	other := r.Another()
+	go func() {
+		second, err := other.Lock(t.Context(), "k")
+		acquired <- errors.Join(err, second.Unlock(t.Context()))
+	}()
+	must(t, lease.Unlock(t.Context()))
+	must(t, <-acquired)
+}
+
+func TestLose(t *testing.T) {
+	t.Parallel()
+	for _, autoRenew := range []bool{false, true} {
+		t.Run(fmt.Sprintf("AutoRenew=%t", autoRenew), func(t *testing.T) {
+			inBubble(t, &sqllock.RegistryOptions{AutoRenew: autoRenew}, func(t *testing.T, r *sqllocktest.Registry) {
+				for _, process := range []*sqllock.Registry{r.Registry, r.Another()} {
+					began := time.Now()
+					lease := lock(t, process)
+					r.Lose("k")
+					is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
+					is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
+					if d := time.Since(began); autoRenew && d > sqllock.DefaultTTL/2 || d > sqllock.DefaultTTL {
+						t.Errorf("noticed after %v", d)
+					}
+					_, err := r.TryLock(t.Context(), "k")
+					var held *sqllock.HeldError
+					if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "taker-") {
+						t.Error(err)
+					}
+					time.Sleep(2 * sqllock.DefaultTTL) // until its row has expired
+				}
+				must(t, lock(t, r.Registry).Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// TestLoseWhileTheDatabaseIsBroken has a holder that can neither renew nor read its row.
+func TestLoseWhileTheDatabaseIsBroken(t *testing.T) {
+	inBubble(t, &sqllock.RegistryOptions{AutoRenew: true}, func(t *testing.T, r *sqllocktest.Registry) {
+		lease := lock(t, r.Registry)
+		r.Break(errors.New("cut off"))
+		r.Lose("k")
+		is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
+	})
+}
+
+func TestBreak(t *testing.T) {
+	inBubble(t, &sqllock.RegistryOptions{AutoRenew: true}, func(t *testing.T, r *sqllocktest.Registry) {
+		cutOff := errors.New("cut off")
+		lease := lock(t, r.Registry)
+		other := r.Another()
+		r.Break(cutOff)
+		for _, process := range []*sqllock.Registry{r.Registry, other} {
+			_, err := process.TryLock(t.Context(), "other")
+			is(t, err, sqllock.ErrDatabase)
+			is(t, err, cutOff)
+		}
+		<-lease.Context().Done()
+		is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
+		if now, deadline := time.Now(), lease.Deadline(); !now.Equal(deadline) {
+			t.Errorf("lost %v after the deadline", now.Sub(deadline))
+		}
+		r.Break(nil)
+		again, err := r.Lock(t.Context(), "k") // the row has still to expire
+		must(t, err)
+		must(t, again.Unlock(t.Context()))
+	})
+}
+
+// TestDB commits a transaction of the test's own table under a lock.
+func TestDB(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
+		_, err := r.DB().ExecContext(t.Context(), "CREATE TABLE ORDERS (N INTEGER)")
+		must(t, err)
+		must(t, r.ExecuteLockedTx(t.Context(), "k", r.DB(), nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO ORDERS VALUES (42)")
+			return err
+		}))
+		var n sql.NullInt64
+		must(t, r.DB().GetContext(t.Context(), &n, "SELECT N FROM ORDERS"))
+		if n.Int64 != 42 {
+			t.Error(n)
+		}
+	})
+}
+
+func lock(t *testing.T, r *sqllock.Registry) *sqllock.Lease {
+	t.Helper()
+	lease, err := r.TryLock(t.Context(), "k")
+	must(t, err)
+	return lease
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("error %v, want %v", err, wanted)
+	}
+}
