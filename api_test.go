@@ -21,7 +21,7 @@ func TestAPI(t *testing.T) {
 	for name, dir := range map[string]string{
 		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
 		"pgxlock": "pgxlock", "pqlock": "pqlock", "mysqllock": "mysqllock", "sqlitelock": "sqlitelock",
-		"sqllocktest": "sqllocktest",
+		"sqllocktest": "sqllocktest", "job": "job",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ var external = map[string][]string{
 	"internal/reentrant": nil,
 	"internal/stmtcache": {"github.com/jmoiron/sqlx"},
 	"cleanup":            nil,
+	"job":                nil,
 	"leader":             nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
 	"sqllocktest":        {"github.com/jmoiron/sqlx"},

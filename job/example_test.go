@@ -1,0 +1,61 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/job"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// reports is the beginning of docs/jobs.md.
+func reports(ctx context.Context, registry *sqllock.Registry) error {
+	report := job.New(registry, "report", 30*time.Second, func(ctx context.Context) error {
+		return sendReport(ctx) // stop when ctx ends: another instance may run the job soon after
+	})
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := report(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
+				return fmt.Errorf("report: %w", err)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+var sendReport func(context.Context) error
+
+// TestReports runs the beginning of docs/jobs.md on two instances for an hour.
+//
+//nolint:paralleltest // sendReport is a variable of the package
+func TestReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		sent := 0
+		sendReport = func(context.Context) error {
+			sent++
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Second)
+		defer cancel()
+		other := make(chan error)
+		go func() {
+			time.Sleep(10 * time.Second)
+			other <- reports(ctx, r.Another())
+		}()
+		is(t, reports(ctx, r.Registry), context.DeadlineExceeded)
+		is(t, <-other, context.DeadlineExceeded)
+		if sent != 60 {
+			t.Errorf("%d reports in an hour", sent)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+// Package job turns a function into a job that runs on one instance of an application at a time,
+// and at most once in a period over all instances. It is for whatever starts work on every
+// instance: a ticker, a cron library, a queue.
+//
+//	report := job.New(registry, "report", 30*time.Second, func(ctx context.Context) error {
+//		return sendReport(ctx)
+//	})
+//	for range time.Tick(time.Minute) {
+//		if err := report(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
+//			log.Print(err)
+//		}
+//	}
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// New returns a function that runs fn under the lock of key, if no other instance does. Otherwise
+// it returns a [sqllock.ErrNotAcquired] at once and has not run fn: this run is skipped. All
+// instances must use the same key, which must not change between builds.
+//
+// minHold is how long the lock stays taken at least, from when it was acquired, also after fn has
+// returned or failed. With it, a fast job does not run again on an instance whose clock is late.
+// Choose it longer than the clocks of the instances differ, and shorter than the time between two
+// runs: half of that time fits. With 0 the lock is free when fn returns.
+//
+// The lease is renewed automatically for as long as fn runs, whatever the registry's options say.
+// Its time-to-live, the registry's, is how long the lock stays taken after an instance has
+// crashed, even if minHold is longer: the job may then run again in the same period.
+//
+// The context of fn is that of the lease: it is made from the one that the returned function is
+// given, ends with cause [sqllock.ErrLockLost] before another instance can run the job, and
+// carries the lease for [sqllock.Registry.LeaseFrom]. fn must return when it ends. If it goes on
+// it runs beside the job of another instance.
+//
+// The errors of the returned function are
+//
+//   - [sqllock.ErrNotAcquired], a *[sqllock.HeldError], if the run is skipped. If the context
+//     given has ended, its error is found, too.
+//   - [sqllock.ErrDatabase], if the database failed before fn was run, or [sqllock.ErrClosed].
+//   - [sqllock.ErrInvalid] for a bad key or a negative minHold.
+//   - fn's own error, joined with that of [sqllock.Lease.Unlock]: sqllock.ErrLockLost, if the
+//     lease was lost while fn ran.
+//
+// A panic of fn releases the lock, and goes on. The returned function is safe for concurrent use:
+// two calls in one process exclude each other as those of two instances do. Called with the
+// context of fn itself, it enters the lock again and runs fn.
+func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lock, err := registry.Obtain(key)
+		if err != nil {
+			return err
+		}
+		return lock.WithAutoRenew(true).WithMinHold(minHold).ExecuteLockedFor(ctx, 0, fn)
+	}
+}
