@@ -68,14 +68,14 @@ func TestALongJobIsNotRunTwice(t *testing.T) {
 				t.Error("two instances run the job")
 			}
 			defer func() { running-- }()
-			time.Sleep(time.Hour)
+			time.Sleep(10 * time.Minute)
 			return ctx.Err()
 		}
 		first, second := job.New(r.Registry, "report", 0, long), job.New(r.Another(), "report", 0, long)
 		ended := make(chan error)
 		go func() { ended <- first(t.Context()) }()
 		time.Sleep(time.Second)
-		for range 100 {
+		for range 15 {
 			err := second(t.Context())
 			var held *sqllock.HeldError
 			if !errors.As(err, &held) || held.Key != "report" || held.Left <= 0 {

@@ -1,0 +1,71 @@
+// Package certmagiclock is the locking half of a storage for certmagic
+// (github.com/caddyserver/certmagic), and so for Caddy: one instance obtains or renews a
+// certificate and the others wait for it.
+//
+//	type Storage struct {
+//		certmagic.Storage // keeps certificates, and has a Lock and an Unlock, too
+//		locks *certmagiclock.Locker
+//	}
+//
+//	func (s Storage) Lock(ctx context.Context, name string) error   { return s.locks.Lock(ctx, name) }
+//	func (s Storage) Unlock(ctx context.Context, name string) error { return s.locks.Unlock(ctx, name) }
+//
+// Write the methods out as here: if Storage embedded both, each would have a Lock, and the compiler
+// would refuse to choose. Write TryLock and RenewLockLease out, too: without TryLock certmagic
+// waits where it could skip.
+//
+// The package does not import certmagic: a [Locker] has the methods of its interfaces.
+package certmagiclock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/named"
+)
+
+// A Locker is certmagic's Locker, TryLocker and LockLeaseRenewer over the locks of a registry. All
+// methods are safe for concurrent use.
+//
+//   - Leases are renewed automatically, whatever the registry's options say: to obtain a certificate
+//     may take hours of retries. If an instance crashes, its locks are free after the registry's
+//     time-to-live.
+//   - certmagic does not learn at once that a lease is lost. Unlock and RenewLockLease return
+//     [sqllock.ErrLockLost] then.
+//   - certmagic.CleanUpOwnLocks releases locks while the work under them goes on. Call it only when
+//     the process ends.
+type Locker struct{ locks *named.Locks }
+
+// New returns a locker whose keys are prefix and certmagic's name of the lock. It sends nothing to
+// the database.
+func New(registry *sqllock.Registry, prefix string) *Locker {
+	return &Locker{locks: named.New(registry, prefix)}
+}
+
+// Lock acquires the lock of name and waits as long as ctx lasts. The errors are those of
+// [sqllock.Registry.Lock].
+func (l *Locker) Lock(ctx context.Context, name string) error { return l.locks.Lock(ctx, name) }
+
+// TryLock acquires the lock of name if it is free, and reports whether it has. That another holder
+// has it is no error. The errors are those of [sqllock.Registry.TryLock].
+func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
+	err := l.locks.TryLock(ctx, name)
+	if errors.Is(err, sqllock.ErrNotAcquired) && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlock releases the lock of name, also when ctx has ended. The errors are those of
+// [sqllock.Lease.Unlock]; [sqllock.ErrNotHeld] if this locker does not hold the lock.
+func (l *Locker) Unlock(ctx context.Context, name string) error { return l.locks.Unlock(ctx, name) }
+
+// RenewLockLease makes the lease of name last for the registry's time-to-live from now, and so
+// finds out whether it is still held. It does not use the duration: the lease is renewed for as
+// long as this process lives, and after a crash the lock is free sooner. The errors are those of
+// [sqllock.Lease.Renew]; [sqllock.ErrNotHeld] if this locker does not hold the lock.
+func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
+	return l.locks.Renew(ctx, name)
+}

@@ -1,0 +1,97 @@
+package named_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/named"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, sqllocktest.New(t, nil)) })
+}
+
+// TestALeaseIsRenewedUntilItIsUnlocked holds a lock for minutes, with a context that has ended.
+func TestALeaseIsRenewedUntilItIsUnlocked(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		mine, others := named.New(r.Registry, "app/"), named.New(r.Another(), "app/")
+		ctx, cancel := context.WithCancel(t.Context())
+		must(t, mine.Lock(ctx, "k"))
+		cancel()
+		if held := r.Held(); len(held) != 1 || held[0].Key != "app/k" {
+			t.Errorf("%+v", held)
+		}
+		time.Sleep(5 * time.Minute)
+		is(t, others.TryLock(t.Context(), "k"), sqllock.ErrNotAcquired)
+		must(t, mine.Renew(t.Context(), "k"))
+		must(t, mine.Unlock(ctx, "k"))
+		must(t, others.TryLock(t.Context(), "k"))
+		must(t, others.Unlock(t.Context(), "k"))
+	})
+}
+
+// TestNamesAreSeparate holds two names at once.
+func TestNamesAreSeparate(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		locks := named.New(r.Registry, "")
+		must(t, locks.Lock(t.Context(), "a"))
+		must(t, locks.Lock(t.Context(), "b"))
+		must(t, locks.Unlock(t.Context(), "a"))
+		is(t, locks.Unlock(t.Context(), "a"), sqllock.ErrNotHeld)
+		is(t, locks.Renew(t.Context(), "a"), sqllock.ErrNotHeld)
+		must(t, locks.Renew(t.Context(), "b"))
+		must(t, locks.Unlock(t.Context(), "b"))
+	})
+}
+
+// TestALostLeaseDoesNotCostTheNextOne has a caller that has lost its lease unlock while the next
+// caller of its process holds the lock.
+func TestALostLeaseDoesNotCostTheNextOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		locks, others := named.New(r.Registry, ""), named.New(r.Another(), "")
+		must(t, locks.Lock(t.Context(), "k"))
+		r.Lose("k")
+		is(t, locks.Renew(t.Context(), "k"), sqllock.ErrLockLost)
+		must(t, locks.Lock(t.Context(), "k"))                           // when the other's time has passed
+		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrLockLost)      // the first caller
+		is(t, others.TryLock(t.Context(), "k"), sqllock.ErrNotAcquired) // the second holds it
+		must(t, locks.Renew(t.Context(), "k"))
+		must(t, locks.Unlock(t.Context(), "k"))
+		must(t, others.TryLock(t.Context(), "k"))
+		must(t, others.Unlock(t.Context(), "k"))
+	})
+}
+
+func TestErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		locks := named.New(r.Registry, "")
+		is(t, locks.Lock(t.Context(), ""), sqllock.ErrInvalid)
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		is(t, locks.Lock(t.Context(), "k"), cutOff)
+		r.Break(nil)
+		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrNotHeld)
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("error %v, want %v", err, wanted)
+	}
+}
