@@ -21,7 +21,8 @@ func TestAPI(t *testing.T) {
 	for name, dir := range map[string]string{
 		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
 		"pgxlock": "pgxlock", "pqlock": "pqlock", "mysqllock": "mysqllock", "sqlitelock": "sqlitelock",
-		"sqllocktest": "sqllocktest", "job": "job", "gooselock": "gooselock", "certmagiclock": "certmagiclock", "httplock": "httplock",
+		"sqllocktest": "sqllocktest", "job": "job", "gocronlock": "gocronlock", "gooselock": "gooselock",
+		"certmagiclock": "certmagiclock", "httplock": "httplock",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ var external = map[string][]string{
 	"internal/named":     nil,
 	"certmagiclock":      nil,
 	"cleanup":            nil,
+	"gocronlock":         nil,
 	"gooselock":          nil,
 	"httplock":           nil,
 	"job":                nil,

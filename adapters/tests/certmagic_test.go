@@ -1,0 +1,99 @@
+package tests_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/certmagiclock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// A storage has files for certificates, and the locks of a registry.
+type storage struct {
+	certmagic.Storage
+	locks *certmagiclock.Locker
+}
+
+func (s storage) Lock(ctx context.Context, name string) error { return s.locks.Lock(ctx, name) }
+
+func (s storage) TryLock(ctx context.Context, name string) (bool, error) {
+	return s.locks.TryLock(ctx, name)
+}
+
+func (s storage) Unlock(ctx context.Context, name string) error { return s.locks.Unlock(ctx, name) }
+
+func (s storage) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
+	return s.locks.RenewLockLease(ctx, name, d)
+}
+
+// An issuer signs what it is given, and counts.
+type issuer struct {
+	testing.TB
+	running, issued atomic.Int32
+}
+
+func (i *issuer) IssuerKey() string { return "test" }
+
+func (i *issuer) Issue(_ context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if i.running.Add(1) > 1 {
+		i.Error("two instances obtain a certificate")
+	}
+	defer i.running.Add(-1)
+	i.issued.Add(1)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: csr.DNSNames, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, csr.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+// TestCertmagicObtainsACertificateOnce has four instances need one certificate at once.
+func TestCertmagicObtainsACertificateOnce(t *testing.T) {
+	t.Parallel()
+	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Hour}) // longer than a machine may stand still
+	authority := &issuer{TB: t}
+	files := &certmagic.FileStorage{Path: t.TempDir()}
+	const instances = 4
+	ended := make(chan error, instances)
+	for range instances {
+		locks := certmagiclock.New(r.Another(), "certmagic/")
+		var config *certmagic.Config
+		cache := certmagic.NewCache(certmagic.CacheOptions{
+			GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
+			Logger:           zap.NewNop(),
+		})
+		t.Cleanup(cache.Stop)
+		config = certmagic.New(cache, certmagic.Config{
+			Storage: storage{files, locks}, Issuers: []certmagic.Issuer{authority}, Logger: zap.NewNop(),
+			DisableStorageCheck: true,
+		})
+		go func() { ended <- config.ObtainCertSync(t.Context(), "example.com") }()
+	}
+	for range instances {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := authority.issued.Load(); n != 1 {
+		t.Errorf("%d certificates", n)
+	}
+}

@@ -1,0 +1,132 @@
+package tests_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/gocronlock"
+	"github.com/sqllock/sqllock/job"
+	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// schedule starts a scheduler with one task, every minute. It is shut down with the test.
+func schedule(t *testing.T, task any, scheduling []gocron.SchedulerOption, job ...gocron.JobOption) {
+	t.Helper()
+	scheduler, err := gocron.NewScheduler(scheduling...)
+	must(t, err)
+	_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), job...)
+	must(t, err)
+	scheduler.Start()
+	t.Cleanup(func() { must(t, scheduler.Shutdown()) })
+}
+
+// TestGocronRunsAJobOnceInAPeriod has three instances, whose tickers are seconds apart. The task
+// must get the context of its lease, which gocron does not know.
+func TestGocronRunsAJobOnceInAPeriod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var runs atomic.Int32
+		for range 3 {
+			registry := r.Another()
+			schedule(t, job.New(registry, "report", 30*time.Second, func(ctx context.Context) error {
+				runs.Add(1)
+				_, err := registry.LeaseFrom(ctx, "report")
+				if err != nil {
+					t.Error(err)
+				}
+				return err
+			}), nil)
+			time.Sleep(3 * time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := runs.Load(); n != 10 {
+			t.Errorf("%d runs in 10 minutes", n)
+		}
+	})
+}
+
+// TestGocronRunsOnTheLeader stops the leader after five minutes.
+func TestGocronRunsOnTheLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var runs [2]atomic.Int32
+		var stop [2]func()
+		for i := range runs {
+			elector, err := leader.New(r.Another(), "scheduler", nil)
+			must(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				ended <- elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}()
+			stop[i] = func() {
+				cancel()
+				is(t, <-ended, context.Canceled)
+			}
+			time.Sleep(time.Second) // the first leads
+			schedule(t, func() { runs[i].Add(1) }, []gocron.SchedulerOption{gocron.WithDistributedElector(elector)})
+		}
+		time.Sleep(5*time.Minute + 10*time.Second)
+		stop[0]()
+		time.Sleep(5 * time.Minute)
+		stop[1]()
+		if first, second := runs[0].Load(), runs[1].Load(); first != 5 || second != 5 {
+			t.Errorf("%d and %d runs", first, second)
+		}
+	})
+}
+
+// TestGocronLocksAJob has three instances with a locker, whose tickers are seconds apart.
+func TestGocronLocksAJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var runs, skipped atomic.Int32
+		for range 3 {
+			locker := gocronlock.New[gocron.Lock](r.Another(), &gocronlock.Options{MinHold: 30 * time.Second})
+			schedule(t, func() { runs.Add(1) }, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)},
+				gocron.WithName("report"),
+				gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+					is(t, err, sqllock.ErrNotAcquired)
+					skipped.Add(1)
+				})))
+			time.Sleep(3 * time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		if runs.Load() != 10 || skipped.Load() != 20 {
+			t.Errorf("%d runs and %d skipped in 10 minutes", runs.Load(), skipped.Load())
+		}
+	})
+}
+
+// TestGocronNamesAFunctionLiteral has a job without a name, whose key would change with the build.
+func TestGocronNamesAFunctionLiteral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var refused atomic.Int32
+		locker := gocronlock.New[gocron.Lock](r.Registry, nil)
+		schedule(t, func() { t.Error("it ran") }, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)},
+			gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+				is(t, err, sqllock.ErrInvalid)
+				refused.Add(1)
+			})))
+		time.Sleep(time.Minute + time.Second)
+		if refused.Load() != 1 {
+			t.Error(refused.Load())
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package tests_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/gooselock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// provider returns goose in one process, with one migration. goose and the registry use one pool.
+func provider(t *testing.T, r *sqllocktest.Registry, of *sqllock.Registry, migrate func(context.Context) error) *goose.Provider {
+	t.Helper()
+	run := func(ctx context.Context, _ *sql.DB) error { return migrate(ctx) }
+	p, err := goose.NewProvider(goose.DialectSQLite3, r.DB().DB, nil,
+		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)),
+		goose.WithLocker(gooselock.New(of, "goose")))
+	must(t, err)
+	return p
+}
+
+// TestGooseMigratesOnce starts two processes at once, with a migration that takes minutes.
+func TestGooseMigratesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		running, ran := 0, 0
+		migrate := func(context.Context) error {
+			if running++; running > 1 {
+				t.Error("two processes migrate")
+			}
+			time.Sleep(2 * time.Minute)
+			running--
+			ran++
+			return nil
+		}
+		ended := make(chan error)
+		for _, of := range []*sqllock.Registry{r.Registry, r.Another()} {
+			p := provider(t, r, of, migrate)
+			go func() {
+				_, err := p.Up(t.Context())
+				ended <- err
+			}()
+		}
+		must(t, <-ended)
+		must(t, <-ended)
+		if ran != 1 {
+			t.Errorf("the migration ran %d times", ran)
+		}
+	})
+}
+
+// TestGooseReportsALoss loses the lock while goose migrates.
+func TestGooseReportsALoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		p := provider(t, r, r.Registry, func(context.Context) error {
+			r.Lose("goose")
+			return nil
+		})
+		_, err := p.Up(t.Context())
+		is(t, err, sqllock.ErrLockLost)
+	})
+}

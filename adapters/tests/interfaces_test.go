@@ -1,0 +1,23 @@
+package tests_test
+
+import (
+	"github.com/caddyserver/certmagic"
+	"github.com/go-co-op/gocron/v2"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/sqllock/sqllock/certmagiclock"
+	"github.com/sqllock/sqllock/gocronlock"
+	"github.com/sqllock/sqllock/gooselock"
+	"github.com/sqllock/sqllock/leader"
+)
+
+// The compiler proves that the adapters have the methods of the real interfaces.
+var (
+	_ lock.Locker                = (*gooselock.Locker)(nil)
+	_ lock.SessionLocker         = (*gooselock.Locker)(nil)
+	_ certmagic.Locker           = (*certmagiclock.Locker)(nil)
+	_ certmagic.TryLocker        = (*certmagiclock.Locker)(nil)
+	_ certmagic.LockLeaseRenewer = (*certmagiclock.Locker)(nil)
+	_ gocron.Elector             = (*leader.Elector)(nil)
+	_ gocron.Locker              = (*gocronlock.Locker[gocron.Lock])(nil)
+)

@@ -1,0 +1,113 @@
+// Package gocronlock is a distributed locker for gocron (github.com/go-co-op/gocron/v2): a job that
+// the schedulers of several instances start is run by one of them.
+//
+//	locker := gocronlock.New[gocron.Lock](registry, &gocronlock.Options{MinHold: 30 * time.Second})
+//	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+//	...
+//	scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report), gocron.WithName("report"))
+//
+// The package does not import gocron. The type argument is the result that gocron's interface asks
+// for.
+//
+// To run all jobs on one instance, use package leader: its Elector is a gocron.Elector. To have a
+// job stop when its lock is lost, use package job: gocron gives a task another context than that
+// of its lock.
+package gocronlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// Options are the settings of a [Locker]. A zero field means its default.
+type Options struct {
+	// Prefix stands before the name of a job in its key. Default "".
+	Prefix string
+
+	// MinHold is how long the lock of a job stays taken at least, from when it was acquired.
+	// Without it a fast job runs once on each instance, because their schedulers start it at
+	// slightly different times. Choose it longer than these differ, and shorter than the
+	// interval of every job: half of it fits. Default 0: none. A negative MinHold gives a
+	// [sqllock.ErrInvalid] for each run.
+	MinHold time.Duration
+
+	// OnUnlock, if set, is called after each run with the name of the job and the result of
+	// [sqllock.Lease.Unlock], which gocron drops: nil, or [sqllock.ErrLockLost] if another
+	// instance may have run the job meanwhile. It may be called by several goroutines at once.
+	OnUnlock func(name string, err error)
+}
+
+// A Locker is gocron's Locker over the locks of a registry, if L is gocron.Lock. It is safe for
+// concurrent use.
+//
+// Leases are renewed automatically, whatever the registry's options say. If an instance crashes
+// during a job, the lock is free after the registry's time-to-live, even if MinHold is longer.
+type Locker[L interface {
+	Unlock(ctx context.Context) error
+}] struct {
+	registry *sqllock.Registry
+	opts     Options
+}
+
+// New returns a locker. opts may be nil. New sends nothing to the database.
+func New[L interface {
+	Unlock(ctx context.Context) error
+}](registry *sqllock.Registry, opts *Options) *Locker[L] {
+	l := &Locker[L]{registry: registry}
+	if opts != nil {
+		l.opts = *opts
+	}
+	return l
+}
+
+// literal matches what gocron calls a job without a name if its task is a function literal.
+var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$`)
+
+// Lock acquires the lock of a job, or returns an error at once: gocron then skips this run and
+// passes the error to the listener of gocron.AfterLockError. The errors are
+//
+//   - [sqllock.ErrNotAcquired] if another instance runs the job, or has run it within MinHold,
+//   - [sqllock.ErrDatabase] and [sqllock.ErrClosed],
+//   - [sqllock.ErrInvalid] for a name that gocron has made of a function literal, such as
+//     "main.main.func1". It changes when the code around it does, and then two builds would lock
+//     two keys: use gocron.WithName. Also if L has methods that no lease has.
+func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
+	var none L
+	if literal.MatchString(name) {
+		return none, fmt.Errorf("%w: the name of job %q differs between builds: use gocron.WithName", sqllock.ErrInvalid, name)
+	}
+	lock, err := l.registry.Obtain(l.opts.Prefix + name)
+	if err != nil {
+		return none, err
+	}
+	lease, err := lock.WithAutoRenew(true).WithMinHold(l.opts.MinHold).TryLock(ctx)
+	if err != nil {
+		return none, err
+	}
+	result, ok := any(&held{lease, name, l.opts.OnUnlock}).(L)
+	if !ok {
+		return none, errors.Join(fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid), lease.Unlock(ctx))
+	}
+	return result, nil
+}
+
+// held is a lock that gocron holds.
+type held struct {
+	lease    *sqllock.Lease
+	name     string
+	onUnlock func(string, error)
+}
+
+// Unlock releases the lock, also when ctx has ended.
+func (h *held) Unlock(ctx context.Context) error {
+	err := h.lease.Unlock(ctx)
+	if h.onUnlock != nil {
+		h.onUnlock(h.name, err)
+	}
+	return err
+}

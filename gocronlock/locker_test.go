@@ -1,0 +1,134 @@
+package gocronlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/gocronlock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// The interfaces of gocron v2.21.2.
+type (
+	lock interface {
+		Unlock(ctx context.Context) error
+	}
+	locker interface {
+		Lock(ctx context.Context, key string) (lock, error)
+	}
+)
+
+var _ locker = (*gocronlock.Locker[lock])(nil)
+
+// inBubble runs a test in virtual time, with the lockers of two instances.
+func inBubble(t *testing.T, opts *gocronlock.Options, test func(t *testing.T, r *sqllocktest.Registry, first, second locker)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		test(t, r, gocronlock.New[lock](r.Registry, opts), gocronlock.New[lock](r.Another(), opts))
+	})
+}
+
+// TestALongJobIsNotRunTwice holds a lock for many times the time-to-live.
+func TestALongJobIsNotRunTwice(t *testing.T) {
+	inBubble(t, &gocronlock.Options{Prefix: "cron/"}, func(t *testing.T, r *sqllocktest.Registry, first, second locker) {
+		ctx, cancel := context.WithCancel(t.Context())
+		held, err := first.Lock(ctx, "report")
+		must(t, err)
+		if now := r.Held(); len(now) != 1 || now[0].Key != "cron/report" {
+			t.Errorf("%+v", now)
+		}
+		time.Sleep(2 * time.Minute)
+		refused, err := second.Lock(t.Context(), "report")
+		is(t, err, sqllock.ErrNotAcquired)
+		if refused != nil {
+			t.Error("a lock in spite of an error")
+		}
+		cancel()
+		must(t, held.Unlock(ctx)) // gocron's context may have ended
+		held, err = second.Lock(t.Context(), "report")
+		must(t, err)
+		must(t, held.Unlock(t.Context()))
+	})
+}
+
+// TestAFastJobRunsOnceInAPeriod starts a job on a second instance while its minimum hold lasts, and
+// after it.
+func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
+	inBubble(t, &gocronlock.Options{MinHold: 30 * time.Second}, func(t *testing.T, _ *sqllocktest.Registry, first, second locker) {
+		for _, one := range []locker{first, second} {
+			held, err := one.Lock(t.Context(), "report")
+			must(t, err)
+			must(t, held.Unlock(t.Context()))
+			time.Sleep(29 * time.Second)
+			for _, other := range []locker{first, second} {
+				_, err = other.Lock(t.Context(), "report")
+				is(t, err, sqllock.ErrNotAcquired)
+			}
+			time.Sleep(31 * time.Second)
+		}
+	})
+}
+
+// TestALossIsReported takes the lock of a job that is running.
+func TestALossIsReported(t *testing.T) {
+	var lost error
+	opts := &gocronlock.Options{OnUnlock: func(name string, err error) {
+		if name != "report" {
+			err = errors.New(name)
+		}
+		lost = err
+	}}
+	inBubble(t, opts, func(t *testing.T, r *sqllocktest.Registry, first, _ locker) {
+		held, err := first.Lock(t.Context(), "report")
+		must(t, err)
+		r.Lose("report")
+		is(t, held.Unlock(t.Context()), sqllock.ErrLockLost)
+		is(t, lost, sqllock.ErrLockLost)
+	})
+}
+
+func TestErrors(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry, first, _ locker) {
+		for _, name := range []string{"", "main.main.func1", "example.com/app.(*Server).Start.func2.1", "main.init.func3.1.2"} {
+			_, err := first.Lock(t.Context(), name)
+			is(t, err, sqllock.ErrInvalid)
+		}
+		for _, name := range []string{"main.report", "example.com/app.(*Server).report-fm", "report.func"} {
+			held, err := first.Lock(t.Context(), name)
+			must(t, err)
+			must(t, held.Unlock(t.Context()))
+		}
+		type more interface {
+			lock
+			Extend()
+		}
+		_, err := gocronlock.New[more](r.Registry, nil).Lock(t.Context(), "report")
+		is(t, err, sqllock.ErrInvalid)
+		_, err = gocronlock.New[lock](r.Registry, &gocronlock.Options{MinHold: -1}).Lock(t.Context(), "report")
+		is(t, err, sqllock.ErrInvalid)
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		_, err = first.Lock(t.Context(), "report")
+		is(t, err, cutOff)
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("error %v, want %v", err, wanted)
+	}
+}
