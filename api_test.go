@@ -119,6 +119,9 @@ func receiver(method *ast.FuncDecl) string {
 	if star, ok := expr.(*ast.StarExpr); ok {
 		expr = star.X
 	}
+	if generic, ok := expr.(*ast.IndexExpr); ok {
+		expr = generic.X
+	}
 	if ident, ok := expr.(*ast.Ident); ok {
 		return ident.Name
 	}

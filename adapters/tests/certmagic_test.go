@@ -22,8 +22,8 @@ import (
 
 // A storage has files for certificates, and the locks of a registry.
 type storage struct {
-	certmagic.Storage
-	locks *certmagiclock.Locker
+	certmagic.Storage // for certificates; it has a Lock and an Unlock, too
+	locks             *certmagiclock.Locker
 }
 
 func (s storage) Lock(ctx context.Context, name string) error { return s.locks.Lock(ctx, name) }
