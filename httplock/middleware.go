@@ -8,7 +8,6 @@
 package httplock
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -85,7 +84,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		m.refuse(w, r, status(err), err)
 		return
 	}
-	defer func() { m.report(r, lease.Unlock(context.WithoutCancel(r.Context()))) }()
+	defer func() { m.report(r, lease.Unlock(r.Context())) }()
 	next.ServeHTTP(w, r.WithContext(lease.Context()))
 }
 

@@ -22,6 +22,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
 // TestAFastJobRunsOnceInAPeriod has three instances whose clocks differ start a job that takes no
 // time. Without a minimum hold each of them runs it.
 func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
+	t.Parallel()
 	const minutes = 10
 	for name, test := range map[string]struct {
 		minHold time.Duration

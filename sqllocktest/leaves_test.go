@@ -32,7 +32,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 }
 
 // run runs a test to its end, and returns its failures.
-func (r *recorder) run(test func(testing.TB)) []string {
+func (r *recorder) run(test func(*recorder)) []string {
 	ended := make(chan bool)
 	go func() {
 		defer close(ended)
@@ -53,7 +53,7 @@ func TestATestThatLeavesALeaseFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+			failures := (&recorder{TB: t}).run(func(tb *recorder) {
 				lock(t, process(sqllocktest.New(tb, nil)))
 			})
 			if len(failures) != 1 || !strings.Contains(failures[0], `the lock of "k" is still held`) {
@@ -66,7 +66,7 @@ func TestATestThatLeavesALeaseFails(t *testing.T) {
 // TestAFailedTestMayLeaveALease has a test end early: its first failure is what matters.
 func TestAFailedTestMayLeaveALease(t *testing.T) {
 	t.Parallel()
-	failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+	failures := (&recorder{TB: t}).run(func(tb *recorder) {
 		lock(t, sqllocktest.New(tb, nil).Registry)
 		tb.Fatalf("failed")
 	})
@@ -77,7 +77,7 @@ func TestAFailedTestMayLeaveALease(t *testing.T) {
 
 func TestATestThatLeavesNothingPasses(t *testing.T) {
 	t.Parallel()
-	failures := (&recorder{TB: t}).run(func(tb testing.TB) {
+	failures := (&recorder{TB: t}).run(func(tb *recorder) {
 		r := sqllocktest.New(tb, nil)
 		must(t, lock(t, r.Registry).Unlock(t.Context()))
 		r.Break(fmt.Errorf("still broken at the end"))
@@ -89,7 +89,7 @@ func TestATestThatLeavesNothingPasses(t *testing.T) {
 
 func TestLoseNeedsAHolder(t *testing.T) {
 	t.Parallel()
-	failures := (&recorder{TB: t}).run(func(tb testing.TB) { sqllocktest.New(tb, nil).Lose("k") })
+	failures := (&recorder{TB: t}).run(func(tb *recorder) { sqllocktest.New(tb, nil).Lose("k") })
 	if len(failures) != 1 || !strings.Contains(failures[0], `the lock of "k" is not held`) {
 		t.Errorf("%q", failures)
 	}
@@ -97,7 +97,7 @@ func TestLoseNeedsAHolder(t *testing.T) {
 
 func TestBadOptionsEndTheTest(t *testing.T) {
 	t.Parallel()
-	failures := (&recorder{TB: t}).run(func(tb testing.TB) { sqllocktest.New(tb, &sqllock.RegistryOptions{TTL: 1}) })
+	failures := (&recorder{TB: t}).run(func(tb *recorder) { sqllocktest.New(tb, &sqllock.RegistryOptions{TTL: 1}) })
 	if len(failures) != 1 || !strings.Contains(failures[0], sqllock.ErrInvalid.Error()) {
 		t.Errorf("%q", failures)
 	}
@@ -106,7 +106,7 @@ func TestBadOptionsEndTheTest(t *testing.T) {
 // BenchmarkNew measures what a test pays: a registry, one lock, and the end.
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
-		(&recorder{TB: b}).run(func(tb testing.TB) {
+		(&recorder{TB: b}).run(func(tb *recorder) {
 			lease, err := sqllocktest.New(tb, nil).TryLock(b.Context(), "k")
 			if err != nil {
 				b.Fatal(err)

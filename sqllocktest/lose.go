@@ -36,6 +36,8 @@ func (r *Registry) Lose(key string) {
 }
 
 // take gives the row of key to another holder, and waits until the holder has noticed.
+//
+//nolint:contextcheck,nolintlint // callers need pass no context: the test's is the right one
 func (r *Registry) take(by *sqllock.Repository, key string) {
 	r.tb.Helper()
 	ctx := context.WithoutCancel(r.tb.Context()) // Lose may be called in a cleanup

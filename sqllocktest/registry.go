@@ -127,6 +127,7 @@ func pool(network *flaky.Connector) *sqlx.DB {
 	return db
 }
 
+//nolint:contextcheck,nolintlint // callers need pass no context: the test's is the right one
 func newRepository(tb testing.TB, db *sqlx.DB, clientID string) *sqllock.Repository {
 	tb.Helper()
 	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})

@@ -45,10 +45,13 @@ func withElector(ctx context.Context, registry *sqllock.Registry) error {
 	if err != nil {
 		return err
 	}
-	go elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
+	go func() {
+		err := elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		log.Print("the election has ended: ", err)
+	}()
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 	if err != nil {
 		return err
