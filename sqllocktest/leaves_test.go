@@ -1,6 +1,7 @@
 package sqllocktest_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -63,11 +64,14 @@ func TestATestThatLeavesALeaseFails(t *testing.T) {
 	}
 }
 
-// TestAFailedTestMayLeaveALease has a test end early: its first failure is what matters.
+// TestAFailedTestMayLeaveALease has a test end early, with a broken database: its first failure is
+// what matters.
 func TestAFailedTestMayLeaveALease(t *testing.T) {
 	t.Parallel()
 	failures := (&recorder{TB: t}).run(func(tb *recorder) {
-		lock(t, sqllocktest.New(tb, nil).Registry)
+		r := sqllocktest.New(tb, nil)
+		lock(t, r.Registry)
+		r.Break(errors.New("cut off"))
 		tb.Fatalf("failed")
 	})
 	if len(failures) != 1 || failures[0] != "failed" {
@@ -80,7 +84,7 @@ func TestATestThatLeavesNothingPasses(t *testing.T) {
 	failures := (&recorder{TB: t}).run(func(tb *recorder) {
 		r := sqllocktest.New(tb, nil)
 		must(t, lock(t, r.Registry).Unlock(t.Context()))
-		r.Break(fmt.Errorf("still broken at the end"))
+		r.Break(errors.New("still broken at the end"))
 	})
 	if len(failures) != 0 {
 		t.Errorf("%q", failures)

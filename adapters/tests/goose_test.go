@@ -69,3 +69,23 @@ func TestGooseReportsALoss(t *testing.T) {
 		is(t, err, sqllock.ErrLockLost)
 	})
 }
+
+// TestGooseNeedsASecondConnection has goose take the only connection of the pool that the registry
+// uses: the lock fails, and goose does not migrate.
+func TestGooseNeedsASecondConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		p := provider(t, r, r.Registry, func(context.Context) error {
+			t.Error("it migrates without a lock")
+			return nil
+		})
+		r.DB().SetMaxOpenConns(1)
+		began := time.Now()
+		_, err := p.Up(t.Context())
+		is(t, err, sqllock.ErrDatabase)
+		if d := time.Since(began); d > time.Minute {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
