@@ -111,10 +111,15 @@ vet: ## run go vet
 	$(GO) vet ./...
 
 .PHONY: lint
-lint: ## run golangci-lint
+lint: lint-workflows ## run golangci-lint and actionlint
 	$(LINT) run
 	cd reliability && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+
+# A module of its own: actionlint and golangci-lint need different versions of one parser.
+.PHONY: lint-workflows
+lint-workflows: ## check .github/workflows with actionlint
+	$(GO) tool -modfile=tools/workflows/go.mod actionlint
 
 # GRAPHFLAGS=-names prints the names that make each edge.
 .PHONY: graph
