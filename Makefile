@@ -106,6 +106,19 @@ cross: ## compile everything for Linux, macOS and Windows
 	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
 
+# TARGETS=linux/amd64,darwin/arm64 builds for these systems alone.
+.PHONY: snapshot
+snapshot: ## build binaries, archives, deb, rpm, SBOMs and checksums of this commit, in dist/
+	$(GO) -C tools/release run . build $(if $(TARGETS),-targets=$(TARGETS))
+
+.PHONY: pages
+pages: ## write man pages and completions, in dist/
+	$(GO) -C tools/release run . pages
+
+.PHONY: release
+release: ## show which tags are due (tools/release/modules.txt); WRITE=yes makes them
+	$(GO) -C tools/release run . tag $(if $(WRITE),-write)
+
 .PHONY: vet
 vet: ## run go vet
 	$(GO) vet ./...
@@ -115,6 +128,7 @@ lint: lint-workflows ## run golangci-lint and actionlint
 	$(LINT) run
 	cd reliability && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
 	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	cd tools/release && $(GO) tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml ./...
 
 # A module of its own: actionlint and golangci-lint need different versions of one parser.
 .PHONY: lint-workflows

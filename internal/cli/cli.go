@@ -49,6 +49,9 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// Command returns the tree of commands, for programs that document it: man pages, completions.
+func Command() *cobra.Command { return newRootCommand(func() {}) }
+
 // newRootCommand returns the tree of commands. It calls interrupt when a signal asks the
 // process to end.
 func newRootCommand(interrupt func()) *cobra.Command {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +11,14 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/args"
 )
 
+// release is the version of a release, as "v1.2.3". The linker sets it:
+//
+//	go build -ldflags "-X github.com/sqllock/sqllock/internal/cli.release=v1.2.3" ./cmd/sqllock
+//
+// Other builds have none, and the version is that which Go records: the version given to go
+// install, or that of the commit in a checkout.
+var release string
+
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -18,31 +27,54 @@ func newVersionCommand() *cobra.Command {
 		Example: "  sqllock version",
 		Args:    args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionText(info))
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), currentBuild())
 			return err
 		},
 	}
 }
 
-// versionText describes a build. info may be nil.
-func versionText(info *debug.BuildInfo) string {
-	version, commit := "unknown", ""
-	if info != nil {
-		if info.Main.Version != "" {
-			version = info.Main.Version
-		}
-		settings := make(map[string]string)
-		for _, s := range info.Settings {
-			settings[s.Key] = s.Value
-		}
-		if revision := settings["vcs.revision"]; revision != "" {
-			commit = fmt.Sprintf("commit %.12s", revision)
-			if settings["vcs.modified"] == "true" {
-				commit += " with changes"
-			}
-			commit += ", "
+// A build is what is known of the program that runs.
+type build struct {
+	Version string // "v1.2.3", a pseudo-version, or "devel" if nothing is known
+	Commit  string // "" if it is not known
+	Changed bool   // the files differed from those of the commit
+}
+
+func currentBuild() build {
+	info, _ := debug.ReadBuildInfo()
+	return newBuild(release, info)
+}
+
+// newBuild describes a build. info may be nil.
+func newBuild(release string, info *debug.BuildInfo) build {
+	if info == nil {
+		info = new(debug.BuildInfo)
+	}
+	recorded := info.Main.Version
+	if recorded == "(devel)" {
+		recorded = ""
+	}
+	b := build{Version: cmp.Or(release, recorded, "devel")}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			b.Commit = setting.Value
+		case "vcs.modified":
+			b.Changed = setting.Value == "true"
 		}
 	}
-	return fmt.Sprintf("sqllock %s (%s%s, %s/%s)", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return b
+}
+
+// String describes a build on one line.
+func (b build) String() string {
+	commit := ""
+	if b.Commit != "" {
+		commit = fmt.Sprintf("commit %.12s", b.Commit)
+		if b.Changed {
+			commit += " with changes"
+		}
+		commit += ", "
+	}
+	return fmt.Sprintf("sqllock %s (%s%s, %s/%s)", b.Version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
