@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/demo"
 	"github.com/sqllock/sqllock/internal/cli/doctor"
@@ -78,13 +79,18 @@ Otherwise, locks are kept in an SQLite file of your own on this machine.`,
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:    true, // run reports them
 		SilenceUsage:     true,
+		Version:          currentBuild().String(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { endOnSignals(cmd, interrupt) },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
+	// Few arguments are files; exec says where.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.WithHint(exit.Usagef("%w", err), "%s", flagHint(cmd, err))
 	})
 	flags.Register(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists
 	root.AddCommand(
 		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
 		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),

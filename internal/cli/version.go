@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/format"
 )
 
 // release is the version of a release, as "v1.2.3". The linker sets it:
@@ -20,24 +21,35 @@ import (
 var release string
 
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Long:    "Print the version of this program, its commit, and the version of Go that built it.",
 		Example: "  sqllock version",
 		Args:    args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), currentBuild())
+			b := currentBuild()
+			if asJSON {
+				return format.JSON(cmd.OutOrStdout(), b)
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
-// A build is what is known of the program that runs.
+// A build is what is known of the program that runs. Its JSON form is documented in docs/cli.md;
+// fields are only ever added.
 type build struct {
-	Version string // "v1.2.3", a pseudo-version, or "devel" if nothing is known
-	Commit  string // "" if it is not known
-	Changed bool   // the files differed from those of the commit
+	Version string `json:"version"` // "v1.2.3", a pseudo-version, or "devel" if nothing is known
+	Commit  string `json:"commit"`  // "" if it is not known
+	Changed bool   `json:"changed"` // the files differed from those of the commit
+	Go      string `json:"go"`
+	System  string `json:"system"`
+	Arch    string `json:"arch"`
 }
 
 func currentBuild() build {
@@ -54,7 +66,7 @@ func newBuild(release string, info *debug.BuildInfo) build {
 	if recorded == "(devel)" {
 		recorded = ""
 	}
-	b := build{Version: cmp.Or(release, recorded, "devel")}
+	b := build{Version: cmp.Or(release, recorded, "devel"), Go: runtime.Version(), System: runtime.GOOS, Arch: runtime.GOARCH}
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":
@@ -76,5 +88,5 @@ func (b build) String() string {
 		}
 		commit += ", "
 	}
-	return fmt.Sprintf("sqllock %s (%s%s, %s/%s)", b.Version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("sqllock %s (%s%s, %s/%s)", b.Version, commit, b.Go, b.System, b.Arch)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
+const defaultFile = "sqllock.db"
+
 // Connect opens the database that the flags choose, and checks that it answers. Only
 // the default SQLite file is created and migrated automatically; for any other
 // database, its owner runs `sqllock migrate up`.
@@ -72,7 +74,21 @@ func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
 		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
 		return "", false, exit.WithHint(err, "%s", defaultFileHint)
 	}
-	return sqlitedriver.DSN(filepath.Join(directory, "sqllock.db")), true, nil
+	return sqlitedriver.DSN(filepath.Join(directory, defaultFile)), true, nil
+}
+
+// WouldCreateDatabase reports whether Connect would create the default file, because it is not
+// there yet.
+func (f *Flags) WouldCreateDatabase() bool {
+	if f.DSN != "" || os.Getenv(DSNVariable) != "" {
+		return false
+	}
+	directory, err := state.Directory()
+	if err != nil {
+		return true
+	}
+	_, err = os.Stat(filepath.Join(directory, defaultFile))
+	return err != nil
 }
 
 // WithDatabase opens the database that the flags choose, without migrations, and calls

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/cli/format"
+
 	"github.com/sqllock/sqllock/internal/cli/exit"
 )
 
@@ -78,10 +80,7 @@ func writeLines(w io.Writer, findings []finding) error {
 }
 
 func writeJSON(w io.Writer, findings []finding) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(append([]finding{}, findings...)) // none are [], not null
+	return format.JSON(w, append([]finding{}, findings...)) // none are [], not null
 }
 
 // roundTime rounds a measured time.

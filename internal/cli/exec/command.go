@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/process"
@@ -67,7 +68,8 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock exec nightly-report -- ./report.sh
   sqllock exec --wait 10s deploy -- make deploy
   sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,
-		Args: nameAndCommand("KEY", "nightly -- ./report.sh"),
+		Args:              nameAndCommand("KEY", "nightly -- ./report.sh"),
+		ValidArgsFunction: complete.KeyAndCommand(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()

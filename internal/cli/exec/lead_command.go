@@ -3,6 +3,7 @@ package exec
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/process"
 	"github.com/sqllock/sqllock/internal/cli/state"
@@ -41,7 +42,8 @@ If lead itself is killed, a watchdog kills the command and all processes that it
 started. lead itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock lead scheduler -- ./scheduler
   sqllock lead --client-id 10.12.13.14:8080 web -- ./server`,
-		Args: nameAndCommand("ROLE", "scheduler -- ./scheduler"),
+		Args:              nameAndCommand("ROLE", "scheduler -- ./scheduler"),
+		ValidArgsFunction: complete.KeyAndCommand(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()

@@ -1,7 +1,8 @@
-// Package format writes durations and text for people, and finds the width of a terminal.
+// Package format writes durations and text for people and JSON for scripts, and finds the width of a terminal.
 package format
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"strconv"
@@ -35,6 +36,14 @@ func Printable(text string) string {
 		return strconv.Quote(text)
 	}
 	return text
+}
+
+// JSON writes a value as indented JSON.
+func JSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }
 
 // TerminalWidth returns the number of columns of w, and reports whether w is a

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/args"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -42,6 +43,7 @@ file is migrated automatically.`,
 
 func upCommand(flags *connect.Flags) *cobra.Command {
 	var layout string
+	var asJSON bool
 	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -61,16 +63,20 @@ spring6.`,
 			if opts.Layout, err = layoutNamed(layout); err != nil {
 				return err
 			}
-			return migrate(cmd, flags, opts, migrations.Up)
+			return migrate(cmd, flags, opts, asJSON, migrations.Up)
 		},
 	}
 	cmd.Flags().StringVar(&layout, "layout", dialect.Spring7.String(), "spring7, or spring6 to share the table with Spring Integration before 7")
+	_ = cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(
+		[]cobra.Completion{dialect.Spring6.String(), dialect.Spring7.String()}, cobra.ShellCompDirectiveNoFileComp))
 	addTTLFlag(cmd, &ttl)
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func downCommand(flags *connect.Flags) *cobra.Command {
 	var opts migrations.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Take the tables one version back",
@@ -79,16 +85,18 @@ that Spring created. If locks are held, they would be lost, so --force is requir
 		Example: "  sqllock migrate down",
 		Args:    args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return migrate(cmd, flags, opts, migrations.Down)
+			return migrate(cmd, flags, opts, asJSON, migrations.Down)
 		},
 	}
 	addForceFlag(cmd, &opts)
 	addTTLFlag(cmd, &opts.TTL)
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func gotoCommand(flags *connect.Flags) *cobra.Command {
 	var opts migrations.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "goto N",
 		Short: "Bring the tables to version N, up or down",
@@ -101,18 +109,20 @@ func gotoCommand(flags *connect.Flags) *cobra.Command {
 			if err != nil {
 				return exit.WithHint(exit.Usagef("version %q is not a number", given[0]), "sqllock migrate status")
 			}
-			return migrate(cmd, flags, opts, func(ctx context.Context, db *sql.DB, d dialect.Dialect, o *migrations.Options) error {
+			return migrate(cmd, flags, opts, asJSON, func(ctx context.Context, db *sql.DB, d dialect.Dialect, o *migrations.Options) error {
 				return migrations.Goto(ctx, db, d, uint(version), o)
 			})
 		},
 	}
 	addForceFlag(cmd, &opts)
 	addTTLFlag(cmd, &opts.TTL)
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func statusCommand(flags *connect.Flags) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Print the version of the tables",
 		Long:    "Print the version of the tables, the latest version, and whether a migration was interrupted.",
@@ -124,9 +134,14 @@ func statusCommand(flags *connect.Flags) *cobra.Command {
 				if err != nil {
 					return connect.MigrationError(cmd.Context(), "read the version", err)
 				}
+				if asJSON {
+					return format.JSON(cmd.OutOrStdout(), newStateView(c.Name, state))
+				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, stateText(state))
 				return err
 			})
 		},
 	}
+	addJSONFlag(cmd, &asJSON)
+	return cmd
 }

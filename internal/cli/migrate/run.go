@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -23,11 +24,28 @@ func stateText(state migrations.State) string {
 	return text
 }
 
+// A stateView is a state as --json prints it, documented in docs/cli.md; fields are only ever added.
+type stateView struct {
+	Database string `json:"database"` // the DSN without passwords
+	Before   *uint  `json:"before,omitempty"`
+	Version  uint   `json:"version"`
+	Latest   uint   `json:"latest"`
+	Dirty    bool   `json:"dirty"`
+}
+
+func newStateView(database string, state migrations.State) stateView {
+	return stateView{Database: database, Version: state.Version, Latest: state.Latest, Dirty: state.Dirty}
+}
+
+func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
+}
+
 // A migration is one of the functions of package migrations.
 type migration func(context.Context, *sql.DB, dialect.Dialect, *migrations.Options) error
 
 // migrate runs a migration and prints what it has changed.
-func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, run migration) error {
+func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, asJSON bool, run migration) error {
 	ctx := cmd.Context()
 	opts.Prefix = flags.Prefix
 	return flags.WithDatabase(ctx, connect.MayCreate, func(c *connect.Connection) error {
@@ -41,6 +59,11 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 		after, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)
 		if err != nil {
 			return connect.MigrationError(ctx, "read the version", err)
+		}
+		if asJSON {
+			view := newStateView(c.Name, after)
+			view.Before = &before.Version
+			return format.JSON(cmd.OutOrStdout(), view)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, changeText(before, after))
 		return err

@@ -16,6 +16,7 @@ import (
 
 // Cleanup returns the subcommand cleanup.
 func Cleanup(flags *connect.Flags) *cobra.Command {
+	var asJSON bool
 	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -40,13 +41,23 @@ the programs that use the locks would remove locks in use.`,
 				if err != nil {
 					return err
 				}
+				if asJSON {
+					return format.JSON(cmd.OutOrStdout(), cleaned{flags.Region, n})
+				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s of region %s\n", counted(n, "expired row"), format.Printable(flags.Region))
 				return err
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	connect.AddTTL(cmd, &ttl)
 	return cmd
+}
+
+// cleaned is what cleanup has done. Its JSON form is documented in docs/cli.md.
+type cleaned struct {
+	Region  string `json:"region"`
+	Removed int64  `json:"removed"`
 }
 
 // counted returns a number with its noun.

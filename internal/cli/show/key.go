@@ -2,17 +2,21 @@ package show
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
+	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/internal/cli/state"
 )
 
 // Key returns the subcommand key.
 func Key(flags *connect.Flags) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "key NAME...",
 		Short: "Print the LOCK_KEY that a key has in the table",
 		Long: `Print the LOCK_KEY that a key has in the table, one a line. No database is needed.
@@ -25,18 +29,40 @@ The keys are remembered, so that list can show them.`,
 		Args: func(cmd *cobra.Command, given []string) error {
 			return args.Exactly("NAME")(cmd, given[:min(1, len(given))]) // at least one
 		},
+		ValidArgsFunction: complete.UsedKeys,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			for _, name := range names {
+			mapped := make([]mappedKey, len(names))
+			for i, name := range names {
 				lockKey, err := flags.Keys()(name)
 				if err != nil {
 					return err
 				}
-				state.RememberKey(name)
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), lockKey); err != nil {
-					return err
-				}
+				mapped[i] = mappedKey{name, lockKey}
 			}
-			return nil
+			for _, m := range mapped {
+				state.RememberKey(m.Key)
+			}
+			return writeMapped(cmd.OutOrStdout(), mapped, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// A mappedKey is a key and what the table has for it. Its JSON form is documented in docs/cli.md.
+type mappedKey struct {
+	Key     string `json:"key"`
+	LockKey string `json:"lock_key"`
+}
+
+func writeMapped(w io.Writer, mapped []mappedKey, asJSON bool) error {
+	if asJSON {
+		return format.JSON(w, mapped)
+	}
+	for _, m := range mapped {
+		if _, err := fmt.Fprintln(w, m.LockKey); err != nil {
+			return err
+		}
+	}
+	return nil
 }

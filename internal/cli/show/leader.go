@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/internal/cli/state"
@@ -27,7 +28,8 @@ can be reached, since when it leads, and how long its lease lasts unless it is
 renewed. The exit code is 0, also if nobody leads.`,
 		Example: `  sqllock leader scheduler
   curl "http://$(sqllock leader --json web | jq -r .client)/"`,
-		Args: args.Exactly("ROLE"),
+		Args:              args.Exactly("ROLE"),
+		ValidArgsFunction: complete.Keys(flags),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
 				now, err := leader.Current(cmd.Context(), r, given[0])
@@ -62,9 +64,9 @@ func writeLeader(w io.Writer, role string, now leader.Leader, asJSON bool) error
 	var err error
 	switch {
 	case asJSON && led:
-		return writeJSON(w, leaderView{role, &now.Client, &now.Holder, seconds(now.Age), seconds(now.Left)})
+		return format.JSON(w, leaderView{role, &now.Client, &now.Holder, seconds(now.Age), seconds(now.Left)})
 	case asJSON:
-		return writeJSON(w, leaderView{Role: role})
+		return format.JSON(w, leaderView{Role: role})
 	case led:
 		_, err = fmt.Fprintf(w, "role       %s\nleader     %s\nholder     %s\nleads for  %s\ntime left  %s\n", format.Printable(role),
 			format.Printable(now.Client), format.Printable(now.Holder), format.Duration(now.Age), format.Duration(now.Left))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/internal/cli/state"
@@ -52,6 +53,7 @@ by tabs; an unknown value is a dash. --json prints JSON.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
+	_ = cmd.RegisterFlagCompletionFunc("name", complete.UsedKeys) // the flag exists
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	connect.AddTTL(cmd, &ttl)
 	return cmd
@@ -69,7 +71,7 @@ func onlyRegion(rows []sqllock.Row, region string) (kept []sqllock.Row) {
 // writeList prints rows as JSON, as a table on a terminal, or as lines.
 func writeList(w io.Writer, rows []rowView, asJSON bool) error {
 	if asJSON {
-		return writeJSON(w, rows)
+		return format.JSON(w, rows)
 	}
 	if width, ok := format.TerminalWidth(w); ok {
 		return writeTable(w, rows, width)

@@ -1,8 +1,6 @@
 package show
 
 import (
-	"encoding/json"
-	"io"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -84,12 +82,4 @@ func (v rowView) leftText() string {
 		return "ended " + format.Duration(-v.left) + " ago"
 	}
 	return format.Duration(v.left)
-}
-
-// writeJSON prints a value as indented JSON.
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/internal/cli/state"
@@ -30,7 +31,8 @@ in all three cases.
 A LOCK_KEY printed by list can be used as KEY.`,
 		Example: `  sqllock show orders/42
   test "$(sqllock show --json orders/42 | jq -r .state)" = held`,
-		Args: args.Exactly("KEY"),
+		Args:              args.Exactly("KEY"),
+		ValidArgsFunction: complete.Keys(flags),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
 				row, ok, err := r.Peek(cmd.Context(), given[0])
@@ -61,7 +63,7 @@ func viewOfKey(flags *connect.Flags, r *sqllock.Repository, key string, row sqll
 
 func writeShown(w io.Writer, v rowView, asJSON bool) error {
 	if asJSON {
-		return writeJSON(w, v)
+		return format.JSON(w, v)
 	}
 	text := fmt.Sprintf("key        %s\nlock key   %s\nregion     %s\nstate      %s\n",
 		v.keyText(), format.Printable(v.LockKey), format.Printable(v.Region), v.State)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/args"
+	"github.com/sqllock/sqllock/internal/cli/complete"
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/format"
@@ -16,7 +17,7 @@ import (
 
 // Unlock returns the subcommand unlock.
 func Unlock(flags *connect.Flags) *cobra.Command {
-	var force bool
+	var force, asJSON bool
 	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "unlock --force KEY",
@@ -31,34 +32,39 @@ If another holder acquires the lock while the command runs, the new holder's row
 not removed. A LOCK_KEY printed by list can be used as KEY.`,
 		Example: `  sqllock show orders/42
   sqllock unlock --force orders/42`,
-		Args: args.Exactly("KEY"),
+		Args:              args.Exactly("KEY"),
+		ValidArgsFunction: complete.Rows(flags),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if !force {
 				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
 					"sqllock show %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", given[0])
 			}
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
-				return unlock(cmd, flags, r, ttl, given[0])
+				return unlock(cmd, flags, r, ttl, given[0], asJSON)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove the row even if the lock is held")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	connect.AddTTL(cmd, &ttl)
 	return cmd
 }
 
 // unlock removes the row that it has read, and no other.
-func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl time.Duration, key string) error {
+func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl time.Duration, key string, asJSON bool) error {
 	row, ok, err := r.Peek(cmd.Context(), key)
 	if err != nil {
 		return err
 	}
 	state.RememberKey(key)
+	v := viewOfKey(flags, r, key, row, ok)
 	if !ok {
+		if asJSON {
+			return format.JSON(cmd.OutOrStdout(), unlocked{false, v})
+		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%q in region %s is free: nothing to remove\n", key, format.Printable(flags.Region))
 		return err
 	}
-	v := viewOf(row, state.Keys(key))
 	deleted, err := r.Delete(cmd.Context(), key, row.Holder)
 	switch {
 	case err != nil:
@@ -68,6 +74,9 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 			"sqllock show %s", key)
 	}
 	printTTL(cmd, r, ttl)
+	if asJSON {
+		return format.JSON(cmd.OutOrStdout(), unlocked{true, v})
+	}
 	left := "its lease had " + format.Duration(v.left) + " left"
 	if v.Expired {
 		left = "its lease " + v.leftText()
@@ -75,4 +84,11 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: held by %s, acquired %s ago; %s\n",
 		key, format.Printable(v.Region), v.holderText(), format.Duration(v.age), left)
 	return err
+}
+
+// unlocked is what unlock has done: the row is what it was before. Its JSON form is documented in
+// docs/cli.md.
+type unlocked struct {
+	Removed bool `json:"removed"`
+	rowView
 }
