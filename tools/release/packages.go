@@ -34,7 +34,8 @@ func (b binary) writePackage(out, format string) error {
 		Description: "distributed locks in an SQL database\n" +
 			"Runs commands under a lock in PostgreSQL, MySQL, MariaDB or SQLite, and shows who holds which lock.",
 		Homepage: "https://github.com/sqllock/sqllock", License: "Apache-2.0", MTime: b.when,
-		Overridables: nfpm.Overridables{Contents: contents},
+		// Not the name of this machine: the same commit gives the same package.
+		Overridables: nfpm.Overridables{Contents: contents, Suggests: []string{"bash-completion"}, RPM: nfpm.RPM{BuildHost: "sqllock"}},
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
 		return err
