@@ -71,7 +71,15 @@ The database is given with --dsn or in SQLLOCK_DSN:
   user:password@tcp(host:3306)/database           (the form of the Go driver)
   sqlite:/path/to/locks.db
 
-Otherwise, locks are kept in an SQLite file of your own on this machine.`,
+Otherwise, locks are kept in an SQLite file of your own on this machine.
+
+The exit code is 0 for success, or:
+
+  1   an error that has no code of its own
+  64  bad input; nothing was done
+  69  database error
+  75  the lock was not acquired before the timeout
+  76  the lock was lost while it was needed`,
 		Example: `  sqllock demo
   sqllock exec nightly-report -- ./report.sh
   sqllock list`,
