@@ -78,7 +78,7 @@ func mariadb(daemon string) recipe {
 				"--port="+strconv.Itoa(port),
 				"--socket=s", // in the data directory, since absolute paths may be too long
 				"--init-file="+filepath.Join(dir, "user.sql"),
-				"--max-connections=1000", // each cell of the contract has a pool of its own
+				"--max-connections=1500", // each cell of the contract has a pool of its own
 				"--skip-name-resolve",
 				"--performance-schema=OFF",
 				"--innodb-flush-log-at-trx-commit=0",

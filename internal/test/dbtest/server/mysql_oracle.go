@@ -64,7 +64,7 @@ func oracleMySQL(root string) recipe {
 				"--socket=s", // in the data directory, since absolute paths may be too long
 				"--mysqlx=OFF",
 				"--init-file="+filepath.Join(dir, "user.sql"),
-				"--max-connections=1000", // each cell of the contract has a pool of its own
+				"--max-connections=1500", // each cell of the contract has a pool of its own
 				"--skip-name-resolve",
 				"--innodb-fast-shutdown=2",
 				"--sync-binlog=0")

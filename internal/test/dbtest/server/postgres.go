@@ -66,7 +66,7 @@ func postgres(bin string, as *account) recipe {
 				"listen_addresses=127.0.0.1",
 				"port="+strconv.Itoa(port),
 				"unix_socket_directories=", // their paths may be too long, and they are not needed
-				"max_connections=1000",     // each cell of the contract has a pool of its own, and so has PgBouncer for it
+				"max_connections=1500",     // each cell of the contract has a pool of its own, and so has PgBouncer for it
 				"shared_buffers=64MB",
 				"fsync=off",
 				"synchronous_commit=off",
