@@ -29,11 +29,11 @@ import (
 // A Locker is certmagic's Locker, TryLocker and LockLeaseRenewer over the locks of a registry. All
 // methods are safe for concurrent use.
 //
-//   - Leases are renewed automatically, whatever the registry's options say: to obtain a certificate
-//     may take hours of retries. If an instance crashes, its locks are free after the registry's
-//     time-to-live.
-//   - certmagic does not learn at once that a lease is lost. Unlock and RenewLockLease return
-//     [sqllock.ErrLockLost] then.
+//   - Leases are renewed automatically, whatever the registry's AutoRenew says: to obtain a
+//     certificate may take days of retries. If an instance crashes, its locks are free after the
+//     registry's time-to-live. Set no [sqllock.RegistryOptions].MaxHold: it ends these leases, too.
+//   - certmagic does not learn at once that a lease is lost. Unlock returns [sqllock.ErrLockLost]
+//     then. RenewLockLease, which certmagic calls before each try, acquires the lock again.
 //   - certmagic.CleanUpOwnLocks releases locks while the work under them goes on. Call it only when
 //     the process ends.
 type Locker struct{ locks *named.Locks }
@@ -62,10 +62,15 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 // [sqllock.Lease.Unlock]; [sqllock.ErrNotHeld] if this locker does not hold the lock.
 func (l *Locker) Unlock(ctx context.Context, name string) error { return l.locks.Unlock(ctx, name) }
 
-// RenewLockLease makes the lease of name last for the registry's time-to-live from now, and so
-// finds out whether it is still held. It does not use the duration: the lease is renewed for as
-// long as this process lives, and after a crash the lock is free sooner. The errors are those of
-// [sqllock.Lease.Renew]; [sqllock.ErrNotHeld] if this locker does not hold the lock.
+// RenewLockLease makes the lease of name last for the registry's time-to-live from now. If the lease
+// is lost, it acquires the lock again if that is free: certmagic calls Lock once and then tries for
+// up to 30 days, and each try fails whose RenewLockLease does. Each try then
+// begins by looking whether another instance has obtained the certificate meanwhile.
+//
+// The duration is not used: the lease is renewed for as long as this process lives, and after a
+// crash the lock is free sooner. The errors are those of [sqllock.Lease.Renew]: an
+// [sqllock.ErrLockLost] is joined with that of the new acquisition, an [sqllock.ErrNotAcquired] for
+// instance. [sqllock.ErrNotHeld], if this locker has not acquired the lock.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	return l.locks.Renew(ctx, name)
 }

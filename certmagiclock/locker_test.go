@@ -64,7 +64,7 @@ func TestOneInstanceObtainsACertificate(t *testing.T) {
 	})
 }
 
-// TestALossIsReported takes the lock away.
+// TestALossIsReported takes the lock away, for longer than the loser works.
 func TestALossIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry, first, _ *certmagiclock.Locker) {
 		must(t, first.Lock(t.Context(), name))
@@ -73,6 +73,20 @@ func TestALossIsReported(t *testing.T) {
 		is(t, first.Unlock(t.Context(), name), sqllock.ErrLockLost)
 		is(t, first.Unlock(t.Context(), name), sqllock.ErrNotHeld)
 		is(t, first.RenewLockLease(t.Context(), name, time.Minute), sqllock.ErrNotHeld)
+	})
+}
+
+// TestALostLockIsAcquiredAgain takes the lock away, and has the other holder's row expire.
+func TestALostLockIsAcquiredAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry, first, second *certmagiclock.Locker) {
+		must(t, first.Lock(t.Context(), name))
+		r.Lose("certmagic/" + name)
+		time.Sleep(2 * sqllock.DefaultTTL)
+		must(t, first.RenewLockLease(t.Context(), name, time.Minute))
+		if ok, err := second.TryLock(t.Context(), name); ok || err != nil {
+			t.Error(ok, err)
+		}
+		must(t, first.Unlock(t.Context(), name))
 	})
 }
 

@@ -66,6 +66,21 @@ func (i *issuer) Issue(_ context.Context, csr *x509.CertificateRequest) (*certma
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
+// newConfig returns certmagic's configuration of one instance.
+func newConfig(t *testing.T, storage certmagic.Storage, issuer certmagic.Issuer) *certmagic.Config {
+	t.Helper()
+	var config *certmagic.Config
+	cache := certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
+		Logger:           zap.NewNop(),
+	})
+	t.Cleanup(cache.Stop)
+	config = certmagic.New(cache, certmagic.Config{
+		Storage: storage, Issuers: []certmagic.Issuer{issuer}, Logger: zap.NewNop(), DisableStorageCheck: true,
+	})
+	return config
+}
+
 // TestCertmagicObtainsACertificateOnce has four instances need one certificate at once.
 func TestCertmagicObtainsACertificateOnce(t *testing.T) {
 	t.Parallel()
@@ -76,16 +91,7 @@ func TestCertmagicObtainsACertificateOnce(t *testing.T) {
 	ended := make(chan error, instances)
 	for range instances {
 		locks := certmagiclock.New(r.Another(), "certmagic/")
-		var config *certmagic.Config
-		cache := certmagic.NewCache(certmagic.CacheOptions{
-			GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
-			Logger:           zap.NewNop(),
-		})
-		t.Cleanup(cache.Stop)
-		config = certmagic.New(cache, certmagic.Config{
-			Storage: storage{files, locks}, Issuers: []certmagic.Issuer{authority}, Logger: zap.NewNop(),
-			DisableStorageCheck: true,
-		})
+		config := newConfig(t, storage{files, locks}, authority)
 		go func() { ended <- config.ObtainCertSync(t.Context(), "example.com") }()
 	}
 	for range instances {

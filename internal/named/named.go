@@ -4,7 +4,9 @@ package named
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/sqllock/sqllock"
@@ -38,12 +40,11 @@ func (l *Locks) TryLock(ctx context.Context, name string) error {
 	return l.acquire(ctx, name, (*sqllock.JdbcLock).TryLock)
 }
 
-func (l *Locks) acquire(ctx context.Context, name string, how func(*sqllock.JdbcLock, context.Context) (*sqllock.Lease, error)) error {
-	lock, err := l.registry.Obtain(l.prefix + name)
-	if err != nil {
-		return err
-	}
-	lease, err := how(lock.WithAutoRenew(true), ctx)
+// A way is a method that acquires a lock.
+type way func(*sqllock.JdbcLock, context.Context) (*sqllock.Lease, error)
+
+func (l *Locks) acquire(ctx context.Context, name string, how way) error {
+	lease, err := l.obtain(ctx, name, how)
 	if err != nil {
 		return err
 	}
@@ -51,6 +52,15 @@ func (l *Locks) acquire(ctx context.Context, name string, how func(*sqllock.Jdbc
 	defer l.mu.Unlock()
 	l.leases[name] = append(l.leases[name], lease)
 	return nil
+}
+
+// obtain returns a new lease of name.
+func (l *Locks) obtain(ctx context.Context, name string, how way) (*sqllock.Lease, error) {
+	lock, err := l.registry.Obtain(l.prefix + name)
+	if err != nil {
+		return nil, err
+	}
+	return how(lock.WithAutoRenew(true), ctx)
 }
 
 // Unlock releases the lock of name. It does its work also when ctx has ended. The errors are those
@@ -83,16 +93,53 @@ func (l *Locks) takeOldest(name string) *sqllock.Lease {
 	return leases[0]
 }
 
-// Renew makes the lease of name last for its whole time-to-live from now. The errors are those of
-// [sqllock.Lease.Renew]; [sqllock.ErrNotHeld] if no lease of name is left.
+// Renew makes the lease of name last for its whole time-to-live from now. If the lease is lost, Renew
+// acquires the lock again if it is free, and the caller of Lock still has one Unlock to call. The
+// errors are those of [sqllock.Lease.Renew], joined with that of [Locks.TryLock] after a loss;
+// [sqllock.ErrNotHeld] if no lease of name is left.
+//
+// Renew cannot tell two callers of this process apart either: it renews the newest lease.
 func (l *Locks) Renew(ctx context.Context, name string) error {
-	l.mu.Lock()
-	leases := l.leases[name]
-	l.mu.Unlock()
-	if len(leases) == 0 {
+	lease := l.newest(name)
+	if lease == nil {
 		return l.notHeld(name)
 	}
-	return leases[len(leases)-1].Renew(ctx)
+	lost := lease.Renew(ctx)
+	if !errors.Is(lost, sqllock.ErrLockLost) {
+		return lost
+	}
+	again, err := l.obtain(ctx, name, (*sqllock.JdbcLock).TryLock)
+	if err != nil {
+		return errors.Join(lost, err)
+	}
+	if !l.replace(name, lease, again) {
+		return errors.Join(lost, again.Unlock(ctx)) // the caller has unlocked meanwhile
+	}
+	return nil
+}
+
+// newest returns the newest lease of name, or nil if there is none.
+func (l *Locks) newest(name string) *sqllock.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	leases := l.leases[name]
+	if len(leases) == 0 {
+		return nil
+	}
+	return leases[len(leases)-1]
+}
+
+// replace puts a lease in the place of one that is lost. It returns false if that one has been
+// unlocked.
+func (l *Locks) replace(name string, lost, by *sqllock.Lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.leases[name], lost)
+	if i < 0 {
+		return false
+	}
+	l.leases[name][i] = by
+	return true
 }
 
 func (l *Locks) notHeld(name string) error {

@@ -59,7 +59,6 @@ func TestALostLeaseDoesNotCostTheNextOne(t *testing.T) {
 		locks, others := named.New(r.Registry, ""), named.New(r.Another(), "")
 		must(t, locks.Lock(t.Context(), "k"))
 		r.Lose("k")
-		is(t, locks.Renew(t.Context(), "k"), sqllock.ErrLockLost)
 		must(t, locks.Lock(t.Context(), "k"))                           // when the other's time has passed
 		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrLockLost)      // the first caller
 		is(t, others.TryLock(t.Context(), "k"), sqllock.ErrNotAcquired) // the second holds it
@@ -67,6 +66,61 @@ func TestALostLeaseDoesNotCostTheNextOne(t *testing.T) {
 		must(t, locks.Unlock(t.Context(), "k"))
 		must(t, others.TryLock(t.Context(), "k"))
 		must(t, others.Unlock(t.Context(), "k"))
+	})
+}
+
+// TestRenewAcquiresALostLockAgain renews while the other process has the lock, and later.
+func TestRenewAcquiresALostLockAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		locks, others := named.New(r.Registry, ""), named.New(r.Another(), "")
+		must(t, locks.Lock(t.Context(), "k"))
+		r.Lose("k")
+		err := locks.Renew(t.Context(), "k")
+		is(t, err, sqllock.ErrLockLost)
+		is(t, err, sqllock.ErrNotAcquired)
+		time.Sleep(2 * sqllock.DefaultTTL) // the other's row expires
+		must(t, locks.Renew(t.Context(), "k"))
+		is(t, others.TryLock(t.Context(), "k"), sqllock.ErrNotAcquired)
+		must(t, locks.Unlock(t.Context(), "k"))
+		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrNotHeld)
+		must(t, others.TryLock(t.Context(), "k"))
+		must(t, others.Unlock(t.Context(), "k"))
+	})
+}
+
+// A hookedContext calls a function the first time that it is asked for a value: by TryLock, which
+// looks for the lease that it carries.
+type hookedContext struct {
+	context.Context
+
+	hook func()
+}
+
+func (c *hookedContext) Value(key any) any {
+	if hook := c.hook; hook != nil {
+		c.hook = nil
+		hook()
+	}
+	return c.Context.Value(key)
+}
+
+// TestUnlockWhileRenewAcquires has Unlock come while Renew acquires a lost lock again: it must not
+// stay held.
+func TestUnlockWhileRenewAcquires(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		locks := named.New(r.Registry, "")
+		must(t, locks.Lock(t.Context(), "k"))
+		r.Lose("k")
+		time.Sleep(2 * sqllock.DefaultTTL) // the other's row expires
+		unlocked := false
+		ctx := &hookedContext{t.Context(), func() {
+			unlocked = true
+			is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrLockLost)
+		}}
+		is(t, locks.Renew(ctx, "k"), sqllock.ErrLockLost)
+		if held := r.Held(); !unlocked || len(held) != 0 {
+			t.Errorf("unlocked: %t, held: %+v", unlocked, held)
+		}
 	})
 }
 
