@@ -16,7 +16,6 @@ package gocronlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -65,8 +64,9 @@ func New[L interface {
 	return l
 }
 
-// literal matches what gocron calls a job without a name if its task is a function literal.
-var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$`)
+// literal matches what gocron calls a job without a name if its task is a function literal. One that
+// comes from an inlined function has a name such as "main.main.func1.newTask.2".
+var literal = regexp.MustCompile(`\.func\d+(\.|$)`)
 
 // Lock acquires the lock of a job, or returns an error at once: gocron then skips this run and
 // passes the error to the listener of gocron.AfterLockError. The errors are
@@ -78,6 +78,9 @@ var literal = regexp.MustCompile(`\.func\d+(\.\d+)*$`)
 //     two keys: use gocron.WithName. Also if L has methods that no lease has.
 func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	var none L
+	if _, ok := any((*held)(nil)).(L); !ok {
+		return none, fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid)
+	}
 	if literal.MatchString(name) {
 		return none, fmt.Errorf("%w: the name of job %q differs between builds: use gocron.WithName", sqllock.ErrInvalid, name)
 	}
@@ -89,10 +92,7 @@ func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	if err != nil {
 		return none, err
 	}
-	result, ok := any(&held{lease, name, l.opts.OnUnlock}).(L)
-	if !ok {
-		return none, errors.Join(fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid), lease.Unlock(ctx))
-	}
+	result, _ := any(&held{lease, name, l.opts.OnUnlock}).(L)
 	return result, nil
 }
 

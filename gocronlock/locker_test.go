@@ -3,6 +3,8 @@ package gocronlock_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,9 +95,20 @@ func TestALossIsReported(t *testing.T) {
 	})
 }
 
+// newTask returns a literal, and the compiler inlines it.
+func newTask(n int) func() int { return func() int { return n } }
+
+// nameOf returns what gocron calls a job without a name.
+func nameOf(task any) string { return runtime.FuncForPC(reflect.ValueOf(task).Pointer()).Name() }
+
 func TestErrors(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry, first, _ locker) {
-		for _, name := range []string{"", "main.main.func1", "example.com/app.(*Server).Start.func2.1", "main.init.func3.1.2"} {
+		names := []string{
+			"", "main.main.func1", "example.com/app.(*Server).Start.func2.1", "main.init.func3.1.2",
+			"main.main.func1.newTask.2", "main.main.func1.newTask[...].3", // newTask is inlined
+			nameOf(newTask(1)), func() string { return nameOf(newTask(2)) }(),
+		}
+		for _, name := range names {
 			_, err := first.Lock(t.Context(), name)
 			is(t, err, sqllock.ErrInvalid)
 		}
@@ -108,8 +121,11 @@ func TestErrors(t *testing.T) {
 			lock
 			Extend()
 		}
-		_, err := gocronlock.New[more](r.Registry, nil).Lock(t.Context(), "report")
+		_, err := gocronlock.New[more](r.Registry, &gocronlock.Options{MinHold: time.Hour}).Lock(t.Context(), "report")
 		is(t, err, sqllock.ErrInvalid)
+		held, err := first.Lock(t.Context(), "report") // not kept by the minimum hold
+		must(t, err)
+		must(t, held.Unlock(t.Context()))
 		_, err = gocronlock.New[lock](r.Registry, &gocronlock.Options{MinHold: -1}).Lock(t.Context(), "report")
 		is(t, err, sqllock.ErrInvalid)
 		cutOff := errors.New("cut off")
