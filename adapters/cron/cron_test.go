@@ -1,0 +1,146 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/sqllock/sqllock"
+	cronlock "github.com/sqllock/sqllock/adapters/cron"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// late is the schedule of an instance whose clock is late.
+type late struct {
+	cron.Schedule
+	by time.Duration
+}
+
+func (l late) Next(t time.Time) time.Time { return l.Schedule.Next(t.Add(-l.by)).Add(l.by) }
+
+// schedule starts a cron with one job, each minute. It is stopped with the test.
+func schedule(t *testing.T, by time.Duration, job cron.Job) {
+	t.Helper()
+	every, err := cron.ParseStandard("* * * * *")
+	must(t, err)
+	c := cron.New()
+	c.Schedule(late{every, by}, job)
+	c.Start()
+	t.Cleanup(func() { <-c.Stop().Done() })
+}
+
+// TestAFastJobRunsOnceInAPeriod has three instances, whose clocks differ by seconds, start a job
+// that takes no time. Without a minimum hold each of them runs it.
+func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		minHold     time.Duration
+		runs, skips int
+	}{
+		"minimum hold": {30 * time.Second, 10, 20},
+		"none":         {0, 30, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := sqllocktest.New(t, nil)
+				time.Sleep(10 * time.Second) // so that no clock is at a full minute
+				var l log
+				runs := 0
+				for i := range 3 {
+					schedule(t, time.Duration(i)*3*time.Second, cronlock.Job(t.Context(), r.Another(), "report", test.minHold, &l, func(context.Context) error {
+						runs++
+						return nil
+					}))
+				}
+				time.Sleep(10 * time.Minute)
+				skips, errs := l.logged()
+				if runs != test.runs || skips != test.skips || len(errs) > 0 {
+					t.Errorf("%d runs, %d skipped, %v", runs, skips, errs)
+				}
+			})
+		})
+	}
+}
+
+// TestAJobSeesTheLoss has another process take the lock while the job runs.
+func TestAJobSeesTheLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var l log
+		began, cause := make(chan struct{}), make(chan error, 1)
+		schedule(t, 0, cronlock.Job(t.Context(), r.Registry, "report", 30*time.Second, &l, func(ctx context.Context) error {
+			close(began)
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return ctx.Err()
+		}))
+		<-began
+		r.Lose("report")
+		is(t, <-cause, sqllock.ErrLockLost)
+		synctest.Wait()
+		if _, errs := l.logged(); len(errs) != 1 {
+			t.Error(errs)
+		} else {
+			is(t, errs[0], sqllock.ErrLockLost)
+		}
+	})
+}
+
+// TestAWrappedJob excludes an existing job, and logs that its lock was lost.
+func TestAWrappedJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var l log
+		wrapped := func(registry *sqllock.Registry, run func()) cron.Job {
+			wrapper := cronlock.Wrapper(t.Context(), registry, "report", time.Minute, &l)
+			return cron.NewChain(wrapper).Then(cron.FuncJob(run))
+		}
+		wrapped(r.Another(), func() {
+			wrapped(r.Another(), func() { t.Error("it ran twice") }).Run()
+			r.Lose("report")
+		}).Run()
+		skips, errs := l.logged()
+		if skips != 1 || len(errs) != 1 {
+			t.Fatal(skips, errs)
+		}
+		is(t, errs[0], sqllock.ErrLockLost)
+	})
+}
+
+// TestErrorsAreLogged has a job fail, panic, not start, and end with its context.
+func TestErrorsAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var l log
+		ctx, cancel := context.WithCancel(t.Context())
+		failed, cutOff, runs := errors.New("failed"), errors.New("cut off"), 0
+		cronlock.Job(ctx, r.Registry, "failing", 0, &l, func(context.Context) error { return failed }).Run()
+		panicking := cronlock.Job(ctx, r.Registry, "panicking", 0, &l, func(context.Context) error { panic(failed) })
+		cron.NewChain(cron.Recover(&l)).Then(panicking).Run()
+		counting := cronlock.Job(ctx, r.Registry, "counting", 0, &l, func(context.Context) error {
+			runs++
+			return nil
+		})
+		r.Break(cutOff)
+		counting.Run()
+		r.Break(nil)
+		counting.Run()
+		cancel()
+		counting.Run()
+		_, errs := l.logged()
+		if runs != 1 || len(errs) != 3 {
+			t.Fatal(runs, errs)
+		}
+		is(t, errs[0], failed)
+		is(t, errs[1], failed)
+		is(t, errs[2], cutOff)
+	})
+}
