@@ -32,7 +32,7 @@ func TestASessionThatDoesNotCommitIsRefused(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() { must(t, pool.Close()) })
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-				_, err = sqllock.NewRepository(t.Context(), pool, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+				_, err = sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "autocommit=1") {
 					t.Errorf("%v: error %v", isolation, err)
 				}

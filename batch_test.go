@@ -262,7 +262,7 @@ func TestRowsOfLateRenewalsDoNotDelayRenewals(t *testing.T) {
 func TestPinnedRowsAreReleasedAFewAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		r, err := sqllock.NewRepository(t.Context(), s.pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
+		r, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
 		must(t, err)
 		var now, most atomic.Int64
 		s.connector.Follow(func(_ context.Context, _ flaky.Moment) error {

@@ -35,7 +35,7 @@ func opened(t *testing.T, expect func(sqlmock.Sqlmock)) (*sqllock.Repository, sq
 	must(t, err)
 	expect(mock)
 	pool := sqlx.NewDb(db, "sqlmock")
-	r, err := sqllock.NewRepository(t.Context(), pool, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
+	r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, mock.ExpectationsWereMet())

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"context"
+	"database/sql"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -23,9 +24,9 @@ func TestAUserWithTheTablesAlone(t *testing.T) {
 			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			few := withTheTablesAlone(t, db)
-			r, err := sqllock.NewRepository(t.Context(), few, db.Dialect, nil)
+			r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
 			must(t, err)
-			must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few, nil, func(context.Context, *sqlx.Tx) error { return nil }))
+			must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
 			tx := few.MustBeginTx(t.Context(), nil)
 			found, err := locktable.ReadCluster(t.Context(), tx, db.Dialect)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -211,7 +210,7 @@ func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlm
 	})))
 	must(t, err)
 	expect(mock)
-	_, err = sqllock.NewRepository(t.Context(), sqlx.NewDb(db, "sqlmock"), dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	_, err = sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
 	must(t, mock.ExpectationsWereMet())
 	mock.ExpectClose()
 	must(t, db.Close())
@@ -320,7 +319,7 @@ func TestNewRepositoryEndsWithItsContext(t *testing.T) {
 	must(t, err)
 	expectInspected(mock)
 	mock.ExpectQuery("").WillReturnError(errDenied)
-	_, err = sqllock.NewRepository(ctx, sqlx.NewDb(db, "sqlmock"), dialect.MySQL(), nil)
+	_, err = sqllock.NewRepository(ctx, db, dialect.MySQL(), nil)
 	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

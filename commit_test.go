@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -112,7 +110,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 			db := dbtest.Postgres(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec("CREATE TABLE WORK (N INT)")
-			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 			must(t, err)
 			registry := newRegistry(t, r, nil)
 			dsn, swallower := swallowCommits(t, db.DSN)
@@ -124,7 +122,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 				<-swallower.committed
 				cancel()
 			}()
-			err = registry.ExecuteLockedTx(ctx, "k", pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			err = registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)")
 				return err
 			})
@@ -143,7 +141,7 @@ func TestACommitWhoseAnswerIsLostIsAnUnknownOutcome(t *testing.T) {
 // inCommit runs ExecuteLockedTx over a driver that does at its COMMIT what plan says.
 func inCommit(ctx context.Context, s *fixture, plan func(done bool) error) error {
 	s.Helper()
-	return s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+	return s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Commit {
@@ -207,7 +205,7 @@ func TestAContextThatEndsBeforeTheCommit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
 			must(t, err)
 			cancel()

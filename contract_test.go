@@ -149,7 +149,10 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 		cell.DB = limited(c.pool(t, db), cellPool)
 	} else {
 		pools := poolsOf(t, c.parse, db.DSN)
-		cell.DB, cell.Acquirers, cell.MultiStatements = pools.DB, pools.Acquirers, pools.MultiStatements
+		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
+		if pools.Acquirers != nil {
+			cell.Acquirers = pools.Acquirers.DB
+		}
 	}
 	cell.DB.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
 	if cell.Acquirers != nil {

@@ -31,7 +31,7 @@ func TestAWrongDialectIsRefused(t *testing.T) {
 			for driver, pool := range pools {
 				for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 					for _, prefix := range []string{"", "NONE_"} {
-						_, err := sqllock.NewRepository(t.Context(), pool, d, &sqllock.RepositoryOptions{Prefix: prefix})
+						_, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
 						if d.Name != db.Name {
 							isWrongDialect(t, err, d.Name, db.Name)
 						} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite"
 
 	"github.com/sqllock/sqllock"
@@ -28,9 +28,12 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer db.Close()
-	if err := migrations.Up(ctx, db.DB, dialect.SQLite(), nil); err != nil {
+	if err := migrations.Up(ctx, db, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
 
@@ -56,9 +59,12 @@ func Example() {
 
 // exampleRegistry returns a registry on a database in memory.
 func exampleRegistry() (*sqllock.Registry, func()) {
-	db := sqlx.MustConnect("sqlite", ":memory:")
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
 	db.SetMaxOpenConns(1) // each connection would have a memory of its own
-	if err := migrations.Up(context.Background(), db.DB, dialect.SQLite(), nil); err != nil {
+	if err := migrations.Up(context.Background(), db, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
 	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), nil)
@@ -298,9 +304,12 @@ func ExampleRegistry_ExecuteLockedTx() {
 		log.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	db := sqlx.MustConnect("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer db.Close()
-	if err := migrations.Up(ctx, db.DB, dialect.SQLite(), nil); err != nil {
+	if err := migrations.Up(ctx, db, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
 	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), nil)
@@ -312,14 +321,16 @@ func ExampleRegistry_ExecuteLockedTx() {
 		log.Fatal(err)
 	}
 	defer registry.Close(ctx)
-	db.MustExec("CREATE TABLE account (id INTEGER, balance INTEGER); INSERT INTO account VALUES (42, 100)")
+	if _, err := db.ExecContext(ctx, "CREATE TABLE account (id INTEGER, balance INTEGER); INSERT INTO account VALUES (42, 100)"); err != nil {
+		log.Fatal(err)
+	}
 
-	err = registry.ExecuteLockedTx(ctx, "account/42", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+	err = registry.ExecuteLockedTx(ctx, "account/42", db, nil, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance - 10 WHERE id = 42")
 		return err
 	})
 	var balance int
-	fmt.Println(err, db.Get(&balance, "SELECT balance FROM account"), balance)
+	fmt.Println(err, db.QueryRowContext(ctx, "SELECT balance FROM account").Scan(&balance), balance)
 	// Output: <nil> <nil> 90
 }
 

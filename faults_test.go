@@ -96,7 +96,7 @@ func users(ctx context.Context, err error) error {
 
 var actions = []action{
 	{"ExecuteLockedTx", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
-		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		return nil, s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM INT_LOCK WHERE REGION = 'elsewhere'")
 			return users(ctx, err)
 		})

@@ -25,7 +25,7 @@ func migrated(t *testing.T) *dbtest.DB {
 // newRepository returns a repository of its own client over an SQLite pool.
 func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), db, dialect.SQLite(), opts)
+	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
 	must(t, err)
 	return r
 }

@@ -74,7 +74,7 @@ func TestPinnedKeysAreForgotten(t *testing.T) {
 		defer pool.Close()
 		var mu sync.Mutex
 		var mapped []weak.Pointer[byte]
-		r, err := sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{
+		r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{
 			Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
 			Keys: func(key string) (string, error) {
 				lockKey := fmt.Sprintf("%36s", key)

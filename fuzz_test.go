@@ -56,7 +56,7 @@ func FuzzRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, db := range dbs {
 			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
-				r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
+				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
 				must(t, err)
 				takeBoth(t, r, a, b)
 				must(t, r.ReleaseAll(t.Context()))
@@ -107,11 +107,11 @@ func FuzzOptions(f *testing.F) {
 	dbs := databases(f)
 	f.Fuzz(func(t *testing.T, region, prefix, client string) {
 		for _, db := range dbs {
-			_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
 			if err != nil && !errors.Is(err, sqllock.ErrInvalid) && !errors.Is(err, sqllock.ErrSchema) {
 				t.Fatalf("prefix %q: %v", prefix, err)
 			}
-			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
 			if errors.Is(err, sqllock.ErrInvalid) {
 				continue
 			}

@@ -2,14 +2,13 @@ package sqllock_test
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -31,7 +30,7 @@ func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
 	expect(mock)
 	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool, nil, func(context.Context, *sqlx.Tx) error {
+	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool.DB, nil, func(context.Context, *sql.Tx) error {
 		ran++
 		return nil
 	})

@@ -31,7 +31,7 @@ var external = map[string][]string{
 	"job":                nil,
 	"leader":             nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
-	"sqllocktest":        {"github.com/jmoiron/sqlx"},
+	"sqllocktest":        nil,
 	// It speaks to the server through pgconn, whichever driver the application has.
 	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
 

@@ -1,6 +1,8 @@
 package sqllock_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -30,17 +32,17 @@ func TestNewRepositoryRefusesBadOptions(t *testing.T) {
 		"notify":                {Notify: true}, // SQLite cannot
 		"negative time-to-live": {TTL: -time.Second},
 	} {
-		if _, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := sqllock.NewRepository(t.Context(), nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
 		t.Error(err)
 	}
-	if _, err := sqllock.NewRepository(t.Context(), db.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
 		t.Error(err)
 	}
-	_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
+	_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
 	})
 	must(t, err)
@@ -66,6 +68,9 @@ func TestBadInputSendsNothing(t *testing.T) {
 	s := newFixture(t, sqllock.Serializable)
 	s.connector.Follow(nil)
 	ctx := t.Context()
+	nothing := func(context.Context) error { return nil }
+	work := func(context.Context, *sql.Tx) error { return nil }
+	workx := func(context.Context, *sqlx.Tx) error { return nil }
 	for name, call := range map[string]func() error{
 		"Obtain":          func() error { _, err := s.registry.Obtain(""); return err },
 		"ExecuteLocked":   func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
@@ -75,15 +80,24 @@ func TestBadInputSendsNothing(t *testing.T) {
 		"TryLock of \"\"": func() error { _, err := s.registry.TryLock(ctx, ""); return err },
 		"TryFor of \"\"":  func() error { _, err := s.registry.TryLockFor(ctx, "", ttl); return err },
 		"negative wait":   func() error { _, err := s.registry.TryLockFor(ctx, "k", -1); return err },
-		"ExecuteTx":       func() error { return s.registry.ExecuteLockedTx(ctx, "", s.pool, nil, nil) },
-		"ExecuteTxFor":    func() error { return s.registry.ExecuteLockedTxFor(ctx, "", ttl, s.pool, nil, nil) },
-		"wait of Tx":      func() error { return s.lock.ExecuteLockedTxFor(ctx, -1, s.pool, nil, nil) },
-		"wait of fn":      func() error { return s.lock.ExecuteLockedFor(ctx, -1, nil) },
+		"ExecuteTx":       func() error { return s.registry.ExecuteLockedTx(ctx, "", s.pool.DB, nil, nil) },
+		"ExecuteTxFor":    func() error { return s.registry.ExecuteLockedTxFor(ctx, "", ttl, s.pool.DB, nil, nil) },
+		"ExecuteTxx":      func() error { return s.registry.ExecuteLockedTxx(ctx, "", s.pool, nil, nil) },
+		"ExecuteTxxFor":   func() error { return s.registry.ExecuteLockedTxxFor(ctx, "", ttl, s.pool, nil, nil) },
+		"no function":     func() error { return s.lock.ExecuteLocked(ctx, nil) },
+		"nor for":         func() error { return s.lock.ExecuteLockedFor(ctx, ttl, nil) },
+		"nor for Tx":      func() error { return s.lock.ExecuteLockedTx(ctx, s.pool.DB, nil, nil) },
+		"nor for Txx":     func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, s.pool, nil, nil) },
+		"no pool":         func() error { return s.lock.ExecuteLockedTx(ctx, nil, nil, work) },
+		"no pool for Txx": func() error { return s.lock.ExecuteLockedTxx(ctx, nil, nil, workx) },
+		"an empty pool":   func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, new(sqlx.DB), nil, workx) },
+		"wait of Tx":      func() error { return s.lock.ExecuteLockedTxFor(ctx, -1, s.pool.DB, nil, work) },
+		"wait of fn":      func() error { return s.lock.ExecuteLockedFor(ctx, -1, nothing) },
 		"WithMinHold":     func() error { _, err := s.lock.WithMinHold(-1).Lock(ctx); return err },
 		"min hold, try":   func() error { _, err := s.lock.WithMinHold(-1).TryLock(ctx); return err },
 		"min hold, for":   func() error { _, err := s.lock.WithMinHold(-1).TryLockFor(ctx, ttl); return err },
-		"min hold, fn":    func() error { return s.lock.WithMinHold(-1).ExecuteLocked(ctx, nil) },
-		"min hold, Tx":    func() error { return s.lock.WithMinHold(-1).ExecuteLockedTx(ctx, s.pool, nil, nil) },
+		"min hold, fn":    func() error { return s.lock.WithMinHold(-1).ExecuteLocked(ctx, nothing) },
+		"min hold, Tx":    func() error { return s.lock.WithMinHold(-1).ExecuteLockedTx(ctx, s.pool.DB, nil, work) },
 		"WithTTL":         func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
 		"short TTL":       func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
 		"negative age":    func() error { _, err := s.registry.ExpireUnusedOlderThan(-1); return err },
@@ -121,7 +135,7 @@ func TestAMapperIsChecked(t *testing.T) {
 func TestAMissingTableIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		_, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
+		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
 		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
 			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
 			t.Fatal(err)
@@ -134,7 +148,7 @@ func TestAWrongTableIsNamed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36))")
 		must(t, err)
-		_, err = sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
 			t.Fatal(err)
 		}
@@ -148,7 +162,7 @@ func TestWholeSecondsAreRefused(t *testing.T) {
 	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100),
 		CLIENT_ID CHAR(36), CREATED_DATE DATETIME NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`)
 	must(t, err)
-	if _, err = sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
+	if _, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
 		t.Fatal(err)
 	}
 }

@@ -107,6 +107,9 @@ func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, 
 // lost, and carries the lease, so that fn may lock the key again, and get the lease from
 // [Registry.LeaseFrom].
 func (l *JdbcLock) ExecuteLocked(ctx context.Context, fn func(context.Context) error) error {
+	if fn == nil {
+		return errNoFunction()
+	}
 	lease, err := l.Lock(ctx)
 	return execute(ctx, lease, err, fn)
 }
@@ -114,9 +117,14 @@ func (l *JdbcLock) ExecuteLocked(ctx context.Context, fn func(context.Context) e
 // ExecuteLockedFor is ExecuteLocked with a limit to the wait for the lock, after which it
 // returns [ErrNotAcquired] without having run fn. 0 means a single try.
 func (l *JdbcLock) ExecuteLockedFor(ctx context.Context, wait time.Duration, fn func(context.Context) error) error {
+	if fn == nil {
+		return errNoFunction()
+	}
 	lease, err := l.TryLockFor(ctx, wait)
 	return execute(ctx, lease, err, fn)
 }
+
+func errNoFunction() error { return invalid("there is no function to run") }
 
 // execute runs fn under a lease, and releases it.
 func execute(ctx context.Context, lease *Lease, err error, fn func(context.Context) error) (result error) {

@@ -18,7 +18,7 @@ func TestATryDoesNotWaitForAPinnedRowWithALayoutGiven(t *testing.T) {
 	db := dbtest.OracleMySQL(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
-	holder, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, given)
+	holder, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
 	must(t, err)
 	lease, err := obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context())
 	must(t, err)
@@ -26,7 +26,7 @@ func TestATryDoesNotWaitForAPinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, err)
 	must(t, lease.Guard(t.Context(), tx))
 
-	rival, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, given)
+	rival, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
 	must(t, err)
 	_, err = obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError
@@ -71,7 +71,7 @@ func TestTheFourColumnTableHasOneTimeToLive(t *testing.T) {
 		t.Errorf("%v and %v left", row.Left, other.Left)
 	}
 	must(t, lease.Unlock(t.Context()))
-	if _, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1}); !errors.Is(err, sqllock.ErrInvalid) {
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1}); !errors.Is(err, sqllock.ErrInvalid) {
 		t.Error(err)
 	}
 

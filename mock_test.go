@@ -48,7 +48,7 @@ func mockedPool(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*
 		_ = db.Close() // the mock did not expect it
 	})
 	pool := sqlx.NewDb(db, "sqlmock")
-	r, err := sqllock.NewRepository(t.Context(), pool, d, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: isolation,
 	})
 	must(t, err)

@@ -40,7 +40,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 		"List":          func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
 		"DeleteExpired": func(ctx context.Context, s *fixture) error { _, err := s.repository.DeleteExpired(ctx); return err },
 		"NewRepository": func(ctx context.Context, s *fixture) error {
-			_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
+			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
 			return err
 		},
 		"ReleaseAll":     func(ctx context.Context, s *fixture) error { return s.repository.ReleaseAll(ctx) },
@@ -95,7 +95,7 @@ func TestNewRepositoryTimesOut(t *testing.T) {
 		stopAnswering(s)
 		const limit = 10 * time.Second
 		began := time.Now()
-		_, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), nil)
+		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
 		if took := time.Since(began); took > limit+slack {
 			t.Errorf("returned after %v, with a limit of %v", took, limit)
 		}
@@ -113,7 +113,7 @@ func TestADatabaseThatCannotBeReachedIsADatabaseError(t *testing.T) {
 		blackHole(s)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		_, err := sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
+		_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
 		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -134,12 +134,12 @@ func TestNewRepositoryTriesAgainWhileTheDatabaseIsBusy(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), nil)
+		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
 		must(t, err)
 		begin = time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), busyFor/2)
 		defer cancel()
-		_, err = sqllock.NewRepository(ctx, s.pool, dialect.SQLite(), nil)
+		_, err = sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
 		if took := time.Since(begin); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) || took > busyFor/2+slack {
 			t.Error(err, took)
 		}

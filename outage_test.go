@@ -133,7 +133,7 @@ func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
-			repository, err := sqllock.NewRepository(t.Context(), db, w.dialect, nil)
+			repository, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
 			must(t, err)
 			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
 			lease, err := obtain(t, registry, "k").Lock(t.Context())
@@ -144,7 +144,7 @@ func TestALeaseOutlivesARestartOfTheServer(t *testing.T) {
 			}
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
-			rival, err := sqllock.NewRepository(t.Context(), db, w.dialect, nil)
+			rival, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
 			must(t, err)
 			if _, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
 				t.Fatal(err)

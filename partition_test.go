@@ -29,7 +29,7 @@ func TestAPartitionedTable(t *testing.T) {
 	const keys = 40
 	repositories, holders := make(map[string]*sqllock.Repository), make(map[string][]string)
 	for _, region := range []string{"A", "B"} {
-		r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
+		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
 		must(t, err)
 		repositories[region] = r
 		for i := range keys {

@@ -96,7 +96,7 @@ func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 // has made its one attempt, which does write, and has begun to look.
 func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 	t.Helper()
-	holder, err := sqllock.NewRepository(t.Context(), db, w.dialect, nil)
+	holder, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
 	must(t, err)
 	_, err = holder.Acquire(t.Context(), "k", holder.NewHolder(), time.Hour)
 	must(t, err)
@@ -106,7 +106,7 @@ func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 		connector := flaky.New(db.Driver(), dsn)
 		pool := sqlx.NewDb(sql.OpenDB(connector), w.driver)
 		t.Cleanup(func() { _ = pool.Close() }) // a cancelled connection of lib/pq is closed already
-		repository, err := sqllock.NewRepository(t.Context(), pool, w.dialect, nil)
+		repository, err := sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil)
 		must(t, err)
 		registry := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: 2 * time.Millisecond})
 		lock := obtain(t, registry, "k")

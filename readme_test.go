@@ -28,17 +28,16 @@ func TestREADME(t *testing.T) {
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/pgxlock"
 )
 
 var (
-	db       *sqlx.DB
+	db       *sql.DB
 	registry *sqllock.Registry
 )
 

@@ -266,22 +266,34 @@ func (r *Registry) ExecuteLockedFor(ctx context.Context, key string, wait time.D
 
 // ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock of
 // key. It is Obtain and [JdbcLock.ExecuteLockedTx]. opts may be nil.
-func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
-	lock, err := r.Obtain(key)
-	if err != nil {
-		return err
-	}
-	return lock.ExecuteLockedTx(ctx, db, opts, fn)
+func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+	return r.ExecuteLockedTxx(ctx, key, withSqlx(db), opts, withoutSqlx(fn))
 }
 
 // ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock. It is Obtain
 // and [JdbcLock.ExecuteLockedTxFor].
-func (r *Registry) ExecuteLockedTxFor(ctx context.Context, key string, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+func (r *Registry) ExecuteLockedTxFor(ctx context.Context, key string, wait time.Duration, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+	return r.ExecuteLockedTxxFor(ctx, key, wait, withSqlx(db), opts, withoutSqlx(fn))
+}
+
+// ExecuteLockedTxx is [Registry.ExecuteLockedTx] for sqlx. It is Obtain and
+// [JdbcLock.ExecuteLockedTxx].
+func (r *Registry) ExecuteLockedTxx(ctx context.Context, key string, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	lock, err := r.Obtain(key)
 	if err != nil {
 		return err
 	}
-	return lock.ExecuteLockedTxFor(ctx, wait, db, opts, fn)
+	return lock.ExecuteLockedTxx(ctx, db, opts, fn)
+}
+
+// ExecuteLockedTxxFor is [Registry.ExecuteLockedTxFor] for sqlx. It is Obtain and
+// [JdbcLock.ExecuteLockedTxxFor].
+func (r *Registry) ExecuteLockedTxxFor(ctx context.Context, key string, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+	lock, err := r.Obtain(key)
+	if err != nil {
+		return err
+	}
+	return lock.ExecuteLockedTxxFor(ctx, wait, db, opts, fn)
 }
 
 // LeaseFrom returns the lease of key in this registry that ctx carries: the one whose

@@ -81,7 +81,7 @@ type RepositoryOptions struct {
 	// Each statement returns the isolation in which it ran. If that was another one, because
 	// the session was reset or a pooler lost the setting, the row is acquired once more in an
 	// explicit transaction, and so are all others for a minute. OnFallback is told.
-	Acquirers *sqlx.DB
+	Acquirers *sql.DB
 
 	// OnFallback, if set, is called with the reason when acquisitions take more round trips
 	// than they should: see Acquirers. It must return soon.
@@ -191,6 +191,14 @@ func (o *RepositoryOptions) names() (dialect.Names, error) {
 	return names, nil
 }
 
+// acquirers returns the pool of Acquirers, or nil.
+func (o *RepositoryOptions) acquirers() *sqlx.DB {
+	if o.Acquirers == nil {
+		return nil
+	}
+	return withSqlx(o.Acquirers)
+}
+
 // A Repository is the lock table: it acquires, renews, deletes and lists rows. It knows
 // nothing of waiting, of local callers, or of what a lease means to its holder. That is the
 // [Registry]'s part, and most users need nothing else.
@@ -219,7 +227,8 @@ type Repository struct {
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is never closed or
-// reconfigured. For a plain *sql.DB pass sqlx.NewDb(db, "postgres"), or the name of its
+// reconfigured. Libraries over database/sql give theirs away: db.DB of sqlx and bun, db.DB() of
+// GORM, stdlib.OpenDBFromPool(pool) for a pgxpool. d is the dialect of the server, whatever the
 // driver. opts may be nil.
 //
 // Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
@@ -234,7 +243,7 @@ type Repository struct {
 //     group.
 //
 // Bad options return [ErrInvalid] before anything is sent.
-func NewRepository(ctx context.Context, db *sqlx.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
+func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
 	var o RepositoryOptions
 	if opts != nil {
 		o = *opts
@@ -250,9 +259,9 @@ func NewRepository(ctx context.Context, db *sqlx.DB, d dialect.Dialect, opts *Re
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
+		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.Acquirers, OnFallback: o.OnFallback, MultiStatements: o.MultiStatements,
+		Acquirers: o.acquirers(), OnFallback: o.OnFallback, MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
 	})
 	if err != nil {

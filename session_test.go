@@ -30,8 +30,8 @@ func TestASessionThatWasReset(t *testing.T) {
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			acquirers := acquirersOf(t, db, driver)
 			var reasons []error
-			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
-				Acquirers: acquirers, OnFallback: func(reason error) { reasons = append(reasons, reason) }, DisableBatching: true,
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+				Acquirers: acquirers.DB, OnFallback: func(reason error) { reasons = append(reasons, reason) }, DisableBatching: true,
 			})
 			must(t, err)
 			acquire := func(key string) sqllock.Acquisition {
@@ -78,8 +78,8 @@ func TestABatchInASessionThatWasReset(t *testing.T) {
 	_, err := acquirers.ExecContext(t.Context(), "SET default_transaction_isolation = 'repeatable read'")
 	must(t, err)
 	told := make(chan error, 10)
-	r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{
-		Acquirers: acquirers, OnFallback: func(reason error) { told <- reason },
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+		Acquirers: acquirers.DB, OnFallback: func(reason error) { told <- reason },
 	})
 	must(t, err)
 	const callers = 20
@@ -110,13 +110,13 @@ func TestAcquirersAndMessagesAreChecked(t *testing.T) {
 		dialect dialect.Dialect
 		opts    sqllock.RepositoryOptions
 	}{
-		"acquirers of SQLite":         {dialect.SQLite(), sqllock.RepositoryOptions{Acquirers: db.DB}},
-		"acquirers in autocommit":     {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB, Isolation: sqllock.Autocommit}},
-		"acquirers in read committed": {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB, Isolation: sqllock.ReadCommitted}},
+		"acquirers of SQLite":         {dialect.SQLite(), sqllock.RepositoryOptions{Acquirers: db.DB.DB}},
+		"acquirers in autocommit":     {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB.DB, Isolation: sqllock.Autocommit}},
+		"acquirers in read committed": {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB.DB, Isolation: sqllock.ReadCommitted}},
 		"messages of SQLite":          {dialect.SQLite(), sqllock.RepositoryOptions{MultiStatements: true}},
 		"messages of PostgreSQL":      {dialect.Postgres(), sqllock.RepositoryOptions{MultiStatements: true}},
 	} {
-		if _, err := sqllock.NewRepository(t.Context(), db.DB, c.dialect, &c.opts); !errors.Is(err, sqllock.ErrInvalid) {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, c.dialect, &c.opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

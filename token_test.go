@@ -22,7 +22,7 @@ func TestTokensOfRepositoryAndRegistryAreOnOneScale(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-		r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 		must(t, err)
 		registry := newRegistry(t, r, nil)
 		var last int64
@@ -54,7 +54,7 @@ func TestASequenceBeyondAllTokens(t *testing.T) {
 			db := dbtest.Postgres(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("SELECT setval('INT_LOCK_FENCE', %d, false)", int64(last)))
-			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 			must(t, err)
 			got, err := r.Acquire(t.Context(), "last", "holder", ttl)
 			must(t, err)
@@ -91,7 +91,7 @@ func TestATableBeyondAllTokens(t *testing.T) {
 			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
-			r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 			must(t, err)
 			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
 			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {

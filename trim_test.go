@@ -27,7 +27,7 @@ func TestTheTableOfNumbersIsTrimmed(t *testing.T) {
 			const earlier = 3000
 			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
 			pool := db.OpenDSN(t, db.Driver, db.With(t, session))
-			r, err := sqllock.NewRepository(t.Context(), pool, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
+			r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
 			must(t, err)
 			const acquisitions = 1100
 			for range acquisitions {

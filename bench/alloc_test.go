@@ -19,7 +19,7 @@ func newRegistry(tb testing.TB, isolation sqllock.Isolation) *sqllock.Registry {
 	tb.Helper()
 	db := sqlx.NewDb(fakedb.Open(), "fake")
 	tb.Cleanup(func() { db.Close() })
-	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
+	repository, err := sqllock.NewRepository(tb.Context(), db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func newRegistry(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
 	t.Helper()
 	db := dbtest.SQLite(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	repository, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 	must(t, err)
 	registry, err := sqllock.NewRegistry(repository, nil)
 	must(t, err)

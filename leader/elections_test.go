@@ -146,7 +146,7 @@ func (v *voter) live(ctx context.Context) {
 	defer db.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	repository, err := sqllock.NewRepository(ctx, db, v.db.Dialect, &sqllock.RepositoryOptions{ClientID: v.name, TTL: voterTTL})
+	repository, err := sqllock.NewRepository(ctx, db.DB, v.db.Dialect, &sqllock.RepositoryOptions{ClientID: v.name, TTL: voterTTL})
 	if err != nil {
 		return // the election is over
 	}

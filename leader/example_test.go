@@ -2,13 +2,13 @@ package leader_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite"
 
 	"github.com/sqllock/sqllock"
@@ -44,9 +44,12 @@ func schedule(ctx context.Context, lease *sqllock.Lease) error {
 
 // exampleRepository returns a repository on a database in memory.
 func exampleRepository(clientID string) (*sqllock.Repository, func()) {
-	db := sqlx.MustConnect("sqlite", ":memory:")
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		log.Fatal(err)
+	}
 	db.SetMaxOpenConns(1) // each connection would have a memory of its own
-	if err := migrations.Up(context.Background(), db.DB, dialect.SQLite(), nil); err != nil {
+	if err := migrations.Up(context.Background(), db, dialect.SQLite(), nil); err != nil {
 		log.Fatal(err)
 	}
 	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})

@@ -102,7 +102,7 @@ func (f *fixture) networkedWith(name string, of sqllock.RegistryOptions) (*proce
 
 func (f *fixture) processOn(db *sqlx.DB, name string, opts leader.Options, of sqllock.RegistryOptions) *process {
 	f.Helper()
-	repository, err := sqllock.NewRepository(f.Context(), db, f.db.Dialect, &sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL})
+	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, &sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL})
 	f.must(err)
 	registry, err := sqllock.NewRegistry(repository, &of)
 	f.must(err)

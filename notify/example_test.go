@@ -2,10 +2,9 @@ package notify_test
 
 import (
 	"context"
+	"database/sql"
 	"log"
 	"os"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -24,7 +23,10 @@ func ExampleListen() {
 	}
 	defer func() { _ = listener.Close() }()
 
-	db := sqlx.MustConnect("postgres", dsn)
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		log.Fatal(err)
+	}
 	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), &sqllock.RepositoryOptions{Notify: true})
 	if err != nil {
 		log.Fatal(err)

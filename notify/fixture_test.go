@@ -78,7 +78,7 @@ func (f *fixture) repository(db *sqlx.DB, opts sqllock.RepositoryOptions) *sqllo
 	if opts.Region == "" {
 		opts.Region = f.name
 	}
-	r, err := sqllock.NewRepository(f.Context(), db, dialect.Postgres(), &opts)
+	r, err := sqllock.NewRepository(f.Context(), db.DB, dialect.Postgres(), &opts)
 	must(f.T, err)
 	return r
 }

@@ -83,7 +83,7 @@ func open(t *testing.T, driver, dsn string, most int) *sqlx.DB {
 
 func (b *base) repository(t *testing.T, db *sqlx.DB) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), db, b.dialect(), nil)
+	r, err := sqllock.NewRepository(t.Context(), db.DB, b.dialect(), nil)
 	must(t, err)
 	return r
 }

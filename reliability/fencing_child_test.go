@@ -32,7 +32,7 @@ func fencedHolders(ctx context.Context, do task) error {
 	}
 	db.SetMaxOpenConns(fencedGoroutines)
 	db.SetMaxIdleConns(fencedGoroutines)
-	repository, err := sqllock.NewRepository(ctx, db, c.dialect(), nil)
+	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func leaderOfRoles(ctx context.Context, do task) error {
 	if err != nil {
 		return err
 	}
-	repository, err := sqllock.NewRepository(ctx, db, c.dialect(), nil)
+	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
 	if err != nil {
 		return err
 	}

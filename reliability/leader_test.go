@@ -294,7 +294,7 @@ func (l *leaders) resigns(t *testing.T, trials int, waker sqllock.Waker) {
 	t.Run(fmt.Sprint("resigns, wake-ups ", waker != nil), func(t *testing.T) {
 		electors := make(map[string]*leader.Elector)
 		for _, name := range []string{"a", "b"} {
-			repository, err := sqllock.NewRepository(t.Context(), open(t, l.driver, l.dsn, 4), l.dialect(), &sqllock.RepositoryOptions{Notify: waker != nil})
+			repository, err := sqllock.NewRepository(t.Context(), open(t, l.driver, l.dsn, 4).DB, l.dialect(), &sqllock.RepositoryOptions{Notify: waker != nil})
 			must(t, err)
 			registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Minute, Waker: waker})
 			must(t, err)

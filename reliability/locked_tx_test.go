@@ -47,7 +47,7 @@ func (b *base) lockedTx(t *testing.T, work func(context.Context, *sqlx.Tx) error
 	r := b.renewing(t, db, blackHoleTTL)
 	answer := make(chan error, 1)
 	go func() {
-		answer <- r.ExecuteLockedTx(t.Context(), t.Name(), db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		answer <- r.ExecuteLockedTxx(t.Context(), t.Name(), db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 			n.fallSilent()
 			return work(ctx, tx)
 		})

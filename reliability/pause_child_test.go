@@ -22,7 +22,7 @@ func guardedWriter(ctx context.Context, do task) error {
 	if err != nil {
 		return err
 	}
-	repository, err := sqllock.NewRepository(ctx, locks, c.dialect(), nil)
+	repository, err := sqllock.NewRepository(ctx, locks.DB, c.dialect(), nil)
 	if err != nil {
 		return err
 	}

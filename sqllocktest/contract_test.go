@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 		Dialect: dialect.SQLite(), Layout: dialect.Spring7, Isolation: sqllock.Serializable,
 		InBubble: func(tb testing.TB) *sqlx.DB {
 			tb.Helper()
-			return sqllocktest.New(tb, nil).DB()
+			return sqlx.NewDb(sqllocktest.New(tb, nil).DB(), "sqlite")
 		},
 	}, func(r contract.Result) {
 		dbtest.ReportCell(t, dbtest.Cell{

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -29,7 +27,7 @@ type Registry struct {
 	opts    *sqllock.RegistryOptions
 	dsn     string
 	network *flaky.Connector
-	db      *sqlx.DB
+	db      *sql.DB
 
 	mu        sync.Mutex
 	processes []*sqllock.Registry // the first is Registry
@@ -68,7 +66,7 @@ func (r *Registry) Another() *sqllock.Registry {
 
 // DB returns the pool of the registries. A test creates its own tables there, for
 // [sqllock.Registry.ExecuteLockedTx] and [sqllock.Lease.Guard]. It is closed when the test ends.
-func (r *Registry) DB() *sqlx.DB { return r.db }
+func (r *Registry) DB() *sql.DB { return r.db }
 
 // Break makes every statement of the registries, and of [Registry.DB], fail with err from now
 // on. Break(nil) mends the database. Statements that are under way when Break is called may
@@ -120,15 +118,15 @@ func newFile(tb testing.TB) string {
 }
 
 // pool returns a pool that keeps its connections: opening one takes longer than a statement.
-func pool(network *flaky.Connector) *sqlx.DB {
-	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
+func pool(network *flaky.Connector) *sql.DB {
+	db := sql.OpenDB(network)
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	return db
 }
 
 //nolint:contextcheck,nolintlint // callers need pass no context: the test's is the right one
-func newRepository(tb testing.TB, db *sqlx.DB, clientID string) *sqllock.Repository {
+func newRepository(tb testing.TB, db *sql.DB, clientID string) *sqllock.Repository {
 	tb.Helper()
 	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})
 	if err != nil {

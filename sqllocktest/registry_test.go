@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
@@ -133,12 +131,12 @@ func TestDB(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
 		_, err := r.DB().ExecContext(t.Context(), "CREATE TABLE ORDERS (N INTEGER)")
 		must(t, err)
-		must(t, r.ExecuteLockedTx(t.Context(), "k", r.DB(), nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		must(t, r.ExecuteLockedTx(t.Context(), "k", r.DB(), nil, func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO ORDERS VALUES (42)")
 			return err
 		}))
 		var n sql.NullInt64
-		must(t, r.DB().GetContext(t.Context(), &n, "SELECT N FROM ORDERS"))
+		must(t, r.DB().QueryRowContext(t.Context(), "SELECT N FROM ORDERS").Scan(&n))
 		if n.Int64 != 42 {
 			t.Error(n)
 		}

@@ -18,7 +18,7 @@ import (
 func provider(t *testing.T, r *sqllocktest.Registry, of *sqllock.Registry, migrate func(context.Context) error) *goose.Provider {
 	t.Helper()
 	run := func(ctx context.Context, _ *sql.DB) error { return migrate(ctx) }
-	p, err := goose.NewProvider(goose.DialectSQLite3, r.DB().DB, nil,
+	p, err := goose.NewProvider(goose.DialectSQLite3, r.DB(), nil,
 		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)),
 		goose.WithLocker(gooselock.New(of, "goose")))
 	must(t, err)

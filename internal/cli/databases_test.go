@@ -66,7 +66,7 @@ func TestAllCommands(t *testing.T) {
 
 func useAllCommands(t *testing.T, db *dbtest.DB) {
 	const ttl = "1m"
-	r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -65,7 +63,7 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 
 // check checks the options, without a connection.
 func (t Target) check(ctx context.Context, o Options) error {
-	db := sqlx.NewDb(sql.OpenDB(nowhere{}), t.Driver)
+	db := sql.OpenDB(nowhere{})
 	defer func() { _ = db.Close() }() // it has no connections
 	if o.Repository.Layout == 0 {
 		o.Repository.Layout = dialect.Spring7 // then the database is not asked
@@ -116,11 +114,14 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		p.closers = append(p.closers, listener.Close)
 		o.Repository.Notify, o.Registry.Waker = true, listener
 	}
-	o.Repository.Acquirers, o.Repository.MultiStatements = p.pools.Acquirers, p.pools.MultiStatements
+	o.Repository.Acquirers, o.Repository.MultiStatements = nil, p.pools.MultiStatements
+	if p.pools.Acquirers != nil {
+		o.Repository.Acquirers = p.pools.Acquirers.DB
+	}
 	if p.pools.Pooler != nil && o.Repository.OnFallback != nil {
 		o.Repository.OnFallback(p.pools.Pooler)
 	}
-	repository, err := sqllock.NewRepository(ctx, p.pools.DB, p.target.Dialect, &o.Repository)
+	repository, err := sqllock.NewRepository(ctx, p.pools.DB.DB, p.target.Dialect, &o.Repository)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 // the time-to-live of all rows.
 func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t), c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl})
+	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl})
 	must(t, err)
 	return r
 }

@@ -57,7 +57,7 @@ func perform(text string) error {
 		return err
 	}
 	d := map[string]dialect.Dialect{"postgres": dialect.Postgres(), "mysql": dialect.MySQL()}[t.Driver]
-	repository, err := sqllock.NewRepository(ctx, db, d, &sqllock.RepositoryOptions{TTL: t.TTL})
+	repository, err := sqllock.NewRepository(ctx, db.DB, d, &sqllock.RepositoryOptions{TTL: t.TTL})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func leavesNoTransactionOpen(t *testing.T, c *cluster.Cluster) {
 	for n := range 4 {
 		workers.Go(func() {
 			untilFor(time.Minute, func() bool {
-				err := registry.ExecuteLockedTxFor(t.Context(), fmt.Sprint("cut ", n), time.Second, work, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+				err := registry.ExecuteLockedTxFor(t.Context(), fmt.Sprint("cut ", n), time.Second, work.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 					_, err := tx.ExecContext(ctx, "INSERT INTO late_stall VALUES (NULL)")
 					return err
 				})
@@ -86,7 +86,7 @@ func TestGroupReplicationFindings(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.ReadCommitted))
 	})
 	t.Run("refuses SERIALIZABLE at the start", func(t *testing.T) {
-		_, err := sqllock.NewRepository(t.Context(), open(t, c.Nodes[0].DSN()), dialect.MySQL(), nil)
+		_, err := sqllock.NewRepository(t.Context(), open(t, c.Nodes[0].DSN()).DB, dialect.MySQL(), nil)
 		if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "ReadCommitted") {
 			t.Errorf("error %v", err)
 		}
@@ -112,7 +112,7 @@ func acquiresNothingOutside(t *testing.T, c *cluster.Cluster) {
 	if _, err := registry.TryLock(t.Context(), "outside"); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
 		t.Errorf("a registry that was there before: %v", err)
 	}
-	_, err = sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
+	_, err = sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
 	if !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
 		t.Errorf("a new repository: %v", err)
 	}
@@ -270,7 +270,7 @@ func guardByShareLock(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) erro
 
 func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock.Registry {
 	t.Helper()
-	repository, err := sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	repository, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
 	must(t, err)
 	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL})
 	must(t, err)

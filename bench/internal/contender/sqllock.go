@@ -6,8 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/bench/internal/durable"
 	"github.com/sqllock/sqllock/dialect"
@@ -151,7 +149,7 @@ func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at
 		registryOptions.Waker = s.listener
 	}
 	s.dialect = d.dialect()
-	repository, err := sqllock.NewRepository(ctx, sqlx.NewDb(s.db, d.driver), s.dialect, &repositoryOptions)
+	repository, err := sqllock.NewRepository(ctx, s.db, s.dialect, &repositoryOptions)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func memory() Load {
 // withRegistry opens a registry over a fake database.
 func withRegistry(ctx context.Context, capacity int, task func(*sqllock.Registry) error) error {
 	db := sqlx.NewDb(fakedb.Open(), "fake")
-	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
+	repository, err := sqllock.NewRepository(ctx, db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}

@@ -21,10 +21,10 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 	defer cancel()
 	opts.MultiStatements = c.pools.MultiStatements
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
-	r, err := sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
+	r, err := sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	if locktable.Is(err, locktable.WrongIsolation) {
 		opts.Isolation = sqllock.ReadCommitted
-		r, err = sqllock.NewRepository(ctx, c.DB, c.Dialect, &opts)
+		r, err = sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	}
 	return r, f.WithTableHint(c, err)
 }

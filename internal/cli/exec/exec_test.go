@@ -260,7 +260,7 @@ func TestClientID(t *testing.T) {
 	db := dbtest.SQLite(t)
 	migrated(t, db)
 	id := clientID()
-	if _, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
 		t.Errorf("client id %q: %v", id, err)
 	}
 }

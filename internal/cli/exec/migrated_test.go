@@ -19,7 +19,7 @@ func migrated(t *testing.T, db *dbtest.DB) *sqllock.Repository {
 	if err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil); err != nil {
 		t.Fatal(err)
 	}
-	r, err := sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil)
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

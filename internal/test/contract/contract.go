@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -31,7 +32,7 @@ type Cell struct {
 	// a region of its own.
 	DB *sqlx.DB
 	// Acquirers and MultiStatements are those of the repositories' options.
-	Acquirers       *sqlx.DB
+	Acquirers       *sql.DB
 	MultiStatements bool
 	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of
 	// testing/synctest, on a database of its own in virtual time.
@@ -190,7 +191,7 @@ func (f *fixture) process() *sqllock.Repository {
 // over the four-column layout has to know.
 func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
-	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain, Prepare: f.cell.Prepare,
 		Notify: f.cell.Waker != nil, Acquirers: f.cell.Acquirers, MultiStatements: f.cell.MultiStatements,
 		OnFallback: func(reason error) { f.Errorf("acquisitions take more round trips than they should: %v", reason) },

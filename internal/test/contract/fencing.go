@@ -74,7 +74,7 @@ var fencingTests = []test{
 		equal(f, "holder", got.Row.Holder, holder)
 	}},
 	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
-		unfenced, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+		unfenced, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 			Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableFencing: true,
 		})
 		f.must(err)

@@ -227,7 +227,7 @@ var guardTests = []test{
 	}},
 	{"ExecuteLockedTxCommits", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
-		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if !f.cell.Dialect.Embedded {
 				_, err := f.lock(ttl).TryLock(ctx)
 				f.is(err, sqllock.ErrNotAcquired)
@@ -240,12 +240,12 @@ var guardTests = []test{
 	{"ExecuteLockedTxRollsBack", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
 		failure := errors.New("work")
-		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			return errors.Join(f.addOne(ctx, tx, table), failure)
 		}), failure)
 		func() {
 			defer func() { equal(f, "panic", recover(), any("stop")) }()
-			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 				f.must(f.addOne(ctx, tx, table))
 				panic("stop")
 			})
@@ -258,16 +258,16 @@ var guardTests = []test{
 		r, table := f.registry(ttl), f.counter()
 		lease := f.acquire(f.lock(ttl))
 		for _, wait := range []time.Duration{0, short} {
-			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB, nil, func(context.Context, *sqlx.Tx) error {
+			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
 				panic("must not run")
 			}), sqllock.ErrNotAcquired)
 		}
 		f.must(lease.Unlock(f.Context()))
-		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			return f.addOne(ctx, tx, table)
 		}))
 		equal(f, "counter", f.readCounter(table), 1)
-		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB, nil, nil), sqllock.ErrInvalid)
+		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
 		f.is(r.ExecuteLockedTxFor(f.Context(), "k", 0, nil, nil, nil), sqllock.ErrInvalid)
 	}},
 	{"ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
@@ -275,16 +275,16 @@ var guardTests = []test{
 			return // SQLite's transactions are of one kind
 		}
 		r := f.registry(ttl)
-		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sqlx.Tx) error {
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sql.Tx) error {
 			panic("no server has this isolation")
 		})
 		f.is(err, sqllock.ErrDatabase)
 		if f.cell.Dialect.Name != "postgres" {
 			return // MySQL does not show the isolation of a transaction
 		}
-		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sqlx.Tx) error {
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sql.Tx) error {
 			var isolation string
-			f.must(tx.GetContext(ctx, &isolation, "SHOW transaction_isolation"))
+			f.must(tx.QueryRowContext(ctx, "SHOW transaction_isolation").Scan(&isolation))
 			equal(f, "isolation", isolation, "repeatable read")
 			return nil
 		}))
@@ -292,7 +292,7 @@ var guardTests = []test{
 	{"ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
 		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
 		run := func() error {
-			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 				return f.addOne(ctx, tx, table)
 			})
 		}
@@ -302,7 +302,7 @@ var guardTests = []test{
 	}},
 	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
 		r, table := f.registry(f.brief), f.counter()
-		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if err := f.addOne(ctx, tx, table); err != nil {
 				return err
 			}
@@ -411,7 +411,7 @@ func (f *fixture) counter() string {
 	return table
 }
 
-func (f *fixture) addOne(ctx context.Context, tx *sqlx.Tx, table string) error {
+func (f *fixture) addOne(ctx context.Context, tx sqllock.Tx, table string) error {
 	_, err := tx.ExecContext(ctx, "UPDATE "+table+" SET N = N + 1")
 	return err
 }

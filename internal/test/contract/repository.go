@@ -239,7 +239,7 @@ var repositoryTests = []test{
 		equal(f, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 	}},
 	{"PlainKeysAreKeptAsTheyAre", func(f *fixture) {
-		r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+		r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 			Region: f.region, Isolation: f.cell.Isolation, Keys: sqllock.PlainKeys,
 		})
 		f.must(err)
@@ -271,7 +271,7 @@ var repositoryTests = []test{
 // processNamed returns a repository with the given client id.
 func (f *fixture) processNamed(client string) *sqllock.Repository {
 	f.Helper()
-	r, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 		Region: f.region, Isolation: f.cell.Isolation, ClientID: client,
 	})
 	f.must(err)
@@ -327,7 +327,7 @@ func (f *fixture) judging(r *sqllock.Repository, ttl time.Duration) *sqllock.Rep
 	if f.cell.Layout == dialect.Spring7 {
 		return r
 	}
-	judge, err := sqllock.NewRepository(f.Context(), f.cell.DB, f.cell.Dialect, &sqllock.RepositoryOptions{Region: r.Region(), TTL: ttl})
+	judge, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{Region: r.Region(), TTL: ttl})
 	f.must(err)
 	return judge
 }

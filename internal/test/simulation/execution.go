@@ -89,8 +89,8 @@ func (k *worker) executeLocked(ctx context.Context, key string) {
 func (k *worker) executeLockedTx(ctx context.Context, key string) {
 	var number int64
 	wait := k.random.upTo(longestWait)
-	e := k.execution(ctx, "ExecuteLockedTxFor", key)
-	err := k.registry.ExecuteLockedTxFor(ctx, key, wait, k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+	e := k.execution(ctx, "ExecuteLockedTxxFor", key)
+	err := k.registry.ExecuteLockedTxxFor(ctx, key, wait, k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		return e.run(ctx, func(c *claim) error {
 			if err := k.write(ctx, tx, c); err != nil {
 				return errors.Join(errOwn, err)

@@ -113,7 +113,7 @@ func (p *process) boot() error {
 	ctx, cancel := context.WithTimeout(p.ctx, bootTimeout)
 	defer cancel()
 	call := p.begin(ctx, "NewRepository")
-	repository, err := sqllock.NewRepository(ctx, p.pool, dialect.SQLite(), &opts)
+	repository, err := sqllock.NewRepository(ctx, p.pool.DB, dialect.SQLite(), &opts)
 	call.returned(bootTimeout)
 	if err != nil {
 		p.expect("NewRepository", err, sqllock.ErrDatabase)

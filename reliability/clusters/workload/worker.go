@@ -109,7 +109,7 @@ func (w *worker) open(ctx context.Context) error {
 		options.Layout = dialect.Spring7 // then nothing is asked
 	}
 	for {
-		repository, err := sqllock.NewRepository(ctx, locks, w.Config.Target.Dialect(), options)
+		repository, err := sqllock.NewRepository(ctx, locks.DB, w.Config.Target.Dialect(), options)
 		if err == nil {
 			w.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 				TTL: w.Config.TTL, MaxHold: w.Config.MaxHold, WaitThroughOutages: w.Process%2 == 0,
