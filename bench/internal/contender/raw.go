@@ -35,7 +35,20 @@ func raw() []Contender {
 				"delay 1": sameAsRaw, "delay 64": sameAsRaw, "wire": sameAsRaw,
 			}))
 	}
-	return all
+	return append(all, rawSerializable(postgresPQ), rawSerializable(postgresPGX))
+}
+
+// rawSerializable are the same statements on connections whose transactions are serializable, as
+// those that Open acquires with: the limit for two serializable round trips.
+func rawSerializable(d database) Contender {
+	c := rawContender("raw statements, serializable", "prepared; each is a serializable transaction of its own", d, false, nil)
+	c.Quick, c.Only = false, []string{"pairs 1", "delay 1"}
+	open := c.Open
+	c.Open = func(ctx context.Context, at Place) (Session, error) {
+		at.DSN += "&default_transaction_isolation=serializable"
+		return open(ctx, at)
+	}
+	return c
 }
 
 const sameAsRaw = "the same as without a mutex"
