@@ -85,6 +85,11 @@ clusters: ## break them for ten minutes each and update docs/clusters.md (an hou
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
 	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./interop/...
 
+.PHONY: test-adapters
+test-adapters: ## run the adapters with the libraries that they are for (1 minute)
+	set -e; for module in tests cron asynq; do $(GO) -C adapters/$$module test ./...; done
+	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C adapters/river test ./...
+
 .PHONY: bench
 bench: ## compare with other lock libraries (25 minutes; see bench/README.md)
 	mkdir -p testdata/bench
@@ -131,6 +136,7 @@ lint: lint-workflows ## run golangci-lint and actionlint
 	cd tools/release && $(GO) tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml ./...
 	cd adapters/cron && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
 	cd adapters/asynq && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
+	cd adapters/river && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
 
 # A module of its own: actionlint and golangci-lint need different versions of one parser.
 .PHONY: lint-workflows

@@ -46,6 +46,9 @@ type Options struct {
 // lock, for as long as its context lasts: see [asynq.Timeout], which is 30 minutes by default.
 //
 // A bad key gives a [sqllock.ErrInvalid], and a negative Wait as well. This is a failure of the task.
+// So is its own error, joined with an [sqllock.ErrLockLost] if the lease was lost, also if the task
+// returned nil. If only the release of the lock fails, the task is done, and the lock stays taken
+// until its time-to-live ends.
 func Middleware(registry *sqllock.Registry, key func(*asynq.Task) string, opts *Options) asynq.MiddlewareFunc {
 	m := middleware{registry: registry, key: key}
 	if opts != nil {
@@ -74,7 +77,11 @@ func (m *middleware) process(ctx context.Context, task *asynq.Task, next asynq.H
 	if err != nil {
 		return &notProcessedError{err}
 	}
-	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	defer func() {
+		if unlocked := lease.Unlock(ctx); errors.Is(unlocked, sqllock.ErrLockLost) {
+			err = errors.Join(err, unlocked)
+		}
+	}()
 	return next.ProcessTask(lease.Context(), task) //nolint:contextcheck // it is made from ctx
 }
 

@@ -136,6 +136,19 @@ func TestATaskSeesTheLoss(t *testing.T) {
 	})
 }
 
+// TestAReleaseThatFails does not make a task fail that is done.
+func TestAReleaseThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := sqllocktest.New(t, nil)
+		process := asynqlock.Middleware(db.Registry, byPayload, nil)(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+			db.Break(errors.New("cut off"))
+			return nil
+		}))
+		must(t, process.ProcessTask(t.Context(), asynq.NewTask("import", []byte("import"))))
+	})
+}
+
 // TestErrorsOfTheTask are failures of it: its own error, about a lock of its own as well, and a bad
 // key.
 func TestErrorsOfTheTask(t *testing.T) {

@@ -1,0 +1,111 @@
+package riverlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/sqllock/sqllock/internal/test/child"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/pagecode"
+)
+
+func TestMain(m *testing.M) {
+	child.Main(m, map[string]child.Role{"client": runClient})
+}
+
+// TestTheReadme finds the code of README.md in code that is compiled.
+func TestTheReadme(t *testing.T) {
+	t.Parallel()
+	pagecode.Check(t, "README.md", "*_test.go")
+}
+
+// importArgs are the arguments of the jobs.
+type importArgs struct{ Shop string }
+
+func (importArgs) Kind() string { return "import" }
+
+func byKind(job *rivertype.JobRow) string { return job.Kind }
+
+// worker is a worker of such jobs.
+type worker struct {
+	river.WorkerDefaults[importArgs]
+	work func(context.Context) error
+}
+
+func (w worker) Work(ctx context.Context, _ *river.Job[importArgs]) error { return w.work(ctx) }
+
+type client = river.Client[pgx.Tx]
+
+// newClient returns a client of one queue that polls often.
+func newClient(pool *pgxpool.Pool, queue string, middleware rivertype.WorkerMiddleware, work func(context.Context) error) (*client, error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, worker{work: work})
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Queues:            map[string]river.QueueConfig{queue: {MaxWorkers: 4}},
+		Workers:           workers,
+		Middleware:        []rivertype.Middleware{middleware},
+		FetchPollInterval: 100 * time.Millisecond,
+		JobTimeout:        -1,
+	})
+}
+
+// newRiver returns a pool of a new database that river has migrated, and its DSN.
+func newRiver(t *testing.T) (*pgxpool.Pool, string) {
+	t.Helper()
+	db := dbtest.Postgres(t)
+	pool, err := pgxpool.New(t.Context(), db.DSN)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	must(t, err)
+	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
+	must(t, err)
+	return pool, db.DSN
+}
+
+// insert adds a job that may be tried once.
+func insert(t *testing.T, c *client, queue string) {
+	t.Helper()
+	_, err := c.Insert(t.Context(), importArgs{}, &river.InsertOpts{Queue: queue, MaxAttempts: 1})
+	must(t, err)
+}
+
+// start starts a client with jobs, and returns what happens to them. It is stopped with the test.
+func start(t *testing.T, c *client, jobs int) <-chan *river.Event {
+	t.Helper()
+	events, unsubscribe := c.Subscribe(river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobSnoozed)
+	for range jobs {
+		insert(t, c, river.QueueDefault)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	must(t, c.Start(ctx))
+	t.Cleanup(func() {
+		must(t, c.Stop(ctx))
+		cancel()
+		unsubscribe()
+	})
+	return events
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("error %v, want %v", err, wanted)
+	}
+}
