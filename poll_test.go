@@ -21,8 +21,15 @@ import (
 // function that ends them.
 func crowd(t *testing.T, waiters int, answer time.Duration) (s *fixture, sent *atomic.Int64) {
 	t.Helper()
+	return crowdOf(t, waiters, answer, nil)
+}
+
+// crowdOf is crowd of a repository with options.
+func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.RepositoryOptions) (s *fixture, sent *atomic.Int64) {
+	t.Helper()
 	var keys []string
 	s = newFixture(t, sqllock.Serializable)
+	s.registry = newRegistry(t, newRepository(t, s.pool, opts), &sqllock.RegistryOptions{TTL: ttl})
 	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
 	for i := range waiters {
 		keys = append(keys, fmt.Sprint("key ", i))
@@ -56,11 +63,11 @@ func crowd(t *testing.T, waiters int, answer time.Duration) (s *fixture, sent *a
 	return s, sent
 }
 
-// Two hundred waiters are answered by one statement an interval.
+// Fifty waiters are answered by one statement an interval.
 func TestPollsAreBatched(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		_, sent := crowd(t, 200, 4*time.Millisecond)
-		time.Sleep(20 * time.Second) // the attempts are made
+		_, sent := crowd(t, 50, 4*time.Millisecond)
+		time.Sleep(3 * time.Second) // the attempts are made
 		sent.Store(0)
 		const seconds = 10
 		time.Sleep(seconds * time.Second)
@@ -88,7 +95,7 @@ func TestASingleWaiterIsNotDelayed(t *testing.T) {
 // A waiter among many finds a release within an interval, and nobody else's end concerns it.
 func TestAWaiterAmongManyFindsARelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _ := crowd(t, 100, 4*time.Millisecond)
+		s, _ := crowd(t, 50, 4*time.Millisecond)
 		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
 		lease, err := other.Lock(t.Context(), "released")
 		must(t, err)
@@ -101,7 +108,7 @@ func TestAWaiterAmongManyFindsARelease(t *testing.T) {
 			got <- time.Now()
 			_ = lease.Unlock(t.Context())
 		}()
-		time.Sleep(20 * time.Second)
+		time.Sleep(3 * time.Second)
 		released := time.Now()
 		must(t, lease.Unlock(t.Context()))
 		// An interval, the poll that is under way, and what acquiring takes beside the polls.
@@ -170,19 +177,19 @@ func TestPollsFindAReleaseSoon(t *testing.T) {
 	}
 }
 
-// A thousand waiters, whose polls cost 5 ms each, poll no more often than IdleBetweenTries; a few
-// waiters poll up to four times as often.
-func TestPollsOfManyWaitersAreNoMoreFrequent(t *testing.T) {
+// Waiters whose polls cost 5 ms each, as those of a thousand do, poll no more often than
+// IdleBetweenTries; those whose polls cost little poll up to four times as often.
+func TestExpensivePollsAreNoMoreFrequent(t *testing.T) {
 	t.Parallel()
-	for _, few := range []bool{false, true} {
-		t.Run(fmt.Sprint(few), func(t *testing.T) {
+	for _, cheap := range []bool{false, true} {
+		t.Run(fmt.Sprint(cheap), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				waiters, answer, most := 1000, 5*time.Millisecond, 13
-				if few {
-					waiters, answer, most = 10, 300*time.Microsecond, 50
+				answer, most := 5*time.Millisecond, 13
+				if cheap {
+					answer, most = 300*time.Microsecond, 50
 				}
-				_, sent := crowd(t, waiters, answer)
-				time.Sleep(15 * time.Second) // the attempts are made
+				_, sent := crowd(t, 10, answer)
+				time.Sleep(3 * time.Second) // the attempts are made
 				sent.Store(0)
 				const seconds = 5
 				time.Sleep(seconds * time.Second)
@@ -231,21 +238,22 @@ func TestPollsAreAsRareAsAskedFor(t *testing.T) {
 	})
 }
 
-// A poll of many that fails once ends no wait: the waiters read their rows themselves then.
+// A poll of many that fails once ends no wait, and is sent once more: one broken connection does not
+// make each waiter send a statement of its own.
 func TestOnePollOfManyFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _ := crowd(t, 100, 4*time.Millisecond)
-		time.Sleep(2 * time.Second)
-		var failed atomic.Bool
+		s, _ := crowd(t, 50, 4*time.Millisecond)
+		time.Sleep(3 * time.Second) // the attempts are made
+		var sent atomic.Int64
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.Op == flaky.Query && !m.Done && !failed.Swap(true) {
+			if m.Op == flaky.Query && !m.Done && sent.Add(1) == 1 {
 				return errGone
 			}
 			return nil
 		})
-		time.Sleep(2 * time.Second) // crowd checks that the waits end by their contexts
-		if !failed.Load() {
-			t.Error("there was no poll")
+		time.Sleep(200 * time.Millisecond) // crowd checks that the waits end by their contexts
+		if n := sent.Load(); n < 2 || n > 10 {
+			t.Errorf("%d statements after a poll has failed", n)
 		}
 	})
 }
@@ -287,49 +295,103 @@ func TestAFailedPollOfMany(t *testing.T) {
 	})
 }
 
-// A poll that has no answer holds up no waiter for long: each reads its row alone, and then they
-// poll together again.
-func TestAPollWithoutAnAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, _ := crowd(t, 20, 4*time.Millisecond)
-		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
-		lease, err := other.Lock(t.Context(), "released")
-		must(t, err)
-		got := make(chan time.Time, 1)
-		go func() {
-			lease, err := s.registry.Lock(t.Context(), "released")
-			if err != nil {
-				t.Error(err)
-			}
-			got <- time.Now()
-			_ = lease.Unlock(t.Context())
-		}()
-		time.Sleep(5 * time.Second)
-		stuck, answer := make(chan struct{}), make(chan struct{})
-		var first, others atomic.Int64
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			switch {
-			case m.Op != flaky.Query || m.Done:
-			case first.Add(1) == 1:
-				close(stuck)
-				<-answer
-			default:
-				others.Add(1)
-				time.Sleep(4 * time.Millisecond)
-			}
-			return nil
+// A poll that has no answer holds up no waiter for long: after a second they poll together once more,
+// and after another one each reads its row by itself, a few at a time. Then they poll together again.
+func TestPollsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	const waiters = 20
+	for name, c := range map[string]struct {
+		stuck           int64 // how many polls have no answer
+		after           time.Duration
+		atLeast, atMost int64 // so many other statements are sent until then
+		opts            *sqllock.RepositoryOptions
+	}{
+		"one":                  {1, 1050 * time.Millisecond, 1, 2, nil},
+		"two":                  {2, 2080 * time.Millisecond, waiters, waiters + 2, nil},
+		"two without batching": {2, 2080 * time.Millisecond, waiters, waiters + 2, &sqllock.RepositoryOptions{DisableBatching: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, _ := crowdOf(t, waiters, 4*time.Millisecond, c.opts)
+				time.Sleep(5 * time.Second)
+				first, answer := make(chan struct{}), make(chan struct{})
+				var sent, now, most atomic.Int64
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Query || m.Done {
+						return nil
+					}
+					n := sent.Add(1)
+					if n == 1 {
+						close(first)
+					}
+					if n <= c.stuck {
+						<-answer
+						return nil
+					}
+					most.Store(max(most.Load(), now.Add(1)))
+					time.Sleep(4 * time.Millisecond)
+					now.Add(-1)
+					return nil
+				})
+				<-first
+				time.Sleep(c.after)
+				if n := sent.Load() - c.stuck; n < c.atLeast || n > c.atMost || most.Load() > 4 {
+					t.Errorf("%d statements beside those without an answer, %d at a time", n, most.Load())
+				}
+				time.Sleep(2 * time.Second)
+				sent.Store(c.stuck)
+				time.Sleep(time.Second)
+				if n := sent.Load() - c.stuck; n > 15 {
+					t.Errorf("%d statements a second, for %d waiters that poll together again", n, waiters)
+				}
+				close(answer)
+			})
 		})
-		<-stuck
-		time.Sleep(1500 * time.Millisecond)
-		if n := others.Load(); n < 19 {
-			t.Errorf("%d statements beside the one without an answer", n)
-		}
-		time.Sleep(2 * time.Second)
-		released := time.Now()
-		must(t, lease.Unlock(t.Context()))
-		if took := (<-got).Sub(released); took > 200*time.Millisecond {
-			t.Errorf("found after %v", took)
-		}
-		close(answer)
-	})
+	}
+}
+
+// Connections that have died silently, with polls on them, do not keep their places in the pool until
+// the time-to-live ends: the renewals need them.
+func TestPollsOnDeadConnectionsEndNoLease(t *testing.T) {
+	t.Parallel()
+	for _, waiters := range []int{1, 2} {
+		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const ttl = 20 * time.Second
+				s := newFixture(t, sqllock.Serializable)
+				other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+				limited(s.pool, waiters)
+				registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+				lease, err := registry.Lock(t.Context(), "mine")
+				must(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				for i := range waiters {
+					_, err := other.Lock(t.Context(), fmt.Sprint(i))
+					must(t, err)
+					go func() {
+						_, err := registry.Lock(ctx, fmt.Sprint(i))
+						ended <- err
+					}()
+				}
+				time.Sleep(time.Second)
+				var polls atomic.Int64
+				s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+					if m.Op == flaky.Query && !m.Done && polls.Add(1) <= int64(waiters) {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				})
+				time.Sleep(2 * ttl)
+				must(t, lease.Context().Err())
+				cancel()
+				for range waiters {
+					if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
 }

@@ -213,7 +213,8 @@ func (o *RepositoryOptions) acquirers() *sqlx.DB {
 //   - A statement about a row that a transaction has pinned (see [Lease.Guard]) returns
 //     [ErrPinned] after about a second, a deletion after three.
 //   - A statement about a single row times out after 5 s if it is batched with others, else
-//     after its time-to-live or 10 s, whichever is more: [ErrDatabase].
+//     after its time-to-live or 10 s, whichever is more: [ErrDatabase]. A read is sent again,
+//     on another connection, each 5 s until then.
 //   - Every method returns a moment after ctx has ended, even if the driver ignores its
 //     context: then with [ErrDatabase].
 //

@@ -49,7 +49,9 @@ var (
 	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
 	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
 	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: answerTimeout}
-	guarding  = policy{op: "guard"}
+	// A poll for many is not that of one row, so it does not depend on a time-to-live.
+	polling  = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: batchTimeout}
+	guarding = policy{op: "guard"}
 
 	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout}
 	listing         = policy{op: "list", races: always, pinned: PinnedTimeout, lockless: true}

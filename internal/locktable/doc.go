@@ -98,8 +98,9 @@
 //	Release                    until ctx ends 3 s                  the batch's
 //	Renew                      until ctx ends as the caller says   10 s, or TTL if longer
 //	Keep                       until ctx ends 1 s                  10 s, or TTL if longer
-//	Read, ReadFirst, IsHeld    until ctx ends an error after 1 s   10 s, or TTL if longer
-//	Poll                       until ctx ends an error after 1 s   1 s if with others, then as Read
+//	Read, ReadFirst            until ctx ends an error after 1 s   5 s, then another one, as IsHeld in all
+//	IsHeld                     until ctx ends an error after 1 s   10 s, or TTL if longer
+//	Poll                       until ctx ends an error after 1 s   1 s if with others, see below, then as Read
 //	RenewAll                   until ctx ends skipped              the caller bounds it
 //	List                       until ctx ends an error after 1 s   until ctx ends
 //	DeleteExpired              until ctx ends 1 s                  until ctx ends
@@ -133,9 +134,11 @@
 // One statement answers all waiters that are due. After it there is a pause of 24 times what
 // statements have cost, so that polls take no more than a few per cent of a processor of the
 // server. The pause is 25 ms at least, and IdleBetweenTries at most, which a statement of
-// more than 4 ms exceeds. A waiter that is due alone reads its row by itself. So do all waiters of
-// a statement that has failed, or has had no answer for a second: the connection may be
-// dead, and the error need not be theirs. On PostgreSQL from 128 keys on the statement looks each
+// more than 4 ms exceeds. A waiter that is due alone reads its row by itself.
+//
+// A statement that has failed, or has had no answer for a second, is sent once more, at once: its
+// connection may be dead, and each waiter's own statement would cost more. After a second failure each
+// reads its row by itself, four at a time, since the error need not be theirs. On PostgreSQL from 128 keys on the statement looks each
 // row of the table up in a hash table of the keys; fewer are looked up by the primary key.
 //
 // # Renewals of many rows

@@ -41,7 +41,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		return nil, &Error{opening.op, Failed, err}
 	}
 	t.tokens.seed(config.Names.Fence)
-	t.polls.read = t.pollMany
+	t.polls.read, t.polled = t.pollMany, newTurns(maxAlone)
 	mariaDB := false
 	if t.layout == 0 {
 		found, err := t.inspect(ctx)

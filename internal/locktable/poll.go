@@ -25,7 +25,7 @@ func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool,
 			row, _, err = t.Read(ctx, c)
 			t.polls.end(a.turn)
 		case errors.Is(a.err, errRetryAlone):
-			row, err = t.ReadFirst(ctx, c)
+			row, err = t.readInTurn(ctx, c, t.polled)
 		default:
 			row, err = a.row, a.err
 		}
@@ -42,7 +42,7 @@ func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool,
 
 // pollMany reads the rows of many keys for their waiters.
 func (t *Table) pollMany(ctx context.Context, v values) (map[string]Row, error) {
-	return callAlone(ctx, t.errors, reading, v.TTL, func(ctx context.Context) (map[string]Row, error) {
+	return callAlone(ctx, t.errors, polling, 0, func(ctx context.Context) (map[string]Row, error) {
 		return t.peekMany(ctx, v)
 	}, nil)
 }

@@ -16,7 +16,7 @@ const (
 	// shortestPoll is the shortest pause, unless the longest is shorter.
 	shortestPoll = 25 * time.Millisecond
 	// pollSlowAfter is how long waiters wait for the answer to a poll. Its connection may be
-	// dead.
+	// dead, so they poll together once more. If that fails, too, each reads its row by itself.
 	pollSlowAfter = time.Second
 	// maxPolled is how many rows one poll reads at most.
 	maxPolled = 10_000
@@ -70,9 +70,16 @@ type pollCall struct {
 	claim   Claim
 	longest time.Duration
 	due     time.Time
-	waiting bool            // it is in the queue
+	place   int             // in the queue, or inTurn, or gone
+	again   bool            // a poll of many has failed it
 	answer  chan pollAnswer // has room for the answer
 }
+
+// Places of a call that is not in the queue.
+const (
+	inTurn = -1
+	gone   = -2 // its caller does not wait any more
+)
 
 // A pollAnswer is a row, an error, or a turn: then the caller is to read its row, and to end the
 // turn.
@@ -87,16 +94,32 @@ func (p *polls) join(c Claim, pace Pace) *pollCall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	call := &pollCall{claim: c, longest: pace.Longest, waiting: true, answer: make(chan pollAnswer, 1)}
+	call := &pollCall{claim: c, longest: pace.Longest, answer: make(chan pollAnswer, 1)}
 	if call.due = p.last.Add(p.pause(pace.Longest)); call.due.Before(now) {
 		call.due = now.Add(p.pause(pace.Longest))
 	}
 	if pace.Rare {
 		call.due = now.Add(pace.Longest - jitter.N(pace.Longest/5+1))
 	}
-	p.queue = append(p.queue, call)
+	p.enqueue(call)
 	p.arm(call.due)
 	return call
+}
+
+// enqueue appends a call to the queue.
+func (p *polls) enqueue(call *pollCall) {
+	call.place = len(p.queue)
+	p.queue = append(p.queue, call)
+}
+
+// dequeue takes a call out of the queue. The last one takes its place, so that it costs no more if
+// the queue is long.
+func (p *polls) dequeue(call *pollCall) {
+	last := len(p.queue) - 1
+	p.queue[call.place] = p.queue[last]
+	p.queue[call.place].place = call.place
+	p.queue[last] = nil
+	p.queue = p.queue[:last]
 }
 
 // pause returns how long after a poll the next one begins. It is the same for all callers, less a
@@ -135,13 +158,13 @@ func (p *polls) rearm() {
 // leave ends a call. If it has an answer that its caller does not want, that is dropped.
 func (p *polls) leave(call *pollCall) {
 	p.mu.Lock()
-	if call.waiting {
-		call.waiting = false
-		p.queue = slices.DeleteFunc(p.queue, func(one *pollCall) bool { return one == call })
+	if call.place >= 0 {
+		p.dequeue(call)
 		if len(p.queue) == 0 {
 			p.rearm()
 		}
 	}
+	call.place = gone
 	p.mu.Unlock()
 	select {
 	case a := <-call.answer:
@@ -166,13 +189,14 @@ func (p *polls) poll() {
 		}
 		rows, err := p.read(context.Background(), together(claims))
 		if err != nil {
-			err = errRetryAlone // it need not be about each of the rows
+			p.fail(turn)
+			return
 		}
 		if !p.end(turn) {
-			return // the callers do not wait any more
+			return // the callers do not wait for it any more
 		}
 		for _, call := range turn.calls {
-			call.answer <- pollAnswer{row: rows[call.claim.LockKey], err: err}
+			call.answer <- pollAnswer{row: rows[call.claim.LockKey]}
 		}
 	}
 }
@@ -186,22 +210,22 @@ func (p *polls) begin() *pollTurn {
 	}
 	now := time.Now()
 	turn := &pollTurn{began: now}
-	rest := p.queue[:0:0]
-	for _, call := range p.queue {
+	queue := p.queue
+	p.queue = nil
+	for _, call := range queue {
 		if call.due.After(now) || len(turn.calls) == maxPolled {
-			rest = append(rest, call)
+			p.enqueue(call)
 			continue
 		}
-		call.waiting = false
+		call.place = inTurn
 		turn.calls = append(turn.calls, call)
 	}
-	p.queue = rest
 	if len(turn.calls) == 0 {
 		p.rearm()
 		return nil
 	}
 	turn.longest = slices.MinFunc(turn.calls, func(a, b *pollCall) int { return int(a.longest - b.longest) }).longest
-	turn.slow = time.AfterFunc(pollSlowAfter, func() { p.giveUp(turn) })
+	turn.slow = time.AfterFunc(pollSlowAfter, func() { p.fail(turn) })
 	p.turn, p.armed = turn, time.Time{}
 	return turn
 }
@@ -222,19 +246,33 @@ func (p *polls) end(turn *pollTurn) bool {
 	return true
 }
 
-// giveUp has the callers of a turn without an answer read their rows themselves, and others poll.
-func (p *polls) giveUp(turn *pollTurn) {
+// fail ends a turn that has no answer. One of a single call goes on, but others do not wait for it.
+// Of many, each polls with the others once more, at once, and then reads its row by itself: the
+// failure need not be about each of the rows.
+func (p *polls) fail(turn *pollTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	turn.slow.Stop()
 	if p.turn != turn {
 		return
 	}
 	p.plan(turn)
-	if len(turn.calls) > 1 {
-		for _, call := range turn.calls {
+	if len(turn.calls) == 1 {
+		return
+	}
+	now := time.Now()
+	for _, call := range turn.calls {
+		switch {
+		case call.place == gone:
+		case call.again:
 			call.answer <- pollAnswer{err: errRetryAlone}
+		default:
+			call.again, call.due = true, now
+			p.enqueue(call)
+			p.floor = now // those who failed need not wait out the pause
 		}
 	}
+	p.rearm()
 }
 
 // plan ends a turn.

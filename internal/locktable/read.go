@@ -7,15 +7,28 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // Read reads the row of a key, whichever holder it has. It writes nothing and locks nothing, so
 // waiters poll with it. ok is false if there is no row.
+//
+// A connection that has died silently must not keep its place in the pool for the whole
+// time-to-live, nor end a wait: an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	row, err = callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (Row, error) {
-		row, _, err := t.peek(ctx, t.pool.on(nil), c)
-		return row, err
-	}, nil)
+	began, limit := time.Now(), reading.limit(c.TTL)
+	for {
+		p := reading
+		p.answer = min(batchTimeout, limit-time.Since(began))
+		row, err = callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (Row, error) {
+			row, _, err := t.peek(ctx, t.pool.on(nil), c)
+			return row, err
+		}, nil)
+		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil || time.Since(began) >= limit {
+			break
+		}
+	}
 	return row, err == nil && row != (Row{}), err
 }
 
@@ -26,11 +39,16 @@ func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
 		row, _, err := t.Read(ctx, c)
 		return row, err
 	}
-	if err := t.reads.take(ctx); err != nil {
+	return t.readInTurn(ctx, c, t.reads)
+}
+
+// readInTurn is Read when it has its turn.
+func (t *Table) readInTurn(ctx context.Context, c Claim, turns *turns) (Row, error) {
+	if err := turns.take(ctx); err != nil {
 		return Row{}, t.errors.explain(ctx, reading.op, err)
 	}
 	row, _, err := t.Read(ctx, c)
-	t.reads.pass(err)
+	turns.pass(err)
 	return row, err
 }
 

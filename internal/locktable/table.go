@@ -37,6 +37,7 @@ type Table struct {
 	releases batched[bool]
 	reads    *turns // for reads before an attempt; nil if batching is disabled
 	polls    polls
+	polled   *turns // for waiters whose poll has failed
 	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
 	hashedAgain atomic.Pointer[time.Time]
 	unsettled   unsettled
