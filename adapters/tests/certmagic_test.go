@@ -38,20 +38,15 @@ func (s storage) RenewLockLease(ctx context.Context, name string, d time.Duratio
 	return s.locks.RenewLockLease(ctx, name, d)
 }
 
-// An issuer signs what it is given, and counts.
-type issuer struct {
-	testing.TB
-	running, issued atomic.Int32
-}
+// An issuer signs what it is given, after its work.
+type issuer struct{ work func(context.Context) error }
 
 func (i *issuer) IssuerKey() string { return "test" }
 
-func (i *issuer) Issue(_ context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	if i.running.Add(1) > 1 {
-		i.Error("two instances obtain a certificate")
+func (i *issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if err := i.work(ctx); err != nil {
+		return nil, err
 	}
-	defer i.running.Add(-1)
-	i.issued.Add(1)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -66,40 +61,43 @@ func (i *issuer) Issue(_ context.Context, csr *x509.CertificateRequest) (*certma
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// newConfig returns certmagic's configuration of one instance.
-func newConfig(t *testing.T, storage certmagic.Storage, issuer certmagic.Issuer) *certmagic.Config {
-	t.Helper()
-	var config *certmagic.Config
-	cache := certmagic.NewCache(certmagic.CacheOptions{
+// newConfig returns certmagic's configuration of one instance, and its cache, which has to be stopped.
+func newConfig(storage certmagic.Storage, issuer certmagic.Issuer) (config *certmagic.Config, cache *certmagic.Cache) {
+	cache = certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
 		Logger:           zap.NewNop(),
 	})
-	t.Cleanup(cache.Stop)
 	config = certmagic.New(cache, certmagic.Config{
 		Storage: storage, Issuers: []certmagic.Issuer{issuer}, Logger: zap.NewNop(), DisableStorageCheck: true,
 	})
-	return config
+	return config, cache
 }
 
 // TestCertmagicObtainsACertificateOnce has four instances need one certificate at once.
 func TestCertmagicObtainsACertificateOnce(t *testing.T) {
 	t.Parallel()
 	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Hour}) // longer than a machine may stand still
-	authority := &issuer{TB: t}
+	var running, issued atomic.Int32
+	authority := &issuer{func(context.Context) error {
+		if running.Add(1) > 1 {
+			t.Error("two instances obtain a certificate")
+		}
+		defer running.Add(-1)
+		issued.Add(1)
+		return nil
+	}}
 	files := &certmagic.FileStorage{Path: t.TempDir()}
 	const instances = 4
 	ended := make(chan error, instances)
 	for range instances {
-		locks := certmagiclock.New(r.Another(), "certmagic/")
-		config := newConfig(t, storage{files, locks}, authority)
+		config, cache := newConfig(storage{files, certmagiclock.New(r.Another(), "certmagic/")}, authority)
+		t.Cleanup(cache.Stop)
 		go func() { ended <- config.ObtainCertSync(t.Context(), "example.com") }()
 	}
 	for range instances {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must(t, <-ended)
 	}
-	if n := authority.issued.Load(); n != 1 {
+	if n := issued.Load(); n != 1 {
 		t.Errorf("%d certificates", n)
 	}
 }

@@ -1,0 +1,204 @@
+package tests_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/pressly/goose/v3"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/certmagiclock"
+	"github.com/sqllock/sqllock/gocronlock"
+	"github.com/sqllock/sqllock/gooselock"
+	"github.com/sqllock/sqllock/httplock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/job"
+	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// ttl is longer than a machine stands still: no lease ends but by [dbtest.DB.Shorten].
+const ttl = time.Hour
+
+// libraries are what the processes use. start makes a function that has the library call
+// [worker.work] under its lock.
+var libraries = map[string]struct {
+	start func(context.Context, *worker) (run func(context.Context) error, err error)
+	waits bool   // a run waits for the lock, and is not refused
+	next  string // what a process says that runs after another one
+}{
+	"gocron locker":  {startGocron, false, "refused"}, // by the minimum hold
+	"gocron elector": {startElector, true, "working"},
+	"goose":          {startGoose, true, "done"}, // nothing is left to do
+	"certmagic":      {startCertmagic, true, "done"},
+	"job":            {startJob, false, "refused"},
+	"httplock":       {startHTTP, false, "working"},
+}
+
+// TestProcesses has processes use each library over one database: one of them works at a time, also
+// when another one was killed at work.
+//
+// It takes some seconds: it starts three processes for each library and database.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	for library := range libraries {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) { testProcesses(t, library, db) })
+		})
+	}
+}
+
+func testProcesses(t *testing.T, library string, db *dbtest.DB) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	dir := t.TempDir()
+	first := start(t, library, dir, db)
+	first.does("run", "working")
+	second := start(t, library, dir, db)
+	second.does("try", "refused")
+	first.kill()
+	second.does("try", "refused") // a crash does not release the lock
+	db.Shorten(t, "INT_LOCK", int(2*ttl/time.Second))
+	second.does("run", "working")
+
+	third := start(t, library, dir, db)
+	third.does("try", "refused")
+	if libraries[library].waits {
+		third.send("run")
+		second.does("finish", "done")
+	} else {
+		second.does("finish", "done")
+		third.send("run")
+	}
+	third.expect(libraries[library].next)
+}
+
+func startJob(_ context.Context, w *worker) (func(context.Context) error, error) {
+	return job.New(w.registry, "report", ttl, w.work), nil
+}
+
+func startGocron(_ context.Context, w *worker) (func(context.Context) error, error) {
+	locker := gocronlock.New[gocron.Lock](w.registry, &gocronlock.Options{MinHold: ttl})
+	return startScheduler(w, make(chan error), gocron.WithDistributedLocker(locker))
+}
+
+// startElector has the process lead until the end of its first run.
+func startElector(ctx context.Context, w *worker) (func(context.Context) error, error) {
+	elector, err := leader.New(w.registry, "scheduler", nil)
+	if err != nil {
+		return nil, err
+	}
+	ctx, resign := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	results := make(chan error)
+	run, err := startScheduler(w, results, gocron.WithDistributedElector(elector), gocron.WithMonitor(skips{results}))
+	return func(ctx context.Context) error {
+		if _, limited := ctx.Deadline(); limited {
+			return run(ctx)
+		}
+		for elector.IsLeader(ctx) != nil {
+			time.Sleep(time.Millisecond)
+		}
+		if err := run(ctx); err != nil {
+			return err
+		}
+		resign()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	}, err
+}
+
+// startScheduler makes a scheduler that runs its task when it is told to.
+func startScheduler(w *worker, results chan error, opts ...gocron.SchedulerOption) (func(context.Context) error, error) {
+	scheduler, err := gocron.NewScheduler(opts...)
+	if err != nil {
+		return nil, err
+	}
+	listeners := gocron.WithEventListeners(
+		gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { results <- err }),
+		gocron.AfterJobRuns(func(uuid.UUID, string) { results <- nil }),
+		gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { results <- err }),
+	)
+	scheduled, err := scheduler.NewJob(gocron.DurationJob(ttl), gocron.NewTask(w.work), gocron.WithName("report"), listeners)
+	if err != nil {
+		return nil, err
+	}
+	scheduler.Start()
+	return func(context.Context) error {
+		if err := scheduled.RunNow(); err != nil {
+			return err
+		}
+		return <-results
+	}, nil
+}
+
+// skips is a gocron.Monitor: gocron has no listener for the runs that its elector refuses.
+type skips struct{ results chan<- error }
+
+func (s skips) IncrementJob(_ uuid.UUID, _ string, _ []string, status gocron.JobStatus) {
+	if status == gocron.Skip {
+		s.results <- sqllock.ErrNotAcquired
+	}
+}
+
+func (skips) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) {}
+
+func startGoose(_ context.Context, w *worker) (func(context.Context) error, error) {
+	dialects := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "postgres": goose.DialectPostgres, "mysql": goose.DialectMySQL}
+	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error { return w.work(ctx) }}, nil)
+	provider, err := goose.NewProvider(dialects[w.db.DriverName()], w.db.DB, nil,
+		goose.WithGoMigrations(migration), goose.WithLocker(gooselock.New(w.registry, "goose")))
+	return func(ctx context.Context) error {
+		_, err := provider.Up(ctx)
+		return err
+	}, err
+}
+
+func startCertmagic(_ context.Context, w *worker) (func(context.Context) error, error) {
+	files := &certmagic.FileStorage{Path: w.dir}
+	config, _ := newConfig(storage{files, certmagiclock.New(w.registry, "")}, &issuer{work: w.work})
+	return func(ctx context.Context) error { return config.ObtainCertSync(ctx, "example.com") }, nil
+}
+
+// startHTTP starts a server, whose only client runs in the same process.
+func startHTTP(_ context.Context, w *worker) (func(context.Context) error, error) {
+	locked := httplock.New(w.registry, func(r *http.Request) string { return r.URL.Path }, nil)
+	server := httptest.NewServer(locked(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = w.work(r.Context())
+	})))
+	return func(context.Context) error {
+		response, err := server.Client().Post(server.URL+"/orders/42", "", nil) //nolint:noctx // the server refuses at once
+		if err != nil {
+			return err
+		}
+		_ = response.Body.Close()
+		left, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+		switch {
+		case response.StatusCode == http.StatusLocked && left > 0:
+			return sqllock.ErrNotAcquired
+		case response.StatusCode != http.StatusOK:
+			return fmt.Errorf("status %d", response.StatusCode)
+		default:
+			return nil
+		}
+	}, nil
+}
