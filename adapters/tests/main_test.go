@@ -2,22 +2,17 @@ package tests_test
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/test/testmain"
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 func TestMain(m *testing.M) {
-	task, ok := os.LookupEnv(taskVariable)
-	if !ok {
-		testmain.Run(m)
-		return
+	roles := make(map[string]child.Role)
+	for name, library := range libraries {
+		roles[name] = library.role()
 	}
-	if err := do(task); err != nil {
-		fmt.Println(err) // the test reads it
-	}
+	child.Main(m, roles)
 }
 
 func must(t *testing.T, err error) {

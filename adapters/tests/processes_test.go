@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock/gocronlock"
 	"github.com/sqllock/sqllock/gooselock"
 	"github.com/sqllock/sqllock/httplock"
+	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/job"
 	"github.com/sqllock/sqllock/leader"
@@ -30,13 +31,15 @@ import (
 // ttl is longer than a machine stands still: no lease ends but by [dbtest.DB.Shorten].
 const ttl = time.Hour
 
-// libraries are what the processes use. start makes a function that has the library call
-// [worker.work] under its lock.
-var libraries = map[string]struct {
+// A library is what the processes use.
+type library struct {
+	// start makes a function that has the library call [worker.work] under its lock.
 	start func(context.Context, *worker) (run func(context.Context) error, err error)
 	waits bool   // a run waits for the lock, and is not refused
 	next  string // what a process says that runs after another one
-}{
+}
+
+var libraries = map[string]library{
 	"gocron locker":  {startGocron, false, "refused"}, // by the minimum hold
 	"gocron elector": {startElector, true, "working"},
 	"goose":          {startGoose, true, "done"}, // nothing is left to do
@@ -46,42 +49,44 @@ var libraries = map[string]struct {
 }
 
 // TestProcesses has processes use each library over one database: one of them works at a time, also
-// when another one was killed at work.
+// when another one was killed at its work.
 //
 // It takes some seconds: it starts three processes for each library and database.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	for library := range libraries {
-		t.Run(library, func(t *testing.T) {
+	for name, library := range libraries {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) { testProcesses(t, library, db) })
+			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+				dir := t.TempDir()
+				first := start(t, name, dir, db)
+				asks(first, "run", "working")
+				second := start(t, name, dir, db)
+				asks(second, "try", "refused")
+				first.Kill()
+				asks(second, "try", "refused") // a crash does not release the lock
+				db.Shorten(t, "INT_LOCK", int(2*ttl/time.Second))
+				asks(second, "run", "working")
+
+				third := start(t, name, dir, db)
+				asks(third, "try", "refused")
+				if library.waits {
+					third.Tell("run")
+					asks(second, "finish", "done")
+				} else {
+					asks(second, "finish", "done")
+					third.Tell("run")
+				}
+				third.Want(library.next)
+			})
 		})
 	}
 }
 
-func testProcesses(t *testing.T, library string, db *dbtest.DB) {
-	t.Helper()
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	dir := t.TempDir()
-	first := start(t, library, dir, db)
-	first.does("run", "working")
-	second := start(t, library, dir, db)
-	second.does("try", "refused")
-	first.kill()
-	second.does("try", "refused") // a crash does not release the lock
-	db.Shorten(t, "INT_LOCK", int(2*ttl/time.Second))
-	second.does("run", "working")
-
-	third := start(t, library, dir, db)
-	third.does("try", "refused")
-	if libraries[library].waits {
-		third.send("run")
-		second.does("finish", "done")
-	} else {
-		second.does("finish", "done")
-		third.send("run")
-	}
-	third.expect(libraries[library].next)
+func asks(p *child.Process, command, want string) {
+	p.Tell(command)
+	p.Want(want)
 }
 
 func startJob(_ context.Context, w *worker) (func(context.Context) error, error) {
@@ -165,7 +170,7 @@ func (skips) RecordJobTiming(time.Time, time.Time, uuid.UUID, string, []string) 
 func startGoose(_ context.Context, w *worker) (func(context.Context) error, error) {
 	dialects := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "postgres": goose.DialectPostgres, "mysql": goose.DialectMySQL}
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error { return w.work(ctx) }}, nil)
-	provider, err := goose.NewProvider(dialects[w.db.DriverName()], w.db.DB, nil,
+	provider, err := goose.NewProvider(dialects[w.database], w.db, nil,
 		goose.WithGoMigrations(migration), goose.WithLocker(gooselock.New(w.registry, "goose")))
 	return func(ctx context.Context) error {
 		_, err := provider.Up(ctx)
