@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
-
-	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -37,6 +37,9 @@ type column struct {
 	// plain is without batching and hand-off, prepared keeps statements, and notify
 	// has releases wake waiters; all with the default isolation alone.
 	plain, prepared, notify bool
+	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions
+	// of pgx; with the default isolation alone.
+	pgxpool bool
 	// parse, unless it is nil, gives the pools of pgxlock.Open and the like; with the default
 	// isolation alone.
 	parse func(dsn string) (session.Target, error)
@@ -55,6 +58,7 @@ var matrix = []column{
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxpool", pgxpool: true},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
@@ -122,7 +126,7 @@ func (c column) name() string {
 }
 
 func (c column) isolations() []sqllock.Isolation {
-	if c.notify || c.plain || c.prepared || c.parse != nil {
+	if c.notify || c.plain || c.prepared || c.pgxpool || c.parse != nil {
 		return []sqllock.Isolation{sqllock.Serializable}
 	}
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
@@ -145,9 +149,14 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared}
-	if c.parse == nil {
+	switch {
+	case c.pgxpool:
+		cell.Pgx = pgxPool(t, db.DSN)
+		cell.DB = sqlx.NewDb(stdlib.OpenDBFromPool(cell.Pgx), c.driver)
+		t.Cleanup(func() { must(t, cell.DB.Close()) })
+	case c.parse == nil:
 		cell.DB = limited(c.pool(t, db), cellPool)
-	} else {
+	default:
 		pools := poolsOf(t, c.parse, db.DSN)
 		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
 		if pools.Acquirers != nil {
@@ -220,6 +229,18 @@ func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn strin
 	must(t, err)
 	t.Cleanup(func() { must(t, pools.Close()) })
 	return pools
+}
+
+// pgxPool returns a pool of pgx itself.
+func pgxPool(t *testing.T, dsn string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	must(t, err)
+	config.MaxConns, config.MaxConnIdleTime = cellPool, time.Second
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
 }
 
 // limited sets the limit of a pool, since a server has one. Waiting for a connection is no

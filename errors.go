@@ -198,7 +198,7 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrReadOnly
 	case locktable.NoTable, locktable.WrongTable:
 		return ErrSchema
-	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession:
+	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.WrongTx:
 		return ErrInvalid
 	default:
 		return ErrDatabase

@@ -3,15 +3,16 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"reflect"
 
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// A Tx is an open transaction: a [*sql.Tx] or a [*sqlx.Tx].
+// A Tx is an open transaction over database/sql: a [*sql.Tx], a [*sqlx.Tx] or that of another
+// library. Guard only sends statements in it.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
 	Rollback() error
 }
@@ -23,6 +24,8 @@ type Tx interface {
 // writes is on disk before the next holder starts. It takes a lock that lives beside the
 // data to promise that. tx must be one of the database, schema and prefix that the lock is
 // in, but may be of another pool.
+//
+// A transaction that is not one of database/sql, such as a pgx.Tx, is guarded by [GuardFunc].
 //
 // Call Guard once in a transaction, first if possible; [Registry.ExecuteLockedTx] does all
 // of it. Any number of transactions may be guarded by one lease at a time. The promise
@@ -63,10 +66,48 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	if err := l.alive(); err != nil {
 		return err
 	}
-	return l.hold.guard(ctx, tx)
+	if isNil(tx) {
+		return invalid("guard: there is no transaction")
+	}
+	return l.hold.guard(ctx, func(ctx context.Context) (locktable.GuardResult, error) {
+		return l.hold.config.table.Guard(ctx, tx, l.hold.claim())
+	})
 }
 
-func (h *hold) guard(ctx context.Context, tx Tx) error {
+// GuardFunc is [Lease.Guard] for a transaction that is not one of database/sql, but can be
+// queried for a row, as a pgx.Tx on PostgreSQL can:
+//
+//	err := sqllock.GuardFunc(ctx, lease, tx.QueryRow)
+//
+// queryRow sends a query in the transaction and returns its first row. If there is none, Scan
+// must return an error that wraps [sql.ErrNoRows], as that of pgx v5 does. What Guard promises
+// and returns is the same. On MySQL and MariaDB, where a guard may have to change the row,
+// GuardFunc returns [ErrInvalid].
+//
+// It is a function and no method because only functions can take a queryRow of any type of row.
+func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, lease *Lease, queryRow func(ctx context.Context, query string, args ...any) R) error {
+	if err := lease.alive(); err != nil {
+		return err
+	}
+	if queryRow == nil {
+		return invalid("guard: there is no function that sends the query")
+	}
+	query := func(ctx context.Context, query string, args ...any) locktable.Scanner {
+		return queryRow(ctx, query, args...)
+	}
+	return lease.hold.guard(ctx, func(ctx context.Context) (locktable.GuardResult, error) {
+		return lease.hold.config.table.GuardFunc(ctx, query, lease.hold.claim())
+	})
+}
+
+// isNil reports whether tx is nil, or a nil pointer.
+func isNil(tx Tx) bool {
+	v := reflect.ValueOf(tx)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// guard has send pin the row of h inside a transaction.
+func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.GuardResult, error)) error {
 	h.mu.Lock()
 	h.guarded = true // the row must not be handed over while the transaction may be open
 	h.mu.Unlock()
@@ -75,7 +116,7 @@ func (h *hold) guard(ctx context.Context, tx Tx) error {
 	}
 	limited, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	got, err := h.config.table.Guard(limited, tx, h.claim())
+	got, err := send(limited)
 	// The row was there then, and the lease has not ended since: so it had not expired
 	// either, whatever the statement had to wait for.
 	if lost := h.alive(); lost != nil {

@@ -5,10 +5,13 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -19,6 +22,87 @@ var (
 	errDeadlock = &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"}
 	errNoQuorum = &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
 )
+
+var _, _ sqllock.Tx = (*sql.Tx)(nil), (*sqlx.Tx)(nil)
+
+func TestGuardNeedsATransaction(t *testing.T) {
+	t.Parallel()
+	lease, err := newRegistry(t, newRepository(t, migrated(t).DB, nil), nil).TryLock(t.Context(), "k")
+	must(t, err)
+	for name, tx := range map[string]sqllock.Tx{"nil": nil, "a nil *sql.Tx": (*sql.Tx)(nil), "a nil *sqlx.Tx": (*sqlx.Tx)(nil)} {
+		if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+// What a pgx.Tx does is in the contract. Here is any function that returns a row.
+func TestGuardFunc(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	repository := newRepository(t, db.DB, nil)
+	lease, err := newRegistry(t, repository, nil).TryLock(t.Context(), "k")
+	must(t, err)
+	tx, err := db.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	must(t, sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext))
+	must(t, tx.Commit())
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(errDeadlock)); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) {
+		t.Error(err)
+	}
+	deleted, err := repository.Delete(t.Context(), "k", lease.Holder())
+	if err != nil || !deleted {
+		t.Fatal(deleted, err)
+	}
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(fmt.Errorf("wrapped: %w", sql.ErrNoRows))); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Error(err)
+	}
+}
+
+// answers returns a function whose rows cannot be scanned.
+func answers(err error) func(context.Context, string, ...any) noRow {
+	return func(context.Context, string, ...any) noRow { return noRow{err} }
+}
+
+type noRow struct{ err error }
+
+func (r noRow) Scan(...any) error { return r.err }
+
+// A guard must change the row on a cluster and count what it has changed. A query for a row cannot.
+func TestGuardFuncIsRefusedOnMySQL(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+	lease := mockedLease(t, r, mock)
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(nil)); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
+		t.Error(err)
+	}
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
+}
+
+// A transaction of sqlx knows its driver, which named queries need.
+func TestExecuteLockedTxx(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
+	insert := func(ctx context.Context, tx *sqlx.Tx) error {
+		_, err := tx.NamedExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (:id)", map[string]any{"id": 1000})
+		return err
+	}
+	must(t, registry.ExecuteLockedTxx(t.Context(), "k", db.DB, nil, insert))
+	if err := registry.ExecuteLockedTxxFor(t.Context(), "k", 0, db.DB, nil, insert); err == nil {
+		t.Error("the row is there, and was inserted again")
+	}
+	var n int
+	must(t, db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+	if n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
 
 // guarding has a mocked MySQL grant a lock, and expects its release after what the test
 // expects. It returns what ExecuteLockedTx returns.

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"runtime"
@@ -33,6 +34,9 @@ func TestANilLeaseHoldsNothing(t *testing.T) {
 				"Renew":    func() error { return lease.Renew(t.Context()) },
 				"RenewFor": func() error { return lease.RenewFor(t.Context(), time.Second) },
 				"Guard":    func() error { return lease.Guard(t.Context(), nil) },
+				"GuardFunc": func() error {
+					return sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil)
+				},
 			} {
 				if err := call(); !errors.Is(err, sqllock.ErrNotHeld) || !strings.Contains(err.Error(), "lease is nil") {
 					t.Errorf("%s: %v", method, err)

@@ -38,6 +38,8 @@ const (
 	WrongIsolation
 	// WrongSession means that the session does not commit its statements.
 	WrongSession
+	// WrongTx means that a transaction of the user's cannot send what a guard must.
+	WrongTx
 )
 
 // An Error is why a method failed. Its text names no key: only the caller knows the key

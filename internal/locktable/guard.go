@@ -14,15 +14,42 @@ import (
 // A Tx is an open transaction of the user's.
 type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
+// QueryRow sends a query in an open transaction of the user's, and returns its first row.
+type QueryRow func(ctx context.Context, query string, args ...any) Scanner
+
+// A Scanner is a row, or an error that Scan returns: sql.ErrNoRows if there is none.
+type Scanner interface{ Scan(dest ...any) error }
+
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
 func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
-	pinned, err := callAlone(ctx, t.errors, guarding, c.TTL, func(ctx context.Context) (bool, error) {
-		return t.guard(ctx, tx, c)
-	}, nil)
+	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) { return t.guard(ctx, tx, c) })
+}
+
+// GuardFunc is Guard for a transaction that is not one of database/sql.
+func (t *Table) GuardFunc(ctx context.Context, queryRow QueryRow, c Claim) (GuardResult, error) {
+	if t.statements.guardByWriting.text != "" {
+		return NotHeld, &Error{guarding.op, WrongTx, errUncounted}
+	}
+	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
+		var one int
+		s := t.statements.guard
+		err := queryRow(ctx, s.text, s.args(values{Claim: c})...).Scan(&one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// errUncounted is why a transaction that only returns rows cannot be guarded.
+var errUncounted = errors.New("on a cluster the row must be changed and the change counted, which a query for a row cannot do: use Lease.Guard")
+
+// guarded runs pin, which pins the row inside a transaction of the user's.
+func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) (bool, error)) (GuardResult, error) {
+	pinned, err := callAlone(ctx, t.errors, guarding, c.TTL, pin, nil)
 	switch {
 	case Is(err, PinnedRow): // another statement has it locked for longer than the session waits
 		return NotHeld, &Error{guarding.op, Failed, errors.Unwrap(err)}
@@ -100,13 +127,16 @@ func (t *Table) guardByWriting(ctx context.Context, tx Tx, c Claim) (pinned bool
 }
 
 func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	var one int
 	s := t.statements.guard
-	err = tx.QueryRowContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&one)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	rows, err := tx.QueryContext(ctx, s.text, s.args(values{Claim: c})...)
+	if err != nil {
+		return false, err
 	}
-	return err == nil, err
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		pinned = true
+	}
+	return pinned, rows.Err()
 }
 
 // Begin begins a transaction of the user's on a pool of the same kind of database.

@@ -112,7 +112,7 @@ var batchingTests = []test{
 		r := f.registry(ttl)
 		pinned := f.acquire(f.lock(ttl))
 		tx := f.begin(nil)
-		f.must(pinned.Guard(f.Context(), tx))
+		f.must(tx.guard(f.Context(), pinned))
 		f.inGoroutines(16, func(i int) error {
 			for round := range 3 {
 				began := time.Now()
@@ -130,7 +130,7 @@ var batchingTests = []test{
 			}
 			return nil
 		})
-		f.must(tx.Commit())
+		f.must(tx.commit())
 		f.must(pinned.Unlock(f.Context()))
 	}},
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -31,6 +32,8 @@ type Cell struct {
 	// DB has a migrated lock table of that layout. All tests share it; each test uses
 	// a region of its own.
 	DB *sqlx.DB
+	// Pgx, if not nil, is the pool that DB is over. Guarded transactions are then its own.
+	Pgx *pgxpool.Pool
 	// Acquirers and MultiStatements are those of the repositories' options.
 	Acquirers       *sql.DB
 	MultiStatements bool
@@ -128,7 +131,7 @@ func parts(cell Cell) []part {
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
 			part{name: "Renewal", tests: renewalTests, sequential: shared},
-			part{name: "Guard", tests: guardTests, sequential: shared},
+			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests), sequential: shared},
 			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -51,24 +49,24 @@ var guardTests = []test{
 	{"AGuardAfterATakeOverReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.exec(f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}"))
-		f.checkGuardLost(lease, func(tx *sqlx.Tx) error { return lease.Guard(f.Context(), tx) })
+		f.checkGuardLost(lease)
 	}},
 	{"AGuardAfterAForcedUnlockReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.checkDeleted(f.process(), "k", lease.Holder(), true)
-		f.checkGuardLost(lease, func(tx *sqlx.Tx) error { return lease.Guard(f.Context(), tx.Tx) })
+		f.checkGuardLost(lease)
 	}},
 	{"AGuardAfterTheDeadlineReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.lock(f.brief))
 		<-lease.Context().Done()
-		f.checkGuardLost(lease, func(tx *sqlx.Tx) error { return lease.Guard(f.Context(), tx) })
+		f.checkGuardLost(lease)
 	}},
 	{"AGuardAfterUnlockIsRefused", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.must(lease.Unlock(f.Context()))
 		tx := f.begin(nil)
-		f.is(lease.Guard(f.Context(), tx), sqllock.ErrNotHeld)
-		f.must(tx.Rollback())
+		f.is(tx.guard(f.Context(), lease), sqllock.ErrNotHeld)
+		f.must(tx.rollback())
 	}},
 	{"AGuardWaitsForATakeOverThatIsBeingCommitted", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
@@ -76,17 +74,17 @@ var guardTests = []test{
 		}
 		lease := f.acquire(f.lock(ttl))
 		other, tx := f.begin(nil), f.begin(nil)
-		f.execTx(other, f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}"))
+		f.must(other.exec(f.Context(), f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}")))
 		answer := make(chan error, 1)
-		go func() { answer <- lease.Guard(f.Context(), tx) }()
+		go func() { answer <- tx.guard(f.Context(), lease) }()
 		select {
 		case err := <-answer:
 			f.Fatalf("the guard did not wait: %v", err)
 		case <-time.After(short):
 		}
-		f.must(other.Commit())
+		f.must(other.commit())
 		f.is(<-answer, sqllock.ErrLockLost)
-		f.must(tx.Rollback())
+		f.must(tx.rollback())
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}},
 	{"SeveralTransactionsUnderOneLease", func(f *fixture) {
@@ -95,10 +93,10 @@ var guardTests = []test{
 		}
 		lease := f.acquire(f.lock(ttl))
 		first, second := f.begin(nil), f.begin(nil)
-		f.must(lease.Guard(f.Context(), first))
-		f.must(lease.Guard(f.Context(), second))
-		f.must(first.Commit())
-		f.must(second.Commit())
+		f.must(first.guard(f.Context(), lease))
+		f.must(second.guard(f.Context(), lease))
+		f.must(first.commit())
+		f.must(second.commit())
 		f.must(lease.Unlock(f.Context()))
 	}},
 	{"ASnapshotOlderThanTheLeaseIsRefused", func(f *fixture) {
@@ -106,19 +104,18 @@ var guardTests = []test{
 			return // SQLite cannot write in such a snapshot; MySQL's locking reads ignore it
 		}
 		tx := f.begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-		var n int
-		f.must(tx.GetContext(f.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
+		f.must(tx.exec(f.Context(), "SELECT COUNT(*) FROM INT_LOCK"))
 		lease := f.acquire(f.lock(ttl))
-		f.is(lease.Guard(f.Context(), tx), sqllock.ErrInvalid)
-		f.must(tx.Rollback())
+		f.is(tx.guard(f.Context(), lease), sqllock.ErrInvalid)
+		f.must(tx.rollback())
 		f.must(lease.Unlock(f.Context()))
 	}},
 	{"AGuardInEachIsolation", func(f *fixture) {
 		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 			lease := f.acquire(f.lock(ttl))
 			tx := f.begin(&sql.TxOptions{Isolation: level})
-			f.must(lease.Guard(f.Context(), tx))
-			f.must(tx.Commit())
+			f.must(tx.guard(f.Context(), lease))
+			f.must(tx.commit())
 			f.must(lease.Unlock(f.Context()))
 		}
 	}},
@@ -132,7 +129,7 @@ var guardTests = []test{
 		f.must(err)
 		other := f.acquire(free)
 		tx := f.begin(nil)
-		f.must(pinned.Guard(f.Context(), tx))
+		f.must(tx.guard(f.Context(), pinned))
 		began := time.Now()
 		if f.cell.Dialect.Name == "postgres" { // on MySQL the session's time limit applies
 			_, err = f.lock(f.moderate).TryLock(f.Context())
@@ -145,7 +142,7 @@ var guardTests = []test{
 		f.is(context.Cause(pinned.Context()), sqllock.ErrLockLost)
 		f.pause(short)
 		f.must(other.Context().Err()) // acquired at the same time
-		f.must(tx.Commit())
+		f.must(tx.commit())
 		f.must(other.Unlock(f.Context()))
 	}},
 	{"UnlockBeforeTheEndOfTheTransactionReturnsErrPinned", func(f *fixture) {
@@ -155,7 +152,7 @@ var guardTests = []test{
 		l := f.lock(ttl)
 		lease := f.acquire(l)
 		tx := f.begin(nil)
-		f.must(lease.Guard(f.Context(), tx))
+		f.must(tx.guard(f.Context(), lease))
 		f.is(lease.Renew(f.Context()), sqllock.ErrPinned)
 		inner, err := l.Lock(lease.Context()) // the lock is still held
 		f.must(err)
@@ -163,7 +160,7 @@ var guardTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
 		_, err = l.TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
-		f.must(tx.Commit())
+		f.must(tx.commit())
 		f.must(f.acquire(l).Unlock(f.Context())) // it deletes the row that Unlock could not delete
 	}},
 	{"CloseDeletesWhatUnlockCouldNotExceptPinnedRows", func(f *fixture) {
@@ -173,17 +170,17 @@ var guardTests = []test{
 		r := f.registry(ttl)
 		first, err := r.Obtain("first")
 		f.must(err)
-		var pinning []*sqlx.Tx
+		var pinning []appTx
 		for _, lock := range []*sqllock.JdbcLock{first, f.obtain(r)} {
 			lease, tx := f.acquire(lock), f.begin(nil)
-			f.must(lease.Guard(f.Context(), tx))
+			f.must(tx.guard(f.Context(), lease))
 			f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
 			pinning = append(pinning, tx)
 		}
-		f.must(pinning[1].Commit())
+		f.must(pinning[1].commit())
 		f.is(r.Close(f.Context()), sqllock.ErrPinned)
 		equal(f, "rows left", len(f.rows(f.process())), 1)
-		f.must(pinning[0].Commit())
+		f.must(pinning[0].commit())
 	}},
 	{"ReleaseAllDoesNotWaitForPinnedRows", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
@@ -196,13 +193,13 @@ var guardTests = []test{
 			equal(f, key, got.Acquired, true)
 		}
 		tx := f.begin(nil)
-		f.execTx(tx, f.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}"))
+		f.must(tx.exec(f.Context(), f.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}")))
 		ctx, cancel := context.WithTimeout(f.Context(), f.moderate)
 		defer cancel()
 		f.is(r.ReleaseAll(ctx), sqllock.ErrPinned)
 		left := f.rows(r)
 		equal(f, "rows left", len(left), 1)
-		f.must(tx.Commit())
+		f.must(tx.commit())
 		f.must(r.ReleaseAll(f.Context()))
 		equal(f, "rows", len(f.rows(r)), 0)
 	}},
@@ -213,104 +210,17 @@ var guardTests = []test{
 		l := f.lock(ttl)
 		lease := f.acquire(l)
 		tx := f.begin(nil)
-		f.must(lease.Guard(f.Context(), tx))
+		f.must(tx.guard(f.Context(), lease))
 		expiry := time.Now().Add(ttl)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
 		got := f.waiter(f.Context(), l)
 		f.pause(f.moderate) // until its first attempt has timed out
 		f.stillWaiting(got)
-		f.must(tx.Commit())
+		f.must(tx.commit())
 		f.granted(got)
 		if time.Until(expiry) < ttl/4 {
 			f.Fatal("the waiter waited until the row expired")
 		}
-	}},
-	{"ExecuteLockedTxCommits", func(f *fixture) {
-		r, table := f.registry(ttl), f.counter()
-		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			if !f.cell.Dialect.Embedded {
-				_, err := f.lock(ttl).TryLock(ctx)
-				f.is(err, sqllock.ErrNotAcquired)
-			}
-			return f.addOne(ctx, tx, table)
-		}))
-		equal(f, "counter", f.readCounter(table), 1)
-		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"ExecuteLockedTxRollsBack", func(f *fixture) {
-		r, table := f.registry(ttl), f.counter()
-		failure := errors.New("work")
-		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			return errors.Join(f.addOne(ctx, tx, table), failure)
-		}), failure)
-		func() {
-			defer func() { equal(f, "panic", recover(), any("stop")) }()
-			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-				f.must(f.addOne(ctx, tx, table))
-				panic("stop")
-			})
-		}()
-		equal(f, "counter", f.readCounter(table), 0)
-		equal(f, "rows", len(f.rows(f.process())), 0)
-		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
-	}},
-	{"ExecuteLockedTxForLimitsTheWait", func(f *fixture) {
-		r, table := f.registry(ttl), f.counter()
-		lease := f.acquire(f.lock(ttl))
-		for _, wait := range []time.Duration{0, short} {
-			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
-				panic("must not run")
-			}), sqllock.ErrNotAcquired)
-		}
-		f.must(lease.Unlock(f.Context()))
-		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			return f.addOne(ctx, tx, table)
-		}))
-		equal(f, "counter", f.readCounter(table), 1)
-		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
-		f.is(r.ExecuteLockedTxFor(f.Context(), "k", 0, nil, nil, nil), sqllock.ErrInvalid)
-	}},
-	{"ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
-		if f.cell.Dialect.Embedded {
-			return // SQLite's transactions are of one kind
-		}
-		r := f.registry(ttl)
-		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sql.Tx) error {
-			panic("no server has this isolation")
-		})
-		f.is(err, sqllock.ErrDatabase)
-		if f.cell.Dialect.Name != "postgres" {
-			return // MySQL does not show the isolation of a transaction
-		}
-		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sql.Tx) error {
-			var isolation string
-			f.must(tx.QueryRowContext(ctx, "SHOW transaction_isolation").Scan(&isolation))
-			equal(f, "isolation", isolation, "repeatable read")
-			return nil
-		}))
-	}},
-	{"ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
-		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
-		run := func() error {
-			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-				return f.addOne(ctx, tx, table)
-			})
-		}
-		f.must(run())
-		f.is(run(), sqllock.ErrNotAcquired)
-		equal(f, "counter", f.readCounter(table), 1)
-	}},
-	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
-		r, table := f.registry(f.brief), f.counter()
-		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			if err := f.addOne(ctx, tx, table); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
-		})
-		f.is(err, sqllock.ErrLockLost)
-		equal(f, "counter", f.readCounter(table), 0)
 	}},
 }
 
@@ -322,9 +232,9 @@ func (f *fixture) guarded(rival func(*sqllock.Lease) error) {
 	table := f.counter()
 	lease := f.acquire(f.lock(f.brief))
 	tx := f.begin(nil)
-	f.must(lease.Guard(f.Context(), tx))
+	f.must(tx.guard(f.Context(), lease))
 	<-lease.Context().Done()
-	f.must(f.addOne(f.Context(), tx, table))
+	f.must(tx.exec(f.Context(), addOne(table)))
 	var committing atomic.Bool
 	ended := make(chan error, 1)
 	go func() {
@@ -343,7 +253,7 @@ func (f *fixture) guarded(rival func(*sqllock.Lease) error) {
 	case <-time.After(3 * short):
 	}
 	committing.Store(true)
-	f.must(tx.Commit())
+	f.must(tx.commit())
 	f.must(<-ended)
 }
 
@@ -371,12 +281,12 @@ func (f *fixture) springsTakeOver() error {
 	}
 }
 
-// checkGuardLost checks that guard fails because the lock is lost.
-func (f *fixture) checkGuardLost(lease *sqllock.Lease, guard func(*sqlx.Tx) error) {
+// checkGuardLost checks that a guard fails because the lock is lost.
+func (f *fixture) checkGuardLost(lease *sqllock.Lease) {
 	f.Helper()
 	tx := f.begin(nil)
-	f.is(guard(tx), sqllock.ErrLockLost)
-	f.must(tx.Rollback())
+	f.is(tx.guard(f.Context(), lease), sqllock.ErrLockLost)
+	f.must(tx.rollback())
 	f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
 	f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 }
@@ -384,14 +294,6 @@ func (f *fixture) checkGuardLost(lease *sqllock.Lease, guard func(*sqlx.Tx) erro
 // isPinned reports whether err is due to a pinned row.
 func (f *fixture) isPinned(err error) bool {
 	return errors.Is(err, sqllock.ErrPinned)
-}
-
-func (f *fixture) begin(opts *sql.TxOptions) *sqlx.Tx {
-	f.Helper()
-	tx, err := f.cell.DB.BeginTxx(context.WithoutCancel(f.Context()), opts)
-	f.must(err)
-	f.Cleanup(func() { _ = tx.Rollback() }) // if the test has failed
-	return tx
 }
 
 // fill replaces {row} in a statement by a condition for the row of "k".
@@ -411,10 +313,7 @@ func (f *fixture) counter() string {
 	return table
 }
 
-func (f *fixture) addOne(ctx context.Context, tx sqllock.Tx, table string) error {
-	_, err := tx.ExecContext(ctx, "UPDATE "+table+" SET N = N + 1")
-	return err
-}
+func addOne(table string) string { return "UPDATE " + table + " SET N = N + 1" }
 
 func (f *fixture) readCounter(table string) int {
 	f.Helper()
@@ -423,10 +322,4 @@ func (f *fixture) readCounter(table string) int {
 		f.Error(err)
 	}
 	return n
-}
-
-func (f *fixture) execTx(tx *sqlx.Tx, text string) {
-	f.Helper()
-	_, err := tx.ExecContext(f.Context(), text)
-	f.must(err)
 }

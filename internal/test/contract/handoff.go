@@ -208,8 +208,8 @@ func (f *fixture) waitForQueue(r *sqllock.Registry, n int) {
 // transaction runs a guarded transaction that does nothing.
 func (f *fixture) transaction(lease *sqllock.Lease) error {
 	tx := f.begin(nil)
-	if err := lease.Guard(f.Context(), tx); err != nil {
+	if err := tx.guard(f.Context(), lease); err != nil {
 		return err
 	}
-	return tx.Commit()
+	return tx.commit()
 }

@@ -1,0 +1,106 @@
+package contract
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// lockedTxTests are about ExecuteLockedTx, which is one of database/sql in every cell.
+var lockedTxTests = []test{
+	{"ExecuteLockedTxCommits", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			if !f.cell.Dialect.Embedded {
+				_, err := f.lock(ttl).TryLock(ctx)
+				f.is(err, sqllock.ErrNotAcquired)
+			}
+			return f.addOne(ctx, tx, table)
+		}))
+		equal(f, "counter", f.readCounter(table), 1)
+		equal(f, "rows", len(f.rows(f.process())), 0)
+	}},
+	{"ExecuteLockedTxRollsBack", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		failure := errors.New("work")
+		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			return errors.Join(f.addOne(ctx, tx, table), failure)
+		}), failure)
+		func() {
+			defer func() { equal(f, "panic", recover(), any("stop")) }()
+			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				f.must(f.addOne(ctx, tx, table))
+				panic("stop")
+			})
+		}()
+		equal(f, "counter", f.readCounter(table), 0)
+		equal(f, "rows", len(f.rows(f.process())), 0)
+		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
+	}},
+	{"ExecuteLockedTxForLimitsTheWait", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		lease := f.acquire(f.lock(ttl))
+		for _, wait := range []time.Duration{0, short} {
+			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
+				panic("must not run")
+			}), sqllock.ErrNotAcquired)
+		}
+		f.must(lease.Unlock(f.Context()))
+		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			return f.addOne(ctx, tx, table)
+		}))
+		equal(f, "counter", f.readCounter(table), 1)
+		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
+		f.is(r.ExecuteLockedTxFor(f.Context(), "k", 0, nil, nil, nil), sqllock.ErrInvalid)
+	}},
+	{"ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // SQLite's transactions are of one kind
+		}
+		r := f.registry(ttl)
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sql.Tx) error {
+			panic("no server has this isolation")
+		})
+		f.is(err, sqllock.ErrDatabase)
+		if f.cell.Dialect.Name != "postgres" {
+			return // MySQL does not show the isolation of a transaction
+		}
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sql.Tx) error {
+			var isolation string
+			f.must(tx.QueryRowContext(ctx, "SHOW transaction_isolation").Scan(&isolation))
+			equal(f, "isolation", isolation, "repeatable read")
+			return nil
+		}))
+	}},
+	{"ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
+		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
+		run := func() error {
+			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				return f.addOne(ctx, tx, table)
+			})
+		}
+		f.must(run())
+		f.is(run(), sqllock.ErrNotAcquired)
+		equal(f, "counter", f.readCounter(table), 1)
+	}},
+	{"ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
+		r, table := f.registry(f.brief), f.counter()
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			if err := f.addOne(ctx, tx, table); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		})
+		f.is(err, sqllock.ErrLockLost)
+		equal(f, "counter", f.readCounter(table), 0)
+	}},
+}
+
+func (f *fixture) addOne(ctx context.Context, tx *sql.Tx, table string) error {
+	_, err := tx.ExecContext(ctx, addOne(table))
+	return err
+}
