@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -100,7 +99,7 @@ type Registry struct {
 	locks      *locks
 	defaults   request // of a handle, without a key
 	onClose    func() error
-	closing    atomic.Int32 // how many calls of Close are releasing
+	releasing  chan struct{} // has one value while a call of Close releases
 }
 
 // NewRegistry returns a registry over repository. opts may be nil. Bad options give an
@@ -129,6 +128,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	}
 	return &Registry{
 		onClose:    onClose,
+		releasing:  make(chan struct{}, 1),
 		repository: repository,
 		locks:      o.locks(repository.table, fixedTTL),
 		defaults:   request{ttl: o.TTL, autoRenew: o.AutoRenew},
@@ -425,15 +425,34 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 // tries to release what is left. If ctx ends before all is released, OnClose is left to
 // such a call. So a deferred Close takes context.WithoutCancel(ctx).
 func (r *Registry) Close(ctx context.Context) error {
-	r.closing.Add(1)
-	err := r.locks.closeAll(ctx)
-	others := r.closing.Add(-1)
-	if others > 0 || err != nil && bounded.Ended(ctx) != nil {
-		return err // another call goes on, or may release what is left
+	err := r.releaseAll(ctx)
+	if err != nil && bounded.Ended(ctx) != nil {
+		return err // another call may release what is left
 	}
+	return errors.Join(err, r.closeOnce(ctx))
+}
+
+// releaseAll releases all leases. One call at a time does that: what one leaves, because its context
+// ends, the next one finds.
+func (r *Registry) releaseAll(ctx context.Context) error {
+	select {
+	case r.releasing <- struct{}{}:
+	default:
+		select {
+		case r.releasing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: close: another call of Close is releasing: %w", ErrDatabase, context.Cause(ctx))
+		}
+	}
+	defer func() { <-r.releasing }()
+	return r.locks.closeAll(ctx)
+}
+
+// closeOnce calls OnClose, or waits for the call of it.
+func (r *Registry) closeOnce(ctx context.Context) error {
 	_, closed := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, r.onClose() }, nil)
 	if errors.Is(closed, bounded.ErrNoAnswer) {
 		closed = fmt.Errorf("%w: close: %w", ErrDatabase, closed)
 	}
-	return errors.Join(err, closed)
+	return closed
 }
