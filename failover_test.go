@@ -46,7 +46,7 @@ func TestAFailoverOfAnOpenedRegistry(t *testing.T) {
 	dsn.Host = proxy.Addr
 	registries := make(map[string]*sqllock.Registry)
 	before := make(map[string]*sqllock.Lease)
-	for _, o := range openers[1:3] { // pgx and lib/pq
+	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		registries[o.name] = o.opened(t, dsn.String(), openOptions{
 			migrate:    true,
 			repository: sqllock.RepositoryOptions{OnFallback: func(reason error) { t.Errorf("%s: %v", o.name, reason) }},

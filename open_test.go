@@ -3,12 +3,16 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -59,6 +63,22 @@ var openers = []opener{
 	{"mysqllock, Oracle's server", dbtest.OracleMySQL, openMySQL},
 	{"pgxlock, PgBouncer", dbtest.PgBouncer, openPgx},
 	{"pqlock, PgBouncer", dbtest.PgBouncer, openPq},
+}
+
+// byName returns one of the openers.
+func byName(t *testing.T, name string) opener {
+	t.Helper()
+	i := slices.IndexFunc(openers, func(o opener) bool { return o.name == name })
+	if i < 0 {
+		t.Fatalf("no opener is called %s", name)
+	}
+	return openers[i]
+}
+
+// onServers are the openers of databases that are reached over a network, without a pooler.
+func onServers(t *testing.T) []opener {
+	t.Helper()
+	return []opener{byName(t, "pgxlock"), byName(t, "pqlock"), byName(t, "mysqllock")}
 }
 
 // eachOpener runs a test for each of the packages, on each of its servers.
@@ -184,7 +204,11 @@ func TestOpenRefusesABadDSN(t *testing.T) {
 			"", "nonsense", "u:" + secret + "@tcp(h", "mysql://u:" + secret + "@h", "mysql://u:" + secret + "/@h/db",
 			"postgres://u:" + secret + "@h/db", "mysql://u:" + secret + "@h/db?timeout=3",
 		},
-		"sqlitelock": {"", "sqlite:", ":memory:", "file:x?mode=memory", "postgres://u:" + secret + "@h/db", "locks.db?_key=" + secret, "a\x00"},
+		"sqlitelock": {
+			"", "sqlite:", ":memory:", "file:x?mode=memory", "postgres://u:" + secret + "@h/db", "locks.db?_key=" + secret, "a\x00",
+			"file:%3Amemory%3A", "file:/x?vfs=memdb", "file:x?mode=rw&mode=memory", "file:#x", "file://", "file://localhost", "file:%00x",
+			"file:x#?mode=rw", "file:x?nolock=1", "file:x?vfs=unix-none",
+		},
 	} {
 		for _, o := range openers {
 			if o.name != name {
@@ -200,6 +224,43 @@ func TestOpenRefusesABadDSN(t *testing.T) {
 	}
 }
 
+// A certificate that is missing is named, in both forms of a DSN and by the environment, without
+// the password. (lib/pq opens it when a server has answered, and names it then.)
+func TestOpenNamesAMissingFile(t *testing.T) {
+	const secret = "S3cR3t"
+	test := func(dsn string) {
+		t.Helper()
+		_, err := openPgx(t.Context(), dsn, openOptions{})
+		if !errors.Is(err, sqllock.ErrInvalid) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/nope.pem") || strings.Contains(err.Error(), secret) {
+			t.Error(err)
+		}
+	}
+	test("postgres://u:" + secret + "@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/nope.pem")
+	test("host=127.0.0.1 port=1 user=u password=" + secret + " dbname=db sslmode=verify-full sslrootcert=/nope.pem")
+	t.Setenv("PGSSLROOTCERT", "/nope.pem")
+	test("postgres://u:" + secret + "@127.0.0.1:1/db?sslmode=verify-full")
+}
+
+// What Open chooses by itself is not overwritten in silence.
+func TestOpenRefusesWhatItChooses(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	for name, options := range map[string]openOptions{
+		"Acquirers":       {repository: sqllock.RepositoryOptions{Acquirers: db.DB.DB}},
+		"MultiStatements": {repository: sqllock.RepositoryOptions{MultiStatements: true}},
+		"Waker":           {wake: true, registry: sqllock.RegistryOptions{Waker: silentWaker{}}},
+	} {
+		if _, err := openPgx(t.Context(), "postgres://u@127.0.0.1:1/db", options); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// silentWaker never wakes a waiter.
+type silentWaker struct{}
+
+func (silentWaker) Watch(string) (wake <-chan struct{}, stop func()) { return nil, func() {} }
+
 // The password is wrong, or nothing listens: the error names the database, not the password.
 func TestOpenKeepsThePasswordSecret(t *testing.T) {
 	t.Parallel()
@@ -208,7 +269,7 @@ func TestOpenKeepsThePasswordSecret(t *testing.T) {
 	must(t, err)
 	nobody := listener.Addr().String()
 	must(t, listener.Close())
-	for _, o := range openers[1:4] {
+	for _, o := range onServers(t) {
 		dsn := "postgres://app:" + secret + "@" + nobody + "/db?sslmode=disable"
 		if o.name == "mysqllock" {
 			dsn = "app:" + secret + "@tcp(" + nobody + ")/db"
@@ -297,7 +358,66 @@ func TestCloseAgainAfterAnEndedContext(t *testing.T) {
 	})
 }
 
-// OnClose has no more time than Close, and one call of it waits for the releases of the others.
+// Of two calls of Close at a time the patient one releases what the other one leaves, and only then
+// closes the pool.
+func TestTwoCloses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		const leases = 20
+		var closed atomic.Int64
+		r := newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: true}), &sqllock.RegistryOptions{
+			TTL: ttl, OnClose: func() error {
+				closed.Add(1)
+				rows, err := s.repository.List(t.Context())
+				if err != nil || len(rows) > 0 {
+					t.Errorf("closed with %d rows, %v", len(rows), err)
+				}
+				return nil
+			},
+		})
+		for i := range leases {
+			_, err := r.Lock(t.Context(), fmt.Sprint(i))
+			must(t, err)
+		}
+		s.delay(10 * time.Millisecond)
+		hasty, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+		defer cancel()
+		ended := make(chan error)
+		go func() { ended <- r.Close(hasty) }()
+		synctest.Wait()
+		must(t, r.Close(t.Context()))
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 1 {
+			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// A Close whose time ends while another one releases leaves the rest to that one.
+func TestAHastySecondClose(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var closed atomic.Int64
+		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, OnClose: func() error { closed.Add(1); return nil }})
+		_, err := r.Lock(t.Context(), "k")
+		must(t, err)
+		s.delay(10 * time.Millisecond)
+		ended := make(chan error)
+		go func() { ended <- r.Close(t.Context()) }()
+		synctest.Wait()
+		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := r.Close(hasty); !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 0 {
+			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
+		}
+		must(t, <-ended)
+		if closed.Load() != 1 {
+			t.Errorf("OnClose was called %d times", closed.Load())
+		}
+	})
+}
+
+// OnClose has no more time than Close.
 func TestCloseLimitsOnClose(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)

@@ -126,8 +126,9 @@ func classifyPostgres(err error) Class {
 	case "25006": // read_only_sql_transaction
 		return ReadOnly
 	case "0A000": // feature_not_supported
-		// A hot standby refuses SERIALIZABLE before it reads the statement.
-		if strings.Contains(err.Error(), "standby") {
+		// A hot standby refuses SERIALIZABLE, and READ WRITE, which lib/pq asks for, before it reads
+		// the statement.
+		if strings.Contains(err.Error(), "standby") || strings.Contains(err.Error(), "during recovery") {
 			return ReadOnly
 		}
 	case "42P01", // undefined_table

@@ -17,9 +17,20 @@ import (
 // otherwise keep a user waiting for minutes.
 const OpenTimeout = 10 * time.Second
 
-// HostTimeout is the time limit of a connection to one of several hosts, unless the DSN has one:
-// the next one must have its turn before the statement that needs a connection times out.
+// HostTimeout is the time limit of a connection to one of a few hosts, unless the DSN has one: the
+// next one must have its turn before the statement that needs a connection times out.
 const HostTimeout = 2 * time.Second
+
+// allHosts is the time for all hosts but the last: less than a batch has.
+const allHosts = 4 * time.Second
+
+// TimeoutOf returns the time limit of a connection to each of some hosts, unless the DSN has one.
+func TimeoutOf(hosts int) time.Duration {
+	if hosts < 2 {
+		return OpenTimeout
+	}
+	return min(HostTimeout, allHosts/time.Duration(hosts-1))
+}
 
 // connect returns a pool of the target, of up to limit connections, and checks that it
 // answers. If create is true, an SQLite file that does not exist is created.

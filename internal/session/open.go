@@ -47,11 +47,14 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err := target.check(ctx, o); err != nil {
 		return nil, err
 	}
-	pools, err := target.Connect(ctx, Need{
-		Connections: connections, Create: o.Migrate, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true,
-	})
+	if o.Migrate {
+		if err := target.migrate(ctx, o.Repository); err != nil {
+			return nil, err
+		}
+	}
+	pools, err := target.Connect(ctx, Need{Connections: connections, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true})
 	if err != nil {
-		return nil, fmt.Errorf("%w: connect to %s: %w", target.sentinel(err), target.Redacted, err)
+		return nil, target.explain(err)
 	}
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
@@ -61,6 +64,24 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	return registry, nil
 }
 
+// explain returns an error of Connect as the user gets it.
+func (t Target) explain(err error) error {
+	return fmt.Errorf("%w: connect to %s: %w", t.sentinel(err), t.Redacted, err)
+}
+
+// migrate creates the tables over connections of its own: a migration may take longer than patience.
+func (t Target) migrate(ctx context.Context, o sqllock.RepositoryOptions) error {
+	pools, err := t.Connect(ctx, Need{Connections: connections, Create: true})
+	if err != nil {
+		return t.explain(err)
+	}
+	err = migrations.Up(ctx, pools.DB.DB, t.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
+	if err != nil {
+		err = fmt.Errorf("%w: create the tables: %w", t.sentinel(err), err)
+	}
+	return errors.Join(err, pools.Close())
+}
+
 // check checks the options, without a connection.
 func (t Target) check(ctx context.Context, o Options) error {
 	db := sql.OpenDB(nowhere{})
@@ -68,7 +89,12 @@ func (t Target) check(ctx context.Context, o Options) error {
 	if o.Repository.Layout == 0 {
 		o.Repository.Layout = dialect.Spring7 // then the database is not asked
 	}
-	o.Repository.Acquirers, o.Repository.MultiStatements = nil, false
+	switch {
+	case o.Repository.Acquirers != nil || o.Repository.MultiStatements:
+		return fmt.Errorf("%w: Acquirers and MultiStatements are chosen by Open", sqllock.ErrInvalid)
+	case o.Listen != nil && o.Registry.Waker != nil:
+		return fmt.Errorf("%w: Wake and a Waker: Open makes one itself", sqllock.ErrInvalid)
+	}
 	repository, err := sqllock.NewRepository(ctx, db, t.Dialect, &o.Repository)
 	if err != nil {
 		return err
@@ -79,10 +105,16 @@ func (t Target) check(ctx context.Context, o Options) error {
 
 // sentinel returns what an error of the database is to the user.
 func (t Target) sentinel(err error) error {
-	if t.Dialect.Classify(err) == dialect.ReadOnly {
+	switch {
+	case errors.Is(err, ErrCharset):
+		return sqllock.ErrInvalid
+	case errors.Is(err, migrations.ErrState), errors.Is(err, migrations.ErrDialect):
+		return sqllock.ErrSchema
+	case t.Dialect.Classify(err) == dialect.ReadOnly:
 		return sqllock.ErrReadOnly
+	default:
+		return sqllock.ErrDatabase
 	}
-	return sqllock.ErrDatabase
 }
 
 // nowhere makes no connections.
@@ -101,11 +133,6 @@ type opening struct {
 }
 
 func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, error) {
-	if o.Migrate {
-		if err := p.migrate(ctx, o.Repository); err != nil {
-			return nil, err
-		}
-	}
 	if o.Listen != nil {
 		listener, err := o.Listen(ctx, p.target.Source)
 		if err != nil {
@@ -133,14 +160,6 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		p.closers = append([]func() error{after}, p.closers...)
 	}
 	return registry, err
-}
-
-func (p *opening) migrate(ctx context.Context, o sqllock.RepositoryOptions) error {
-	err := migrations.Up(ctx, p.pools.DB.DB, p.target.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
-	if err != nil {
-		return fmt.Errorf("%w: create the tables: %w", p.target.sentinel(err), err)
-	}
-	return nil
 }
 
 // close closes everything, within a limit: a server that is away does not answer goodbyes.

@@ -40,6 +40,9 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	}
 	var err error
 	p.DB, err = t.connect(ctx, s, n.Create, n.Connections)
+	if err == nil && t.Check != nil {
+		err = t.Check(ctx, p.DB.DB)
+	}
 	if err == nil && t.HasIsolation {
 		err = p.checkSettings(ctx, t)
 	}
@@ -105,9 +108,20 @@ var errIgnored = errors.New("the settings of the session were ignored")
 
 // isPooler reports whether err is how a pooler deals with parameters of the session that it
 // does not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them.
+// Then a session may have the prepared statements of another client, or may lack our own.
 func isPooler(err error) bool {
 	var state interface{ SQLState() string }
-	return errors.Is(err, errIgnored) || errors.As(err, &state) && state.SQLState() == "08P01"
+	if !errors.As(err, &state) {
+		return errors.Is(err, errIgnored)
+	}
+	switch state.SQLState() {
+	case "08P01", // protocol_violation
+		"42P05", // duplicate_prepared_statement
+		"26000": // invalid_sql_statement_name
+		return true
+	default:
+		return false
+	}
 }
 
 // closeTimeout limits how long a database that does not answer keeps Close.

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"regexp"
 	"strconv"
@@ -47,7 +48,7 @@ func ParsePostgres(
 		dsn = "postgres://" + dsn[len(scheme):]
 		a, err = postgresURL(dsn, address)
 	} else if KeywordForm.MatchString(dsn) {
-		if a, err = address(dsn); err != nil {
+		if a, err = address(dsn); err != nil && !isFile(err) {
 			err = errPostgresKeywords
 		}
 	}
@@ -64,8 +65,8 @@ func postgresURL(dsn string, address func(string) (Address, error)) (Address, er
 		return Address{}, ErrStray
 	}
 	a, err := address(dsn)
-	if err == nil {
-		return a, nil
+	if err == nil || isFile(err) {
+		return a, err
 	}
 	base, parameters, found := strings.Cut(dsn, "?")
 	if _, baseErr := address(base); !found || baseErr != nil {
@@ -76,6 +77,10 @@ func postgresURL(dsn string, address func(string) (Address, error)) (Address, er
 	}
 	return Address{}, fmt.Errorf("%w: %w", ErrParameters, err)
 }
+
+// isFile reports whether err says that a file cannot be read: a certificate or a key, which the DSN
+// or the environment names. It has the file's name and nothing else of the DSN.
+func isFile(err error) bool { return errors.As(err, new(*fs.PathError)) }
 
 func (a Address) redacted() string {
 	if strings.HasPrefix(a.Host, "/") { // the directory of a socket

@@ -1,11 +1,16 @@
 package session_test
 
 import (
+	"context"
 	"database/sql/driver"
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
@@ -153,5 +158,103 @@ func TestAPoolerThatIgnoresSettingsWithoutAcquirers(t *testing.T) {
 	defer pools.Close()
 	if pools.Pooler == nil || pooled != 1 {
 		t.Errorf("pooler %v, %d times without settings", pools.Pooler, pooled)
+	}
+}
+
+// A pooler may also give the first statement a session in which another client has prepared it, or
+// the second one a session that does not know it. Then it is taken for a pooler, too.
+func TestAPoolerThatMixesSessions(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	for _, state := range []string{"42P05", "26000", "08P01"} {
+		target, err := pgxdriver.Parse(db.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connector := target.Connector
+		target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
+			c, err := connector(source, s)
+			if !s.Pooled {
+				c = refusing{c, &pgconn.PgError{Code: state}}
+			}
+			return c, err
+		}
+		pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
+		if err != nil {
+			t.Errorf("%s: %v", state, err)
+			continue
+		}
+		if pools.Pooler == nil {
+			t.Errorf("%s: not taken for a pooler", state)
+		}
+		if err := pools.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// refusing makes no connections.
+type refusing struct {
+	driver.Connector
+
+	err error
+}
+
+func (r refusing) Connect(context.Context) (driver.Conn, error) { return nil, r.err }
+
+// A connection whose server has become read-only leaves the pool, and the error says why.
+func TestAServerThatBecomesReadOnly(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, err := mysqldriver.Parse(database(t).DSN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pools.Close()
+			if _, err := pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)"); err != nil {
+				t.Fatal(err)
+			}
+			// The session refuses writes as a server does; the next session does not.
+			if _, err := pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY"); err != nil {
+				t.Fatal(err)
+			}
+			_, err = pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
+			if target.Dialect.Classify(err) != dialect.ReadOnly {
+				t.Fatalf("error %v", err)
+			}
+			if _, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)"); err != nil {
+				t.Errorf("the next statement: %v", err)
+			}
+		})
+	}
+}
+
+// A parameter may be SQL that changes the character set. Then arguments could end their quotes.
+func TestACharacterSetInAParameter(t *testing.T) {
+	t.Parallel()
+	target, err := mysqldriver.Parse(dbtest.MySQL(t).With(t, map[string]string{"sql_mode": "'',character_set_client=gbk"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := target.Connect(t.Context(), session.Need{Connections: 1}); !errors.Is(err, session.ErrCharset) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// With several hosts each has less time, so that the last one has its turn within 4 s.
+func TestTimeoutOf(t *testing.T) {
+	t.Parallel()
+	for hosts, want := range map[int]time.Duration{
+		1: session.OpenTimeout, 2: session.HostTimeout, 3: session.HostTimeout, 5: time.Second,
+	} {
+		if got := session.TimeoutOf(hosts); got != want {
+			t.Errorf("%d hosts: %v", hosts, got)
+		}
 	}
 }

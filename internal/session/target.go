@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io/fs"
@@ -30,6 +32,8 @@ type Target struct {
 	// that are idle for longer, or 0.
 	Idle time.Duration
 
+	// Check, unless it is nil, checks what the parameters of the DSN have made of a session.
+	Check func(context.Context, *sql.DB) error
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
 }

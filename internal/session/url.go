@@ -23,6 +23,9 @@ var ErrLineBreak = errors.New("the DSN has a line break or a NUL in it")
 // ErrParameters is the error for bad parameters of a URL.
 var ErrParameters = errors.New("the DSN has wrong parameters after its ?")
 
+// ErrCharset is the error for parameters that choose a character set in which the driver cannot quote.
+var ErrCharset = errors.New("a parameter of the DSN sets another character set than utf8mb4")
+
 // RedactedURL is the form in which a DSN appears in messages. It is built from the
 // parts that are not secret; no secret is cut out of anything.
 func RedactedURL(scheme, user, host, database string) string {

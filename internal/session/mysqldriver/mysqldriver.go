@@ -2,6 +2,8 @@
 package mysqldriver
 
 import (
+	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -99,10 +101,14 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 		host = "unix(" + config.Addr + ")"
 	}
 	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
-	return session.Target{
+	t := session.Target{
 		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
 		Idle: idle, Connector: connector,
-	}, nil
+	}
+	if t.MultiStatements {
+		t.Check = checkCharset
+	}
+	return t, nil
 }
 
 func connector(source string, _ session.Settings) (driver.Connector, error) {
@@ -113,7 +119,8 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 	useMessages(config)
 	config.Logger = &mysql.NopLogger{} // it returns the errors, and would write them to stderr too
 	if config.Timeout == 0 {
-		config.Timeout = session.OpenTimeout
+		// A name may lead to several addresses, and a batch has 5 s: the next one must have its turn.
+		config.Timeout = session.HostTimeout
 	}
 	if config.ConnectionAttributes == "" {
 		config.ConnectionAttributes = "program_name:sqllock"
@@ -122,7 +129,24 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 		config.Params = make(map[string]string)
 	}
 	complete(config.Params)
-	return mysql.NewConnector(config)
+	c, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return session.DiscardReadOnly(c, dialect.MySQL().Classify), nil
+}
+
+// checkCharset checks that the server reads statements in the character set in which the driver quotes
+// arguments. The names of parameters do not say it: their values are SQL.
+func checkCharset(ctx context.Context, db *sql.DB) error {
+	var charset string
+	if err := db.QueryRowContext(ctx, "SELECT @@character_set_client").Scan(&charset); err != nil {
+		return err
+	}
+	if charset != "utf8mb4" {
+		return fmt.Errorf("%w: it is %s", session.ErrCharset, charset)
+	}
+	return nil
 }
 
 // useMessages has the driver send several statements with arguments in one message, and reports
@@ -153,7 +177,7 @@ const idle = 30 * time.Second
 // and Oracle's MySQL one for all idle sessions.
 func complete(parameters map[string]string) {
 	for name := range parameters {
-		if strings.EqualFold(name, "autocommit") {
+		if autocommit.MatchString(name) {
 			delete(parameters, name)
 		}
 	}
@@ -172,6 +196,9 @@ func complete(parameters map[string]string) {
 	}
 	parameters[wait] = value
 }
+
+// autocommit matches what the variable can be called in SET.
+var autocommit = regexp.MustCompile(`(?i)^\s*(?:(?:@@)?(?:(?:session|local)(?:\s+|\s*\.\s*))?|@@)autocommit\s*$`)
 
 // sets reports whether the parameters of a DSN set a variable of the session.
 func sets(parameters map[string]string, name string) bool {

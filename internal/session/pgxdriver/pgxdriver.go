@@ -5,7 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"slices"
+	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,10 +24,18 @@ func Parse(dsn string) (session.Target, error) {
 // errParse stands for pgx's errors about a DSN, which repeat parts of it.
 var errParse = errors.New("pgx cannot parse them")
 
+// withoutDSN returns the part of such an error that cannot contain a password.
+func withoutDSN(err error) error {
+	if file := new(fs.PathError); errors.As(err, &file) {
+		return file
+	}
+	return errParse
+}
+
 func address(dsn string) (session.Address, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return session.Address{}, errParse
+		return session.Address{}, withoutDSN(err)
 	}
 	return session.Address{Host: config.Host, Port: config.Port, User: config.User, Database: config.Database}, nil
 }
@@ -35,14 +43,11 @@ func address(dsn string) (session.Address, error) {
 func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, errParse
+		return nil, withoutDSN(err)
 	}
 	s.Complete(config.RuntimeParams)
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = session.OpenTimeout
-		if hasSeveralHosts(config) {
-			config.ConnectTimeout = session.HostTimeout
-		}
+		config.ConnectTimeout = session.TimeoutOf(hosts(config))
 	}
 	if s.Pooled && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		// Another session does not know the statements that were prepared in this one.
@@ -51,12 +56,16 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	return stdlib.GetConnector(*config, stdlib.OptionShouldPing(shouldPing)), nil
 }
 
-// hasSeveralHosts reports whether there is another host to go to. The fallbacks of pgx are also
-// those to a connection without TLS.
-func hasSeveralHosts(config *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
-		return f.Host != config.Host || f.Port != config.Port
-	})
+// hosts returns how many hosts there are to go to. The fallbacks of pgx are also those to a
+// connection without TLS, which has the rest of its host's time.
+func hosts(config *pgx.ConnConfig) int {
+	n, host, port := 1, config.Host, config.Port
+	for _, f := range config.Fallbacks {
+		if f.Host != host || f.Port != port {
+			n, host, port = n+1, f.Host, f.Port
+		}
+	}
+	return n
 }
 
 // peekTimeout is how long it is waited for what an idle connection has received.

@@ -40,10 +40,7 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	// could reach different sessions of a pooler.
 	config.BinaryParameters = true
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = session.OpenTimeout
-		if len(config.Multi) > 0 {
-			config.ConnectTimeout = session.HostTimeout
-		}
+		config.ConnectTimeout = session.TimeoutOf(1 + len(config.Multi))
 	}
 	if config.Runtime == nil {
 		config.Runtime = make(map[string]string)

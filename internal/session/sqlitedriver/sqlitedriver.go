@@ -25,6 +25,8 @@ var (
 	errInMemory  = errors.New("other processes cannot see a database in memory, so its locks exclude nothing: give a file")
 	errNoFile    = errors.New("the DSN names no file: sqlite:/path/to/file")
 	errNoURIFile = errors.New("the DSN names no file: file:/path/to/file")
+	errNoLocks   = errors.New("with nolock or vfs=unix-none no process sees the locks of others on the file")
+	errFragment  = errors.New("the DSN has a # in it, after which SQLite reads nothing: in a path, # is written %23")
 	errOtherForm = errors.New("the DSN has none of the forms sqlite:/path/to/file, file:/path/to/file?name=value and /path/to/file")
 	errNotURI    = errors.New("after sqlite: comes a path; parameters need SQLite's own form, file:/path?name=value")
 )
@@ -81,17 +83,47 @@ func DSN(path string) string {
 func parseURI(uri string) (session.Target, error) {
 	path, parameters, _ := strings.Cut(uri, "?")
 	query, err := url.ParseQuery(parameters)
-	switch {
-	case err != nil:
+	if err != nil {
 		return session.Target{}, session.ErrParameters
-	case path == "":
+	}
+	switch name := nameOf(path); {
+	case strings.Contains(uri, "#"):
+		return session.Target{}, errFragment
+	case name == "":
 		return session.Target{}, errNoURIFile
-	case strings.HasPrefix(path, ":memory:") || query.Get("mode") == "memory":
+	case strings.HasPrefix(name, ":memory:") || slices.Contains(query["mode"], "memory") || slices.Contains(query["vfs"], "memdb"):
 		return session.Target{}, errInMemory
+	case isTrue(query["nolock"]) || slices.Contains(query["vfs"], "unix-none"):
+		return session.Target{}, errNoLocks
 	}
 	t := target("file:"+path, query)
 	t.Redacted = "file:" + path
 	return t, nil
+}
+
+// nameOf returns the name that SQLite reads from the path of a URI, or "" if it names no file: then
+// SQLite would make a temporary database, which each connection has for itself.
+func nameOf(path string) string {
+	if authority, ok := strings.CutPrefix(path, "//"); ok {
+		slash := strings.IndexByte(authority, '/')
+		if slash < 0 {
+			return ""
+		}
+		path = authority[slash:]
+	}
+	name, err := url.PathUnescape(path)
+	if err != nil {
+		name = path // SQLite takes a % that is no escape as it is
+	}
+	name, _, _ = strings.Cut(name, "\x00")
+	return name
+}
+
+// isTrue reports whether a parameter is set to what SQLite takes for true, or may take.
+func isTrue(values []string) bool {
+	return slices.ContainsFunc(values, func(v string) bool {
+		return !slices.Contains([]string{"", "0", "false", "off", "no"}, strings.ToLower(v))
+	})
 }
 
 // target returns the target of a URI and its parameters. A file that does not
