@@ -1,6 +1,7 @@
 package sqllocktest
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,7 +15,8 @@ const taker = "taker"
 
 // Lose takes the lock of key away from its holder, in whichever of the registries that is: its
 // row gets another holder, whose client id is "taker" and which keeps it until one time-to-live of
-// the registry's options after Lose has returned. Lose works while the database is broken for the registries, too.
+// the registry's options after Lose has returned. A registry that waits for the lock may be faster, and
+// has it then. Lose works while the database is broken for the registries, too.
 //
 // Lose returns when the holder has noticed: the context of its lease has ended with cause
 // [sqllock.ErrLockLost]. With AutoRenew that is at the next renewal, otherwise at the deadline of
@@ -76,9 +78,4 @@ func (r *Registry) isHeld(holder string) bool {
 	return false
 }
 
-func (r *Registry) ttl() time.Duration {
-	if r.opts == nil || r.opts.TTL == 0 {
-		return sqllock.DefaultTTL
-	}
-	return r.opts.TTL
-}
+func (r *Registry) ttl() time.Duration { return cmp.Or(r.opts.TTL, sqllock.DefaultTTL) }

@@ -24,7 +24,7 @@ type Registry struct {
 	*sqllock.Registry
 
 	tb      testing.TB
-	opts    *sqllock.RegistryOptions
+	opts    sqllock.RegistryOptions
 	dsn     string
 	network *flaky.Connector
 	db      *sql.DB
@@ -33,14 +33,18 @@ type Registry struct {
 	processes []*sqllock.Registry // the first is Registry
 }
 
-// New returns a registry on a new database with the lock table. opts may be nil.
+// New returns a registry on a new database with the lock table. opts may be nil. All registries of
+// the test share a Waker, OnRenewal and OnClose; OnClose is called once for each of them.
 //
 // When the test ends, New's cleanup closes the registry and all that [Registry.Another] has
 // returned. If one of them still holds leases, the test fails with their keys, unless it has
 // failed before. If New itself fails, it ends the test.
 func New(tb testing.TB, opts *sqllock.RegistryOptions) *Registry {
 	tb.Helper()
-	r := &Registry{tb: tb, opts: opts, dsn: newFile(tb)}
+	r := &Registry{tb: tb, dsn: newFile(tb)}
+	if opts != nil {
+		r.opts = *opts
+	}
 	r.network = flaky.New(virtualsqlite.Driver{}, r.dsn)
 	r.db = pool(r.network)
 	tb.Cleanup(r.close)
@@ -50,13 +54,14 @@ func New(tb testing.TB, opts *sqllock.RegistryOptions) *Registry {
 
 // Another returns the registry of another process: it has the same options and uses the same
 // database, and a client id of its own. The client ids are process-1, that of [New], process-2
-// and so on.
+// and so on. If Another fails, because the database is broken for instance, it ends the test. So call
+// it from the goroutine of the test, as t.Fatal.
 func (r *Registry) Another() *sqllock.Registry {
 	r.tb.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	repository := newRepository(r.tb, r.db, fmt.Sprintf("process-%d", len(r.processes)+1))
-	registry, err := sqllock.NewRegistry(repository, r.opts)
+	registry, err := sqllock.NewRegistry(repository, &r.opts)
 	if err != nil {
 		r.tb.Fatalf("sqllocktest: %v", err)
 	}
@@ -128,7 +133,8 @@ func pool(network *flaky.Connector) *sql.DB {
 //nolint:contextcheck,nolintlint // callers need pass no context: the test's is the right one
 func newRepository(tb testing.TB, db *sql.DB, clientID string) *sqllock.Repository {
 	tb.Helper()
-	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})
+	ctx := context.WithoutCancel(tb.Context()) // a cleanup may call
+	repository, err := sqllock.NewRepository(ctx, db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})
 	if err != nil {
 		tb.Fatalf("sqllocktest: %v", err)
 	}

@@ -126,6 +126,18 @@ func TestBreak(t *testing.T) {
 	})
 }
 
+// TestCleanups calls all functions in a cleanup, when the context of the test has ended.
+func TestCleanups(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
+		t.Cleanup(func() {
+			lease, err := r.Another().TryLock(context.WithoutCancel(t.Context()), "k")
+			must(t, err)
+			r.Lose("k")
+			is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
+		})
+	})
+}
+
 // TestDB commits a transaction of the test's own table under a lock.
 func TestDB(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
