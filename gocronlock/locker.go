@@ -6,6 +6,9 @@
 //	...
 //	scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report), gocron.WithName("report"))
 //
+// Give each job a name of its own. gocron names a job after its function: two jobs that run one
+// function with different parameters would share a lock, and one of them would be skipped.
+//
 // The package does not import gocron. The type argument is the result that gocron's interface asks
 // for.
 //
@@ -44,8 +47,9 @@ type Options struct {
 // A Locker is gocron's Locker over the locks of a registry, if L is gocron.Lock. It is safe for
 // concurrent use.
 //
-// Leases are renewed automatically, whatever the registry's options say. If an instance crashes
-// during a job, the lock is free after the registry's time-to-live, even if MinHold is longer.
+// Leases are renewed automatically, whatever the registry's AutoRenew says; a MaxHold of the registry
+// ends them all the same. If an instance crashes during a job, the lock is free after the registry's
+// time-to-live, even if MinHold is longer.
 type Locker[L interface {
 	Unlock(ctx context.Context) error
 }] struct {
@@ -75,11 +79,14 @@ var literal = regexp.MustCompile(`\.func\d+(\.|$)`)
 //   - [sqllock.ErrDatabase] and [sqllock.ErrClosed],
 //   - [sqllock.ErrInvalid] for a name that gocron has made of a function literal, such as
 //     "main.main.func1". It changes when the code around it does, and then two builds would lock
-//     two keys: use gocron.WithName. Also if L has methods that no lease has.
+//     two keys: use gocron.WithName. Also if L has methods beside Unlock, or if the registry is nil.
 func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	var none L
 	if _, ok := any((*held)(nil)).(L); !ok {
 		return none, fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid)
+	}
+	if l.registry == nil {
+		return none, fmt.Errorf("%w: a locker needs a registry", sqllock.ErrInvalid)
 	}
 	if literal.MatchString(name) {
 		return none, fmt.Errorf("%w: the name of job %q differs between builds: use gocron.WithName", sqllock.ErrInvalid, name)

@@ -128,6 +128,8 @@ func TestErrors(t *testing.T) {
 		must(t, held.Unlock(t.Context()))
 		_, err = gocronlock.New[lock](r.Registry, &gocronlock.Options{MinHold: -1}).Lock(t.Context(), "report")
 		is(t, err, sqllock.ErrInvalid)
+		_, err = gocronlock.New[lock](nil, nil).Lock(t.Context(), "report")
+		is(t, err, sqllock.ErrInvalid)
 		cutOff := errors.New("cut off")
 		r.Break(cutOff)
 		_, err = first.Lock(t.Context(), "report")

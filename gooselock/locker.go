@@ -21,10 +21,11 @@ import (
 //   - The lock table must exist before goose runs: run `sqllock migrate up`, or migrations.Up.
 //   - goose takes a connection of its pool before it locks. If the registry uses the same pool, that
 //     pool needs two connections for each provider that runs. With one connection the registry waits
-//     for goose, and goose for the registry: Lock returns [sqllock.ErrDatabase] after some seconds.
-//   - The lease is renewed automatically, whatever the registry's options say. goose does not learn
+//     for goose, and goose for the registry: Lock returns [sqllock.ErrDatabase] after some seconds,
+//     or waits as long as ctx lasts if the registry has WaitThroughOutages.
+//   - The lease is renewed automatically, whatever the registry's AutoRenew says. goose does not learn
 //     that it is lost, and goes on migrating. The error comes with the result of goose's run:
-//     [sqllock.ErrLockLost].
+//     [sqllock.ErrLockLost]. A MaxHold of the registry ends the lease of a migration that takes longer.
 type Locker struct {
 	locks *named.Locks
 	key   string

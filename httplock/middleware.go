@@ -9,6 +9,7 @@ package httplock
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -30,11 +31,13 @@ type Options struct {
 }
 
 // New returns middleware that serves a request under the lock of its key. opts may be nil. A
-// request for which key returns "" is served without a lock.
+// request for which key returns "" is served without a lock. Wrap the handler, not the mux: a mux
+// sets the request's Pattern and path values, which key may want to read, only when it is served.
 //
 // The context of the request that the handler gets is that of the lease: it ends with cause
 // [sqllock.ErrLockLost] before another request of the key can be served, and carries the lease for
-// [sqllock.Registry.LeaseFrom]. The lease is renewed automatically for as long as the handler runs.
+// [sqllock.Registry.LeaseFrom]. The lease is renewed automatically for as long as the handler runs,
+// or until a MaxHold of the registry ends it.
 // The lock is released when the handler returns or panics. A handler that was not called is
 // answered for:
 //
@@ -43,7 +46,7 @@ type Options struct {
 //   - 503 Service Unavailable, if the database fails ([sqllock.ErrDatabase]), if the registry is
 //     closed, or if its cache is full of locks in use.
 //   - 400 Bad Request, if the key is not valid UTF-8, or cannot be mapped.
-//   - 500 Internal Server Error, if Wait is negative.
+//   - 500 Internal Server Error, if Wait is negative, or registry or key is nil.
 //
 // If the client goes away while its request waits for the lock, the handler is not called.
 //
@@ -66,6 +69,10 @@ type middleware struct {
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if m.registry == nil || m.key == nil {
+		m.refuse(w, r, http.StatusInternalServerError, fmt.Errorf("%w: httplock needs a registry and a key", sqllock.ErrInvalid))
+		return
+	}
 	key := m.key(r)
 	if key == "" {
 		next.ServeHTTP(w, r)

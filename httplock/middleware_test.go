@@ -138,6 +138,22 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	})
 }
 
+// TestTheLockIsReleasedAfterTheClientWentAway ends the context of a request that is served.
+func TestTheLockIsReleasedAfterTheClientWentAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
+			cancel()
+			<-req.Context().Done()
+		})
+		s.get(ctx, "/a")
+		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
+		if len(s.errs) != 0 {
+			t.Error(s.errs)
+		}
+	})
+}
+
 // TestTheHandlerSeesTheLoss takes the lock away from a request.
 func TestTheHandlerSeesTheLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
@@ -209,5 +225,49 @@ func TestErrors(t *testing.T) {
 				t.Error(s.errs)
 			}
 		}
+	})
+}
+
+// TestMissingArguments has a server without a registry, and one without a key.
+func TestMissingArguments(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		for _, middleware := range []func(http.Handler) http.Handler{
+			httplock.New(nil, func(*http.Request) string { return "a" }, nil), httplock.New(r.Registry, nil, nil),
+		} {
+			s := &server{T: t, Handler: middleware(http.HandlerFunc(ok))}
+			s.answers(t.Context(), "/a", http.StatusInternalServerError, "")
+		}
+	})
+}
+
+// TestAFullCache has more requests at once than the registry keeps locks.
+func TestAFullCache(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{CacheCapacity: 1})
+		slow := serve(t, r.Registry, 0, minutes)
+		ended := make(chan int)
+		go func() { ended <- slow.get(t.Context(), "/a").Code }()
+		time.Sleep(time.Millisecond)
+		fast := serve(t, r.Registry, 0, ok)
+		fast.answers(t.Context(), "/b", http.StatusServiceUnavailable, "")
+		if len(fast.errs) != 1 || !errors.Is(fast.errs[0], sqllock.ErrCapacity) {
+			t.Error(fast.errs)
+		}
+		<-ended
+	})
+}
+
+// TestPathValues reads the key from the pattern of a mux.
+func TestPathValues(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		mux := http.NewServeMux()
+		orders := httplock.New(r.Registry, func(r *http.Request) string { return "orders/" + r.PathValue("id") }, nil)
+		mux.Handle("GET /orders/{id}", orders(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			if held := r.Held(); len(held) != 1 || held[0].Key != "orders/42" || req.PathValue("id") != "42" {
+				t.Errorf("%+v", held)
+			}
+		})))
+		(&server{T: t, Handler: mux}).answers(t.Context(), "/orders/42", http.StatusOK, "")
 	})
 }

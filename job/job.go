@@ -14,6 +14,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -28,9 +29,10 @@ import (
 // Choose it longer than the clocks of the instances differ, and shorter than the time between two
 // runs: half of that time fits. With 0 the lock is free when fn returns.
 //
-// The lease is renewed automatically for as long as fn runs, whatever the registry's options say.
+// The lease is renewed automatically for as long as fn runs, whatever the registry's AutoRenew says.
 // Its time-to-live, the registry's, is how long the lock stays taken after an instance has
-// crashed, even if minHold is longer: the job may then run again in the same period.
+// crashed, even if minHold is longer: the job may then run again in the same period. A registry with
+// a MaxHold ends the lease after that.
 //
 // The context of fn is that of the lease: it is made from the one that the returned function is
 // given, ends with cause [sqllock.ErrLockLost] before another instance can run the job, and
@@ -39,18 +41,25 @@ import (
 //
 // The errors of the returned function are
 //
-//   - [sqllock.ErrNotAcquired], a *[sqllock.HeldError], if the run is skipped. If the context
-//     given has ended, its error is found, too.
+//   - [sqllock.ErrNotAcquired], a *[sqllock.HeldError] with the key, if the run is skipped. If the
+//     context given has ended, its error is found, too.
 //   - [sqllock.ErrDatabase], if the database failed before fn was run, or [sqllock.ErrClosed].
-//   - [sqllock.ErrInvalid] for a bad key or a negative minHold.
+//   - [sqllock.ErrInvalid] for a bad key, a negative minHold, or if registry or fn is nil.
 //   - fn's own error, joined with that of [sqllock.Lease.Unlock]: sqllock.ErrLockLost, if the
-//     lease was lost while fn ran.
+//     lease was lost while fn ran, or an ErrDatabase, if the lock was not released. The job has run
+//     then.
+//
+// An fn that acquires other locks should not return their ErrNotAcquired as it is: its caller would
+// take it for a skipped run. The Key of the HeldError is then the other lock's.
 //
 // A panic of fn releases the lock, and goes on. The returned function is safe for concurrent use:
 // two calls in one process exclude each other as those of two instances do. Called with the
 // context of fn itself, it enters the lock again and runs fn.
 func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
+		if registry == nil || fn == nil {
+			return fmt.Errorf("%w: a job needs a registry and a function", sqllock.ErrInvalid)
+		}
 		lock, err := registry.Obtain(key)
 		if err != nil {
 			return err

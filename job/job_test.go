@@ -138,6 +138,8 @@ func TestErrorsBeforeTheJob(t *testing.T) {
 		}
 		is(t, job.New(r.Registry, "", 0, never)(t.Context()), sqllock.ErrInvalid)
 		is(t, job.New(r.Registry, "report", -1, never)(t.Context()), sqllock.ErrInvalid)
+		is(t, job.New(nil, "report", 0, never)(t.Context()), sqllock.ErrInvalid)
+		is(t, job.New(r.Registry, "report", time.Hour, nil)(t.Context()), sqllock.ErrInvalid)
 		cutOff := errors.New("cut off")
 		r.Break(cutOff)
 		is(t, job.New(r.Registry, "report", 0, never)(t.Context()), cutOff)
@@ -147,6 +149,41 @@ func TestErrorsBeforeTheJob(t *testing.T) {
 		is(t, job.New(r.Registry, "report", 0, never)(ended), context.Canceled)
 		must(t, r.Close(t.Context()))
 		is(t, job.New(r.Registry, "report", 0, never)(t.Context()), sqllock.ErrClosed)
+	})
+}
+
+// TestAJobThatCannotReleaseHasRun cuts the database off while the job runs.
+func TestAJobThatCannotReleaseHasRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		cutOff := errors.New("cut off")
+		ran := false
+		err := job.New(r.Registry, "report", 0, func(context.Context) error {
+			r.Break(cutOff)
+			ran = true
+			return nil
+		})(t.Context())
+		is(t, err, sqllock.ErrDatabase)
+		is(t, err, cutOff)
+		if !ran {
+			t.Error("it has not run")
+		}
+	})
+}
+
+// TestTheKeyTellsASkippedRun has a job fail to acquire another lock.
+func TestTheKeyTellsASkippedRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		lease, err := r.Another().TryLock(t.Context(), "other")
+		must(t, err)
+		nested := job.New(r.Registry, "report", 0, func(ctx context.Context) error {
+			_, err := r.TryLock(ctx, "other")
+			return err
+		})
+		var held *sqllock.HeldError
+		if err := nested(t.Context()); !errors.As(err, &held) || held.Key != "other" {
+			t.Error(err)
+		}
+		must(t, lease.Unlock(t.Context()))
 	})
 }
 

@@ -130,3 +130,52 @@ func TestGocronNamesAFunctionLiteral(t *testing.T) {
 		}
 	})
 }
+
+// TestGocronReportsALoss loses the lock while gocron runs the task, whose context lasts.
+func TestGocronReportsALoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		unlocked := make(chan error, 1)
+		locker := gocronlock.New[gocron.Lock](r.Registry, &gocronlock.Options{OnUnlock: func(name string, err error) {
+			if name == "report" {
+				unlocked <- err
+			}
+		}})
+		schedule(t, func(ctx context.Context) error {
+			r.Lose("report")
+			if ctx.Err() != nil {
+				t.Error("gocron's context knows of the lock: say so in the documents")
+			}
+			return nil
+		}, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)}, gocron.WithName("report"))
+		is(t, <-unlocked, sqllock.ErrLockLost)
+	})
+}
+
+// task is what gocron calls main.task.
+func task(runs *atomic.Int32) { runs.Add(1) }
+
+// TestGocronNamesJobsAfterTheirFunction has two jobs of one function without names share a lock.
+func TestGocronNamesJobsAfterTheirFunction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		locker := gocronlock.New[gocron.Lock](r.Registry, &gocronlock.Options{MinHold: 30 * time.Second})
+		scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+		must(t, err)
+		var first, second, named atomic.Int32
+		for runs, opts := range map[*atomic.Int32][]gocron.JobOption{
+			&first: nil, &second: nil, &named: {gocron.WithName("third")},
+		} {
+			_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task, runs), opts...)
+			must(t, err)
+		}
+		scheduler.Start()
+		t.Cleanup(func() { must(t, scheduler.Shutdown()) })
+		time.Sleep(time.Minute + time.Second)
+		if both := first.Load() + second.Load(); both != 1 || named.Load() != 1 {
+			t.Errorf("%d runs without a name, %d with one", both, named.Load())
+		}
+	})
+}

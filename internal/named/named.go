@@ -13,7 +13,7 @@ import (
 )
 
 // Locks are the leases that a process holds through such an interface. They are renewed
-// automatically, whatever the registry's options say: no caller could do it. All methods are safe
+// automatically, whatever the registry's AutoRenew says: no caller could do it. All methods are safe
 // for concurrent use.
 type Locks struct {
 	registry *sqllock.Registry
@@ -56,6 +56,9 @@ func (l *Locks) acquire(ctx context.Context, name string, how way) error {
 
 // obtain returns a new lease of name.
 func (l *Locks) obtain(ctx context.Context, name string, how way) (*sqllock.Lease, error) {
+	if l.registry == nil {
+		return nil, fmt.Errorf("%w: a locker needs a registry", sqllock.ErrInvalid)
+	}
 	lock, err := l.registry.Obtain(l.prefix + name)
 	if err != nil {
 		return nil, err

@@ -128,6 +128,7 @@ func TestErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		locks := named.New(r.Registry, "")
 		is(t, locks.Lock(t.Context(), ""), sqllock.ErrInvalid)
+		is(t, named.New(nil, "").Lock(t.Context(), "k"), sqllock.ErrInvalid)
 		cutOff := errors.New("cut off")
 		r.Break(cutOff)
 		is(t, locks.Lock(t.Context(), "k"), cutOff)
