@@ -124,6 +124,9 @@ func buildOverlay(t *testing.T, directory string, files map[string]string) (out 
 
 // fileOf returns the file for a block of code.
 func fileOf(block string, number int) string {
+	if program, ok := strings.CutPrefix(block, "package main\n"); ok {
+		return "package documents\n" + program
+	}
 	var file strings.Builder
 	file.WriteString("package documents\n\n")
 	var imported []string
