@@ -1,0 +1,112 @@
+// Package examples runs the programs, and compares what they print with what their comments say.
+package examples
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+// TestExamples takes twelve seconds, because longjob works for longer than its lease. That one takes
+// stalls of six seconds; the others wait for events.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	bin := build(t)
+	for _, name := range []string{"cron", "consumer", "leader", "transfer", "fencedfiles", "longjob", "httpkeys", "gorm"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			printed, err := exec.CommandContext(t.Context(), filepath.Join(bin, name)).CombinedOutput() //nolint:gosec // it was built here
+			if err != nil {
+				t.Fatalf("%v: %s", err, printed)
+			}
+			compare(t, name, string(printed))
+		})
+	}
+	t.Run("shutdown", func(t *testing.T) {
+		t.Parallel()
+		program := exec.CommandContext(t.Context(), filepath.Join(bin, "shutdown")) //nolint:gosec // it was built here
+		output, err := program.StdoutPipe()
+		must(t, err)
+		must(t, program.Start())
+		var printed strings.Builder
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			if printed.Len() == 0 {
+				must(t, program.Process.Signal(os.Interrupt)) // after the first step
+			}
+			printed.WriteString(lines.Text() + "\n")
+		}
+		must(t, program.Wait())
+		// The machine may stand still for a second before the signal comes, and do another step.
+		first, _, _ := strings.Cut(printed.String(), "\n")
+		_, last, _ := strings.Cut(printed.String(), "stopping\n")
+		compare(t, "shutdown", first+"\nstopping\n"+last)
+	})
+	t.Run("pgxpool", func(t *testing.T) {
+		t.Parallel()
+		program := exec.CommandContext(t.Context(), filepath.Join(bin, "pgxpool")) //nolint:gosec // it was built here
+		program.Env = append(os.Environ(), "DATABASE_URL="+dbtest.Postgres(t).DSN)
+		printed, err := program.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, printed)
+		}
+		compare(t, "pgxpool", string(printed))
+	})
+}
+
+// TestEachExampleIsTested finds a program that no test runs, or that the README does not have.
+func TestEachExampleIsTested(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Glob("*/main.go")
+	must(t, err)
+	for _, program := range programs {
+		name := filepath.Dir(program)
+		for _, file := range []string{"README.md", "examples_test.go"} {
+			text, err := os.ReadFile(file) //nolint:gosec // one of the two
+			must(t, err)
+			if quoted := `"` + name + `"`; !strings.Contains(string(text), quoted) && !strings.Contains(string(text), "./"+name+"`") {
+				t.Errorf("%s does not have %s", file, name)
+			}
+		}
+	}
+	if len(programs) != 10 {
+		t.Errorf("%d programs", len(programs))
+	}
+}
+
+// build compiles all programs, and returns their directory.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir() + string(filepath.Separator)
+	if printed, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./...").CombinedOutput(); err != nil { //nolint:gosec // the directory of the test
+		t.Fatalf("%v: %s", err, printed)
+	}
+	return dir
+}
+
+// compare compares what a program has printed with the last block of its comment.
+func compare(t *testing.T, name, printed string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(name, "main.go")) //nolint:gosec // one of the programs
+	must(t, err)
+	comment, _, _ := strings.Cut(string(text), "package main")
+	blocks := strings.Split(comment, "//\n")
+	var wanted strings.Builder
+	for line := range strings.Lines(blocks[len(blocks)-1]) {
+		wanted.WriteString(strings.TrimPrefix(line, "//\t"))
+	}
+	if printed != wanted.String() {
+		t.Errorf("it printed\n%s\nits comment says\n%s", printed, &wanted)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
