@@ -57,8 +57,8 @@ import (
 // context of fn itself, it enters the lock again and runs fn.
 func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if registry == nil || fn == nil {
-			return fmt.Errorf("%w: a job needs a registry and a function", sqllock.ErrInvalid)
+		if registry == nil {
+			return fmt.Errorf("%w: a job needs a registry", sqllock.ErrInvalid)
 		}
 		lock, err := registry.Obtain(key)
 		if err != nil {

@@ -18,7 +18,9 @@
 // The registry is a real one, on a real SQLite database. In a bubble of [testing/synctest] the
 // database uses the clock of the bubble: a lease of an hour ends at once when every goroutine of
 // the bubble waits, and a busy machine ends no lease early. Outside of a bubble time is real.
-// Call [New] in the bubble that uses the registry.
+// Call [New] in the bubble that uses the registry: one from outside makes the program panic when the
+// registry is closed. In a bubble, t.Parallel and t.Run are not allowed: call t.Parallel before
+// synctest.Test.
 //
 // # What it does not show
 //
