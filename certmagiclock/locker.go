@@ -2,17 +2,25 @@
 // (github.com/caddyserver/certmagic), and so for Caddy: one instance obtains or renews a
 // certificate and the others wait for it.
 //
-//	type Storage struct {
-//		certmagic.Storage // keeps certificates, and has a Lock and an Unlock, too
-//		locks *certmagiclock.Locker
+//	type storage struct {
+//		certmagic.Storage // for certificates; it has a Lock and an Unlock, too
+//		locks             *certmagiclock.Locker
 //	}
 //
-//	func (s Storage) Lock(ctx context.Context, name string) error   { return s.locks.Lock(ctx, name) }
-//	func (s Storage) Unlock(ctx context.Context, name string) error { return s.locks.Unlock(ctx, name) }
+//	func (s storage) Lock(ctx context.Context, name string) error { return s.locks.Lock(ctx, name) }
 //
-// Write the methods out as here: if Storage embedded both, each would have a Lock, and the compiler
-// would refuse to choose. Write TryLock and RenewLockLease out, too: without TryLock certmagic
-// waits where it could skip.
+//	func (s storage) TryLock(ctx context.Context, name string) (bool, error) {
+//		return s.locks.TryLock(ctx, name)
+//	}
+//
+//	func (s storage) Unlock(ctx context.Context, name string) error { return s.locks.Unlock(ctx, name) }
+//
+//	func (s storage) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
+//		return s.locks.RenewLockLease(ctx, name, d)
+//	}
+//
+// Write the methods out as here: if storage embedded both, each would have a Lock, and the compiler
+// would refuse to choose. Without TryLock certmagic waits where it could skip.
 //
 // The package does not import certmagic: a [Locker] has the methods of its interfaces.
 package certmagiclock

@@ -3,8 +3,10 @@
 //
 //	locker := gocronlock.New[gocron.Lock](registry, &gocronlock.Options{MinHold: 30 * time.Second})
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-//	...
-//	scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report), gocron.WithName("report"))
+//	if err != nil {
+//		return err
+//	}
+//	_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(report), gocron.WithName("report"))
 //
 // Give each job a name of its own. gocron names a job after its function: two jobs that run one
 // function with different parameters would share a lock, and one of them would be skipped.

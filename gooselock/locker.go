@@ -1,8 +1,7 @@
 // Package gooselock is a locker for goose (github.com/pressly/goose/v3): of several instances that
 // start at once, one migrates the database and the others wait.
 //
-//	locker := gooselock.New(registry, "goose")
-//	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(locker))
+//	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithLocker(gooselock.New(registry, "goose")))
 //
 // The package does not import goose: a [Locker] has the methods of goose's interfaces.
 package gooselock

@@ -1,9 +1,9 @@
 // Package httplock is net/http middleware that serves requests of one key one at a time, over all
 // instances of a server.
 //
-//	orders := httplock.New(registry, func(r *http.Request) string {
-//		return "orders/" + r.PathValue("id")
-//	}, nil)
+//	orders := httplock.New(registry, func(r *http.Request) string { return "orders/" + r.PathValue("id") }, &httplock.Options{
+//		OnError: func(r *http.Request, err error) { log.Print(r.URL.Path, ": ", err) },
+//	})
 //	mux.Handle("PUT /orders/{id}", orders(http.HandlerFunc(putOrder)))
 package httplock
 
@@ -47,6 +47,9 @@ type Options struct {
 //     closed, or if its cache is full of locks in use.
 //   - 400 Bad Request, if the key is not valid UTF-8, or cannot be mapped.
 //   - 500 Internal Server Error, if Wait is negative, or registry or key is nil.
+//
+// The lock is released when the handler returns. A handler that goes on after that, or hands its work
+// over to others, works without it: [http.TimeoutHandler] belongs outside of this middleware.
 //
 // If the client goes away while its request waits for the lock, the handler is not called.
 //

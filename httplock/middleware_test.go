@@ -228,6 +228,30 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+// TestTimeoutHandlers has a handler that ignores its context. Outside of the middleware,
+// http.TimeoutHandler answers and the lock stays held; inside, it releases the lock.
+func TestTimeoutHandlers(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		stubborn := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) })
+		timeout := func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Second, "") }
+		locked := httplock.New(r.Registry, func(*http.Request) string { return "a" }, nil)
+		for _, test := range []struct {
+			handler http.Handler
+			second  int
+		}{
+			{timeout(locked(stubborn)), http.StatusLocked},
+			{locked(timeout(stubborn)), http.StatusOK},
+		} {
+			s := &server{T: t, Handler: test.handler}
+			s.answers(t.Context(), "/", http.StatusServiceUnavailable, "")
+			if code := serve(t, r.Another(), 0, ok).get(t.Context(), "/a").Code; code != test.second {
+				t.Errorf("a second request gets %d, want %d", code, test.second)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+	})
+}
+
 // TestMissingArguments has a server without a registry, and one without a key.
 func TestMissingArguments(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {

@@ -3,13 +3,11 @@
 // instance: a ticker, a cron library, a queue.
 //
 //	report := job.New(registry, "report", 30*time.Second, func(ctx context.Context) error {
-//		return sendReport(ctx)
+//		return sendReport(ctx) // stop when ctx ends: another instance may run the job soon after
 //	})
-//	for range time.Tick(time.Minute) {
-//		if err := report(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
-//			log.Print(err)
-//		}
-//	}
+//
+// Call report each minute, say, on every instance. If it returns a [sqllock.ErrNotAcquired], the run was
+// skipped.
 package job
 
 import (

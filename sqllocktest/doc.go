@@ -1,15 +1,14 @@
 // Package sqllocktest gives a unit test a lock registry on a database of its own, in about two
 // milliseconds and without a server.
 //
-//	func TestShipOnce(t *testing.T) {
+//	func TestShippingStopsWhenTheLockIsLost(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			locks := sqllocktest.New(t, nil)
-//			lease, err := locks.Another().TryLock(t.Context(), "orders/42") // another process
-//			if err != nil {
-//				t.Fatal(err)
-//			}
-//			defer lease.Unlock(t.Context())
-//			if err := Ship(t.Context(), locks.Registry, 42); !errors.Is(err, sqllock.ErrNotAcquired) {
+//			err := ship(t.Context(), locks.Registry, func(ctx context.Context) error {
+//				locks.Lose("orders/42") // another process has the lock now
+//				return ctx.Err()        // the code under test should not go on
+//			})
+//			if !errors.Is(err, sqllock.ErrLockLost) {
 //				t.Error(err)
 //			}
 //		})

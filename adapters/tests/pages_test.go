@@ -1,10 +1,16 @@
 package tests_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/pagecode"
 )
+
+// code is where the code of pages and comments stands.
+var code = []string{"*_test.go", "../../job/*_test.go", "../../sqllocktest/*_test.go"}
 
 // TestPages finds each piece of Go of the pages in code that is compiled.
 func TestPages(t *testing.T) {
@@ -13,6 +19,40 @@ func TestPages(t *testing.T) {
 		"docs/jobs.md", "docs/guide.md",
 		"certmagiclock/README.md", "gocronlock/README.md", "gooselock/README.md", "httplock/README.md", "job/README.md",
 	} {
-		pagecode.Check(t, "../../"+page, "*_test.go", "../../job/*_test.go", "../../sqllocktest/*_test.go")
+		pagecode.Check(t, "../../"+page, code...)
 	}
+}
+
+// TestPackageComments finds the code of the package comments in code that is compiled.
+func TestPackageComments(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{
+		"certmagiclock/locker.go", "gocronlock/locker.go", "gooselock/locker.go", "httplock/middleware.go", "job/job.go",
+		"sqllocktest/doc.go",
+	} {
+		text, err := os.ReadFile("../../" + file)
+		must(t, err)
+		comment, _, _ := strings.Cut(string(text), "\npackage ")
+		page := filepath.Join(t.TempDir(), strings.ReplaceAll(file, "/", "-"))
+		must(t, os.WriteFile(page, []byte(asPage(comment)), 0o600))
+		pagecode.Check(t, page, code...)
+	}
+}
+
+// asPage returns a comment as Markdown.
+func asPage(comment string) string {
+	var page strings.Builder
+	inCode := false
+	for line := range strings.Lines(comment) {
+		indented := strings.HasPrefix(line, "//\t")
+		if indented != inCode && strings.TrimSpace(line) != "//" {
+			page.WriteString(map[bool]string{true: "```go\n", false: "```\n"}[indented])
+			inCode = indented
+		}
+		page.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, "//"), " "))
+	}
+	if inCode {
+		page.WriteString("```\n")
+	}
+	return page.String()
 }
