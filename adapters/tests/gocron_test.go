@@ -179,3 +179,30 @@ func TestGocronNamesJobsAfterTheirFunction(t *testing.T) {
 		}
 	})
 }
+
+// An always is a gocron.Elector that leads.
+type always struct{}
+
+func (always) IsLeader(context.Context) error { return nil }
+
+// TestGocronAsksNoLockerBesideAnElector has a lock that is held, and a scheduler with both.
+func TestGocronAsksNoLockerBesideAnElector(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		lock, err := r.Another().Obtain("report")
+		must(t, err)
+		lease, err := lock.WithAutoRenew(true).TryLock(t.Context())
+		must(t, err)
+		var runs atomic.Int32
+		locker := gocronlock.New[gocron.Lock](r.Registry, nil)
+		schedule(t, func() { runs.Add(1) },
+			[]gocron.SchedulerOption{gocron.WithDistributedElector(always{}), gocron.WithDistributedLocker(locker)},
+			gocron.WithName("report"))
+		time.Sleep(time.Minute + time.Second)
+		if runs.Load() != 1 {
+			t.Errorf("%d runs", runs.Load())
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

@@ -15,17 +15,17 @@ import (
 )
 
 // provider returns goose in one process, with one migration. goose and the registry use one pool.
-func provider(t *testing.T, r *sqllocktest.Registry, of *sqllock.Registry, migrate func(context.Context) error) *goose.Provider {
+func provider(t *testing.T, r *sqllocktest.Registry, with goose.ProviderOption, migrate func(context.Context) error) *goose.Provider {
 	t.Helper()
 	run := func(ctx context.Context, _ *sql.DB) error { return migrate(ctx) }
 	p, err := goose.NewProvider(goose.DialectSQLite3, r.DB(), nil,
-		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)),
-		goose.WithLocker(gooselock.New(of, "goose")))
+		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)), with)
 	must(t, err)
 	return p
 }
 
-// TestGooseMigratesOnce starts two processes at once, with a migration that takes minutes.
+// TestGooseMigratesOnce starts two processes at once, with a migration that takes minutes. They give
+// their locker to goose in both ways.
 func TestGooseMigratesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,8 +41,10 @@ func TestGooseMigratesOnce(t *testing.T) {
 			return nil
 		}
 		ended := make(chan error)
-		for _, of := range []*sqllock.Registry{r.Registry, r.Another()} {
-			p := provider(t, r, of, migrate)
+		for _, with := range []goose.ProviderOption{
+			goose.WithLocker(gooselock.New(r.Registry, "goose")), goose.WithSessionLocker(gooselock.New(r.Another(), "goose")),
+		} {
+			p := provider(t, r, with, migrate)
 			go func() {
 				_, err := p.Up(t.Context())
 				ended <- err
@@ -61,7 +63,7 @@ func TestGooseReportsALoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
-		p := provider(t, r, r.Registry, func(context.Context) error {
+		p := provider(t, r, goose.WithLocker(gooselock.New(r.Registry, "goose")), func(context.Context) error {
 			r.Lose("goose")
 			return nil
 		})
@@ -76,7 +78,7 @@ func TestGooseNeedsASecondConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
-		p := provider(t, r, r.Registry, func(context.Context) error {
+		p := provider(t, r, goose.WithLocker(gooselock.New(r.Registry, "goose")), func(context.Context) error {
 			t.Error("it migrates without a lock")
 			return nil
 		})
