@@ -1,0 +1,44 @@
+package orm_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/mysqldialect"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+	"github.com/uptrace/bun/schema"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+func TestBun(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
+		t.Helper()
+		prepare(t, test)
+		db := bun.NewDB(test.DB.DB, bunDialect(test))
+		check(t, test, db.DB, func(ctx context.Context, lease *sqllock.Lease) error {
+			return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+				if err := lease.Guard(ctx, tx.Tx); err != nil {
+					return err
+				}
+				_, err := tx.NewUpdate().Table("accounts").Set("balance = balance - 10").Where("id = ?", 1).Exec(ctx)
+				return err
+			})
+		})
+	})
+}
+
+func bunDialect(test *dbtest.DB) schema.Dialect {
+	switch test.Dialect.Name {
+	case "postgres":
+		return pgdialect.New()
+	case "mysql":
+		return mysqldialect.New()
+	default:
+		return sqlitedialect.New()
+	}
+}

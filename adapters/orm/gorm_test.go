@@ -1,0 +1,52 @@
+package orm_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+func TestGORM(t *testing.T) {
+	t.Parallel()
+	for _, prepared := range []bool{false, true} {
+		t.Run(fmt.Sprint("PrepareStmt ", prepared), func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
+				t.Helper()
+				prepare(t, test)
+				db, err := gorm.Open(gormDialector(test), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard})
+				must(t, err)
+				pool, err := db.DB()
+				must(t, err)
+				check(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
+					return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+						if err := lease.Guard(ctx, tx.Statement.ConnPool.(sqllock.Tx)); err != nil {
+							return err
+						}
+						return tx.Exec("UPDATE accounts SET balance = balance - 10 WHERE id = 1").Error
+					})
+				})
+			})
+		})
+	}
+}
+
+func gormDialector(test *dbtest.DB) gorm.Dialector {
+	switch test.Dialect.Name {
+	case "postgres":
+		return postgres.New(postgres.Config{Conn: test.DB.DB})
+	case "mysql":
+		return mysql.New(mysql.Config{Conn: test.DB.DB})
+	default:
+		return sqlite.Dialector{Conn: test.DB.DB}
+	}
+}

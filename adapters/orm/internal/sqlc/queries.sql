@@ -1,0 +1,2 @@
+-- name: Withdraw :exec
+UPDATE accounts SET balance = balance - 10 WHERE id = $1;

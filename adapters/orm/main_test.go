@@ -1,0 +1,88 @@
+package orm_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// prepare makes the lock table, and an account with a balance of 100.
+func prepare(t *testing.T, db *dbtest.DB) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	for _, text := range []string{
+		"CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance INTEGER NOT NULL)",
+		"INSERT INTO accounts (id, balance) VALUES (1, 100)",
+	} {
+		_, err := db.DB.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+}
+
+// registryOn returns a registry on the pool of a library.
+func registryOn(ctx context.Context, db *sql.DB, d dialect.Dialect) (*sqllock.Registry, error) {
+	repository, err := sqllock.NewRepository(ctx, db, d, nil)
+	if err != nil {
+		return nil, err
+	}
+	return sqllock.NewRegistry(repository, nil)
+}
+
+// check checks that withdraw, which takes 10 from the account in a transaction that it guards,
+// does so under the lock, and does not once the lock has another holder.
+func check(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
+	t.Helper()
+	registry, err := registryOn(t.Context(), pool, db.Dialect)
+	must(t, err)
+	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+	lease, err := registry.TryLock(t.Context(), "account/1")
+	must(t, err)
+	must(t, withdraw(t.Context(), lease))
+	checkBalance(t, db, 90)
+	if found, err := registry.Repository().Delete(t.Context(), "account/1", lease.Holder()); err != nil || !found {
+		t.Fatal(found, err)
+	}
+	if err := withdraw(t.Context(), lease); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Errorf("error %v, want %v", err, sqllock.ErrLockLost)
+	}
+	checkBalance(t, db, 90)
+	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Error(err)
+	}
+}
+
+// checkLocked checks withdraw, which takes 10 from the account under a lock of its own.
+func checkLocked(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, registry *sqllock.Registry) error) {
+	t.Helper()
+	registry, err := registryOn(t.Context(), pool, db.Dialect)
+	must(t, err)
+	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+	must(t, withdraw(t.Context(), registry))
+	checkBalance(t, db, 90)
+	rows, err := registry.Repository().List(t.Context())
+	if err != nil || len(rows) != 0 {
+		t.Error(rows, err)
+	}
+}
+
+func checkBalance(t *testing.T, db *dbtest.DB, want int) {
+	t.Helper()
+	var got int
+	must(t, db.DB.GetContext(t.Context(), &got, "SELECT balance FROM accounts WHERE id = 1"))
+	if got != want {
+		t.Errorf("balance %d, want %d", got, want)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

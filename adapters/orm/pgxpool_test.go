@@ -1,0 +1,33 @@
+package orm_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+func TestPgxpool(t *testing.T) {
+	t.Parallel()
+	test := dbtest.Postgres(t)
+	prepare(t, test)
+	pool, err := pgxpool.New(t.Context(), test.DSN)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { must(t, db.Close()) })
+	check(t, test, db, func(ctx context.Context, lease *sqllock.Lease) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if err := sqllock.GuardFunc(ctx, lease, tx.QueryRow); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
+			return err
+		})
+	})
+}

@@ -1,0 +1,58 @@
+package orm_test
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/adapters/orm/internal/sqlc"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+func TestDatabaseSQL(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
+		t.Helper()
+		prepare(t, test)
+		db := test.DB.DB
+		checkLocked(t, test, db, func(ctx context.Context, registry *sqllock.Registry) error {
+			return registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
+				return err
+			})
+		})
+	})
+}
+
+func TestSqlx(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
+		t.Helper()
+		prepare(t, test)
+		db := test.DB
+		checkLocked(t, test, db.DB, func(ctx context.Context, registry *sqllock.Registry) error {
+			return registry.ExecuteLockedTxx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+				_, err := tx.NamedExecContext(ctx, "UPDATE accounts SET balance = balance - :amount WHERE id = :id",
+					map[string]any{"id": 1, "amount": 10})
+				return err
+			})
+		})
+	})
+}
+
+// The code that sqlc has generated is for PostgreSQL.
+func TestSqlc(t *testing.T) {
+	t.Parallel()
+	test := dbtest.Postgres(t)
+	prepare(t, test)
+	db := test.DB.DB
+	queries := sqlc.New(db)
+	checkLocked(t, test, db, func(ctx context.Context, registry *sqllock.Registry) error {
+		return registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
+			return queries.WithTx(tx).Withdraw(ctx, 1)
+		})
+	})
+}
