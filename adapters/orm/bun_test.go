@@ -21,13 +21,14 @@ func TestBun(t *testing.T) {
 		prepare(t, test)
 		db := bun.NewDB(test.DB.DB, bunDialect(test))
 		check(t, test, db.DB, func(ctx context.Context, lease *sqllock.Lease) error {
-			return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+			err := db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 				if err := lease.Guard(ctx, tx.Tx); err != nil {
 					return err
 				}
-				_, err := tx.NewUpdate().Table("accounts").Set("balance = balance - 10").Where("id = ?", 1).Exec(ctx)
+				_, err := tx.NewUpdate().Table("accounts").Set("balance = balance - 10").Where("id = 1").Exec(ctx)
 				return err
 			})
+			return err
 		})
 	})
 }

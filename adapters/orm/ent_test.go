@@ -30,7 +30,7 @@ func withdrawByEnt(ctx context.Context, client *ent.Client, lease *sqllock.Lease
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // does nothing after Commit
+	defer tx.Rollback()
 	if err := lease.Guard(ctx, tx); err != nil {
 		return err
 	}

@@ -28,12 +28,13 @@ func TestGORM(t *testing.T) {
 				pool, err := db.DB()
 				must(t, err)
 				check(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
-					return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+					err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 						if err := lease.Guard(ctx, tx.Statement.ConnPool.(sqllock.Tx)); err != nil {
 							return err
 						}
 						return tx.Exec("UPDATE accounts SET balance = balance - 10 WHERE id = 1").Error
 					})
+					return err
 				})
 			})
 		})

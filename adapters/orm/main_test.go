@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -27,11 +28,22 @@ func prepare(t *testing.T, db *dbtest.DB) {
 
 // registryOn returns a registry on the pool of a library.
 func registryOn(ctx context.Context, db *sql.DB, d dialect.Dialect) (*sqllock.Registry, error) {
+	if d.Name == dialect.Postgres().Name {
+		return registryOnPostgres(ctx, db)
+	}
 	repository, err := sqllock.NewRepository(ctx, db, d, nil)
 	if err != nil {
 		return nil, err
 	}
 	return sqllock.NewRegistry(repository, nil)
+}
+
+func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, error) {
+	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), nil) // db is a *sql.DB
+	if err != nil {
+		return nil, err
+	}
+	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
 }
 
 // check checks that withdraw, which takes 10 from the account in a transaction that it guards,

@@ -22,12 +22,13 @@ func TestPgxpool(t *testing.T) {
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { must(t, db.Close()) })
 	check(t, test, db, func(ctx context.Context, lease *sqllock.Lease) error {
-		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			if err := sqllock.GuardFunc(ctx, lease, tx.QueryRow); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
 			return err
 		})
+		return err
 	})
 }

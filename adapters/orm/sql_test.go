@@ -34,11 +34,12 @@ func TestSqlx(t *testing.T) {
 		prepare(t, test)
 		db := test.DB
 		checkLocked(t, test, db.DB, func(ctx context.Context, registry *sqllock.Registry) error {
-			return registry.ExecuteLockedTxx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
-				_, err := tx.NamedExecContext(ctx, "UPDATE accounts SET balance = balance - :amount WHERE id = :id",
-					map[string]any{"id": 1, "amount": 10})
+			withdrawal := map[string]any{"id": 1, "amount": 10}
+			err := registry.ExecuteLockedTxx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+				_, err := tx.NamedExecContext(ctx, "UPDATE accounts SET balance = balance - :amount WHERE id = :id", withdrawal)
 				return err
 			})
+			return err
 		})
 	})
 }
@@ -51,8 +52,9 @@ func TestSqlc(t *testing.T) {
 	db := test.DB.DB
 	queries := sqlc.New(db)
 	checkLocked(t, test, db, func(ctx context.Context, registry *sqllock.Registry) error {
-		return registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
+		err := registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
 			return queries.WithTx(tx).Withdraw(ctx, 1)
 		})
+		return err
 	})
 }
