@@ -1,5 +1,5 @@
 // Package wire has a proxy between a client and a server of the tests. It counts round trips on
-// the wire, breaks connections, and leads new ones to another server.
+// the wire, breaks connections, has them die silently, and leads new ones to another server.
 package wire
 
 import (
@@ -15,6 +15,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	target string // "" if the server is away
+	silent bool   // new connections get no answer
 	links  map[*link]struct{}
 	trips  int
 }
@@ -23,6 +24,7 @@ type Proxy struct {
 type link struct {
 	client, server net.Conn
 	asking         bool // the client has sent last
+	frozen         bool // nothing is forwarded any more
 }
 
 // New returns a proxy to the server at target, host:port. It is closed when the test ends.
@@ -65,6 +67,36 @@ func (p *Proxy) LeadTo(target string) (before string) {
 	return before
 }
 
+// Freeze has all connections die silently: nothing is forwarded, and neither side is told. New ones
+// work.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.frozen = true
+	}
+}
+
+// Silence is Freeze, also for new connections.
+func (p *Proxy) Silence() {
+	p.Freeze()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = true
+}
+
+// Links returns the number of connections that are not frozen.
+func (p *Proxy) Links() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if !l.frozen {
+			n++
+		}
+	}
+	return n
+}
+
 // Break breaks all connections. New ones lead to the same server.
 func (p *Proxy) Break() {
 	p.mu.Lock()
@@ -104,7 +136,7 @@ func (p *Proxy) connect(client net.Conn) *link {
 	if err != nil {
 		return nil
 	}
-	l := &link{client: client, server: server}
+	l := &link{client: client, server: server, frozen: p.silent}
 	p.links[l] = struct{}{}
 	return l
 }
@@ -117,7 +149,9 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 		if err != nil {
 			break
 		}
-		p.note(l, asking)
+		if !p.note(l, asking) {
+			return // the connection stays open
+		}
 		if _, err := to.Write(buffer[:n]); err != nil {
 			break
 		}
@@ -129,12 +163,16 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 }
 
 // note counts a round trip when the client begins to send. It is called before the data is
-// forwarded, so that an answer comes after what it answers.
-func (p *Proxy) note(l *link, asking bool) {
+// forwarded, so that an answer comes after what it answers. It reports whether to forward it.
+func (p *Proxy) note(l *link, asking bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if l.frozen {
+		return false
+	}
 	if asking && !l.asking {
 		p.trips++
 	}
 	l.asking = asking
+	return true
 }
