@@ -237,7 +237,8 @@ type Repository struct {
 // again until ctx ends. It returns
 //   - [ErrInvalid] if d is not the dialect of the server, or the server refuses the isolation:
 //     a replication group that several members write to takes no [Serializable]; or if the
-//     session does not commit its statements: autocommit=0 on MySQL and MariaDB,
+//     session does not commit its statements: autocommit=0 on MySQL and MariaDB; or if Acquirers
+//     are connected to another table, or MultiStatements is set and the pool does not take them,
 //   - [ErrSchema] if the table is missing or has other columns than expected,
 //   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
 //     within 10 s, or the server is not a working member of its Galera cluster or replication

@@ -121,3 +121,44 @@ func TestAcquirersAndMessagesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// MultiStatements needs a pool whose driver sends several statements with arguments in a message.
+func TestMultiStatementsIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			for parameters, good := range map[[2]string]bool{
+				{"true", "true"}: true, {"true", "false"}: false, {"false", "true"}: false, {"false", "false"}: false,
+			} {
+				pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"multiStatements": parameters[0], "interpolateParams": parameters[1]}))
+				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})
+				if good && err != nil || !good && (!errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "interpolateParams=true")) {
+					t.Errorf("multiStatements and interpolateParams %v: %v", parameters, err)
+				}
+			}
+			broken := db.OpenDSN(t, "mysql", db.DSN)
+			must(t, broken.Close())
+			if _, err := sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true}); !errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("a closed pool: %v", err)
+			}
+		})
+	}
+}
+
+// Acquirers of another table would acquire rows that are never released.
+func TestAcquirersOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	db, other := dbtest.Postgres(t), dbtest.Postgres(t) // schemas of one database
+	for _, db := range []*dbtest.DB{db, other} {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	}
+	for acquirers, good := range map[*dbtest.DB]bool{db: true, other: false} {
+		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Acquirers: acquirersOf(t, acquirers, "pgx").DB})
+		if good && err != nil || !good && !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("the same table: %t; error %v", good, err)
+		}
+	}
+}

@@ -52,6 +52,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if err := t.adapt(found.cluster, config); err != nil {
 			return nil, err
 		}
+		if err := t.checkConnections(ctx, config); err != nil {
+			return nil, err
+		}
 	}
 	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
 	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not
