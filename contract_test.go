@@ -40,8 +40,8 @@ type column struct {
 	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions
 	// of pgx; with the default isolation alone.
 	pgxpool bool
-	// parse, unless it is nil, gives the pools of pgxlock.Open and the like; with the default
-	// isolation alone.
+	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few
+	// rights; with the default isolation alone.
 	parse func(dsn string) (session.Target, error)
 }
 
@@ -157,7 +157,11 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	case c.parse == nil:
 		cell.DB = limited(c.pool(t, db), cellPool)
 	default:
-		pools := poolsOf(t, c.parse, db.DSN)
+		dsn := db.DSN
+		if c.server != server.PgBouncer { // which has one user for all
+			dsn, cell.NewTable = withDocumentedGrants(t, db)
+		}
+		pools := poolsOf(t, c.parse, dsn)
 		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
 		if pools.Acquirers != nil {
 			cell.Acquirers = pools.Acquirers.DB

@@ -7,5 +7,6 @@ package dialect
 const (
 	drawFromTable    = "INSERT INTO {fence} (ID) SELECT NULL FROM {table} WHERE {row} AND CLIENT_ID = :holder"
 	drawOneFromTable = "INSERT INTO {fence} (ID) VALUES (NULL)"
+	fenceTable       = "SELECT * FROM {fence} WHERE 1 = 0"
 	trimTable        = "DELETE FROM {fence} WHERE ID < :token"
 )

@@ -26,6 +26,7 @@ func MySQL() Dialect {
 			acquireAll: onDuplicateKeys,
 			acquireRow: proposedRow,
 			drawOne:    drawOneFromTable,
+			fence:      fenceTable,
 			draw:       drawFromTable,
 			trim:       trimTable,
 			outcome:    "SELECT ROW_COUNT(), LAST_INSERT_ID()",

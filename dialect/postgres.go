@@ -36,6 +36,7 @@ func Postgres() Dialect {
 				"{row.again}", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)",
 				"{rows}", "{lockTimeout.select}, json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36), l BIGINT)"),
 			isolation: "current_setting('transaction_isolation')",
+			fence:     "SELECT CAST('{fence}' AS regclass)", // to read it would take a right that nextval does not need
 			token:     "nextval('{fence}')",
 			notify:    notifyDeleted,
 			mine:      mineHashed,

@@ -34,6 +34,7 @@ func SQLite() Dialect {
 				"{rows}", "FROM json_each(:rows) {lockTimeout.select}"),
 			drawOne: drawOneFromTable,
 			token:   "0",
+			fence:   fenceTable,
 			draw:    drawFromTable,
 			trim:    trimTable,
 			items:   "(SELECT value FROM json_each({list}))",

@@ -100,7 +100,7 @@ type Statements struct {
 	// Columns returns one row: the result of Version, followed by the columns of the
 	// table, all NULL. The names of the columns show the layout.
 	Columns string
-	// Fence returns no row. It fails if the source of fencing tokens is missing.
+	// Fence fails if the source of fencing tokens is missing.
 	Fence string
 	// Clock returns the database's clock, in µs since 1970-01-01 UTC.
 	Clock string
@@ -118,7 +118,7 @@ type Statements struct {
 // If names.Fence is "", no fencing tokens are drawn.
 func (d Dialect) Statements(layout Layout, names Names) Statements {
 	f := d.fragments
-	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, "SELECT * FROM {fence} WHERE 1 = 0"
+	acquire, draw, trim, fence := f.acquire[layout], f.draw, f.trim, f.fence
 	drawOne, outcome, number := f.drawOne, f.outcome, f.number
 	token := f.token
 	if names.Fence == "" {

@@ -37,6 +37,8 @@ type Cell struct {
 	// Acquirers and MultiStatements are those of the repositories' options.
 	Acquirers       *sql.DB
 	MultiStatements bool
+	// NewTable, if not nil, creates a table of the application's for DB, which has no right to.
+	NewTable func(tb testing.TB, name, columns string)
 	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of
 	// testing/synctest, on a database of its own in virtual time.
 	InBubble func(testing.TB) *sqlx.DB

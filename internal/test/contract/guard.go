@@ -308,7 +308,11 @@ func (f *fixture) fill(text string) string {
 func (f *fixture) counter() string {
 	f.Helper()
 	table := strings.ReplaceAll(f.region, "region ", "COUNTER_")
-	f.exec("CREATE TABLE " + table + " (N INTEGER NOT NULL)")
+	if columns := " (N INTEGER NOT NULL)"; f.cell.NewTable == nil {
+		f.exec("CREATE TABLE " + table + columns)
+	} else {
+		f.cell.NewTable(f, table, columns)
+	}
 	f.exec("INSERT INTO " + table + " VALUES (0)")
 	return table
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/sqllock/sqllock"
 )
@@ -37,10 +36,7 @@ var transactionTests = []test{
 	}},
 	{"ALockAroundATransactionLosesNoUpdate", func(f *fixture) {
 		const processes, rounds = 3, 4
-		table := strings.ReplaceAll(f.region, "region ", "COUNTER_")
-		f.exec("CREATE TABLE " + table + " (N INTEGER NOT NULL)")
-		f.Cleanup(func() { f.exec("DROP TABLE " + table) })
-		f.exec("INSERT INTO " + table + " VALUES (0)")
+		table := f.counter()
 		f.concurrently(processes, 1, func(r *sqllock.Registry) error {
 			for range rounds {
 				if err := f.increment(r, table); err != nil {
