@@ -26,7 +26,8 @@ type Options struct {
 
 	// OnError, if set, is called with each error that is not a refused request or its own end: an
 	// error of the database, a bad key, a lease that was lost while the handler ran or that could
-	// not be released. It may be called by several goroutines at once.
+	// not be released. It is called before the request is answered, if its handler was not called.
+	// It may be called by several goroutines at once.
 	OnError func(*http.Request, error)
 }
 
@@ -112,7 +113,7 @@ func status(err error) int {
 
 // refuse answers a request that could not be locked.
 func (m *middleware) refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
-	if code != http.StatusLocked && r.Context().Err() == nil {
+	if code != http.StatusLocked {
 		m.report(r, err)
 	}
 	var held *sqllock.HeldError

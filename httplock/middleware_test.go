@@ -138,6 +138,23 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	})
 }
 
+// TestAnOutageThatARequestDoesNotOutlastIsReported has a client go away that waited for the database.
+func TestAnOutageThatARequestDoesNotOutlastIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{WaitThroughOutages: true})
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
+		s.answers(ctx, "/a", http.StatusServiceUnavailable, "")
+		if len(s.errs) != 1 || !errors.Is(s.errs[0], cutOff) {
+			t.Error(s.errs)
+		}
+	})
+}
+
 // TestTheLockIsReleasedAfterTheClientWentAway ends the context of a request that is served.
 func TestTheLockIsReleasedAfterTheClientWentAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {

@@ -60,6 +60,7 @@ func TestALostLeaseDoesNotCostTheNextOne(t *testing.T) {
 		must(t, locks.Lock(t.Context(), "k"))
 		r.Lose("k")
 		must(t, locks.Lock(t.Context(), "k"))                           // when the other's time has passed
+		must(t, locks.Renew(t.Context(), "k"))                          // the second caller's
 		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrLockLost)      // the first caller
 		is(t, others.TryLock(t.Context(), "k"), sqllock.ErrNotAcquired) // the second holds it
 		must(t, locks.Renew(t.Context(), "k"))
