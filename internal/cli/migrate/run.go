@@ -53,7 +53,10 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 		if err != nil {
 			return connect.MigrationError(ctx, "read the version", err)
 		}
-		if err := run(ctx, c.SQL(), c.Dialect, &opts); err != nil {
+		stop := format.Progress(cmd.ErrOrStderr(), "changing the tables")
+		err = run(ctx, c.SQL(), c.Dialect, &opts)
+		stop()
+		if err != nil {
 			return connect.MigrationError(ctx, "change the tables", err)
 		}
 		after, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)
