@@ -70,6 +70,27 @@ func TestAFailoverOfAnOpenedRegistry(t *testing.T) {
 			got <- result{name, lease, err}
 		}()
 	}
+	for name, registry := range registries { // the replica is reached, and refuses
+		awaitThat(t, name+" finds a database that is read-only", func() bool {
+			_, err := registry.TryLock(t.Context(), "refused to "+name)
+			if err == nil {
+				t.Fatal("acquired in a replica")
+			}
+			return errors.Is(err, sqllock.ErrReadOnly)
+		})
+	}
+	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
+		if _, err := o.open(t.Context(), dsn.String(), openOptions{}); !errors.Is(err, sqllock.ErrReadOnly) {
+			t.Errorf("%s.Open of a replica: %v", o.name, err)
+		}
+		// READ COMMITTED is not refused before the first write.
+		r, err := o.open(t.Context(), dsn.String(), openOptions{repository: sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted}})
+		must(t, err)
+		if _, err := r.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrReadOnly) {
+			t.Errorf("%s in read committed: %v", o.name, err)
+		}
+		must(t, r.Close(t.Context()))
+	}
 	must(t, replica.Promote(t.Context()))
 	for range registries {
 		r := <-got

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -294,6 +296,65 @@ func TestOpenWithoutATable(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// An Open that fails after it has connected leaves no session on the server.
+func TestOpenThatFailsLeavesNoSession(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pgxlock", "pqlock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := byName(t, name)
+			db := o.database(t)
+			session := "leftover of " + name
+			dsn := db.With(t, map[string]string{"application_name": session})
+			for _, wake := range []bool{false, true} {
+				if _, err := o.open(t.Context(), dsn, openOptions{wake: wake}); !errors.Is(err, sqllock.ErrSchema) {
+					t.Errorf("error %v", err)
+				}
+				awaitThat(t, "no session is left", func() bool {
+					var n int
+					must(t, db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = $1", session))
+					return n == 0
+				})
+			}
+		})
+	}
+}
+
+// Behind PgBouncer what Open falls back to works, for many callers at a time, with a DSN that says
+// nothing about it.
+func TestTheFallbackWorks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pgxlock, PgBouncer", "pqlock, PgBouncer"} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted} {
+			t.Run(fmt.Sprint(name, isolation), func(t *testing.T) {
+				t.Parallel()
+				o := byName(t, name)
+				db := o.database(t)
+				dsn, err := url.Parse(db.DSN)
+				must(t, err)
+				dsn.RawQuery = "sslmode=disable"
+				r := o.opened(t, dsn.String(), openOptions{migrate: true, repository: sqllock.RepositoryOptions{Isolation: isolation}})
+				var working sync.WaitGroup
+				for i := range 32 {
+					working.Go(func() {
+						for range 5 {
+							lease, err := r.Lock(t.Context(), fmt.Sprint(i%8))
+							if err == nil {
+								err = lease.Unlock(t.Context())
+							}
+							if err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				working.Wait()
+			})
+		}
+	}
 }
 
 // The embedded database creates its file and its tables, whatever form the name has.

@@ -18,6 +18,8 @@ type Proxy struct {
 	silent bool   // new connections get no answer
 	links  map[*link]struct{}
 	trips  int
+
+	refused int // connections while the server was away
 }
 
 // A link is one connection through the proxy.
@@ -97,6 +99,13 @@ func (p *Proxy) Links() (n int) {
 	return n
 }
 
+// Refused returns how many connections were refused because the server was away.
+func (p *Proxy) Refused() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
 // Break breaks all connections. New ones lead to the same server.
 func (p *Proxy) Break() {
 	p.mu.Lock()
@@ -130,6 +139,7 @@ func (p *Proxy) connect(client net.Conn) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.target == "" {
+		p.refused++
 		return nil
 	}
 	server, err := net.Dial("tcp", p.target) //nolint:noctx // to this machine
