@@ -2,7 +2,9 @@ package mysqllock_test
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"os"
 
 	"github.com/sqllock/sqllock/mysqllock"
 )
@@ -10,14 +12,14 @@ import (
 // A program that works under a lock. `sqllock migrate up` has created the table once.
 func Example() {
 	ctx := context.Background()
-	registry, err := mysqllock.Open(ctx, "mysql://app:secret@db.example.com/app", nil)
+	registry, err := mysqllock.Open(ctx, os.Getenv("DATABASE_URL"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer registry.Close(ctx)
 	err = registry.ExecuteLocked(ctx, "orders/42", func(ctx context.Context) error {
-		log.Print("the only one")
+		fmt.Println("the only one")
 		return ctx.Err() // not nil if the lock was lost meanwhile
 	})
-	log.Print(err)
+	fmt.Println(err)
 }

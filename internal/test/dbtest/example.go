@@ -1,0 +1,29 @@
+package dbtest
+
+import (
+	"io"
+	"os"
+	"testing"
+)
+
+// RunExample runs the example of a package, which finds the DSN of db in DATABASE_URL, and checks what
+// it prints. go test would run it without a server, too.
+func (db *DB) RunExample(t *testing.T, example func(), want string) {
+	t.Helper()
+	t.Setenv("DATABASE_URL", db.DSN)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = write // the tests of these packages run one after the other
+	example()
+	os.Stdout = stdout
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(read)
+	if err != nil || string(got) != want {
+		t.Errorf("the example printed %q (error %v), want %q", got, err, want)
+	}
+}
