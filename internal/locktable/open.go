@@ -6,29 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jmoiron/sqlx"
-
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/stmtcache"
 )
-
-// A Config says which table, and how its rows are acquired. The root package has checked it.
-type Config struct {
-	DB       *sqlx.DB // stays the caller's
-	Dialect  dialect.Dialect
-	Names    dialect.Names // without a Fence no tokens are drawn, without a Channel releases do not notify
-	Region   string
-	ClientID string         // random if ""
-	Layout   dialect.Layout // asked of the database if 0
-
-	Isolation       sql.IsolationLevel // of the transaction that acquires
-	Autocommit      bool               // acquire without an explicit transaction
-	Acquirers       *sqlx.DB           // sessions with that isolation, which acquire without one; nil for none
-	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
-	MultiStatements bool               // DB takes several statements, with arguments, in one message
-	DisableBatching bool
-	Prepare         bool // keep statements prepared
-}
 
 // Open returns the table. Unless the layout is given, it asks the database what it is and what
 // its tables are like, again and again while the database is busy.
