@@ -3,6 +3,8 @@
 GO ?= go
 LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
+# The modules beside the root's, but those of tools alone.
+MODULES = $(filter-out tools tools/workflows,$(patsubst %/go.mod,%,$(shell git ls-files '*/go.mod')))
 COMPILE = $(GO) list $(RACE) -export -test -deps ./...
 # SQLite is C that was translated to Go. The race detector and its checks of pointers make that
 # several times slower, and cannot find a race of ours in it.
@@ -136,15 +138,11 @@ vet: ## run go vet
 .PHONY: lint
 lint: lint-workflows ## run golangci-lint and actionlint
 	$(LINT) run
-	cd reliability && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
-	cd bench && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
-	cd tools/release && $(GO) tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml ./...
-	cd adapters/tests && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
-	cd adapters/orm && CGO_ENABLED=0 $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml . # not what is generated
-	cd adapters/cron && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
-	cd adapters/asynq && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
-	cd adapters/river && $(GO) tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
-	cd examples && $(GO) tool -modfile=../tools/go.mod golangci-lint run --config ../.golangci.yml ./...
+	set -e; for module in $(MODULES); do \
+		echo "lint $$module"; cgo=$$($(GO) env CGO_ENABLED); packages=./...; \
+		[ $$module != adapters/orm ] || { cgo=0; packages=.; }; \
+		(cd $$module && CGO_ENABLED=$$cgo $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml $$packages); \
+	done # of adapters/orm not what is generated
 
 # A module of its own: actionlint and golangci-lint need different versions of one parser.
 .PHONY: lint-workflows
