@@ -132,24 +132,22 @@ func startElector(ctx context.Context, w *worker) (func(context.Context) error, 
 	}, err
 }
 
-// startScheduler makes a scheduler that runs its task when it is told to.
+// startScheduler starts a scheduler, and makes a function that has it run a job once. Job.RunNow would
+// fail on a machine that stands still for a second.
 func startScheduler(w *worker, results chan error, opts ...gocron.SchedulerOption) (func(context.Context) error, error) {
 	scheduler, err := gocron.NewScheduler(opts...)
 	if err != nil {
 		return nil, err
 	}
+	scheduler.Start()
+	once := gocron.OneTimeJob(gocron.OneTimeJobStartImmediately())
 	listeners := gocron.WithEventListeners(
 		gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { results <- err }),
 		gocron.AfterJobRuns(func(uuid.UUID, string) { results <- nil }),
 		gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { results <- err }),
 	)
-	scheduled, err := scheduler.NewJob(gocron.DurationJob(ttl), gocron.NewTask(w.work), gocron.WithName("report"), listeners)
-	if err != nil {
-		return nil, err
-	}
-	scheduler.Start()
 	return func(context.Context) error {
-		if err := scheduled.RunNow(); err != nil {
+		if _, err := scheduler.NewJob(once, gocron.NewTask(w.work), gocron.WithName("report"), listeners); err != nil {
 			return err
 		}
 		return <-results
