@@ -421,7 +421,8 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 // the row of a lease that was lost before.
 //
 // ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
-// the time-to-live if that is longer, also if ctx lasts. Close may be called again, and then
+// the time-to-live if that is longer, also if ctx lasts. One call of Close releases at a time, and
+// others wait for it. Close may be called again, and then
 // tries to release what is left. If ctx ends before all is released, OnClose is left to
 // such a call. So a deferred Close takes context.WithoutCancel(ctx).
 func (r *Registry) Close(ctx context.Context) error {

@@ -3,7 +3,7 @@
 //
 //	registry, err := mysqllock.Open(ctx, os.Getenv("DATABASE_URL"), nil)
 //	…
-//	defer registry.Close(ctx)
+//	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
 // The registry has a pool of its own, of four connections, with sessions as locks need them:
@@ -21,8 +21,8 @@ import (
 
 // Options are the settings of [Open]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table. Open chooses Acquirers and
-	// MultiStatements.
+	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
+	// which Open chooses.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
@@ -36,8 +36,9 @@ type Options struct {
 // user:password@tcp(host:3306)/database?name=value. opts may be nil.
 //
 // Open returns
-//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects,
-//   - [sqllock.ErrSchema] if there is no usable lock table,
+//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, and for a parameter of
+//     the DSN that changes the character set behind the driver's back,
+//   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.
 //

@@ -2,7 +2,7 @@
 //
 //	registry, err := pgxlock.Open(ctx, os.Getenv("DATABASE_URL"), nil)
 //	…
-//	defer registry.Close(ctx)
+//	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
 // The registry has a pool of its own, of four connections, with sessions as locks need them:
@@ -21,10 +21,10 @@ import (
 
 // Options are the settings of [Open]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table. Open chooses Acquirers and
-	// MultiStatements.
+	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
+	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting.
+	// Registry has the settings of leases and of waiting, without a Waker if Wake is set.
 	Registry sqllock.RegistryOptions
 	// Wake, if true, has releases wake waiters, in this process and in others that set it:
 	// see package notify. It needs one more connection, which a pooler in front of the
@@ -41,7 +41,9 @@ type Options struct {
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects,
-//   - [sqllock.ErrSchema] if there is no usable lock table,
+//   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
+//   - [sqllock.ErrReadOnly], an ErrDatabase, if the server is a standby, unless Isolation is
+//     another one than Serializable: then the first acquisition returns it,
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.
 //

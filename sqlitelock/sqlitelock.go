@@ -3,7 +3,7 @@
 //
 //	registry, err := sqlitelock.Open(ctx, "locks.db", nil)
 //	…
-//	defer registry.Close(ctx)
+//	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
 // The registry has a pool of its own, of four connections, with the settings that locks need:
@@ -21,8 +21,8 @@ import (
 
 // Options are the settings of [Open]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table. Open chooses Acquirers and
-	// MultiStatements.
+	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
+	// which Open chooses.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
@@ -31,8 +31,9 @@ type Options struct {
 // Open opens the SQLite file that dsn names, and returns a registry. dsn is a path,
 // sqlite:PATH, or one of SQLite's URIs, file:PATH?name=value. A file that does not exist is
 // created, but not its directory, and the tables in it are created or brought up to date.
-// Several processes may open one file. A database in memory excludes no other process, and is
-// refused. opts may be nil.
+// Several processes may open one file. What excludes no other process is refused: a database in
+// memory, a temporary one, and a file without locks (nolock, vfs=unix-none). SQLite ignores
+// parameters and pragmas that it does not know. opts may be nil.
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,

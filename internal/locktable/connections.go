@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	errNoMessages = errors.New("MultiStatements: the connections do not take several statements with arguments in one message: " +
+	errNoMessages = errors.New("the option MultiStatements: the connections do not take several statements with arguments in one message: " +
 		"set multiStatements=true and interpolateParams=true in the DSN")
-	errOtherTable = errors.New("Acquirers: they are connected to another lock table than the repository's pool")
+	errOtherTable = errors.New("the option Acquirers: they are connected to another lock table than the repository's pool")
 )
 
 // checkConnections checks that the connections are what the options say. Otherwise the first
