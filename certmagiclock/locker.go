@@ -71,14 +71,17 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 func (l *Locker) Unlock(ctx context.Context, name string) error { return l.locks.Unlock(ctx, name) }
 
 // RenewLockLease makes the lease of name last for the registry's time-to-live from now. If the lease
-// is lost, it acquires the lock again if that is free: certmagic calls Lock once and then tries for
-// up to 30 days, and each try fails whose RenewLockLease does. Each try then
-// begins by looking whether another instance has obtained the certificate meanwhile.
+// is lost and the lock is free, it acquires the lock again. certmagic calls Lock once and then tries
+// for up to 30 days: without that, it would fail at each further try, since it renews the lease first.
+// When it has, it looks whether another instance has obtained the certificate meanwhile.
 //
 // The duration is not used: the lease is renewed for as long as this process lives, and after a
-// crash the lock is free sooner. The errors are those of [sqllock.Lease.Renew]: an
-// [sqllock.ErrLockLost] is joined with that of the new acquisition, an [sqllock.ErrNotAcquired] for
-// instance. [sqllock.ErrNotHeld], if this locker has not acquired the lock.
+// crash the lock is free sooner. The errors are
+//
+//   - those of [sqllock.Lease.Renew],
+//   - [sqllock.ErrLockLost], joined with the error of [sqllock.Registry.TryLock], if the lock could
+//     not be acquired again: an [sqllock.ErrNotAcquired] if another holder has it,
+//   - [sqllock.ErrNotHeld], if this locker has not acquired the lock.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	return l.locks.Renew(ctx, name)
 }

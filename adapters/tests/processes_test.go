@@ -61,21 +61,21 @@ func TestProcesses(t *testing.T) {
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 				dir := t.TempDir()
 				first := start(t, name, dir, db)
-				asks(first, "run", "working")
+				asks(t, first, "run", "working")
 				second := start(t, name, dir, db)
-				asks(second, "try", "refused")
+				asks(t, second, "try", "refused")
 				first.Kill()
-				asks(second, "try", "refused") // a crash does not release the lock
+				asks(t, second, "try", "refused") // a crash does not release the lock
 				db.Shorten(t, "INT_LOCK", int(2*ttl/time.Second))
-				asks(second, "run", "working")
+				asks(t, second, "run", "working")
 
 				third := start(t, name, dir, db)
-				asks(third, "try", "refused")
+				asks(t, third, "try", "refused")
 				if library.waits {
 					third.Tell("run")
-					asks(second, "finish", "done")
+					asks(t, second, "finish", "done")
 				} else {
-					asks(second, "finish", "done")
+					asks(t, second, "finish", "done")
 					third.Tell("run")
 				}
 				third.Want(library.next)
@@ -84,7 +84,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-func asks(p *child.Process, command, want string) {
+func asks(t *testing.T, p *child.Process, command, want string) {
+	t.Helper()
 	p.Tell(command)
 	p.Want(want)
 }
