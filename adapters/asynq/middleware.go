@@ -15,6 +15,7 @@ package asynqlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -43,12 +44,13 @@ type Options struct {
 // [IsFailure].
 //
 // asynq archives a task that returns any error and has no retries left. So such a task waits for its
-// lock, for as long as its context lasts: see [asynq.Timeout], which is 30 minutes by default.
+// lock, for as long as its context lasts: see [asynq.Timeout], which is 30 minutes by default. With
+// [sqllock.RegistryOptions].WaitThroughOutages it also waits while the database is down.
 //
-// A bad key gives a [sqllock.ErrInvalid], and a negative Wait as well. This is a failure of the task.
-// So is its own error, joined with an [sqllock.ErrLockLost] if the lease was lost, also if the task
-// returned nil. If only the release of the lock fails, the task is done, and the lock stays taken
-// until its time-to-live ends.
+// A bad key gives a [sqllock.ErrInvalid], and so do a negative Wait and a nil registry or key. This is
+// a failure of the task. So is its own error, joined with an [sqllock.ErrLockLost] if the lease was
+// lost, also if the task returned nil. If only the release of the lock fails, the task is done, and
+// the lock stays taken until its time-to-live ends.
 func Middleware(registry *sqllock.Registry, key func(*asynq.Task) string, opts *Options) asynq.MiddlewareFunc {
 	m := middleware{registry: registry, key: key}
 	if opts != nil {
@@ -66,6 +68,9 @@ type middleware struct {
 }
 
 func (m *middleware) process(ctx context.Context, task *asynq.Task, next asynq.Handler) (err error) {
+	if m.registry == nil || m.key == nil {
+		return fmt.Errorf("%w: the middleware needs a registry and a key", sqllock.ErrInvalid)
+	}
 	key := m.key(task)
 	if key == "" {
 		return next.ProcessTask(ctx, task)

@@ -3,6 +3,7 @@ package asynqlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,25 +89,33 @@ func TestAHeldLockCostsNoRetry(t *testing.T) {
 	}
 }
 
-// TestAnOutageCostsNoRetry has the lock's database away for ten minutes.
+// TestAnOutageCostsNoRetry has the lock's database away for three minutes, also on the last try.
 func TestAnOutageCostsNoRetry(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, db := newRedis(t), sqllocktest.New(t, nil)
-		processed := 0
-		r.serve(t, config, asynqlock.Middleware(db.Registry, byPayload, nil), func(context.Context, *asynq.Task) error {
-			processed++
-			return nil
+	for retries, opts := range map[int]*sqllock.RegistryOptions{0: {WaitThroughOutages: true}, 1: nil} {
+		t.Run(fmt.Sprint(retries, " retries"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { bridgesAnOutage(t, retries, opts) })
 		})
-		db.Break(errors.New("cut off"))
-		task := r.enqueue(t, "import", asynq.MaxRetry(1), asynq.Retention(time.Hour))
-		time.Sleep(10 * time.Minute)
-		db.Break(nil)
-		time.Sleep(5 * time.Minute)
-		if info := r.info(t, task); processed != 1 || info.State != asynq.TaskStateCompleted || info.Retried != 0 {
-			t.Errorf("processed %d times, %v, %d retries", processed, info.State, info.Retried)
-		}
+	}
+}
+
+func bridgesAnOutage(t *testing.T, retries int, opts *sqllock.RegistryOptions) {
+	t.Helper()
+	r, db := newRedis(t), sqllocktest.New(t, opts)
+	processed := 0
+	r.serve(t, config, asynqlock.Middleware(db.Registry, byPayload, nil), func(context.Context, *asynq.Task) error {
+		processed++
+		return nil
 	})
+	db.Break(errors.New("cut off"))
+	task := r.enqueue(t, "import", asynq.MaxRetry(retries), asynq.Retention(time.Hour))
+	time.Sleep(3 * time.Minute)
+	db.Break(nil)
+	time.Sleep(2 * time.Minute)
+	if info := r.info(t, task); processed != 1 || info.State != asynq.TaskStateCompleted || info.Retried != 0 {
+		t.Errorf("processed %d times, %v, %d retries", processed, info.State, info.Retried)
+	}
 }
 
 // TestATaskSeesTheLoss has another process take the lock while the task is processed.
@@ -164,6 +173,7 @@ func TestErrorsOfTheTask(t *testing.T) {
 			process(t.Context(), db.Registry, "import", nil),
 			process(t.Context(), db.Registry, "", nil),
 			process(t.Context(), db.Registry, "\xff", nil),
+			process(t.Context(), nil, "import", nil),
 			process(t.Context(), db.Registry, "import", &asynqlock.Options{Wait: -1}),
 		} {
 			if !asynqlock.IsFailure(err) || asynqlock.RetryDelay(0, err, asynq.NewTask("import", nil)) > 5*time.Minute {

@@ -133,14 +133,18 @@ func TestErrorsAreLogged(t *testing.T) {
 		counting.Run()
 		r.Break(nil)
 		counting.Run()
+		cronlock.Job(ctx, r.Registry, "", 0, &l, func(context.Context) error { return nil }).Run()
+		cronlock.Job(ctx, nil, "counting", 0, &l, func(context.Context) error { return nil }).Run()
 		cancel()
 		counting.Run()
 		_, errs := l.logged()
-		if runs != 1 || len(errs) != 3 {
+		if runs != 1 || len(errs) != 5 {
 			t.Fatal(runs, errs)
 		}
 		is(t, errs[0], failed)
 		is(t, errs[1], failed)
 		is(t, errs[2], cutOff)
+		is(t, errs[3], sqllock.ErrInvalid)
+		is(t, errs[4], sqllock.ErrInvalid)
 	})
 }

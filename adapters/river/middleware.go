@@ -50,10 +50,10 @@ type Options struct {
 // [sqllock.ErrClosed], and a [river.JobSnoozeError]. river does not pass that to its ErrorHandler;
 // middleware that stands before this one sees it.
 //
-// A bad key gives a [sqllock.ErrInvalid], and a negative option as well. This is an error of the job,
-// which costs an attempt. So is the error of the job itself, joined with an [sqllock.ErrLockLost] if
-// the lease was lost, also if the job returned nil. If only the release of the lock fails, the job is
-// done, and the lock stays taken until its time-to-live ends.
+// A bad key gives a [sqllock.ErrInvalid], and so do a negative option and a nil registry or key. This
+// is an error of the job, which costs an attempt. So is the error of the job itself, joined with an
+// [sqllock.ErrLockLost] if the lease was lost, also if the job returned nil. If only the release of
+// the lock fails, the job is done, and the lock stays taken until its time-to-live ends.
 func Middleware(registry *sqllock.Registry, key func(*rivertype.JobRow) string, opts *Options) rivertype.WorkerMiddleware {
 	m := middleware{registry: registry, key: key}
 	if opts != nil {
@@ -69,6 +69,9 @@ type middleware struct {
 }
 
 func (m *middleware) work(ctx context.Context, job *rivertype.JobRow, doInner func(context.Context) error) (err error) {
+	if m.registry == nil || m.key == nil {
+		return fmt.Errorf("%w: the middleware needs a registry and a key", sqllock.ErrInvalid)
+	}
 	key := m.key(job)
 	if key == "" {
 		return doInner(ctx)

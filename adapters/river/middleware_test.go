@@ -49,6 +49,7 @@ func TestErrorsOfTheJob(t *testing.T) {
 				t.Error("snoozed: ", err)
 			}
 		}
+		is(t, work(t, nil, "import", nil, failing), sqllock.ErrInvalid)
 		must(t, work(t, locks.Registry, "import", nil, func(context.Context) error {
 			locks.Break(errors.New("cut off")) // so that the release fails
 			return nil
