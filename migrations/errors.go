@@ -6,7 +6,7 @@ import "errors"
 var (
 	// ErrDialect is returned for a dialect that has no migrations.
 	ErrDialect = errors.New("no migrations for dialect")
-	// ErrOption is returned for an invalid option.
+	// ErrOption is returned for an invalid option, and without a database.
 	ErrOption = errors.New("invalid option")
 	// ErrVersion is returned for a version that does not exist.
 	ErrVersion = errors.New("no migration version")

@@ -45,6 +45,7 @@ func TestInvalidInput(t *testing.T) {
 			}
 		})
 	}
+	wantErr(t, migrations.Up(t.Context(), nil, db.Dialect, nil), migrations.ErrOption, "database")
 	wantErr(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 4, nil), migrations.ErrVersion, "4", "the last is 3")
 }
 

@@ -21,6 +21,9 @@ func open(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (*s
 	if err != nil {
 		return nil, err
 	}
+	if db == nil {
+		return nil, fmt.Errorf("%w: there is no database", ErrOption)
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

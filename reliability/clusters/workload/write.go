@@ -5,6 +5,7 @@ package workload
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,9 +61,15 @@ func (v *visit) plainGuard(ctx context.Context, tx sqllock.Tx) error {
 	if v.lease.Context().Err() != nil {
 		return sqllock.ErrLockLost
 	}
-	var one int
-	row := tx.QueryRowContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE", v.lease.Holder())
-	return row.Scan(&one)
+	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE", v.lease.Holder())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	if !rows.Next() {
+		return errors.Join(rows.Err(), sql.ErrNoRows)
+	}
+	return rows.Err()
 }
 
 // write runs a transaction of the application and notes its COMMIT. An error is no violation, for
