@@ -265,7 +265,15 @@ func guard(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error { return 
 
 // guardByShareLock is what Guard does on a server of its own.
 func guardByShareLock(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error {
-	return tx.QueryRowContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? LOCK IN SHARE MODE", l.Holder()).Scan(new(int))
+	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? LOCK IN SHARE MODE", l.Holder())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	if !rows.Next() {
+		return errors.Join(rows.Err(), sql.ErrNoRows)
+	}
+	return rows.Err()
 }
 
 func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock.Registry {
