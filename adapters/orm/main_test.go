@@ -35,7 +35,7 @@ func registryOn(ctx context.Context, db *sql.DB, d dialect.Dialect) (*sqllock.Re
 	if err != nil {
 		return nil, err
 	}
-	return sqllock.NewRegistry(repository, nil)
+	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Minute})
 }
 
 func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, error) {
