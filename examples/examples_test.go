@@ -12,19 +12,14 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
-// TestExamples takes twelve seconds, because longjob works for longer than its lease. That one takes
-// stalls of six seconds; the others wait for events.
+// TestExamples takes twelve seconds, because longjob works for longer than its lease.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	for _, name := range []string{"cron", "consumer", "leader", "transfer", "fencedfiles", "longjob", "httpkeys", "gorm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			printed, err := exec.CommandContext(t.Context(), filepath.Join(bin, name)).CombinedOutput() //nolint:gosec // it was built here
-			if err != nil {
-				t.Fatalf("%v: %s", err, printed)
-			}
-			compare(t, name, string(printed))
+			compare(t, name, output(t, filepath.Join(bin, name)))
 		})
 	}
 	t.Run("shutdown", func(t *testing.T) {
@@ -75,6 +70,22 @@ func TestEachExampleIsTested(t *testing.T) {
 	}
 	if len(programs) != 10 {
 		t.Errorf("%d programs", len(programs))
+	}
+}
+
+// output runs a program. A machine that stands still for longer than a lease costs it: then the program
+// runs again, twice at most.
+func output(t *testing.T, program string) string {
+	t.Helper()
+	for again := 2; ; again-- {
+		printed, err := exec.CommandContext(t.Context(), program).CombinedOutput() //nolint:gosec // it was built here
+		if err == nil {
+			return string(printed)
+		}
+		t.Logf("%v: %s", err, printed)
+		if again == 0 || !strings.Contains(string(printed), "lock lost") {
+			t.FailNow()
+		}
 	}
 }
 
