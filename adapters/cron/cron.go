@@ -31,17 +31,24 @@ import (
 //
 // A skipped run is logged with logger.Info, and each other error of [job.New]'s function with
 // logger.Error, among them fn's own, and [sqllock.ErrLockLost] if the lease was lost while fn ran.
+// An [sqllock.ErrNotAcquired] that fn returns, of a lock of its own, is an error of fn's.
 // If logger is nil it is [cron.DefaultLogger], which prints errors alone. A panic goes on, to
 // [cron.Recover] if that is in the chain.
 func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold time.Duration, logger cron.Logger, fn func(context.Context) error) cron.Job {
 	if logger == nil {
 		logger = cron.DefaultLogger
 	}
-	run := job.New(registry, key, minHold, fn)
 	return cron.FuncJob(func() {
-		switch err := run(ctx); {
+		ran, run := false, fn
+		if fn != nil { // otherwise job.New has the error
+			run = func(ctx context.Context) error {
+				ran = true
+				return fn(ctx)
+			}
+		}
+		switch err := job.New(registry, key, minHold, run)(ctx); {
 		case err == nil:
-		case errors.Is(err, sqllock.ErrNotAcquired):
+		case !ran && errors.Is(err, sqllock.ErrNotAcquired):
 			logger.Info("skip", "key", key, "reason", err)
 		default:
 			logger.Error(err, "job failed", "key", key)

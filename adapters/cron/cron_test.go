@@ -3,6 +3,7 @@ package cronlock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,16 +51,16 @@ func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
 				r := sqllocktest.New(t, nil)
 				time.Sleep(10 * time.Second) // so that no clock is at a full minute
 				var l log
-				runs := 0
+				var runs atomic.Int32
 				for i := range 3 {
 					schedule(t, time.Duration(i)*3*time.Second, cronlock.Job(t.Context(), r.Another(), "report", test.minHold, &l, func(context.Context) error {
-						runs++
+						runs.Add(1)
 						return nil
 					}))
 				}
 				time.Sleep(10 * time.Minute)
 				skips, errs := l.logged()
-				if runs != test.runs || skips != test.skips || len(errs) > 0 {
+				if runs := int(runs.Load()); runs != test.runs || skips != test.skips || len(errs) > 0 {
 					t.Errorf("%d runs, %d skipped, %v", runs, skips, errs)
 				}
 			})
@@ -146,5 +147,31 @@ func TestErrorsAreLogged(t *testing.T) {
 		is(t, errs[2], cutOff)
 		is(t, errs[3], sqllock.ErrInvalid)
 		is(t, errs[4], sqllock.ErrInvalid)
+	})
+}
+
+// TestAJobThatDoesNotGetAnotherLock fails, and is not taken for a skipped run. It loses its own lock
+// as well.
+func TestAJobThatDoesNotGetAnotherLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var l log
+		lease, err := r.Another().Lock(t.Context(), "other")
+		must(t, err)
+		cronlock.Job(t.Context(), r.Registry, "report", 0, &l, func(ctx context.Context) error {
+			r.Lose("report")
+			_, err := r.TryLock(context.WithoutCancel(ctx), "other")
+			return err
+		}).Run()
+		must(t, lease.Unlock(t.Context()))
+		cronlock.Job(t.Context(), r.Registry, "report", 0, &l, nil).Run()
+		skips, errs := l.logged()
+		if skips != 0 || len(errs) != 2 {
+			t.Fatal(skips, errs)
+		}
+		is(t, errs[0], sqllock.ErrNotAcquired)
+		is(t, errs[0], sqllock.ErrLockLost)
+		is(t, errs[1], sqllock.ErrInvalid)
 	})
 }
