@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,8 @@ func TestTasksOfAKeyAreProcessedOneAtATime(t *testing.T) {
 			}
 		}
 		time.Sleep(8 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if most["a"] != 1 || most["b"] != 1 || most[""] != 3 || processed != 9 {
 			t.Errorf("%d processed, at most at once: %v", processed, most)
 		}
@@ -71,9 +74,9 @@ func TestAHeldLockCostsNoRetry(t *testing.T) {
 				config.IsFailure = test.isFailure
 				lease, err := db.Lock(t.Context(), "import")
 				must(t, err)
-				processed := 0
+				var processed atomic.Int32
 				r.serve(t, config, asynqlock.Middleware(db.Another(), byPayload, nil), func(context.Context, *asynq.Task) error {
-					processed++
+					processed.Add(1)
 					return nil
 				})
 				task := r.enqueue(t, "import", asynq.MaxRetry(test.retries), asynq.Retention(time.Hour))
@@ -81,8 +84,8 @@ func TestAHeldLockCostsNoRetry(t *testing.T) {
 				retried := r.info(t, task).Retried
 				must(t, lease.Unlock(t.Context()))
 				time.Sleep(2 * time.Minute)
-				if info := r.info(t, task); processed != 1 || info.State != asynq.TaskStateCompleted || retried != test.burnt {
-					t.Errorf("processed %d times, %v, %d retries", processed, info.State, retried)
+				if info := r.info(t, task); processed.Load() != 1 || info.State != asynq.TaskStateCompleted || retried != test.burnt {
+					t.Errorf("processed %d times, %v, %d retries", processed.Load(), info.State, retried)
 				}
 			})
 		})
@@ -103,9 +106,9 @@ func TestAnOutageCostsNoRetry(t *testing.T) {
 func bridgesAnOutage(t *testing.T, retries int, opts *sqllock.RegistryOptions) {
 	t.Helper()
 	r, db := newRedis(t), sqllocktest.New(t, opts)
-	processed := 0
+	var processed atomic.Int32
 	r.serve(t, config, asynqlock.Middleware(db.Registry, byPayload, nil), func(context.Context, *asynq.Task) error {
-		processed++
+		processed.Add(1)
 		return nil
 	})
 	db.Break(errors.New("cut off"))
@@ -113,8 +116,8 @@ func bridgesAnOutage(t *testing.T, retries int, opts *sqllock.RegistryOptions) {
 	time.Sleep(3 * time.Minute)
 	db.Break(nil)
 	time.Sleep(2 * time.Minute)
-	if info := r.info(t, task); processed != 1 || info.State != asynq.TaskStateCompleted || info.Retried != 0 {
-		t.Errorf("processed %d times, %v, %d retries", processed, info.State, info.Retried)
+	if info := r.info(t, task); processed.Load() != 1 || info.State != asynq.TaskStateCompleted || info.Retried != 0 {
+		t.Errorf("processed %d times, %v, %d retries", processed.Load(), info.State, info.Retried)
 	}
 }
 
@@ -179,6 +182,9 @@ func TestErrorsOfTheTask(t *testing.T) {
 			if !asynqlock.IsFailure(err) || asynqlock.RetryDelay(0, err, asynq.NewTask("import", nil)) > 5*time.Minute {
 				t.Error(err)
 			}
+		}
+		if asynqlock.IsFailure(nil) {
+			t.Error("nil is a failure")
 		}
 		lease, err := db.Another().Lock(t.Context(), "import")
 		must(t, err)

@@ -17,11 +17,11 @@ func (e *notProcessedError) Error() string { return e.err.Error() }
 func (e *notProcessedError) Unwrap() error { return e.err }
 
 // IsFailure reports whether err is an error of the task itself. It is false if [Middleware] has not
-// processed the task, because its lock is held or the database failed. It is for
+// processed the task, because its lock is held or the database failed, and for nil. It is for
 // [asynq.Config].IsFailure: such a task then keeps its retries, and is not counted as failed.
 func IsFailure(err error) bool {
 	var not *notProcessedError
-	return !errors.As(err, &not)
+	return err != nil && !errors.As(err, &not)
 }
 
 // minDelay is how long a task is put off at least. The row of a holder that renews its lease often
