@@ -54,6 +54,9 @@ type Tx interface {
 // cluster by itself: until it has found one, it asks the server of tx once a minute. Where several
 // members of a replication group accept writes they refuse a tx that is SERIALIZABLE (3098).
 //
+// Call Guard in the transaction itself, not in a nested one, which is a savepoint: on PostgreSQL and on
+// clusters a ROLLBACK TO that savepoint undoes the guard, and the outer transaction could still commit.
+//
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
 // no such protection: that is what Token is for.
@@ -79,9 +82,10 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 //
 //	err := sqllock.GuardFunc(ctx, lease, tx.QueryRow)
 //
-// queryRow sends a query in the transaction and returns its first row. If there is none, Scan
-// must return an error that wraps [sql.ErrNoRows], as that of pgx v5 does. What Guard promises
-// and returns is the same. On MySQL and MariaDB, where a guard may have to change the row,
+// queryRow sends a query in the transaction and returns its first row. It must be the method of the
+// transaction: that of a pool or a connection guards nothing, and GuardFunc cannot notice. If there is
+// no row, Scan must return an error that wraps [sql.ErrNoRows], as that of pgx v5 does. What Guard
+// promises and returns is the same. On MySQL and MariaDB, where a guard may have to change the row,
 // GuardFunc returns [ErrInvalid].
 //
 // It is a function and no method because only functions can take a queryRow of any type of row.
@@ -126,7 +130,7 @@ func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.
 	case err != nil:
 		return kinded(ctx, failure(err, h.key))
 	case got == locktable.StaleSnapshot:
-		return invalid("guard %q: the transaction's snapshot is older than the lease: begin it after Lock", h.key)
+		return invalid("guard %q: the transaction does not see the lease: begin it after Lock, in the database of the lock", h.key)
 	case got == locktable.NotHeld:
 		h.finish(ErrLockLost)
 		return h.lost()

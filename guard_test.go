@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -71,6 +72,30 @@ func answers(err error) func(context.Context, string, ...any) noRow {
 type noRow struct{ err error }
 
 func (r noRow) Scan(...any) error { return r.err }
+
+// A transaction of another database, which has a lock table as well, is not committed.
+func TestATransactionOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	db, other := migrated(t), migrated(t)
+	lease, err := newRegistry(t, newRepository(t, db.DB, nil), nil).TryLock(t.Context(), "k")
+	must(t, err)
+	tx, err := other.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	wrong := map[string]error{
+		"Guard":     lease.Guard(t.Context(), tx),
+		"GuardFunc": sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext),
+	}
+	must(t, tx.Rollback())
+	must(t, lease.Unlock(t.Context()))
+	wrong["ExecuteLockedTx"] = newRegistry(t, newRepository(t, db.DB, nil), nil).ExecuteLockedTx(t.Context(), "k", other.DB.DB, nil, func(context.Context, *sql.Tx) error {
+		panic("must not run")
+	})
+	for name, err := range wrong {
+		if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "in the database of the lock") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // A guard must change the row on a cluster and count what it has changed. A query for a row cannot.
 func TestGuardFuncIsRefusedOnMySQL(t *testing.T) {

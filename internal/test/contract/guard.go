@@ -119,6 +119,23 @@ var guardTests = []test{
 			f.must(lease.Unlock(f.Context()))
 		}
 	}},
+	{"ASavepointUndoesOnlyTheGuardInIt", func(f *fixture) {
+		if f.cell.Dialect.Name != "postgres" {
+			return // the others keep the row locked
+		}
+		lease := f.acquire(f.lock(ttl))
+		tx := f.begin(nil)
+		f.must(tx.exec(f.Context(), "SAVEPOINT nested"))
+		f.must(tx.guard(f.Context(), lease))
+		f.must(tx.exec(f.Context(), "ROLLBACK TO SAVEPOINT nested"))
+		f.must(lease.Renew(f.Context())) // as the documentation warns
+		f.must(tx.guard(f.Context(), lease))
+		f.must(tx.exec(f.Context(), "SAVEPOINT nested"))
+		f.must(tx.exec(f.Context(), "ROLLBACK TO SAVEPOINT nested"))
+		f.is(lease.Renew(f.Context()), sqllock.ErrPinned)
+		f.must(tx.commit())
+		f.must(lease.Unlock(f.Context()))
+	}},
 	{"APinnedRowDelaysNeitherTriesNorTheHeartbeat", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // there, a transaction that has written blocks all other writers
