@@ -294,8 +294,8 @@ var mutations = []mutation{
 		danger: "The lock is taken between the guard and the commit.",
 		edits: []edit{{
 			"internal/locktable/guard.go",
-			"		return t.guard(ctx, tx, c)\n",
-			"		return t.isHeld(ctx, c)\n",
+			"{ return t.guard(ctx, tx, c) })\n",
+			"{ return t.isHeld(ctx, c) })\n",
 		}},
 	},
 	{
@@ -303,7 +303,7 @@ var mutations = []mutation{
 		breaks: "guard: if the lease ends during COMMIT, the error says that nothing was committed",
 		danger: "The caller does again what was done.",
 		edits: []edit{{
-			"guard.go",
+			"lockedtx.go",
 			"	if !l.hold.config.table.IsRefusal(err) {\n",
 			"	if lost := l.hold.lost(); lost != nil {\n		return lost\n	}\n	if !l.hold.config.table.IsRefusal(err) {\n",
 		}},
