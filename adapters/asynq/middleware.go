@@ -45,7 +45,9 @@ type Options struct {
 //
 // asynq archives a task that returns any error and has no retries left. So such a task waits for its
 // lock, for as long as its context lasts: see [asynq.Timeout], which is 30 minutes by default. With
-// [sqllock.RegistryOptions].WaitThroughOutages it also waits while the database is down.
+// [sqllock.RegistryOptions].WaitThroughOutages it also waits while the database is down. Close the
+// registry after the server has shut down: asynq then has put waiting tasks back into their queues, and
+// would have archived such a task if its registry had been closed before.
 //
 // A bad key gives a [sqllock.ErrInvalid], and so do a negative Wait and a nil registry or key. This is
 // a failure of the task. So is its own error, joined with an [sqllock.ErrLockLost] if the lease was

@@ -121,6 +121,42 @@ func bridgesAnOutage(t *testing.T, retries int, opts *sqllock.RegistryOptions) {
 	}
 }
 
+// TestAShutdownPutsAWaitingTaskBack has a task wait on its last try. A server that starts later
+// processes it.
+func TestAShutdownPutsAWaitingTaskBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, db := newRedis(t), sqllocktest.New(t, seldom)
+		lease, err := db.Lock(t.Context(), "import")
+		must(t, err)
+		var processed atomic.Int32
+		count := asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+			processed.Add(1)
+			return nil
+		})
+		registry := db.Another()
+		first := asynq.NewServer(r, config)
+		must(t, first.Start(asynqlock.Middleware(registry, byPayload, nil)(count)))
+		task := r.enqueue(t, "import", asynq.MaxRetry(0), asynq.Retention(time.Hour))
+		time.Sleep(time.Minute)
+		began := time.Now()
+		first.Shutdown()
+		if took := time.Since(began); took > 10*time.Second { // asynq.Config.ShutdownTimeout is 8 s
+			t.Error(took)
+		}
+		must(t, registry.Close(t.Context()))
+		if info := r.info(t, task); info.State != asynq.TaskStatePending || processed.Load() != 0 {
+			t.Fatal(info.State, processed.Load())
+		}
+		r.serve(t, config, asynqlock.Middleware(db.Another(), byPayload, nil), count)
+		must(t, lease.Unlock(t.Context()))
+		time.Sleep(time.Minute)
+		if info := r.info(t, task); info.State != asynq.TaskStateCompleted || processed.Load() != 1 {
+			t.Error(info.State, processed.Load())
+		}
+	})
+}
+
 // TestATaskSeesTheLoss has another process take the lock while the task is processed.
 func TestATaskSeesTheLoss(t *testing.T) {
 	t.Parallel()
