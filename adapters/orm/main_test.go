@@ -55,7 +55,11 @@ func check(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	lease, err := registry.TryLock(t.Context(), "account/1")
 	must(t, err)
-	must(t, withdraw(t.Context(), lease))
+	if db.Dialect.Name == dialect.Postgres().Name {
+		checkPinned(t, db, lease, withdraw)
+	} else {
+		must(t, withdraw(t.Context(), lease))
+	}
 	checkBalance(t, db, 90)
 	if found, err := registry.Repository().Delete(t.Context(), "account/1", lease.Holder()); err != nil || !found {
 		t.Fatal(found, err)
@@ -67,6 +71,33 @@ func check(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.
 	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
 		t.Error(err)
 	}
+}
+
+// checkPinned has withdraw wait for the account after it has guarded its transaction, and checks that
+// the guard is in that transaction: the row is pinned until it commits.
+func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
+	t.Helper()
+	other, err := db.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	t.Cleanup(func() { _ = other.Rollback() })
+	var session int
+	must(t, other.QueryRowContext(t.Context(), "SELECT pg_backend_pid() FROM accounts WHERE id = 1 FOR UPDATE").Scan(&session))
+	withdrawn := make(chan error, 1)
+	go func() { withdrawn <- withdraw(t.Context(), lease) }()
+	for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+		must(t, db.DB.GetContext(t.Context(), &waiting,
+			"SELECT COUNT(*) FROM pg_stat_activity WHERE CAST($1 AS INTEGER) = ANY (pg_blocking_pids(pid))", session))
+		select {
+		case err := <-withdrawn:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+	}
+	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrPinned) {
+		t.Errorf("error %v, want %v", err, sqllock.ErrPinned)
+	}
+	must(t, other.Rollback())
+	must(t, <-withdrawn)
 }
 
 // checkLocked checks withdraw, which takes 10 from the account under a lock of its own.
