@@ -4,7 +4,7 @@ GO ?= go
 LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
 # The modules beside the root's, but those of tools alone.
-MODULES = $(filter-out tools tools/workflows,$(patsubst %/go.mod,%,$(shell git ls-files '*/go.mod')))
+MODULES = $(filter-out tools tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
 COMPILE = $(GO) list $(RACE) -export -test -deps ./...
 # SQLite is C that was translated to Go. The race detector and its checks of pointers make that
 # several times slower, and cannot find a race of ours in it.
@@ -147,7 +147,7 @@ lint: lint-workflows ## run golangci-lint and actionlint
 # A module of its own: actionlint and golangci-lint need different versions of one parser.
 .PHONY: lint-workflows
 lint-workflows: ## check .github/workflows with actionlint
-	$(GO) tool -modfile=tools/workflows/go.mod actionlint
+	$(GO) tool -modfile=tools/workflows/go.mod actionlint .github/workflows/*.yml
 
 # GRAPHFLAGS=-names prints the names that make each edge.
 .PHONY: graph
