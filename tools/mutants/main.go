@@ -30,7 +30,7 @@ func main() {
 	log.SetPrefix("mutants: ")
 	var r runner
 	flag.StringVar(&r.source, "dir", "..", "the root `directory` of the module")
-	flag.IntVar(&r.worlds, "worlds", 90, "how many `worlds` a mutant has to survive: two processors run 90 in a minute")
+	flag.IntVar(&r.worlds, "worlds", 240, "how many `worlds` a mutant has to survive: two processors run 90 in a minute")
 	only := flag.String("run", "", "run only the mutations whose names match this `expression`")
 	flag.BoolVar(&r.explains, "v", false, "print what the simulation says of each mutant")
 	flag.Parse()
