@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
@@ -23,7 +20,8 @@ func TestAUserWithTheTablesAlone(t *testing.T) {
 			t.Parallel()
 			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			few := withTheTablesAlone(t, db)
+			dsn, _ := withDocumentedGrants(t, db)
+			few := db.OpenDSN(t, "mysql", dsn)
 			r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
 			must(t, err)
 			must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
@@ -40,18 +38,4 @@ func TestAUserWithTheTablesAlone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// withTheTablesAlone returns a pool of a user who may use nothing but the database's tables.
-func withTheTablesAlone(t *testing.T, db *dbtest.DB) *sqlx.DB {
-	t.Helper()
-	config, err := mysql.ParseDSN(db.DSN)
-	must(t, err)
-	name := config.DBName[:min(24, len(config.DBName))] + "_few" // a user of MySQL has 32 characters
-	user := "'" + name + "'@'%'"
-	db.DB.MustExecContext(t.Context(), "CREATE USER "+user+" IDENTIFIED BY 'few'")
-	t.Cleanup(func() { db.DB.MustExecContext(context.Background(), "DROP USER "+user) })
-	db.DB.MustExecContext(t.Context(), "GRANT SELECT, INSERT, UPDATE, DELETE ON "+config.DBName+".* TO "+user)
-	config.User, config.Passwd = name, "few"
-	return db.OpenDSN(t, "mysql", config.FormatDSN())
 }
