@@ -269,15 +269,15 @@ func TestOpenKeepsThePasswordSecret(t *testing.T) {
 	const secret = "S3cR3t"
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	nobody := listener.Addr().String()
+	unused := listener.Addr().String()
 	must(t, listener.Close())
 	for _, o := range onServers(t) {
-		dsn := "postgres://app:" + secret + "@" + nobody + "/db?sslmode=disable"
+		dsn := "postgres://app:" + secret + "@" + unused + "/db?sslmode=disable"
 		if o.name == "mysqllock" {
-			dsn = "app:" + secret + "@tcp(" + nobody + ")/db"
+			dsn = "app:" + secret + "@tcp(" + unused + ")/db"
 		}
 		_, err := o.open(t.Context(), dsn, openOptions{})
-		if !errors.Is(err, sqllock.ErrDatabase) || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "app@"+nobody+"/db") {
+		if !errors.Is(err, sqllock.ErrDatabase) || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "app@"+unused+"/db") {
 			t.Errorf("%s: %v", o.name, err)
 		}
 	}

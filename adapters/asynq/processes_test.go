@@ -94,7 +94,7 @@ func TestTwoProcesses(t *testing.T) {
 			if info.State == asynq.TaskStateCompleted {
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // asynq has no event for it
 		}
 	}
 	first.Stop()

@@ -21,7 +21,7 @@ const distrustFor = time.Minute
 // acquirers are sessions that are SERIALIZABLE by themselves: one statement is then a
 // serializable transaction, without the round trips of BEGIN and COMMIT.
 //
-// It is not taken for granted that they are. Somebody may reset a session, and a pooler may have
+// It is not taken for granted that they are. Another program may reset a session, and a pooler may have
 // ignored the setting, or have given a statement another session. So each statement returns
 // the isolation in which it ran. If that is another one, the row is acquired once more, in an
 // explicit transaction, and so are all others for a while.
