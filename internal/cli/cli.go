@@ -18,7 +18,9 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exec"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/migrate"
+	"github.com/sqllock/sqllock/internal/cli/page"
 	"github.com/sqllock/sqllock/internal/cli/show"
+	"github.com/sqllock/sqllock/internal/cli/top"
 )
 
 // Main is the main function of the program.
@@ -58,7 +60,7 @@ func Command() *cobra.Command { return newRootCommand(func() {}) }
 func newRootCommand(interrupt func()) *cobra.Command {
 	var flags connect.Flags
 	root := &cobra.Command{
-		Use:   "sqllock",
+		Use:   "sqllock COMMAND",
 		Short: "Distributed locks in the SQL database you already have",
 		Long: `Distributed locks in the SQL database you already have: PostgreSQL, MySQL,
 MariaDB or SQLite. The table is that of Spring Integration's JDBC lock
@@ -102,6 +104,7 @@ The exit code is 0 for success, or:
 	root.AddCommand(
 		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
 		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
+		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
 	)
 	return root

@@ -137,6 +137,17 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
 }
 
+// TestDoctorOnASequence uses a sequence of MariaDB that has been given a cache.
+func TestDoctorOnASequence(t *testing.T) {
+	db := dbtest.MySQL(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	program.Contains(t, want(t, 0, "doctor"), "✓ fence        fencing tokens come from INT_LOCK_FENCE", "✓ pool         Open sets what", "RepositoryOptions.Acquirers")
+	db.DB.MustExecContext(t.Context(), "ALTER SEQUENCE INT_LOCK_FENCE CACHE 1000")
+	program.Contains(t, want(t, 1, "doctor"), "✗ fence", "ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE", "docs/schema.md has the statements")
+}
+
 // TestDoctorBehindAPooler uses PgBouncer, which refuses the settings of a session. The DSN needs
 // no parameters for it.
 func TestDoctorBehindAPooler(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A command line is that of a reader, or in a script of theirs. What comes after | or # is not
-// the command's.
+// A command line is that of a reader, or in a script of theirs. In a console the rest is output.
+// What comes after | or # is not the command's.
 var commandLine = regexp.MustCompile(`^(?:\$ )?(?:go run \./cmd/)?sqllock((?: +[^\s#|]\S*)+)`)
 
 // TestCommandsOfTheDocuments reads the command lines of the README and of docs as the command does, so
@@ -27,14 +27,14 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shell, fenced := false, false
+		language, fenced := "", false
 		for line := range strings.Lines(string(text)) {
-			if language, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
-				fenced = !fenced
-				shell = fenced && (language == "sh" || language == "console")
+			if after, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+				language, fenced = after, !fenced
 			}
+			typed := fenced && (language == "sh" || language == "console" && strings.HasPrefix(line, "$ "))
 			match := commandLine.FindStringSubmatch(line)
-			if !shell || match == nil || isNoCommand(match[1]) {
+			if !typed || match == nil || strings.HasSuffix(match[1], "<Tab>") {
 				continue
 			}
 			read++
@@ -46,11 +46,6 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	if read < 30 {
 		t.Errorf("%d command lines", read)
 	}
-}
-
-// isNoCommand tells the output of `sqllock version`, and what is not typed to its end.
-func isNoCommand(words string) bool {
-	return strings.HasPrefix(words, " v0.") || strings.HasSuffix(words, "<Tab>")
 }
 
 // understand returns what the command would say of the words before it does anything.

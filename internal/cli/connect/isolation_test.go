@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"database/sql/driver"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -23,7 +22,7 @@ func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 	for range 2 { // the second time with another isolation
 		columns := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
 		mock.ExpectQuery("SELECT server.version").WillReturnRows(columns.AddRow("9.7.4", nil, nil, nil, nil, nil))
-		mock.ExpectExec("SELECT").WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"FENCE"}))
 		mock.ExpectQuery("replication_group_members").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).
 			AddRow("group_replication_group_name", "aaaa").AddRow("group_replication_enforce_update_everywhere_checks", "ON").AddRow("member_state", "ONLINE"))
 	}

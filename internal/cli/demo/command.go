@@ -45,12 +45,16 @@ The demo needs no database: it creates a temporary SQLite file. In the database 
 SQLLOCK_DSN is not used.`,
 		Example: `  sqllock demo
   sqllock demo --without-lock
+  sqllock demo --page --duration 5m
   sqllock demo --workers 8 --dsn postgres://user:password@localhost/test`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.out = cmd.OutOrStdout()
 			if cmd.Flags().Changed("rounds") && o.duration != 0 {
 				return exit.Usagef("--rounds and --duration exclude each other")
+			}
+			if o.page && o.withoutLock {
+				return exit.Usagef("--page and --without-lock exclude each other: there is no lock to show")
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -64,6 +68,7 @@ SQLLOCK_DSN is not used.`,
 	f.DurationVar(&o.duration, "duration", 0, "start new rounds for this long, instead of counting them")
 	f.DurationVar(&o.ttl, "ttl", 3*time.Second, "time-to-live of the lock: how long it stays taken after the kill")
 	f.BoolVar(&o.withoutLock, "without-lock", false, "do the same work without the lock")
+	f.BoolVar(&o.page, "page", false, "also show the lock in a browser, while the demo runs: prints the address")
 	return cmd
 }
 
@@ -76,6 +81,14 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.remove(ctx)) }()
 	t := newTimeline(o, w.place)
+	if o.page {
+		url, stop, failed := servePage(ctx, o, w)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		t.page = url
+	}
 	view, err := newView(t)
 	if err != nil {
 		return err

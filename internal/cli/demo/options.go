@@ -25,6 +25,7 @@ type options struct {
 	duration    time.Duration // instead of rounds, if not 0
 	ttl         time.Duration
 	withoutLock bool
+	page        bool
 	out         io.Writer
 }
 

@@ -10,6 +10,7 @@ import (
 type timeline struct {
 	options  *options
 	place    string // where the lock is
+	page     string // the address of a page that shows it, or ""
 	begun    time.Time
 	lanes    []lane
 	entries  []entry // of critical sections

@@ -48,6 +48,10 @@ func (t *timeline) introduction() string {
 	if t.options.withoutLock {
 		return fmt.Sprintf("%d processes repeatedly add 1 to the number in a file. No lock keeps them from working at the same time.", t.options.workers)
 	}
-	return fmt.Sprintf("%d processes repeatedly add 1 to the number in a file. A process works only while it holds a lock, a row in %s. "+
+	introduction := fmt.Sprintf("%d processes repeatedly add 1 to the number in a file. A process works only while it holds a lock, a row in %s. "+
 		"One of them will be killed while it holds the lock.", t.options.workers, t.place)
+	if t.page != "" {
+		introduction += "\nWatch the lock at " + t.page
+	}
+	return introduction
 }

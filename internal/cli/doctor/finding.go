@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/cli/format"
-
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/format"
 )
 
 // A severity says how bad a finding is.

@@ -25,6 +25,7 @@ var shortcomings = map[string][]shortcoming{
 		{question: "SELECT @@autocommit = 0", text: "autocommit=1 (a renewal is undone when the session ends, so two callers can hold the lock)", unsafe: true},
 		{question: "SELECT @@innodb_lock_wait_timeout > 1", text: "innodb_lock_wait_timeout=1 (a statement waits longer for a row that is locked)"},
 		{question: "SELECT @@idle_transaction_timeout = 0", text: "idle_transaction_timeout (a client that is gone keeps its rows locked)"},
+		{question: "SELECT @@tx_isolation <> 'SERIALIZABLE'", text: "sessions that acquire by one statement (RepositoryOptions.Acquirers)"}, // only MariaDB knows the variable
 		{question: "SELECT @@version NOT LIKE '%MariaDB%' AND @@wait_timeout > 60", text: "wait_timeout=60 (a client that is gone keeps its rows locked)"},
 	},
 }

@@ -35,11 +35,18 @@ func (e *examination) checkFence(ctx context.Context) []finding {
 	}
 	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
 	if err != nil {
-		return []finding{{broken, "fence", exit.Text(err), fmt.Sprintf(
-			"sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing", e.repository.Layout())}}
+		return []finding{{broken, "fence", exit.Text(err), e.fenceAdvice(err)}}
 	}
 	e.repository = r
 	return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}
+}
+
+func (e *examination) fenceAdvice(err error) string {
+	if errors.Is(err, sqllock.ErrSchema) && !e.MissesTable(err) {
+		return "docs/schema.md has the statements (MariaDB's sequence): stop the programs that use locks first"
+	}
+	return fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing",
+		e.repository.Layout())
 }
 
 func (e *examination) tableAdvice(ctx context.Context, err error) string {

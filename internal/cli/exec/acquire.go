@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/format"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // keyVariable is the environment variable in which a command finds the key of its lock.
@@ -81,7 +82,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 		return err
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-		TTL: x.ttl, AutoRenew: !x.noRenew, OnRenewal: x.renewals(h),
+		TTL: x.ttl, AutoRenew: !x.noRenew, Observers: []*observe.Observer{{Renewal: x.renewals(h)}},
 	})
 	return err
 }

@@ -1,21 +1,24 @@
 package exec
 
 import (
+	"context"
+
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/format"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // renewals returns a function that is called after each renewal. It prints a message
 // when renewals begin to fail, and another when they succeed again.
-func (x *execution) renewals(h *holding) func(leases int, err error) {
+func (x *execution) renewals(h *holding) func(context.Context, observe.Renewal) {
 	failing := false
-	return func(_ int, err error) {
+	return func(_ context.Context, e observe.Renewal) {
 		switch {
-		case err != nil && !failing:
-			x.printf("renew %q: %s; trying again while the lease lasts, for %s", x.key, exit.Text(err), format.Duration(h.left()))
-		case err == nil && failing:
+		case e.Err != nil && !failing:
+			x.printf("renew %q: %s; trying again while the lease lasts, for %s", x.key, exit.Text(e.Err), format.Duration(h.left()))
+		case e.Err == nil && failing:
 			x.printf("renewed %q again", x.key)
 		}
-		failing = err != nil
+		failing = e.Err != nil
 	}
 }

@@ -76,6 +76,16 @@ func TestWatchdogNotReady(t *testing.T) {
 	}
 }
 
+// countWatchdogs is a script that prints how many watchdogs the process has that started it. Debian
+// without the package procps has no ps.
+const countWatchdogs = `if command -v ps >/dev/null; then
+	ps -A -o ppid= -o args=
+else
+	for process in /proc/[0-9]*; do
+		echo $(sed -n "s/^PPid://p" $process/status) $(tr "\\000" " " <$process/cmdline)
+	done 2>/dev/null
+fi | grep -c "^ *$PPID exec-watchdog"`
+
 // TestWatchdogKilledBeforeReady kills a watchdog before it is ready, as SIGTERM can. The
 // command runs under the next. The test counts the watchdogs of this process, so it
 // does not run in parallel with others.
@@ -84,7 +94,7 @@ func TestWatchdogKilledBeforeReady(t *testing.T) {
 	if err := w.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	output, err := startedUnder(t.Context(), t, w, `ps -A -o ppid= -o args= | grep -c "^ *$PPID exec-watchdog"`)
+	output, err := startedUnder(t.Context(), t, w, countWatchdogs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/sqllock/sqllock/internal/printable"
 )
 
 // Duration returns a duration with at most two units.
@@ -31,12 +32,7 @@ func Duration(d time.Duration) string {
 // Printable returns text that is safe for a terminal and for a script that splits at
 // tabs and lines. A table can contain any text; if it has control characters, the
 // result is quoted.
-func Printable(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
-}
+func Printable(text string) string { return printable.Text(text) }
 
 // JSON writes a value as indented JSON.
 func JSON(w io.Writer, value any) error {

@@ -1,0 +1,92 @@
+//go:build unix
+
+package page_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// client keeps no connections, so that the server has none to wait for.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// body returns the answer to a request: a form, or GET if there is none.
+func body(t *testing.T, target string, form url.Values) (text string, status int) {
+	t.Helper()
+	method := http.MethodGet
+	if form != nil {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, target, bytes.NewBufferString(form.Encode()))
+	must(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := client.Do(r)
+	must(t, err)
+	answer, err := io.ReadAll(response.Body)
+	must(t, err)
+	must(t, response.Body.Close())
+	return string(answer), response.StatusCode
+}
+
+// TestPage starts the command, unlocks a lock in it, and ends it with a signal.
+func TestPage(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, dialect.SQLite(), nil))
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), nil)
+	must(t, err)
+	holder := r.NewHolder()
+	_, err = r.Acquire(t.Context(), "orders/42", holder, time.Hour)
+	must(t, err)
+	lockKey, err := r.LockKey("orders/42")
+	must(t, err)
+	form := url.Values{"region": {"DEFAULT"}, "lock_key": {lockKey}, "holder": {holder}}
+
+	readOnly := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--name", "orders/42", "--role", "orders/42")
+	at := addressOf(readOnly)
+	if text, _ := body(t, at, nil); !strings.Contains(text, ">orders/42<") || !strings.Contains(text, "Leaders") {
+		t.Errorf("no lock in %s", text)
+	}
+	if _, status := body(t, at+"unlock", form); status != http.StatusForbidden {
+		t.Errorf("a read-only page: status %d", status)
+	}
+	readOnly.Signal(os.Interrupt)
+	readOnly.WantCode(0)
+
+	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock")
+	if text, status := body(t, addressOf(p)+"unlock", form); status != http.StatusOK {
+		t.Errorf("status %d: %s", status, text)
+	}
+	p.Stderr.Await("removed the row of " + lockKey + " in region DEFAULT, held by " + holder)
+	p.Signal(os.Interrupt)
+	p.WantCode(0)
+	if _, ok, err := r.Peek(t.Context(), "orders/42"); err != nil || ok {
+		t.Errorf("the row is there, error %v", err)
+	}
+}
+
+// addressOf returns the address that the command prints.
+func addressOf(p *program.Program) string {
+	p.Stdout.Await("http://127.0.0.1:")
+	return p.Stdout.Lines.Text()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

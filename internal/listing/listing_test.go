@@ -1,0 +1,88 @@
+package listing
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+const hash = "d5642a7a-3ff9-3c02-839e-0a4ee8b8f024"
+
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	locks := Named([]sqllock.Row{
+		{LockKey: hash, Holder: "web-1:4711-0a3f9c52e11"},
+		{LockKey: "0cc175b9-c0f1-36b6-831c-399e26977266", Holder: "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77"},
+		{LockKey: "plain\x1bkey", Left: -1},
+	}, map[string]string{hash: "orders/42"})
+	for i, want := range []struct{ name, client, number, state string }{
+		{"orders/42", "web-1:4711", "0a3f9c52e11", "held"},
+		{"0cc175b9-c0f1-36b6-831c-399e26977266", "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77", "", "held"},
+		{`"plain\x1bkey"`, "", "", "expired"},
+	} {
+		client, number := locks[i].Holder()
+		if l := locks[i]; l.Name() != want.name || client != want.client || number != want.number || l.State() != want.state {
+			t.Errorf("%q, %q, %q, %q, want %q", l.Name(), client, number, l.State(), want)
+		}
+	}
+	for search, want := range map[string]int{"": 3, "ORDERS": 1, "web held": 1, "web expired": 0, "0cc1": 1, "expired": 1} {
+		n := 0
+		for _, l := range locks {
+			if l.Matches(search) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%q matches %d locks, want %d", search, n, want)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	t.Parallel()
+	locks := []Lock{
+		{Row: sqllock.Row{LockKey: "1", Region: "B", Holder: "c", Age: 2, Left: 9}, Key: "b"},
+		{Row: sqllock.Row{LockKey: "2", Region: "A", Holder: "a", Age: 3, Left: 9}, Key: "A"},
+		{Row: sqllock.Row{LockKey: "3", Region: "A", Holder: "b", Age: 1, Left: 7}, Key: "c"},
+	}
+	for order, want := range map[Order]string{
+		"key": "213", "-key": "312", "region": "231", "holder": "231", "age": "312", Oldest: "213", "left": "321", "-left": "213", "what": "231",
+	} {
+		sorted := slices.Clone(locks)
+		Sort(sorted, order)
+		if got := sorted[0].LockKey + sorted[1].LockKey + sorted[2].LockKey; got != want {
+			t.Errorf("%s: %s, want %s", order, got, want)
+		}
+		if order.Valid() == (order == "what") {
+			t.Errorf("%s: valid %v", order, order.Valid())
+		}
+	}
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+	var bars Bars
+	for _, step := range []struct{ age, left, want time.Duration }{
+		{2 * time.Second, 10 * time.Second, 10 * time.Second},  // of a lease of 10 s, or of one of 12 that was not renewed
+		{5 * time.Second, 7 * time.Second, 10 * time.Second},   // the same lease
+		{8 * time.Second, 27 * time.Second, 30 * time.Second},  // it was renewed
+		{20 * time.Second, 15 * time.Second, 30 * time.Second}, // and gets shorter
+		{40 * time.Second, -5 * time.Second, 30 * time.Second}, // it has expired
+	} {
+		locks := []Lock{{Row: sqllock.Row{LockKey: "k", Holder: "h", Age: step.age, Left: step.left}}}
+		bars.Fill(locks)
+		if locks[0].Full != step.want {
+			t.Errorf("%v old, %v left: full %v, want %v", step.age, step.left, locks[0].Full, step.want)
+		}
+	}
+	young := []Lock{{Row: sqllock.Row{LockKey: "k", Holder: "other", Age: time.Second, Left: 44 * time.Second}}}
+	if bars.Fill(young); young[0].Full != 45*time.Second || len(bars.full) != 1 {
+		t.Errorf("full %v, %d remembered", young[0].Full, len(bars.full))
+	}
+	old := []Lock{{Row: sqllock.Row{LockKey: "z", Left: -time.Hour}}, {Row: sqllock.Row{LockKey: "y", Left: 1000 * time.Hour}}}
+	if bars.Fill(old); old[0].Full < 0 || old[1].Full != 1000*time.Hour {
+		t.Errorf("full %v, %v", old[0].Full, old[1].Full)
+	}
+}

@@ -1,0 +1,55 @@
+package listing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// An Order is how locks are sorted: by the name of a column, after a minus in descending order.
+type Order string
+
+// Columns are what locks can be sorted by.
+var Columns = []string{"key", "region", "holder", "age", "left"}
+
+// Oldest is the order that shows first what has been held for the longest time.
+const Oldest Order = "-age"
+
+// Column returns the column without the minus.
+func (o Order) Column() string { return strings.TrimPrefix(string(o), "-") }
+
+// Descending reports whether the greatest comes first.
+func (o Order) Descending() bool { return strings.HasPrefix(string(o), "-") }
+
+// Valid reports whether there is such a column.
+func (o Order) Valid() bool { return slices.Contains(Columns, o.Column()) }
+
+// Sort sorts locks. Those that are equal, and all if the order is not valid, are sorted by region
+// and LOCK_KEY, so that rows do not change places without a reason.
+func Sort(locks []Lock, by Order) {
+	compare := by.compare()
+	slices.SortFunc(locks, func(a, b Lock) int {
+		first := compare(a, b)
+		if by.Descending() {
+			first = -first
+		}
+		return cmp.Or(first, strings.Compare(a.Region, b.Region), strings.Compare(a.LockKey, b.LockKey))
+	})
+}
+
+func (o Order) compare() func(a, b Lock) int {
+	switch o.Column() {
+	case "key":
+		return func(a, b Lock) int { return strings.Compare(strings.ToLower(a.Name()), strings.ToLower(b.Name())) }
+	case "region":
+		return func(a, b Lock) int { return strings.Compare(a.Region, b.Region) }
+	case "holder":
+		return func(a, b Lock) int { return strings.Compare(a.Row.Holder, b.Row.Holder) }
+	case "age":
+		return func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) }
+	case "left":
+		return func(a, b Lock) int { return cmp.Compare(a.Left, b.Left) }
+	default:
+		return func(Lock, Lock) int { return 0 }
+	}
+}

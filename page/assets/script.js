@@ -1,0 +1,166 @@
+// The page works without this script, which makes it live: it fetches the part that changes every
+// two seconds, moves the bars in between, and searches while the viewer types.
+'use strict';
+(() => {
+  const every = 2000, everyAfterFailure = 10000;
+  const live = document.getElementById('live');
+  const state = document.getElementById('state');
+  const pause = document.getElementById('pause');
+  const form = document.getElementById('search');
+  let paused = false, timer = 0, received = performance.now(), asked = null;
+
+  const set = (text, kind) => {
+    if (state.textContent !== text) state.textContent = text;
+    state.className = 'dot ' + kind;
+  };
+
+  // morph makes a node like another one, and leaves alone what is the same: focus, selection and
+  // scroll positions stay. Children with a data-key are recognised wherever they stand.
+  function morph(from, to) {
+    if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName) {
+      from.replaceWith(to);
+      return;
+    }
+    if (from.nodeType !== Node.ELEMENT_NODE) {
+      if (from.data !== to.data) from.data = to.data;
+      return;
+    }
+    for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
+    for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+    const keyed = new Map();
+    for (const child of from.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
+    const wanted = [...to.childNodes];
+    const keys = new Set(wanted.map((child) => child.dataset && child.dataset.key));
+    wanted.forEach((child, i) => {
+      const key = child.dataset && child.dataset.key;
+      let at = from.childNodes[i];
+      while (at && at.dataset && at.dataset.key && !keys.has(at.dataset.key)) {
+        at.remove();
+        at = from.childNodes[i];
+      }
+      const known = key && keyed.get(key);
+      if (known) {
+        if (known !== at) from.insertBefore(known, at || null);
+        morph(known, child);
+      } else if (!at || (key || (at.dataset && at.dataset.key))) {
+        from.insertBefore(child, at || null);
+      } else {
+        morph(at, child);
+      }
+    });
+    while (from.childNodes.length > wanted.length) from.lastChild.remove();
+  }
+
+  // duration has the form of the function of that name in Go.
+  function duration(s) {
+    if (s < 0) return '0 s';
+    if (s < 9.95) return s.toFixed(1) + ' s';
+    s = Math.floor(s);
+    const two = (n) => String(n).padStart(2, '0');
+    if (s < 60) return s + ' s';
+    if (s < 3600) return Math.floor(s / 60) + ' min ' + two(s % 60) + ' s';
+    if (s < 48 * 3600) return Math.floor(s / 3600) + ' h ' + two(Math.floor(s / 60) % 60) + ' min';
+    return Math.floor(s / 86400) + ' d';
+  }
+
+  function tick() {
+    const passed = (performance.now() - received) / 1000;
+    for (const e of live.querySelectorAll('[data-left],[data-age]')) {
+      const left = e.dataset.left !== undefined;
+      const s = left ? Math.max(e.dataset.left - passed, 0) : +e.dataset.age + passed;
+      if (e.localName === 'progress') {
+        e.value = s;
+        e.classList.toggle('low', s < e.max / 3);
+      } else {
+        const text = duration(s);
+        if (e.textContent !== text) e.textContent = text;
+      }
+    }
+  }
+
+  async function fetchLive() {
+    clearTimeout(timer);
+    if (asked) asked.abort();
+    const request = asked = new AbortController();
+    let next = every;
+    try {
+      const timeout = setTimeout(() => request.abort(), 20000);
+      const response = await fetch(live.dataset.src, { cache: 'no-store', signal: request.signal, redirect: 'error' })
+        .finally(() => clearTimeout(timeout));
+      if (!response.ok) throw new Error('status ' + response.status);
+      const text = await response.text();
+      const wanted = live.cloneNode(false);
+      wanted.innerHTML = text; // of a template that escapes; the policy allows no script in it
+      received = performance.now();
+      morph(live, wanted);
+      tick();
+      set(paused ? 'paused' : 'live', paused ? '' : 'live');
+    } catch (err) {
+      if (asked !== request) return;
+      set('no answer from this page', 'failed');
+      next = everyAfterFailure;
+    }
+    asked = null;
+    if (!paused && !document.hidden) timer = setTimeout(fetchLive, next);
+  }
+
+  function resume() {
+    if (document.hidden || paused) {
+      clearTimeout(timer);
+      return;
+    }
+    fetchLive();
+  }
+
+  // show fetches what another address shows, without loading the page.
+  async function show(address, push) {
+    const url = new URL(address, location.href);
+    if (push) history.pushState(null, '', url); else history.replaceState(null, '', url);
+    for (const [id, name] of [['json', 'locks.json'], ['refresh', './']]) {
+      document.getElementById(id).href = name + url.search;
+    }
+    form.elements.sort.value = url.searchParams.get('sort') || '-age';
+    live.dataset.src = 'live' + url.search;
+    await fetchLive();
+  }
+
+  function addressOfForm() {
+    const values = new URLSearchParams(new FormData(form));
+    for (const [name, unless] of [['q', ''], ['state', ''], ['sort', '-age']]) if (values.get(name) === unless) values.delete(name);
+    const text = values.toString();
+    return text ? './?' + text : './';
+  }
+
+  pause.hidden = false;
+  pause.addEventListener('click', () => {
+    paused = !paused;
+    pause.setAttribute('aria-pressed', String(paused));
+    set(paused ? 'paused' : 'live', paused ? '' : 'live');
+    resume();
+  });
+  let typing = 0;
+  form.addEventListener('input', () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => show(addressOfForm(), false), 250);
+  });
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    clearTimeout(typing);
+    show(addressOfForm(), true);
+  });
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('th a, .pages a');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const focus = link.dataset.focus;
+    show(link.getAttribute('href'), true).then(() => {
+      const again = [...live.querySelectorAll('[data-focus]')].find((e) => e.dataset.focus === focus);
+      (again || document.getElementById('locks')).focus({ preventScroll: true });
+    });
+  });
+  window.addEventListener('popstate', () => location.reload());
+  document.addEventListener('visibilitychange', resume);
+  set('live', 'live');
+  setInterval(() => { if (!document.hidden && !paused) tick(); }, matchMedia('(prefers-reduced-motion: reduce)').matches ? 1000 : 100);
+  timer = setTimeout(fetchLive, every);
+})();

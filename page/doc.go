@@ -1,0 +1,31 @@
+// Package page shows the lock table on a page of the application's own web server: who holds
+// which lock, since when and for how much longer, who waits in this process, who leads, and
+// what has happened.
+//
+// The page has no authentication. Anyone who can request it sees the keys and holders of all locks:
+// put it behind what protects the application's other internal pages.
+//
+//	mux.Handle("/locks/", requireOperator(page.Handler(registry, nil)))
+//
+// It can be mounted under any path, with or without [http.StripPrefix] and behind proxies that
+// rewrite paths, because it has only relative links. The path must end in a slash for a browser;
+// where a router leaves nothing of the path, the page redirects to the slash.
+//
+// # What it costs
+//
+// Viewers share what was read. While the page has viewers, one statement a second reads at most
+// [Options.Limit] rows, fewer if the statement takes long: its answers take at most a tenth
+// of the time. Nothing is read while it has none, or while the browser hides the page.
+//
+// # Unlocking
+//
+// The page is read-only unless [Options.AllowUnlock] is set. It then offers to remove the row of
+// a lock, asks for confirmation, and removes the row only if it still has the holder that was
+// shown. Requests from other sites are refused, by [http.CrossOriginProtection].
+//
+// # What a browser gets
+//
+// HTML that works without JavaScript, a style sheet and a script from the same place, and
+// locks.json beside it. A Content-Security-Policy allows nothing else, so no text in the table
+// can become part of the page. No answer may be stored.
+package page

@@ -1,0 +1,100 @@
+package page
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/sqllock/sqllock/internal/listing"
+)
+
+// pageSize is how many locks are on one page.
+const pageSize = 100
+
+// maxSearch is the longest search, in bytes.
+const maxSearch = 300
+
+// A query is what a viewer has chosen, as it stands in the address.
+type query struct {
+	Search string
+	State  string // "held", "expired", or "" for both
+	Order  listing.Order
+	Page   int // from 1
+}
+
+// queryOf reads a query. What makes no sense is ignored.
+func queryOf(values url.Values) query {
+	q := query{Search: strings.TrimSpace(values.Get("q")), State: values.Get("state"), Order: listing.Order(values.Get("sort"))}
+	if len(q.Search) > maxSearch {
+		q.Search = strings.ToValidUTF8(q.Search[:maxSearch], "")
+	}
+	if q.State != "held" && q.State != "expired" {
+		q.State = ""
+	}
+	if !q.Order.Valid() {
+		q.Order = listing.Oldest
+	}
+	page, err := strconv.Atoi(values.Get("page"))
+	if q.Page = max(page, 1); err != nil {
+		q.Page = 1
+	}
+	return q
+}
+
+// values returns the parameters of an address, without those that are the default.
+func (q query) values() url.Values {
+	values := make(url.Values)
+	set := func(name, value, unless string) {
+		if value != unless {
+			values.Set(name, value)
+		}
+	}
+	set("q", q.Search, "")
+	set("state", q.State, "")
+	set("sort", string(q.Order), string(listing.Oldest))
+	set("page", strconv.Itoa(q.Page), "1")
+	return values
+}
+
+// address returns the relative address of name, with the query. "./" is the page.
+func (q query) address(name string) string {
+	if encoded := q.values().Encode(); encoded != "" {
+		return name + "?" + encoded
+	}
+	return name
+}
+
+// sortedBy returns the query with another order: the opposite one if it is sorted by the column
+// already. Times are sorted in descending order first, except the time left.
+func (q query) sortedBy(column string) query {
+	order := listing.Order(column)
+	if column == "age" {
+		order = "-age"
+	}
+	if q.Order == order {
+		order = listing.Order("-" + column)
+		if q.Order.Descending() {
+			order = listing.Order(column)
+		}
+	}
+	q.Order, q.Page = order, 1
+	return q
+}
+
+// onPage returns the query for another page.
+func (q query) onPage(page int) query {
+	q.Page = page
+	return q
+}
+
+// selected returns the locks that fit the query, sorted.
+func (q query) selected(locks []listing.Lock) []listing.Lock {
+	var chosen []listing.Lock
+	for _, l := range locks {
+		if (q.State == "" || q.State == l.State()) && l.Matches(q.Search) {
+			chosen = append(chosen, l)
+		}
+	}
+	listing.Sort(chosen, q.Order)
+	return chosen
+}

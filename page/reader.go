@@ -1,0 +1,213 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/listing"
+)
+
+const (
+	// pace is the shortest time between two statements.
+	pace = time.Second
+	// share is how many times longer than a statement the pause after it is.
+	share = 10
+	// answerTimeout ends a statement.
+	answerTimeout = 10 * time.Second
+	// patience is how long a viewer waits before it gets what was read before.
+	patience = 3 * time.Second
+)
+
+// A snapshot is what one statement has read, and what this process holds and waits for.
+type snapshot struct {
+	at      time.Time // when it was read; zero if nothing was read yet
+	locks   []listing.Lock
+	more    bool  // there are more rows
+	err     error // of the last statement; then the rest is older
+	here    map[rowID]sqllock.Held
+	waiting map[string]waiters // by LOCK_KEY
+}
+
+type rowID struct{ lockKey, holder string }
+
+// waiters are the callers of this process that wait for a key.
+type waiters struct {
+	key   string
+	count int
+}
+
+// A reader reads the table for all viewers.
+type reader struct {
+	registry *sqllock.Registry
+	limit    int
+	names    map[string]string // keys that the host has named, by LOCK_KEY
+
+	mu      sync.Mutex
+	last    snapshot
+	fresh   time.Time     // until when last is recent enough
+	next    time.Time     // when the next statement may be sent, of whichever kind
+	reading chan struct{} // closed at the end of the statement under way; nil if there is none
+	bars    listing.Bars
+	seen    map[string]string // the keys of rows that were read, by LOCK_KEY
+}
+
+func newReader(registry *sqllock.Registry, o Options) *reader {
+	r := &reader{registry: registry, limit: o.Limit, names: make(map[string]string)}
+	for _, key := range append(o.Roles[:len(o.Roles):len(o.Roles)], o.Names...) {
+		r.name(r.names, key)
+	}
+	return r
+}
+
+// name adds a key to names. One that the registry does not take is in no row either.
+func (r *reader) name(names map[string]string, key string) (lockKey string) {
+	lockKey, err := r.registry.Repository().LockKey(key)
+	if err != nil {
+		return ""
+	}
+	names[lockKey] = key
+	return lockKey
+}
+
+// read returns what the table contains. If it was read less than a second ago, that is what
+// it returns. The first viewer after that sends a statement, and all wait for its answer. If it
+// takes longer than patience they get what was read before.
+func (r *reader) read(ctx context.Context) snapshot {
+	r.mu.Lock()
+	if r.reading == nil && !time.Now().Before(r.fresh) {
+		r.reading = make(chan struct{})
+		go r.send(r.turn()) //nolint:contextcheck // it belongs to no viewer
+	}
+	reading, known := r.reading, !r.last.at.IsZero()
+	r.mu.Unlock()
+	if reading != nil {
+		await(ctx, reading, known)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// await waits until reading is closed, for a limited time if there is something to show.
+func await(ctx context.Context, reading <-chan struct{}, known bool) {
+	if known {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx = limited
+	}
+	select {
+	case <-reading:
+	case <-ctx.Done():
+	}
+}
+
+// send sends a statement when its turn has come, and keeps its answer. It belongs to no viewer, so
+// none can end it.
+func (r *reader) send(turn time.Duration) {
+	time.Sleep(turn)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	rows, err := r.registry.Repository().ListFirst(ctx, r.limit+1)
+	answered := time.Now()
+	if err == nil {
+		r.keep(rows, answered)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: no answer for %v", sqllock.ErrDatabase, answerTimeout)
+	}
+	r.last.err = err
+	r.fresh = latest(began.Add(pace), answered.Add(share*answered.Sub(began)))
+	close(r.reading)
+	r.reading = nil
+}
+
+// keep makes rows the last snapshot. Only one goroutine calls it at a time.
+func (r *reader) keep(rows []sqllock.Row, at time.Time) {
+	s := snapshot{at: at, here: make(map[rowID]sqllock.Held), waiting: make(map[string]waiters)}
+	if s.more = len(rows) > r.limit; s.more {
+		rows = rows[:r.limit]
+	}
+	names := maps.Clone(r.names)
+	for _, row := range rows {
+		if key, ok := r.seen[row.LockKey]; ok { // it may have been held here, and be another's now
+			names[row.LockKey] = key
+		}
+	}
+	for _, held := range r.registry.Held() {
+		s.here[rowID{r.name(names, held.Key), held.Holder}] = held
+	}
+	for key, count := range r.registry.Waiting() {
+		lockKey := r.name(names, key)
+		s.waiting[lockKey] = waiters{key, s.waiting[lockKey].count + count}
+	}
+	s.locks, r.seen = listing.Named(rows, names), names
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bars.Fill(s.locks)
+	r.last = s
+}
+
+// errBusy is returned to a viewer who would have to wait for too long.
+var errBusy = errors.New("too many viewers search: try again in a moment")
+
+// expire makes the next viewer read again: the table has changed.
+func (r *reader) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fresh = time.Time{}
+}
+
+// find reads the row of a key, as one of the statements of that second.
+func (r *reader) find(ctx context.Context, key string) (lock listing.Lock, ok bool, err error) {
+	repository := r.registry.Repository()
+	if _, err := repository.LockKey(key); err != nil {
+		return lock, false, nil // no lock has such a key
+	}
+	r.mu.Lock()
+	if time.Until(r.next) > patience {
+		r.mu.Unlock()
+		return lock, false, errBusy
+	}
+	turn := time.NewTimer(r.turn())
+	r.mu.Unlock()
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+	case <-ctx.Done():
+		return lock, false, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	row, ok, err := repository.Peek(ctx, key)
+	if err != nil || !ok {
+		return lock, false, err
+	}
+	found := listing.Named([]sqllock.Row{row}, map[string]string{row.LockKey: key})
+	new(listing.Bars).Fill(found)
+	return found[0], true, nil
+}
+
+// turn returns how long a statement has to wait for its turn. The caller holds r.mu.
+func (r *reader) turn() time.Duration {
+	now := time.Now()
+	at := latest(now, r.next)
+	r.next = at.Add(pace)
+	return at.Sub(now)
+}
+
+func latest(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}

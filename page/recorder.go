@@ -1,0 +1,237 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/observe"
+)
+
+const (
+	// recorded is how many events of each kind a [Recorder] keeps: those that an operator should
+	// know of, and the others. So the many of a busy process do not displace the few.
+	recorded = 50
+	// longWait is from when on it is worth a line that a caller waited for a lock.
+	longWait = time.Second
+)
+
+// A Recorder keeps what happened last to the locks of this process, how renewals go, and the roles
+// that it campaigns for, to show them on the page:
+//
+//	recorder := new(page.Recorder)
+//	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
+//		Observers: []*observe.Observer{recorder.Observer()},
+//	})
+//	handler := page.Handler(registry, &page.Options{Recorder: recorder})
+//
+// The zero value is ready to use. It may observe several registries. A Recorder keeps a hundred
+// events at most. All methods are safe for concurrent use.
+type Recorder struct {
+	mu       sync.Mutex
+	ordinary []event // each in the order of time
+	notable  []event
+	health   renewals                  // without Err and Since
+	failing  map[time.Duration]failure // of the times-to-live whose last renewal has failed
+	roles    []string
+}
+
+// A failure is what is known of renewals that fail.
+type failure struct {
+	since, at time.Time // of the first one and of the last one
+	err       error     // of the last one
+}
+
+// An event is a line of the page.
+type event struct {
+	At       time.Time `json:"at"`
+	Severity Severity  `json:"severity"`
+	What     string    `json:"what"`
+	Key      string    `json:"key,omitempty"`
+	Text     string    `json:"text,omitempty"`
+}
+
+// renewals are how the automatic renewal of leases goes.
+type renewals struct {
+	At     time.Time // of the last one; zero if there was none
+	Leases int       // that were to be renewed then
+	Err    error     // of the last one of a time-to-live, or nil if none failed
+	Since  time.Time // of the first failure, if the last one failed
+	Done   int       // how many there were
+	Failed int       // how many of these failed
+	Lost   int       // leases that were lost, renewed automatically or not
+	Least  float64   // the time left before the last one, as a part of the time-to-live
+}
+
+// Observer returns what tells the recorder, for [sqllock.RepositoryOptions] or
+// [sqllock.RegistryOptions].
+func (r *Recorder) Observer() *observe.Observer {
+	return &observe.Observer{
+		Acquire: func(context.Context, observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			return nil, r.acquired //nolint:nilnil // nil leaves the context as it was
+		},
+		LeaseEnd: func(_ context.Context, e observe.LeaseEnd) { r.ended(e) },
+		Renewal:  func(_ context.Context, e observe.Renewal) { r.renewed(e) },
+		Election: func(_ context.Context, e observe.Election) { r.elected(e) },
+		Fallback: func(_ context.Context, e observe.Fallback) {
+			r.add(event{Severity: Note, What: "more round trips", Text: e.Reason.Error()})
+		},
+	}
+}
+
+func (r *Recorder) acquired(e observe.AcquireEnd) {
+	waited := "after " + duration(e.Took)
+	if e.HeldBy != "" {
+		waited += ", held by " + e.HeldBy
+	}
+	switch {
+	case e.Reentered && e.Err == nil, e.Outcome == observe.OutcomeHeld:
+		return // nothing has changed
+	case e.Outcome == observe.OutcomeError:
+		r.add(event{Severity: Broken, What: "not acquired", Key: e.Key, Text: e.Err.Error()})
+	case e.Outcome == observe.OutcomeTimeout:
+		r.add(event{Severity: Note, What: "timed out", Key: e.Key, Text: waited})
+	case e.Err != nil:
+		r.add(event{Severity: Good, What: "wait ended", Key: e.Key, Text: waited})
+	case e.Took >= longWait:
+		r.add(event{Severity: Good, What: "acquired", Key: e.Key, Text: waited})
+	default:
+		r.add(event{Severity: Good, What: "acquired", Key: e.Key})
+	}
+}
+
+func (r *Recorder) ended(e observe.LeaseEnd) {
+	held := "after " + duration(e.Held)
+	switch {
+	case e.Reason.Lost():
+		r.lose()
+		r.add(event{Severity: Broken, What: "lost", Key: e.Key, Text: held + ": " + map[observe.EndReason]string{
+			observe.EndExpired: "it was not renewed in time", observe.EndTaken: "its row was removed or taken over",
+		}[e.Reason]})
+	case e.Err != nil && !errors.Is(e.Err, sqllock.ErrClosed):
+		r.add(event{Severity: Broken, What: "not released", Key: e.Key, Text: e.Err.Error()})
+	case e.Reason == observe.EndHandedOn:
+		r.add(event{Severity: Good, What: "handed on", Key: e.Key, Text: held})
+	default:
+		r.add(event{Severity: Good, What: "released", Key: e.Key, Text: held})
+	}
+}
+
+// renewed keeps what became of a renewal. Of failures in a row only the first is an event. The leases
+// of each time-to-live are renewed on their own: those of one may fail while others do not.
+func (r *Recorder) renewed(e observe.Renewal) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := &r.health
+	h.At, h.Leases, h.Least = now, e.Leases, float64(e.Left)/float64(max(e.TTL, 1))
+	h.Done++
+	r.forgetLocked(now)
+	before, failing := r.failing[e.TTL]
+	switch {
+	case e.Err != nil:
+		h.Failed++
+		if !failing {
+			before.since = now
+			r.addLocked(event{At: now, Severity: Note, What: "renewals fail", Text: e.Err.Error()})
+		}
+		if r.failing == nil {
+			r.failing = make(map[time.Duration]failure)
+		}
+		r.failing[e.TTL] = failure{before.since, now, e.Err}
+	case failing:
+		delete(r.failing, e.TTL)
+		r.addLocked(event{At: now, Severity: Note, What: "renewals work again"})
+	}
+}
+
+// forgetLocked forgets the failures after which there was none for a whole time-to-live: the leases
+// are gone.
+func (r *Recorder) forgetLocked(now time.Time) {
+	maps.DeleteFunc(r.failing, func(ttl time.Duration, f failure) bool { return now.Sub(f.at) > ttl })
+}
+
+// healthLocked returns how renewals go now, with the failure that has lasted the longest.
+func (r *Recorder) healthLocked() renewals {
+	r.forgetLocked(time.Now())
+	h := r.health
+	for _, f := range r.failing {
+		if h.Err == nil || f.since.Before(h.Since) {
+			h.Err, h.Since = f.err, f.since
+		}
+	}
+	return h
+}
+
+func (r *Recorder) elected(e observe.Election) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.roles, e.Role) {
+		r.roles = append(r.roles, e.Role)
+	}
+	now := event{At: time.Now(), Severity: Note, Key: e.Role}
+	switch {
+	case e.State == observe.ElectorLeader:
+		now.What = "leads"
+	case e.State == observe.ElectorCandidate && e.Holder != "":
+		now.What, now.Text = "leads no more", "after "+duration(e.Led)
+		if e.Cause != nil {
+			now.Text += ": " + e.Cause.Error()
+		}
+	case e.State == observe.ElectorRetired:
+		now.Severity, now.What = Good, "campaigns no more"
+	default:
+		now.Severity, now.What = Good, "campaigns"
+	}
+	r.addLocked(now)
+}
+
+func (r *Recorder) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.health.Lost++
+}
+
+// add keeps an event of now.
+func (r *Recorder) add(e event) {
+	e.At = time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(e)
+}
+
+func (r *Recorder) addLocked(e event) {
+	e.Key, e.Text = printable.Text(e.Key), printable.Text(e.Text)
+	kind := &r.ordinary
+	if e.Severity != Good {
+		kind = &r.notable
+	}
+	if len(*kind) == recorded {
+		*kind = slices.Clone((*kind)[1:])
+	}
+	*kind = append(*kind, e)
+}
+
+// A record is what a recorder has kept.
+type record struct {
+	events   []event // the last one first
+	renewals renewals
+	roles    []string
+}
+
+// record returns what was kept. A nil Recorder has kept nothing.
+func (r *Recorder) record() record {
+	if r == nil {
+		return record{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := slices.Concat(r.ordinary, r.notable)
+	slices.SortStableFunc(events, func(a, b event) int { return b.At.Compare(a.At) })
+	return record{events, r.healthLocked(), slices.Clone(r.roles)}
+}

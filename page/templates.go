@@ -1,0 +1,25 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+)
+
+//go:embed assets
+var assets embed.FS
+
+var templates = template.Must(template.New("").ParseFS(assets, "assets/*.html"))
+
+// render writes a page, or an error if the template fails.
+func render(w http.ResponseWriter, status int, name string, data any) {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+		http.Error(w, "sqllock: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes()) // a viewer that has left is no error
+}

@@ -1,0 +1,277 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/printable"
+)
+
+// A view is what the template of the page shows.
+type view struct {
+	Title, Region string
+	Query         query
+	Address       string // of the page itself, with the query
+	Live          string // of the part that the script replaces
+	JSON          string
+	Columns       []columnView
+
+	ReadAt time.Time
+	Known  bool // something was read
+	Failed string
+	Age    string // of what is shown, if the last statement failed
+
+	Held, Expired      int
+	More               bool
+	Here               bool // this process may hold locks
+	HereHeld, HereWait int
+	Limit              int
+
+	Rows        []rowView
+	Matches     int
+	Page, Pages int
+	Prev, Next  string // addresses, or ""
+	Missing     string // why a search has found nothing, or ""
+	CanUnlock   bool
+
+	Leaders  []leaderView
+	Waits    []waitView
+	Events   []event
+	Renewals renewals
+	Recorder bool
+	Findings []Finding
+	Checks   bool
+	Checked  time.Time
+	Problems int
+}
+
+// A columnView is a column that the table can be sorted by.
+type columnView struct {
+	Name, Title, Address string
+	Sorted               string // "ascending", "descending" or "none"
+}
+
+// A rowView is a line of the table. The JSON form is documented in docs/page.md; fields are only
+// ever added.
+type rowView struct {
+	ID      string  `json:"-"`
+	Key     *string `json:"key"`
+	LockKey string  `json:"lock_key"`
+	Region  string  `json:"region"`
+	State   string  `json:"state"`
+	Holder  string  `json:"holder"`
+	Age     float64 `json:"age_seconds"`
+	Left    float64 `json:"left_seconds"`
+	Expired bool    `json:"expired"`
+	Here    bool    `json:"here"`
+	Token   int64   `json:"token,omitempty"`
+	Waiting int     `json:"waiting"`
+
+	Name, Client, Number string  `json:"-"` // safe to show, as the next ones
+	LockKeyText          string  `json:"-"`
+	RegionText           string  `json:"-"`
+	HolderText           string  `json:"-"`
+	Hashed               bool    `json:"-"` // Name is a hash
+	Full                 float64 `json:"-"`
+	Low                  bool    `json:"-"` // little time is left
+	AgeText, LeftText    string  `json:"-"`
+	Ended                float64 `json:"-"` // how long ago the lease ended
+	EndedText            string  `json:"-"`
+	Unlock               string  `json:"-"` // address, or ""
+}
+
+// A leaderView is an election. The client is "" if the role has no leader.
+type leaderView struct {
+	Role   string  `json:"role"`
+	Client string  `json:"client"`
+	Holder string  `json:"holder"`
+	Age    float64 `json:"age_seconds"`
+	Left   float64 `json:"left_seconds"`
+
+	AgeText, LeftText string `json:"-"`
+	Unknown           bool   `json:"unknown,omitempty"` // its row may be beyond the limit
+}
+
+// A waitView is a key that callers of this process wait for.
+type waitView struct {
+	Key     string `json:"key"`
+	Callers int    `json:"callers"`
+}
+
+// view returns what a viewer with a query sees.
+func (p *page) view(ctx context.Context, q query) view {
+	s := p.reader.read(ctx)
+	v := view{
+		Title: p.options.Title, Region: printable.Text(p.registry.Repository().Region()),
+		Query: q, Address: q.address("./"), Live: q.address("live"), JSON: q.address("locks.json"), Columns: columnsOf(q),
+		ReadAt: s.at, Known: !s.at.IsZero(), More: s.more, Limit: p.options.Limit, CanUnlock: p.options.AllowUnlock != nil,
+		Recorder: p.options.Recorder != nil, Checks: p.options.Check != nil,
+	}
+	if s.err != nil {
+		v.Failed, v.Age = s.err.Error(), duration(time.Since(s.at))
+	}
+	v.addCounts(s)
+	kept := p.options.Recorder.record()
+	v.Events, v.Renewals = kept.events, kept.renewals
+	v.Leaders = p.leaders(s, kept.roles)
+	p.addRows(ctx, &v, s)
+	v.Findings, v.Checked = p.checks.latest() //nolint:contextcheck // they belong to no viewer
+	for _, f := range v.Findings {
+		if f.Severity != Good {
+			v.Problems++
+		}
+	}
+	return v
+}
+
+func (v *view) addCounts(s snapshot) {
+	for _, l := range s.locks {
+		if l.Expired() {
+			v.Expired++
+		} else {
+			v.Held++
+		}
+	}
+	v.HereHeld = len(s.here)
+	for _, w := range s.waiting {
+		v.HereWait += w.count
+		v.Waits = append(v.Waits, waitView{printable.Text(w.key), w.count})
+	}
+	sortWaits(v.Waits)
+	v.Here = v.Recorder || v.HereHeld+v.HereWait > 0
+}
+
+// addRows adds the rows of the viewer's page.
+func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
+	chosen := v.Query.selected(s.locks)
+	if len(chosen) == 0 && s.more && v.Query.Search != "" {
+		found, ok, err := p.reader.find(ctx, v.Query.Search)
+		switch {
+		case err != nil:
+			v.Missing = err.Error()
+		case ok:
+			chosen, s.at = append(chosen, found), time.Now()
+		}
+	}
+	v.Matches = len(chosen)
+	v.Pages = max(1, (len(chosen)+pageSize-1)/pageSize)
+	v.Page = min(v.Query.Page, v.Pages)
+	if v.Page > 1 {
+		v.Prev = v.Query.onPage(v.Page - 1).address("./")
+	}
+	if v.Page < v.Pages {
+		v.Next = v.Query.onPage(v.Page + 1).address("./")
+	}
+	first := (v.Page - 1) * pageSize
+	for _, l := range chosen[first:min(first+pageSize, len(chosen))] {
+		v.Rows = append(v.Rows, p.row(l, s))
+	}
+}
+
+// row returns the line of a lock.
+func (p *page) row(l listing.Lock, s snapshot) rowView {
+	passed := time.Duration(0)
+	if !s.at.IsZero() {
+		passed = time.Since(s.at)
+	}
+	l.Age += passed
+	l.Left -= passed
+	client, number := l.Holder()
+	held, here := s.here[rowID{l.LockKey, l.Row.Holder}]
+	row := rowView{
+		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
+		Age: seconds(l.Age), Left: seconds(l.Left), Expired: l.Expired(), Here: here, Token: held.Token,
+		Name: l.Name(), Client: printable.Text(client), Number: number,
+		LockKeyText: printable.Text(l.LockKey), RegionText: printable.Text(l.Region), HolderText: printable.Text(l.Row.Holder), Hashed: l.Key == "",
+		Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, AgeText: duration(l.Age), LeftText: duration(l.Left),
+		Ended: seconds(-l.Left), EndedText: duration(-l.Left),
+	}
+	if l.Region == p.registry.Repository().Region() {
+		row.Waiting = s.waiting[l.LockKey].count
+	}
+	if l.Key != "" {
+		row.Key = &l.Key
+	}
+	if p.options.AllowUnlock != nil {
+		row.Unlock = unlockAddress(l.Row)
+	}
+	return row
+}
+
+// unlockAddress is the address that asks whether a row is to be removed, and by POST removes it.
+func unlockAddress(r sqllock.Row) string {
+	return "unlock?" + url.Values{"region": {r.Region}, "lock_key": {r.LockKey}, "holder": {r.Holder}}.Encode()
+}
+
+// leaders returns who leads the roles of the options, and those that this process campaigns for.
+func (p *page) leaders(s snapshot, roles []string) []leaderView {
+	var leaders []leaderView
+	repository := p.registry.Repository()
+	for i, role := range slices.Concat(p.options.Roles, roles) {
+		if i >= len(p.options.Roles) && slices.Contains(p.options.Roles, role) {
+			continue
+		}
+		lockKey, err := repository.LockKey(role)
+		if err != nil {
+			continue
+		}
+		leader := leaderView{Role: printable.Text(role), Unknown: s.more || s.at.IsZero()}
+		for _, l := range s.locks {
+			if l.LockKey != lockKey || l.Region != repository.Region() {
+				continue
+			}
+			leader.Unknown = false
+			if row := p.row(l, s); !row.Expired {
+				leader = leaderView{
+					Role: leader.Role, Client: row.Client, Holder: printable.Text(row.Holder),
+					Age: row.Age, Left: row.Left, AgeText: row.AgeText, LeftText: row.LeftText,
+				}
+			}
+		}
+		leaders = append(leaders, leader)
+	}
+	return leaders
+}
+
+// columnsOf returns the heads of the columns.
+func columnsOf(q query) []columnView {
+	titles := map[string]string{"key": "Key", "region": "Region", "holder": "Holder", "age": "Held for", "left": "Time left"}
+	var columns []columnView
+	for _, name := range listing.Columns {
+		c := columnView{name, titles[name], q.sortedBy(name).address("./"), "none"}
+		if q.Order.Column() == name {
+			if c.Sorted = "ascending"; q.Order.Descending() {
+				c.Sorted = "descending"
+			}
+		}
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// idOf returns an identifier of a row that is the same each time it is shown.
+func idOf(l listing.Lock) string {
+	sum := sha256.Sum256([]byte(strconv.Quote(l.Region) + strconv.Quote(l.LockKey) + strconv.Quote(l.Row.Holder)))
+	return "r" + hex.EncodeToString(sum[:6])
+}
+
+// seconds returns a duration in seconds, in whole milliseconds.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// ofSeconds is the inverse of seconds.
+func ofSeconds(s float64) time.Duration { return time.Duration(s*1000) * time.Millisecond }
+
+func sortWaits(waits []waitView) {
+	slices.SortFunc(waits, func(a, b waitView) int {
+		return cmp.Or(-cmp.Compare(a.Callers, b.Callers), strings.Compare(a.Key, b.Key))
+	})
+}
