@@ -16,6 +16,7 @@ type Elector struct {
 	view      *view
 	candidate candidate
 	running   atomic.Bool
+	tell      observers
 }
 
 // New returns an elector for the role, which is a key of the registry. opts may be nil. New
@@ -35,7 +36,7 @@ func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &Elector{registry: registry, role: role, opts: o, view: newView(registry.Repository(), role)}
+	e := &Elector{registry: registry, role: role, opts: o, view: newView(registry.Repository(), role), tell: observersOf(registry, role)}
 	e.candidate = candidate{view: e.view, registry: registry, lock: lock.WithAutoRenew(true), opts: &e.opts}
 	return e, nil
 }
@@ -70,6 +71,9 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, lease 
 	defer e.view.forget()
 	defer e.view.observe(ctx, e.opts.ObserveEvery, e.opts.OnChange)()
 
+	defer e.tell.retired(ctx) // also if an observer panics
+	e.tell.candidate(ctx)
+
 	quick := backoff{most: e.candidate.lock.TTL()}
 	for {
 		t, err := e.candidate.campaign(ctx)
@@ -95,7 +99,7 @@ func (e *Elector) lead(ctx context.Context, t *term, lead func(context.Context, 
 		close(t.released)
 		t.awaitHooks()
 	}()
-	return t.run(ctx, lead, &e.opts)
+	return t.run(ctx, lead, &e.opts, &e.tell)
 }
 
 // check returns why lead cannot be run with ctx.

@@ -2,10 +2,12 @@ package leader
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A term is one lease of the role, from its acquisition until it is released. The context of
@@ -17,6 +19,7 @@ type term struct {
 
 	returned chan struct{}             // closed when lead has returned
 	lost     atomic.Pointer[time.Time] // when the lease was found to have ended before that
+	finished atomic.Bool               // lead has returned before ctx ended
 	watching bool                      // watchStuck was called before lead returned
 	watched  chan struct{}             // closed when watchStuck has returned
 	released chan struct{}             // closed when the lease is released and the view knows it
@@ -38,25 +41,52 @@ func (t *term) begin(ctx context.Context, lease *sqllock.Lease, forget context.C
 }
 
 // run calls lead, and releases the lease when lead has ended, by a panic or Goexit too.
-func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error, opts *Options) error {
+func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Lease) error, opts *Options, tell *observers) error {
 	//nolint:contextcheck // the contexts of the term and of its lease are made from ctx
 	notLost := context.AfterFunc(t.lease.Context(), func() { t.watchStuck(opts) })
+	ended := func() {}
 	defer func() {
 		close(t.returned)
 		t.watching = !notLost()
-		t.release(ctx)
+		t.release(ctx, func() { ended() })
 	}()
+	ended = t.report(tell)      //nolint:contextcheck // as above
 	return lead(t.ctx, t.lease) //nolint:contextcheck // as above
 }
 
-// release ends the context of the term, then releases the lease.
-func (t *term) release(ctx context.Context) {
+// report reports that t has begun, and its end as soon as its context ends. ended, which is called
+// then at the latest, returns when that is done.
+func (t *term) report(tell *observers) (ended func()) {
+	if len(tell.each) == 0 {
+		return func() {}
+	}
+	e := observe.Election{State: observe.ElectorLeader, Holder: t.lease.Holder(), Token: t.lease.Token()}
+	tell.report(t.ctx, e)
+	once := sync.OnceFunc(func() {
+		e.State, e.Led = observe.ElectorCandidate, t.lasted()
+		if !t.finished.Load() {
+			e.Cause = context.Cause(t.ctx)
+		}
+		tell.report(t.ctx, e)
+	})
+	stop := context.AfterFunc(t.ctx, once)
+	return func() {
+		stop()
+		once()
+	}
+}
+
+// release ends the context of the term, reports that, and releases the lease.
+func (t *term) release(ctx context.Context, ended func()) {
+	defer t.ctx.close()
+	defer func() { t.result = t.lease.Unlock(ctx) }() // also if an observer panics
 	if t.ctx.Err() != nil {
 		t.cause = context.Cause(t.ctx) //nolint:contextcheck // as above
+	} else {
+		t.finished.Store(true)
 	}
 	t.ctx.end(nil) // IsLeader returns an error before the row is gone
-	t.result = t.lease.Unlock(ctx)
-	t.ctx.close()
+	ended()
 }
 
 // awaitHooks waits until OnStuck is not called any more. It may wait for released.

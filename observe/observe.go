@@ -1,0 +1,190 @@
+package observe
+
+import (
+	"context"
+	"time"
+)
+
+// An Observer is told what happens to locks: for logs, metrics and traces. Any number of them may
+// be set in [sqllock.RepositoryOptions], for the repository and all registries over it, or in
+// [sqllock.RegistryOptions], for one registry. Each function may be nil. Later versions may add functions,
+// and fields to the events.
+//
+// The functions are called by the goroutines that do the work, several at a time, and must return
+// soon: Acquire and its function delay the caller of Lock; LeaseEnd that of Unlock, or the next
+// renewal if one finds the row gone; Renewal the next renewal; Election the start and the end of a
+// term. They may call any method of the registry. Events of calls that Close has ended may come
+// after Close has returned.
+//
+// No function is called with a mutex held, so a panic leaves no lock taken. It goes on in the
+// goroutine that made the call, once the other observers were told: each Acquire that has returned has
+// its answer, and each lease its end. In Acquire and its function that is the caller's goroutine; a
+// lock that was acquired is released first. A lease that expires, a renewal and an election have goroutines of
+// sqllock's own, in which a panic ends the process. That a lease has expired may also be found by the
+// caller's goroutine, in a method of the lease or of its context.
+type Observer struct {
+	// Acquire is called when a caller asks for a lock. The context that it returns, which must
+	// be made from ctx, is used for the statements of the acquisition and for the context of
+	// the lease. The function that it returns, if it is not nil, is called once, when the
+	// caller is about to have its answer. A nil context leaves ctx as it was.
+	//
+	// A statement that acquires several locks for several callers belongs to none of them: it
+	// does not get this context, and AcquireEnd.Batched is true.
+	//
+	// Bad input, and the errors of [sqllock.Registry.Obtain], are not reported.
+	Acquire func(ctx context.Context, e AcquireStart) (context.Context, func(AcquireEnd))
+
+	// LeaseEnd is called once for each acquisition, when the last lease of it is over. ctx has
+	// the values of what Acquire returned, and may have ended. LeaseEnd comes after the
+	// function that Acquire returned. The next caller of this process may be told first that
+	// it has the lock.
+	//
+	// Close of the registry calls it for each lease, one after the other, and waits for it: with
+	// the reason [EndClosed] it must not call Close itself.
+	LeaseEnd func(ctx context.Context, e LeaseEnd)
+
+	// Renewal is called after each try of AutoRenew to renew the leases of one time-to-live. The
+	// next try waits until it returns. It may call Close, which therefore does not wait for it.
+	Renewal func(ctx context.Context, e Renewal)
+
+	// Election is called when the state of an elector of package leader changes.
+	Election func(ctx context.Context, e Election)
+
+	// Fallback is called when acquisitions begin to take more round trips than they should: see
+	// [sqllock.RepositoryOptions.Acquirers]. It is about the repository: observers that are set in
+	// RegistryOptions are not told.
+	Fallback func(ctx context.Context, e Fallback)
+}
+
+// An AcquireStart says what a caller asks for.
+type AcquireStart struct {
+	// Key is the key as the caller wrote it.
+	Key string
+	// TTL is the time-to-live of the lease.
+	TTL time.Duration
+	// Wait is how long the caller waits at most: 0 for a single try, negative for as long as
+	// its context lasts.
+	Wait time.Duration
+	// AutoRenew reports whether the lease is to be renewed until it is unlocked.
+	AutoRenew bool
+}
+
+// An AcquireEnd is the answer to a caller that asked for a lock.
+type AcquireEnd struct {
+	AcquireStart
+
+	// Outcome sums up Err.
+	Outcome Outcome
+	// Err is what the caller gets, or nil if it has the lock.
+	Err error
+	// Holder and Token are those of the lease: see [sqllock.Lease.Holder] and [sqllock.Lease.Token].
+	Holder string
+	Token  int64
+	// Took is the time since the caller asked. Queued is how much of it the caller waited
+	// behind callers of the same registry.
+	Took, Queued time.Duration
+	// Attempts is how often the caller tried to acquire the row, and Polls how often it read
+	// the row in between, or before.
+	Attempts, Polls int
+	// HeldBy is the CLIENT_ID of the last other holder that the caller has found, or "".
+	HeldBy string
+	// Reentered reports whether the lock was entered again with the context of a lease. It is
+	// no acquisition then: no LeaseEnd follows.
+	Reentered bool
+	// HandedOn reports whether another caller of the registry handed its row on: see
+	// [sqllock.RegistryOptions.HandOff].
+	HandedOn bool
+	// Batched reports whether the statement that gave the answer was also for others.
+	Batched bool
+}
+
+// An Outcome is a short name for how an attempt to get a lock has ended.
+type Outcome string
+
+// The outcomes of an acquisition.
+const (
+	OutcomeAcquired  Outcome = "acquired"
+	OutcomeHeld      Outcome = "held"      // a single try has found it held
+	OutcomeTimeout   Outcome = "timeout"   // the limit, or the deadline of the context, came first
+	OutcomeCancelled Outcome = "cancelled" // the caller's context, or Close, ended the wait
+	OutcomeLost      Outcome = "lost"      // the lease that was to be entered again is lost
+	OutcomeError     Outcome = "error"     // any other error, mostly of the database
+)
+
+// A LeaseEnd says how an acquisition has ended.
+type LeaseEnd struct {
+	// Key, Holder and Token are those of the lease: see [sqllock.Lease].
+	Key    string
+	Holder string
+	Token  int64
+	// Reason says why.
+	Reason EndReason
+	// Err is what [sqllock.Lease.Unlock] returns: an [sqllock.ErrLockLost] if the lease is lost, the error of
+	// the release if that failed, [sqllock.ErrClosed] if the registry was closed, else nil.
+	Err error
+	// Held is how long the lock was held, and Left how long the lease would have lasted still.
+	Held, Left time.Duration
+	// AutoRenew is that of the AcquireStart.
+	AutoRenew bool
+}
+
+// An EndReason says why a lease has ended.
+type EndReason string
+
+// The reasons for the end of a lease.
+const (
+	EndUnlocked EndReason = "unlocked"
+	EndHandedOn EndReason = "handed_on" // Unlock gave the row to another caller of the registry
+	EndExpired  EndReason = "expired"   // lost: it was not renewed in time
+	EndTaken    EndReason = "taken"     // lost: its row was deleted, or taken over
+	EndClosed   EndReason = "closed"    // Close of the registry
+)
+
+// Lost reports whether the lease ended before its holder unlocked it, other than by Close.
+func (r EndReason) Lost() bool { return r == EndExpired || r == EndTaken }
+
+// A Renewal is a try of AutoRenew to renew all leases of one time-to-live.
+type Renewal struct {
+	// TTL is their time-to-live.
+	TTL time.Duration
+	// Leases is how many were to be renewed, Lost how many of these were found lost, and Pinned
+	// how many rows another transaction had locked: they are renewed one by one.
+	Leases, Lost, Pinned int
+	// Took is how long it took.
+	Took time.Duration
+	// Left is how long the shortest of the leases had still to last when the database had
+	// answered, before that made it longer: 0 if it was over.
+	Left time.Duration
+	// Err is the error, or nil. AutoRenew tries again; a lease is lost only when its context
+	// ends. An [sqllock.ErrPinned] says that some rows are still locked by others.
+	Err error
+}
+
+// An Election is a change of the state of an elector: see package leader.
+type Election struct {
+	// Role is the key of the election.
+	Role string
+	// State is the new state. A candidate becomes a leader, a leader a candidate, and a
+	// candidate retires when Run returns.
+	State ElectorState
+	// Holder and Token are those of the lease of the term that has begun or ended.
+	Holder string
+	Token  int64
+	// Led is how long the term lasted, and Cause why it ended, or nil if the function has
+	// returned. They are set when a leader becomes a candidate.
+	Led   time.Duration
+	Cause error
+}
+
+// An ElectorState is the state of an elector.
+type ElectorState string
+
+// The states of an elector.
+const (
+	ElectorCandidate ElectorState = "candidate" // it campaigns, or leaves the role to others for a while
+	ElectorLeader    ElectorState = "leader"
+	ElectorRetired   ElectorState = "retired" // Run has returned
+)
+
+// A Fallback says why acquisitions take more round trips than they should.
+type Fallback struct{ Reason error }
