@@ -47,38 +47,50 @@ func TestTokensOfRepositoryAndRegistryAreOnOneScale(t *testing.T) {
 // is acquired.
 func TestASequenceBeyondAllTokens(t *testing.T) {
 	t.Parallel()
+	for name, test := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		set      string
+	}{
+		"postgres": {dbtest.Postgres, "SELECT setval('INT_LOCK_FENCE', %d, false)"},
+		"mysql":    {dbtest.MySQL, "ALTER SEQUENCE INT_LOCK_FENCE RESTART %d"},
+	} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
+			t.Run(name+"/"+isolation.String(), func(t *testing.T) {
+				t.Parallel()
+				testSequenceBeyondAllTokens(t, test.database(t), test.set, isolation)
+			})
+		}
+	}
+}
+
+func testSequenceBeyondAllTokens(t *testing.T, db *dbtest.DB, set string, isolation sqllock.Isolation) {
+	t.Helper()
 	const last = math.MaxInt64 / tokensPerNumber
-	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-		t.Run(isolation.String(), func(t *testing.T) {
-			t.Parallel()
-			db := dbtest.Postgres(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			db.DB.MustExec(fmt.Sprintf("SELECT setval('INT_LOCK_FENCE', %d, false)", int64(last)))
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-			must(t, err)
-			got, err := r.Acquire(t.Context(), "last", "holder", ttl)
-			must(t, err)
-			if got.Token != last*tokensPerNumber {
-				t.Error(got)
-			}
-			_, err = r.Delete(t.Context(), "last", "holder")
-			must(t, err)
-			var trying sync.WaitGroup
-			for i := range 40 { // some of them in batches
-				trying.Go(func() {
-					got, err := r.Acquire(context.Background(), fmt.Sprint(i), fmt.Sprint("holder", i), ttl)
-					if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
-						t.Error(got, err)
-					}
-				})
-			}
-			trying.Wait()
-			rows, err := r.List(t.Context())
-			must(t, err)
-			if len(rows) > 0 {
-				t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db.DB.MustExec(fmt.Sprintf(set, int64(last)))
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+	must(t, err)
+	got, err := r.Acquire(t.Context(), "last", "holder", ttl)
+	must(t, err)
+	if got.Token != last*tokensPerNumber {
+		t.Error(got)
+	}
+	_, err = r.Delete(t.Context(), "last", "holder")
+	must(t, err)
+	var trying sync.WaitGroup
+	for i := range 40 { // some of them in batches
+		trying.Go(func() {
+			got, err := r.Acquire(context.Background(), fmt.Sprint(i), fmt.Sprint("holder", i), ttl)
+			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
+				t.Error(got, err)
 			}
 		})
+	}
+	trying.Wait()
+	rows, err := r.List(t.Context())
+	must(t, err)
+	if len(rows) > 0 {
+		t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
 	}
 }
 
@@ -90,6 +102,9 @@ func TestATableBeyondAllTokens(t *testing.T) {
 			t.Parallel()
 			db := open(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			if db.Name == "mysql" {
+				drawFromTable(t, db)
+			}
 			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
 			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 			must(t, err)

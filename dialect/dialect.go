@@ -66,10 +66,14 @@ type Dialect struct {
 	Numbered bool
 
 	// If Returning is true, Acquire returns a row exactly if the lock was acquired,
-	// and RenewAll returns each row that it has renewed. If it is false, the caller
-	// must read who owns the row afterwards, in the same transaction if there is one:
-	// counts of affected rows are not reliable either (MySQL).
+	// and RenewAll and DeleteAll return each row that they have changed. If neither it nor
+	// ReturnsHolder is true, the caller must read who owns the row afterwards, in the same
+	// transaction if there is one: counts of affected rows are not reliable either (MySQL).
 	Returning bool
+
+	// If ReturnsHolder is true, Acquire and AcquireAll return each row as it is then, whoever
+	// holds it, with the fencing token if it carries the claim's holder: see [Dialect.WithSequence].
+	ReturnsHolder bool
 
 	// If JSONLists is true, :keys and :holders are JSON arrays, one text each.
 	// Otherwise there is a placeholder for each item.

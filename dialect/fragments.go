@@ -14,7 +14,7 @@ type fragments struct {
 
 	acquire   map[Layout]string
 	isolation string // the isolation in which a statement runs, in lower case, if an expression can say
-	fence     string // fails if {fence} is missing
+	fence     string // fails if {fence} is missing, and shows what it is
 	token     string // draws the next fencing token from {fence}, if an expression can
 	draw      string // draws the next fencing token for a holder, if it takes a statement
 	drawOne   string // draws the next fencing token without checking for a holder

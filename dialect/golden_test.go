@@ -27,21 +27,24 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// TestStatementsInGroup does the same for the statements of a member of a replication group that
-// differ from those of other servers.
-func TestStatementsInGroup(t *testing.T) {
+// TestStatementsOfVariants does the same for the statements of a member of a replication group, and
+// of a MariaDB with a sequence, that differ from those of other servers.
+func TestStatementsOfVariants(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-		all := dialect.MySQL().Statements(layout, names(t))
-		grouped := dialect.MySQL().InGroup().Statements(layout, names(t))
-		var text strings.Builder
-		v, other := reflect.ValueOf(grouped), reflect.ValueOf(all)
-		for i := range v.NumField() {
-			if v.Field(i).String() != other.Field(i).String() {
-				fmt.Fprintf(&text, "-- %s\n%s;\n\n", v.Type().Field(i).Name, v.Field(i))
+	for variant, d := range map[string]dialect.Dialect{
+		"group": dialect.MySQL().InGroup(), "sequence": dialect.MySQL().WithSequence(),
+	} {
+		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+			all, some := dialect.MySQL().Statements(layout, names(t)), d.Statements(layout, names(t))
+			var text strings.Builder
+			v, other := reflect.ValueOf(some), reflect.ValueOf(all)
+			for i := range v.NumField() {
+				if v.Field(i).String() != other.Field(i).String() {
+					fmt.Fprintf(&text, "-- %s\n%s;\n\n", v.Type().Field(i).Name, v.Field(i))
+				}
 			}
+			golden.Check(t, filepath.Join("testdata", fmt.Sprintf("mysql_%v_%s.sql", layout, variant)), text.String())
 		}
-		golden.Check(t, filepath.Join("testdata", fmt.Sprintf("mysql_%v_group.sql", layout)), text.String())
 	}
 }
 
@@ -72,7 +75,7 @@ func render(s dialect.Statements) string {
 // TestStatementsAreComplete finds statements that are empty or have unfilled placeholders.
 func TestStatementsAreComplete(t *testing.T) {
 	t.Parallel()
-	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
+	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.MySQL().WithSequence(), dialect.SQLite()} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 			for _, n := range []dialect.Names{names(t), {Lock: "INT_LOCK"}, {Lock: "INT_LOCK", Channel: dialect.Channel}} {
 				v := reflect.ValueOf(d.Statements(layout, n))

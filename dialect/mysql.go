@@ -1,7 +1,7 @@
 package dialect
 
 // MySQL returns the dialect of MySQL 8 and later and of MariaDB 10.6 and later. Both
-// use the same statements.
+// use the same statements, except for acquisitions: see [Dialect.WithSequence].
 //
 // It works with all settings of the driver's clientFoundRows, parseTime, loc and
 // interpolateParams: ownership is read from the row, not from a count of affected rows,
@@ -26,9 +26,9 @@ func MySQL() Dialect {
 			acquireAll: onDuplicateKeys,
 			acquireRow: proposedRow,
 			drawOne:    drawOneFromTable,
-			fence:      fenceTable,
 			draw:       drawFromTable,
 			trim:       trimTable,
+			fence:      "SELECT * FROM {fence} LIMIT 1",
 			outcome:    "SELECT ROW_COUNT(), LAST_INSERT_ID()",
 			number:     "SELECT LAST_INSERT_ID()",
 			items:      "({list})",
@@ -121,6 +121,7 @@ func classifyMySQL(err error) Class {
 	case 1146, // ER_NO_SUCH_TABLE
 		1054, // ER_BAD_FIELD_ERROR
 		1049, // ER_BAD_DB_ERROR
+		4089, // ER_NOT_SEQUENCE: it has been replaced by a table
 		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that sqllock does not fill
 		return Schema
 	case 1568: // ER_CANT_CHANGE_TX_CHARACTERISTICS, at the begin of a transaction

@@ -11,16 +11,19 @@ import "strings"
 type Statements struct {
 	// Acquire inserts the row of (region, key), or takes it over if it has expired or
 	// carries this holder already. It reads no other row. If the database is Returning
-	// and Draw is "", the row that it returns holds the fencing token.
+	// and Draw is "", the row that it returns holds the fencing token. If it ReturnsHolder, it
+	// returns CLIENT_ID, age and time left (µs) of the row, and the fencing token, or 0 if the
+	// row was not acquired.
 	Acquire string
 	// AcquireAll is Acquire for several rows with different keys. If the database is
-	// Returning, it returns LOCK_KEY and fencing token of each row that was acquired.
+	// Returning, it returns LOCK_KEY and fencing token of each row that was acquired. If it
+	// ReturnsHolder, it returns LOCK_KEY, CLIENT_ID and fencing token of each row.
 	// :rows is a JSON array of {k, h, l}: LOCK_KEY, CLIENT_ID and :left. If AcquireRow
 	// is not "", it stands there once for each row instead, separated by commas.
 	AcquireAll, AcquireRow string
 	// Isolation is an expression that may end the list that Acquire and AcquireAll return:
-	// the isolation in which the statement runs, in lower case. It is "" if the database has
-	// no such expression.
+	// the isolation in which the statement runs, in lower case, if it commits by itself. It is ""
+	// if the database has no such expression.
 	Isolation string
 	// Outcome returns 1 and the fencing token if Acquire and Draw, which come before it in
 	// the same message, have acquired the row, or 0. Without a source of tokens, the token is
@@ -46,6 +49,9 @@ type Statements struct {
 	Peek string
 	// List returns REGION, LOCK_KEY, CLIENT_ID, age and time left (µs) of all rows.
 	List string
+	// ListFirst returns the same columns of :limit rows: those that are held before those that
+	// have expired, the oldest first.
+	ListFirst string
 	// Held counts the rows of (region, key) that carry the holder and have not expired.
 	Held string
 	// Renew makes the row that carries the holder last :left from now, if it has not
@@ -100,7 +106,8 @@ type Statements struct {
 	// Columns returns one row: the result of Version, followed by the columns of the
 	// table, all NULL. The names of the columns show the layout.
 	Columns string
-	// Fence fails if the source of fencing tokens is missing.
+	// Fence fails if the source of fencing tokens is missing. The columns that it returns show
+	// what the source is; on MariaDB there is a row if it is a sequence.
 	Fence string
 	// Clock returns the database's clock, in µs since 1970-01-01 UTC.
 	Clock string
@@ -188,6 +195,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Peek:      fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
 		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
+		ListFirst: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+			" ORDER BY CASE WHEN {expired} THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit"),
 		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Renew: fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Guard: fill(f.guard),

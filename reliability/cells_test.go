@@ -25,16 +25,19 @@ type cell struct {
 	make   func(testing.TB) *dbtest.DB
 	// durable starts a server that the test may kill.
 	durable func(context.Context, string) (*server.Server, error)
+	// pair starts a server with a synchronous replica, which promote makes a primary.
+	pair    func(context.Context, string) (primary, replica *server.Server, err error)
+	promote func(*server.Server, context.Context) error
 	dialect func() dialect.Dialect
 }
 
 var servers = []cell{
-	{"PostgreSQL, lib/pq", "postgres", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, dialect.Postgres},
-	{"PostgreSQL, pgx", "pgx", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, dialect.Postgres},
-	{"MariaDB", "mysql", server.MySQL, dbtest.MySQL, server.StartDurableMariaDB, dialect.MySQL},
+	{"PostgreSQL, lib/pq", "postgres", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, server.StartPostgresPair, (*server.Server).Promote, dialect.Postgres},
+	{"PostgreSQL, pgx", "pgx", server.Postgres, dbtest.Postgres, server.StartDurablePostgres, server.StartPostgresPair, (*server.Server).Promote, dialect.Postgres},
+	{"MariaDB", "mysql", server.MySQL, dbtest.MySQL, server.StartDurableMariaDB, server.StartMariaDBPair, (*server.Server).PromoteMariaDB, dialect.MySQL},
 }
 
-var sqlite = cell{"SQLite", "sqlite", server.SQLite, dbtest.SQLite, nil, dialect.SQLite}
+var sqlite = cell{"SQLite", "sqlite", server.SQLite, dbtest.SQLite, nil, nil, nil, dialect.SQLite}
 
 // each runs the test on each cell. The cells run in parallel, unless the figures are for the
 // page.

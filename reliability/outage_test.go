@@ -18,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // An outage is a temporary failure of a server.
@@ -150,14 +151,14 @@ func (b *base) keptOverOutage(t *testing.T, s *server.Server, o outage, n int, t
 	for i := range n {
 		renewed[i] = make(chan struct{}, 1)
 		r := b.registry(t, b.fresh(t), sqllock.RegistryOptions{
-			TTL: ttl, AutoRenew: true, OnRenewal: func(_ int, err error) {
-				if err == nil && over.Load() {
+			TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) {
+				if e.Err == nil && over.Load() {
 					select {
 					case renewed[i] <- struct{}{}:
 					default:
 					}
 				}
-			},
+			}}},
 		})
 		leases[i] = acquire(t, r, fmt.Sprint(o.name, i, ttl))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // TestTokensRiseAcrossCrashes repeatedly kills and restarts the server while locks are
@@ -39,15 +38,15 @@ func TestTokensRiseAcrossCrashes(t *testing.T) {
 func TestTokensRiseAcrossFailover(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "failover", "database, driver", "failovers", "acquisitions", "tokens that did not rise")
-	each(t, servers[:2], func(t *testing.T, place int, c cell) {
+	each(t, servers, func(t *testing.T, place int, c cell) {
 		n, all, wrong := size(1, 5), 0, 0
 		for range n {
 			f := newFence()
-			primary, replica, err := server.StartPostgresPair(t.Context(), scratch(t))
+			primary, replica, err := c.pair(t.Context(), scratch(t))
 			started(t, err, primary, replica)
 			b := c.migrated(t, primary.DSN())
 			f.during(t, b, primary.DSN(), func() { must(t, primary.Kill()) })
-			must(t, replica.Promote(t.Context()))
+			must(t, c.promote(replica, t.Context()))
 			f.during(t, b, replica.DSN(), func() {})
 			all, wrong = all+f.all, wrong+f.check(t)
 		}

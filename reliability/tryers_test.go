@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // tryLatency is the additional latency of the tryers' connections, in milliseconds.
@@ -78,12 +79,12 @@ func tryOnce(ctx context.Context, r *sqllock.Repository, ttl time.Duration, key 
 func (b *base) besideTryers(t *testing.T, load tryers, ttl time.Duration, key string, seen *pollings) (kept bool) {
 	t.Helper()
 	holder := b.registry(t, open(t, b.driver, b.dsn, 2), sqllock.RegistryOptions{
-		TTL: ttl, AutoRenew: true, OnRenewal: func(_ int, err error) {
+		TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) {
 			seen.renewals.Add(1)
-			if errors.Is(err, sqllock.ErrPinned) {
+			if errors.Is(e.Err, sqllock.ErrPinned) {
 				seen.pinned.Add(1)
 			}
-		},
+		}}},
 	})
 	lease := acquire(t, holder, key)
 	began := time.Now()

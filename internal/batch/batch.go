@@ -16,6 +16,9 @@ type Settings[I, O any] struct {
 	// ends after Timeout. Neither slice may be used after Many has returned.
 	One  func(ctx context.Context, item I) (O, error)
 	Many func(ctx context.Context, items []I, outcomes []Outcome[O])
+	// KeepsValues, unless it is nil, reports whether ctx is to have the values of the caller's
+	// context if the batch has one item.
+	KeepsValues func() bool
 	// Key returns the key of an item. A batch has at most one item of each key.
 	Key func(I) string
 	// OnLeave, if not nil, is called with an item whose caller has left while it is in a
@@ -62,6 +65,7 @@ type Batcher[I, O any] struct {
 }
 
 type call[I, O any] struct {
+	ctx     context.Context // of the caller
 	item    I
 	done    chan struct{} // receives one value when outcome is set
 	outcome Outcome[O]
@@ -81,7 +85,7 @@ func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
 // batch: if it is, OnOrphan gets its outcome; if not, it is never run.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sent bool) {
 	c := b.calls.Get().(*call[I, O])
-	c.item = item
+	c.ctx, c.item = ctx, item
 	b.mu.Lock()
 	b.queue = append(b.queue, c)
 	b.openLocked()

@@ -18,6 +18,7 @@ type lane[I, O any] struct {
 	items    []I
 	outcomes []Outcome[O]
 	keys     map[string]bool
+	caller   context.Context // of the first item
 
 	// The rest is guarded by the batcher's mutex.
 	timer   *time.Timer // calls watch
@@ -46,7 +47,11 @@ func (l *lane[I, O]) work() {
 func (l *lane[I, O]) run() {
 	s := &l.batcher.settings
 	if len(l.items) == 1 {
-		l.outcomes[0].Value, l.outcomes[0].Err = s.One(l.ctx, l.items[0])
+		ctx := l.ctx
+		if s.KeepsValues != nil && s.KeepsValues() {
+			ctx = valuesContext{ctx, l.caller}
+		}
+		l.outcomes[0].Value, l.outcomes[0].Err = s.One(ctx, l.items[0])
 	} else {
 		s.Many(l.ctx, l.items, l.outcomes)
 	}
@@ -89,6 +94,9 @@ func (l *lane[I, O]) takeLocked() {
 			rest = append(rest, c)
 			continue
 		}
+		if len(l.batch) == 0 {
+			l.caller = c.ctx
+		}
 		l.keys[key], c.sent = true, true
 		l.batch, l.items = append(l.batch, c), append(l.items, c.item)
 	}
@@ -110,6 +118,7 @@ func (l *lane[I, O]) end() bool {
 	for _, i := range late {
 		b.settings.OnOrphan(l.items[i], l.outcomes[i])
 	}
+	l.caller = nil
 	clear(l.keys)
 	clear(l.batch)
 	clear(l.items)

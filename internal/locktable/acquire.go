@@ -3,7 +3,6 @@ package locktable
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -83,31 +82,42 @@ func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], er
 			return effect[Result]{value: Result{Row: row}}, err
 		}
 	}
-	if t.statements.acquireMessage.text != "" {
-		got.value, err = t.acquireByMessage(ctx, c)
-		got.unknown = err != nil && !t.errors.isRefusal(err)
-	} else {
-		got.unknown, err = t.write(ctx, func(db executor) (written bool, err error) {
-			got.value, written, err = t.upsert(ctx, db, c)
+	got.unknown, err = t.write(ctx, ways{
+		statement: func(db executor, verify bool) (written bool, err error) {
+			got.value, written, err = t.upsert(ctx, db, c, verify)
 			return written, err
-		})
-	}
+		},
+		message: func() (err error) {
+			got.value, err = t.acquireByMessage(ctx, c)
+			return err
+		},
+	})
 	if got.value.Acquired && err == nil {
 		t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
 	}
 	return got, err
 }
 
-// write runs upsert, in a transaction, on the pool or on an acquirer, as the options say. upsert
-// reports whether anything was written before it failed.
-func (t *Table) write(ctx context.Context, upsert func(executor) (written bool, err error)) (unknown bool, err error) {
+// ways are two ways to acquire the same rows.
+type ways struct {
+	// statement runs the statements on what it is given. If verify is true, it returns an
+	// *isolationError unless they ran in a serializable transaction. written reports whether
+	// anything was written before it failed.
+	statement func(db executor, verify bool) (written bool, err error)
+	// message sends a transaction of the table's isolation in one message.
+	message func() error
+}
+
+// write acquires on an acquirer, by one message, in a transaction or on the pool, as the options
+// say.
+func (t *Table) write(ctx context.Context, w ways) (unknown bool, err error) {
 	if !t.transaction {
-		written, err := upsert(t.pool.on(nil))
+		written, err := w.statement(t.pool.on(nil), false)
 		return err != nil && (written || !t.errors.isRefusal(err)), err
 	}
 	wrote := false // in another isolation
 	if t.acquirers.areTrusted() {
-		written, err := t.acquirers.send(ctx, upsert)
+		written, err := t.acquirers.send(ctx, w.statement)
 		var wrong *isolationError
 		if !errors.As(err, &wrong) {
 			return err != nil && (written || !t.errors.isRefusal(err)), err
@@ -115,17 +125,22 @@ func (t *Table) write(ctx context.Context, upsert func(executor) (written bool, 
 		t.acquirers.distrust(wrong)
 		wrote = true // the next statement finds the row of its own holder
 	}
-	unknown, err = t.writeInTransaction(ctx, upsert)
+	if t.statements.acquireMessage.text != "" {
+		err = w.message()
+		unknown = err != nil && !t.errors.isRefusal(err)
+	} else {
+		unknown, err = t.writeInTransaction(ctx, w)
+	}
 	return unknown || wrote && err != nil, err
 }
 
-// writeInTransaction runs upsert in an explicit transaction.
-func (t *Table) writeInTransaction(ctx context.Context, upsert func(executor) (bool, error)) (unknown bool, err error) {
+// writeInTransaction acquires in an explicit transaction.
+func (t *Table) writeInTransaction(ctx context.Context, w ways) (unknown bool, err error) {
 	tx, err := t.pool.begin(ctx, t.level)
 	if err != nil {
 		return false, err
 	}
-	if _, err := upsert(t.pool.on(tx.Tx)); err != nil {
+	if _, err := w.statement(t.pool.on(tx.Tx), false); err != nil {
 		_ = tx.Rollback() // a broken connection does that by itself; err says more
 		return false, err
 	}
@@ -135,47 +150,42 @@ func (t *Table) writeInTransaction(ctx context.Context, upsert func(executor) (b
 
 // upsert runs the acquire statement, and finds out who owns the row then. written reports
 // whether the statement succeeded, whatever came after.
-func (t *Table) upsert(ctx context.Context, db executor, c Claim) (got Result, written bool, err error) {
+func (t *Table) upsert(ctx context.Context, db executor, c Claim, verify bool) (got Result, written bool, err error) {
 	s, v := t.statements.acquire, values{Claim: c}
-	if t.dialect.Returning {
-		var number int64
-		isolation := serializable
-		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(t.answer(&isolation, &number)...)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return Result{}, false, nil
-		case err != nil:
-			return Result{}, false, err
+	if verify {
+		s = t.statements.acquireVerified
+	}
+	if t.dialect.Returning || t.dialect.ReturnsHolder {
+		answered := false
+		scan := func(rows *sqlx.Rows) (err error) {
+			answered = true
+			got, written, err = t.scanResult(rows, c, verify)
+			return err
 		}
-		if err := checkIsolation(isolation); err != nil {
-			return Result{}, true, err
+		if t.dialect.ReturnsHolder { // a statement that a node of Galera has repeated has two rows, and the last one counts
+			err = query(ctx, db, s, v, scan)
+		} else {
+			err = queryFirst(ctx, db, s, v, scan)
 		}
-		if got.Token, err = t.tokens.of(number); err != nil {
-			return Result{}, true, err
+		if err == nil && !answered && t.dialect.ReturnsHolder {
+			written, err = true, errNoOutcome
 		}
-		got.Acquired = true
 	} else {
 		_, err = db.ExecContext(ctx, s.text, s.args(v)...)
 	}
 	switch {
 	case err != nil:
-		return Result{}, false, err
+		return Result{}, written, err
 	case t.statements.draw.text != "":
+		if t.dialect.Returning && !got.Acquired {
+			return Result{}, false, nil
+		}
 		got.Token, got.Acquired, err = t.draw(ctx, db, v)
-	case !t.dialect.Returning:
+	case !t.dialect.Returning && !t.dialect.ReturnsHolder:
 		got.Row, _, err = t.peek(ctx, db, c)
 		got.Acquired = got.Row.Holder == c.Holder
 	}
 	return got, true, err
-}
-
-// answer returns what the row of an acquire statement is scanned into: columns, and the isolation
-// if the statement returns it.
-func (t *Table) answer(isolation *string, columns ...any) []any {
-	if t.acquirers == nil {
-		return columns
-	}
-	return append(columns, isolation)
 }
 
 // draw draws a fencing token by a statement of its own, after the acquire statement, for the

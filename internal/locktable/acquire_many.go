@@ -16,15 +16,16 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 	free, err := t.withoutTaken(ctx, claims, outcomes)
 	var unknown bool
 	var tokens map[string]int64
-	switch {
-	case err != nil || len(free.rows) == 0:
-	case t.statements.acquireAllMessage.text != "":
-		tokens, err = t.acquireManyByMessage(ctx, free)
-		unknown = err != nil && !t.errors.isRefusal(err)
-	default:
-		unknown, err = t.write(ctx, func(db executor) (written bool, err error) {
-			tokens, written, err = t.upsertMany(ctx, db, free)
-			return written, err
+	if err == nil && len(free.rows) > 0 {
+		unknown, err = t.write(ctx, ways{
+			statement: func(db executor, verify bool) (written bool, err error) {
+				tokens, written, err = t.upsertMany(ctx, db, free, verify)
+				return written, err
+			},
+			message: func() (err error) {
+				tokens, err = t.acquireManyByMessage(ctx, free)
+				return err
+			},
 		})
 	}
 	if err != nil {
@@ -32,6 +33,7 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 	}
 	err = t.errorOfMany(ctx, err, unknown)
 	for i, c := range claims {
+		outcomes[i].Value.value.Batched = true
 		if o := &outcomes[i]; o.Err == nil && o.Value.value.Row == (Row{}) {
 			o.Err, o.Value.unknown = err, unknown
 			o.Value.value.Token, o.Value.value.Acquired = tokens[c.LockKey]
@@ -115,9 +117,9 @@ func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) 
 
 // upsertMany is upsert for many rows. It returns the fencing tokens of those that were
 // acquired, by LOCK_KEY.
-func (t *Table) upsertMany(ctx context.Context, db executor, v values) (tokens map[string]int64, written bool, err error) {
-	if t.dialect.Returning {
-		tokens, err = t.upsertReturning(ctx, db, v)
+func (t *Table) upsertMany(ctx context.Context, db executor, v values, verify bool) (tokens map[string]int64, written bool, err error) {
+	if t.dialect.Returning || t.dialect.ReturnsHolder {
+		tokens, err = t.upsertReturning(ctx, db, v, verify)
 	} else {
 		tokens, written, err = t.upsertAndSelect(ctx, db, v)
 	}
@@ -139,27 +141,27 @@ func (t *Table) upsertMany(ctx context.Context, db executor, v values) (tokens m
 	return tokens, true, nil
 }
 
-func (t *Table) upsertReturning(ctx context.Context, db sqlx.QueryerContext, v values) (map[string]int64, error) {
-	tokens := make(map[string]int64, len(v.rows))
-	err := query(ctx, db, t.statements.acquireAll, v, func(rows *sqlx.Rows) error {
-		var lockKey string
-		var number int64
-		isolation := serializable
-		err := rows.Scan(t.answer(&isolation, &lockKey, &number)...)
-		if err != nil {
-			return err
-		}
-		if err := checkIsolation(isolation); err != nil {
-			return err
-		}
-		tokens[unpadded(lockKey)], err = t.tokens.of(number)
-		return err
-	})
-	return tokens, err
+func (t *Table) upsertReturning(ctx context.Context, db sqlx.QueryerContext, v values, verify bool) (map[string]int64, error) {
+	s := t.statements.acquireAll
+	if verify {
+		s = t.statements.acquireAllVerified
+	}
+	text, args, err := s.bindMany(t.statements.acquireRow, v)
+	if err != nil {
+		return nil, err
+	}
+	got := t.newAcquired(v)
+	if err := queryText(ctx, db, text, args, func(rows *sqlx.Rows) error { return got.scan(rows, verify) }); err != nil {
+		return nil, err
+	}
+	return got.result()
 }
 
 func (t *Table) upsertAndSelect(ctx context.Context, db executor, v values) (tokens map[string]int64, written bool, err error) {
-	text, args := t.statements.acquireAll.bindRows(t.statements.acquireRow, v)
+	text, args, err := t.statements.acquireAll.bindMany(t.statements.acquireRow, v)
+	if err != nil {
+		return nil, false, err
+	}
 	if _, err := db.ExecContext(ctx, text, args...); err != nil {
 		return nil, false, err
 	}

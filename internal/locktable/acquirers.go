@@ -77,11 +77,11 @@ func checkIsolation(got string) error {
 	return &isolationError{got}
 }
 
-// send runs upsert on one of the sessions, in autocommit, and returns what it returns. A session
+// send runs a statement on one of the sessions, in autocommit, and returns what it returns. A session
 // with another isolation is closed.
-func (a *acquirers) send(ctx context.Context, upsert func(executor) (bool, error)) (written bool, err error) {
+func (a *acquirers) send(ctx context.Context, statement func(db executor, verify bool) (bool, error)) (written bool, err error) {
 	err = transaction.Send(ctx, a.db, a.dialect, func(conn *sqlx.Conn) (err error) {
-		written, err = upsert(conn)
+		written, err = statement(conn, true)
 		return err
 	})
 	return written, err

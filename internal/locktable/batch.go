@@ -3,6 +3,7 @@ package locktable
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/batch"
@@ -58,10 +59,10 @@ type batched[V any] struct {
 }
 
 // makeBatcher makes what batches the calls.
-func (b *batched[V]) makeBatcher() {
+func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 	b.turns = newTurns(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, effect[V]]{
-		One: b.one, Many: b.many,
+		One: b.one, Many: b.many, KeepsValues: keepsValues.Load,
 		Key: func(c Claim) string { return c.LockKey },
 		OnLeave: func(Claim) {
 			if b.onLeave != nil {

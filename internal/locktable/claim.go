@@ -35,6 +35,8 @@ type Result struct {
 	// Row is the row that is in the way if Acquired is false. It is zero if the row went
 	// away in the meantime.
 	Row Row
+	// Batched reports whether a statement for several rows gave the answer.
+	Batched bool
 }
 
 // An Outcome is what became of a row that was to be renewed beside others.

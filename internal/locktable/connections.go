@@ -17,16 +17,17 @@ var (
 
 // checkConnections checks that the connections are what the options say. Otherwise the first
 // acquisition would find out, or nothing would: a row could be acquired in another table than the one
-// that it is released from.
-func (t *Table) checkConnections(ctx context.Context, config Config) error {
+// that it is released from. messages reports whether the pool is to take several statements in one
+// message.
+func (t *Table) checkConnections(ctx context.Context, messages bool) error {
 	_, err := callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (struct{}, error) {
-		if config.MultiStatements {
-			if err := checkMessages(ctx, config.DB); err != nil {
+		if messages {
+			if err := checkMessages(ctx, t.pool.db); err != nil {
 				return struct{}{}, err
 			}
 		}
-		if config.Acquirers != nil {
-			return struct{}{}, checkTables(ctx, config.DB, config.Acquirers, config.Names.Lock)
+		if t.acquirers != nil && t.acquirers.db.DB != t.pool.db.DB {
+			return struct{}{}, t.checkTables(ctx, t.pool.db, t.acquirers.db)
 		}
 		return struct{}{}, nil
 	}, nil)
@@ -63,13 +64,13 @@ func sendMessage(ctx context.Context, db *sqlx.DB) error {
 	return fmt.Errorf("%w: %d of 2 came", errNoOutcome, answers)
 }
 
-// checkTables compares the lock tables of two pools of PostgreSQL.
-func checkTables(ctx context.Context, db, acquirers *sqlx.DB, lock string) error {
-	mine, err := tableOf(ctx, db, lock)
+// checkTables compares the lock tables of two pools of PostgreSQL or MariaDB.
+func (t *Table) checkTables(ctx context.Context, db, acquirers *sqlx.DB) error {
+	mine, err := t.placeOf(ctx, db)
 	if err != nil {
 		return ctx.Err() // another kind of server, which cannot say it
 	}
-	theirs, err := tableOf(ctx, acquirers, lock)
+	theirs, err := t.placeOf(ctx, acquirers)
 	if err != nil {
 		return fmt.Errorf("ask Acquirers: %w", err)
 	}
@@ -81,13 +82,17 @@ func checkTables(ctx context.Context, db, acquirers *sqlx.DB, lock string) error
 
 // A place is where a table is.
 type place struct {
-	started  sql.NullString // when the server did, which no other one has
-	database string
+	server   sql.NullString // when it started, or its address: no other one has the same
+	database sql.NullString
 	table    sql.NullInt64
 }
 
-func tableOf(ctx context.Context, db *sqlx.DB, name string) (p place, err error) {
-	err = db.QueryRowContext(ctx, "SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) AS TEXT), current_database(), CAST(to_regclass($1) AS OID)", name).
-		Scan(&p.started, &p.database, &p.table)
+func (t *Table) placeOf(ctx context.Context, db *sqlx.DB) (p place, err error) {
+	if t.dialect.ReturnsHolder { // MariaDB
+		err = db.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, @@datadir), DATABASE()").Scan(&p.server, &p.database)
+		return p, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) AS TEXT), current_database(), CAST(to_regclass($1) AS OID)", t.names.Lock).
+		Scan(&p.server, &p.database, &p.table)
 	return p, err
 }

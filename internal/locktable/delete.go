@@ -17,6 +17,20 @@ func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, er
 	return t.deleteUnpinned(ctx, deletingExpired, t.statements.pickExpired, t.statements.deleteExpired, v)
 }
 
+// DeleteRow deletes the row of any region that carries the holder, expired or not. It returns
+// false if there is none, with the same exception as [Table.Release].
+func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
+	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
+	return callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) (deleted bool, err error) {
+		resent, err := t.pool.once(ctx, s, v, func(db executor, v values) error {
+			n, err := exec(ctx, db, s, v)
+			deleted = n > 0
+			return err
+		})
+		return err == nil && (deleted || resent), err
+	}, nil)
+}
+
 // DeleteClient deletes all rows of this client in the region. If a transaction has some of
 // them pinned for longer than [PinnedTimeout], it deletes the others and returns an error of
 // kind [PinnedRow].

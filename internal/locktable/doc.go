@@ -29,26 +29,30 @@
 // Under SERIALIZABLE every other read causes serialization failures on PostgreSQL and deadlocks
 // on InnoDB, even between different keys; docs/design.md has the measurements.
 //
-// On PostgreSQL and SQLite the statement returns a row exactly if the lock was acquired. On
-// MySQL and MariaDB the owner is read afterwards, by primary key, in the same transaction. In
-// Autocommit it is the next statement: no contender can take an unexpired row in between.
+// On PostgreSQL and SQLite the statement returns a row exactly if the lock was acquired. On MariaDB,
+// where tokens come from a sequence, it returns the row in any case, with its holder. On MySQL, and on
+// a MariaDB with a table of numbers, the owner is read afterwards, by primary key, in the same transaction.
+// In Autocommit it is the next statement: no contender can take an unexpired row in between.
 // Counts of affected rows are not used for that, because they depend on the driver's
 // clientFoundRows and differ between servers.
+//
+// A node of Galera that fails certification repeats a statement that is a transaction of its own
+// (wsrep_retry_autocommit), and answers with the rows of both runs. So on Galera the owner is read
+// afterwards, with tokens or without. Where the server has not said what it is, the last row counts.
 //
 // The options can save the round trips of BEGIN and COMMIT, and keep the transaction
 // serializable:
 //
-//   - On PostgreSQL the acquirers, a second pool, have sessions that are SERIALIZABLE, so that
-//     one statement in autocommit is a serializable transaction. The statement returns the
-//     isolation in which it ran. If it is another one, because the session was reset or a
-//     pooler lost the setting, the row is acquired once more in an explicit transaction, and so
-//     are all others for a minute. Only acquisitions are sent there: releases and reads, which
-//     read more, would cause serialization failures.
+//   - The acquirers are sessions that are SERIALIZABLE, so that one statement in autocommit is a
+//     serializable transaction. The statement returns the isolation in which it ran. If it is
+//     another one, because the session was reset or a pooler lost the setting, the row is
+//     acquired once more in an explicit transaction, or in a message, and so are all others for a
+//     minute. On PostgreSQL they are a second pool, and only acquisitions are sent there: releases and
+//     reads, which read more, would cause serialization failures. On MariaDB with a sequence they are
+//     the table's own pool: InnoDB locks nothing for a SELECT that is a transaction of its own.
 //   - On MySQL and MariaDB the transaction is one message of several statements, from SET
 //     TRANSACTION to COMMIT. It depends on no setting of the session. The outcome is the
-//     result of a SELECT before the COMMIT, whose answer is waited for. The number for the token
-//     comes from the same table as ever: each node of Galera draws above the numbers that it
-//     has seen, and it has seen the last holder's, whereas nodes number a sequence apart.
+//     result of a SELECT before the COMMIT, whose answer is waited for.
 //
 // A refused attempt locks the row until its transaction ends and costs a commit. Then it reads
 // the row that is in the way, by a statement of its own. So waiters poll with [Table.Read],
@@ -155,6 +159,14 @@
 // The acquire statement draws the token while it has the row, so the tokens of one key are in
 // the order of its holders. PostgreSQL uses nextval in RETURNING, at no cost; the sequence's
 // values are in the log before the row's commit is, so they survive what the row survives.
+//
+// MariaDB does the same with NEXTVAL, if what it draws from is a sequence; Open looks. The sequence
+// has no cache. So each number is in InnoDB's log before the row's commit, and in the binary log
+// in the row's own transaction, before the row. A sequence with a cache writes a block of numbers
+// down with the first of them, and another transaction may be replicated before that one. On Galera
+// there is a table: each node would count by itself. Open refuses a sequence with a cache, and one
+// on Galera.
+//
 // MySQL and SQLite insert into a table that numbers its rows, and only if the row is the
 // claim's. On MySQL that also answers who owns the row, without a further round trip. In
 // Autocommit the draw follows the acquisition; an answer that comes after the lease's end

@@ -2,7 +2,6 @@ package locktable
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jmoiron/sqlx"
 
@@ -31,22 +30,26 @@ func (t *Table) send(ctx context.Context, text string, args []any, scans ...func
 	})
 }
 
-// errNoOutcome is why it is not known what a message has done.
-var errNoOutcome = errors.New("a message of several statements had no answer about its outcome: does a proxy change results?")
-
 // acquireByMessage makes an attempt for one row by one message.
 func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, err error) {
 	s := t.statements.acquireMessage
 	var acquired, number, answers int64
-	err = t.send(ctx, s.text, s.args(values{Claim: c}), func(rows *sqlx.Rows) error {
+	err = t.send(ctx, s.text, s.args(values{Claim: c}), func(rows *sqlx.Rows) (err error) {
 		answers++
+		if t.dialect.ReturnsHolder {
+			got, _, err = t.scanResult(rows, c, false)
+			return err
+		}
 		return rows.Scan(&acquired, &number)
 	})
 	if err == nil && answers != 1 {
 		err = errNoOutcome
 	}
-	if err != nil || acquired == 0 {
+	switch {
+	case err != nil:
 		return Result{}, err
+	case t.dialect.ReturnsHolder || acquired == 0:
+		return got, nil
 	}
 	got.Token, err = t.tokens.of(number)
 	got.Acquired = err == nil
@@ -56,10 +59,16 @@ func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, err 
 // acquireManyByMessage makes an attempt for many rows by one message. It returns the fencing
 // tokens of those that were acquired, by LOCK_KEY.
 func (t *Table) acquireManyByMessage(ctx context.Context, v values) (map[string]int64, error) {
-	text, args := t.statements.acquireAllMessage.bindRows(t.statements.acquireRow, v)
-	text, args, err := sqlx.In(text, args...)
+	text, args, err := t.statements.acquireAllMessage.bindMany(t.statements.acquireRow, v)
 	if err != nil {
 		return nil, err
+	}
+	if t.dialect.ReturnsHolder {
+		got := t.newAcquired(v)
+		if err := t.send(ctx, text, args, func(rows *sqlx.Rows) error { return got.scan(rows, false) }); err != nil {
+			return nil, err
+		}
+		return got.result()
 	}
 	var number, answers int64
 	owned := make(map[rowID]bool, len(v.rows))

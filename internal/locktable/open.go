@@ -28,25 +28,32 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 			return nil, err
 		}
 		t.layout, mariaDB = found.layout, isMariaDB(found.server)
+		if found.sequence {
+			t.dialect = t.dialect.WithSequence()
+		}
 		if err := t.adapt(found.cluster, config); err != nil {
 			return nil, err
 		}
-		if err := t.checkConnections(ctx, config); err != nil {
+	}
+	if t.dialect.Statements(t.layout, t.names).Isolation != "" {
+		t.acquirers = newAcquirers(config.Acquirers, config.Dialect, config.OnFallback)
+	}
+	if config.Layout == 0 {
+		if err := t.checkConnections(ctx, config.MultiStatements); err != nil {
 			return nil, err
 		}
 	}
 	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
 	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not
 	// known either.
-	t.readBeforeAcquire = !t.dialect.Returning && !mariaDB
-	t.refusalsLockRows = mariaDB
+	t.readBeforeAcquire = !t.dialect.Returning && !t.dialect.ReturnsHolder && !mariaDB
+	t.refusalsLockRows = mariaDB && t.acquirers == nil && (!config.Autocommit || !t.dialect.ReturnsHolder)
 	var err error
 	message := ""
 	if config.MultiStatements && !config.Autocommit {
 		message = messageLevel(t.level)
 		t.refusalsLockRows = false // for no longer than the server works
 	}
-	t.acquirers = newAcquirers(config.Acquirers, config.Dialect, config.OnFallback)
 	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, message, t.acquirers != nil); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
@@ -90,8 +97,8 @@ func (t *Table) makeVerbs(batching bool) {
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
 	if batching {
-		t.acquires.makeBatcher()
-		t.releases.makeBatcher()
+		t.acquires.makeBatcher(&t.keepsValues)
+		t.releases.makeBatcher(&t.keepsValues)
 		t.reads = newTurns(maxAlone)
 	}
 }

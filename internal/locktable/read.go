@@ -66,6 +66,14 @@ func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
 	}, nil)
 }
 
+// ListFirst reads limit rows of the table, of every region: those that are held before those
+// that have expired, the oldest first. In the four-column layout ttl decides how long they last.
+func (t *Table) ListFirst(ctx context.Context, limit int, ttl time.Duration) ([]Row, error) {
+	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
+		return selectRows(ctx, t.pool.db, t.statements.listFirst, values{Claim: Claim{TTL: ttl}, limit: limit})
+	}, nil)
+}
+
 func (t *Table) peek(ctx context.Context, db sqlx.QueryerContext, c Claim) (Row, bool, error) {
 	var age, left int64
 	row := Row{Region: t.region, LockKey: c.LockKey}

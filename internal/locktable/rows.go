@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -15,6 +16,11 @@ func query(ctx context.Context, db sqlx.QueryerContext, s statement, v values, s
 	if err != nil {
 		return err
 	}
+	return queryText(ctx, db, text, args, scan)
+}
+
+// queryText is query for a text whose arguments are bound.
+func queryText(ctx context.Context, db sqlx.QueryerContext, text string, args []any, scan func(*sqlx.Rows) error) error {
 	rows, err := db.QueryxContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -26,6 +32,20 @@ func query(ctx context.Context, db sqlx.QueryerContext, s statement, v values, s
 		}
 	}
 	return rows.Err()
+}
+
+// queryFirst runs s, which answers one row at most, and gives it to scan.
+func queryFirst(ctx context.Context, db sqlx.QueryerContext, s statement, v values, scan func(*sqlx.Rows) error) error {
+	rows, err := db.QueryxContext(ctx, s.text, s.args(v)...)
+	if err != nil {
+		return err
+	}
+	if rows.Next() {
+		err = scan(rows)
+	}
+	// Close reads what is left of the answer: the statement may have failed after the row. It returns nil
+	// if ctx has ended and database/sql has closed rows; then Err has the reason.
+	return cmp.Or(err, rows.Close(), rows.Err()) //nolint:sqlclosecheck // its error counts, and comes before Err's
 }
 
 // selectRows returns the rows that s answers, or none if they are not complete.

@@ -21,9 +21,13 @@ type inspector struct {
 
 // A finding is what the database says of itself and of the lock table.
 type finding struct {
-	server  string // its name and version
-	layout  dialect.Layout
-	cluster *Cluster // nil if the server did not answer that
+	server string // its name and version
+	layout dialect.Layout
+	// sequence reports whether fencing tokens come from a sequence of MariaDB, or from nowhere on
+	// a MariaDB, so that an acquisition is one statement. It is false on Galera, which may repeat
+	// such a statement after it has sent the first result.
+	sequence bool
+	cluster  *Cluster // nil if the server did not answer that
 }
 
 // inspect returns what it finds, or an error if the server needs another dialect, the table is
@@ -49,11 +53,27 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 	if err != nil {
 		return found, err
 	}
-	if err := i.findFence(ctx, layout); err != nil {
+	sequence, err := i.findFence(ctx, layout)
+	if err != nil {
 		return found, err
 	}
 	cluster, err := i.cluster(ctx)
-	return finding{server, layout, cluster}, err
+	if err == nil && sequence {
+		err = i.checkCluster(cluster)
+	}
+	if i.names.Fence == "" {
+		sequence = isMariaDB(server) && cluster != nil && !cluster.Galera
+	}
+	return finding{server, layout, sequence, cluster}, err
+}
+
+// checkCluster returns an error if a sequence must not be used on the server.
+func (i inspector) checkCluster(cluster *Cluster) error {
+	if cluster == nil || !cluster.Galera {
+		return nil
+	}
+	return wrongTable("%s is a sequence, which each node of Galera counts by itself: "+
+		"replace it by a table, as docs/schema.md says (MariaDB's sequence)", i.names.Fence)
 }
 
 // cluster returns what the server says of its cluster, and an error if it must not be used. It
@@ -130,15 +150,60 @@ func dialectFor(server string) string {
 
 func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") }
 
-// findFence checks that there is what fencing tokens are drawn from.
-func (i inspector) findFence(ctx context.Context, layout dialect.Layout) error {
+// HasSequence reports whether fencing tokens come from a sequence of MariaDB, for a caller who gives
+// the layout to [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
+func HasSequence(ctx context.Context, db *sqlx.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
+	return callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (bool, error) {
+		i := inspector{db, d, names}
+		sequence, err := i.findFence(ctx, dialect.Spring7)
+		if err == nil && sequence {
+			cluster, _ := i.cluster(ctx) // that it is a working member is not checked with a given layout
+			err = i.checkCluster(cluster)
+		}
+		return sequence, err
+	}, nil)
+}
+
+// findFence checks that there is what fencing tokens are drawn from, and reports whether it is a
+// sequence of MariaDB.
+func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequence bool, err error) {
 	if i.names.Fence == "" {
+		return false, nil
+	}
+	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(layout, i.names).Fence)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", i.names.Fence, err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		row := make(map[string]any)
+		if err := rows.MapScan(row); err != nil {
+			return false, err
+		}
+		if cache, ok := row["cache_size"]; ok && i.dialect.Name == dialect.MySQL().Name {
+			sequence = true
+			err = checkSequence(i.names.Fence, text(cache), text(row["increment"]), text(row["cycle_option"]))
+		}
+	}
+	return sequence, errors.Join(err, rows.Err())
+}
+
+// checkSequence checks a sequence of MariaDB. Numbers that are cached are in the memory of one server:
+// a replica that is promoted might give lower ones.
+func checkSequence(name, cache, increment, cycle string) error {
+	if cache == "0" && increment == "1" && cycle == "0" {
 		return nil
 	}
-	if _, err := i.db.ExecContext(ctx, i.dialect.Statements(layout, i.names).Fence); err != nil {
-		return fmt.Errorf("read %s: %w", i.names.Fence, err)
+	return wrongTable("the sequence %s has a cache of %s, an increment of %s and CYCLE %s, and fencing tokens might go back: "+
+		"ALTER SEQUENCE %[1]s INCREMENT BY 1 NOCACHE NOCYCLE", name, cache, increment, cycle)
+}
+
+// text returns a value that a driver returned as bytes or as a number.
+func text(value any) string {
+	if bytes, ok := value.([]byte); ok {
+		return string(bytes)
 	}
-	return nil
+	return fmt.Sprint(value)
 }
 
 func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {

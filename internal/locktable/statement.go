@@ -33,7 +33,7 @@ type statement struct {
 func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
-		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows",
+		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows", "limit",
 	} {
 		names[name] = name
 	}
@@ -57,6 +57,17 @@ func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	return s, nil
 }
 
+// inRegion returns s for the rows of another region.
+func (s statement) inRegion(region string) statement {
+	s.fixed = slices.Clone(s.fixed)
+	for i, name := range s.names {
+		if name == "region" {
+			s.fixed[i] = region
+		}
+	}
+	return s
+}
+
 // bind returns the text to send and its arguments.
 func (s statement) bind(v values) (string, []any, error) {
 	if s.expands {
@@ -72,6 +83,7 @@ type values struct {
 	next    string        // the holder that a row is left to
 	client  string        // what the holders of a client begin with
 	token   int64
+	limit   int
 	rows    []Claim
 	keys    []string // instead of those of rows
 	sends   *int     // counts how often the holder, or rows, are sent
@@ -152,6 +164,8 @@ func (s statement) args(v values) []any {
 			args[i] = v.next
 		case "token":
 			args[i] = v.token
+		case "limit":
+			args[i] = int64(v.limit)
 		case "rows":
 			args[i] = v.counted(proposed(v.rows))
 		case "keys":
@@ -201,6 +215,16 @@ func (s statement) bindRows(row statement, v values) (string, []any) {
 		args = append(args, row.args(values{Claim: *one})...)
 	}
 	return strings.Replace(s.text, "{rows}", rows[len(", "):], 1), append(args, s.args(v)...)
+}
+
+// bindMany is bind for a statement, or a message, that acquires v.rows. row is the text of one, or
+// empty where the database takes JSON.
+func (s statement) bindMany(row statement, v values) (string, []any, error) {
+	if row.text == "" {
+		return s.bind(v)
+	}
+	text, args := s.bindRows(row, v)
+	return sqlx.In(text, args...)
 }
 
 func (s statement) list(items []string) any {

@@ -41,6 +41,7 @@ type Table struct {
 	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
 	hashedAgain atomic.Pointer[time.Time]
 	unsettled   unsettled
+	keepsValues atomic.Bool // see KeepValues
 	orphans     orphans
 }
 
@@ -66,6 +67,10 @@ func (t *Table) MaxReleases() int {
 	}
 	return maxLanes * maxBatch
 }
+
+// KeepValues has the statement of a batch that has one claim run with the values of its caller's
+// context, so that traces nest. It costs an allocation.
+func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 
 // Topic returns the topic on which releases of a row notify.
 func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }

@@ -9,7 +9,9 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
+	// acquireVerified and acquireAllVerified also return the isolation in which they ran, or are "".
+	acquireVerified, acquireAllVerified statement
 	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
 	acquireMessage, acquireAllMessage                                                      statement
 	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
@@ -30,21 +32,24 @@ func (s statements) constant() (texts []string) {
 }
 
 // compileAll compiles the texts. level is the isolation of transactions that are one message, or
-// "" if there are none. If verify is true, acquisitions return the isolation in which they ran.
+// "" if there are none. If verify is true, there are acquisitions that return the isolation in which
+// they ran.
 func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region, level string, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
-	if verify {
-		texts.Acquire += ", " + texts.Isolation
-		texts.AcquireAll += ", " + texts.Isolation
-	}
 	acquireAll := texts.AcquireAll
 	if texts.AcquireRow != "" { // bindRows fills it in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
 	}
-	var acquireMessage, acquireAllMessage string
+	var acquireVerified, acquireAllVerified, acquireMessage, acquireAllMessage string
+	if verify {
+		acquireVerified, acquireAllVerified = texts.Acquire+", "+texts.Isolation, acquireAll+", "+texts.Isolation
+	}
 	if level != "" {
 		acquireMessage = message(level, texts.Acquire, texts.Draw, texts.Outcome)
 		acquireAllMessage = message(level, acquireAll, texts.DrawOne, texts.Number, texts.HeldAll)
+		if d.ReturnsHolder {
+			acquireAllMessage = message(level, acquireAll)
+		}
 	}
 	all := statements{cluster: texts.Cluster, clusterVariables: texts.ClusterVariables}
 	for _, each := range []struct {
@@ -54,6 +59,8 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Acquire, &all.acquire},
 		{acquireAll, &all.acquireAll},
 		{texts.AcquireRow, &all.acquireRow},
+		{acquireVerified, &all.acquireVerified},
+		{acquireAllVerified, &all.acquireAllVerified},
 		{acquireMessage, &all.acquireMessage},
 		{acquireAllMessage, &all.acquireAllMessage},
 		{texts.PeekAll, &all.peekAll},
@@ -64,6 +71,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Trim, &all.trim},
 		{texts.Peek, &all.peek},
 		{texts.List, &all.list},
+		{texts.ListFirst, &all.listFirst},
 		{texts.Held, &all.held},
 		{texts.Renew, &all.renew},
 		{texts.Guard, &all.guard},

@@ -11,7 +11,9 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // connections is how many connections the pools of a registry have at most.
@@ -145,10 +147,18 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	if p.pools.Acquirers != nil {
 		o.Repository.Acquirers = p.pools.Acquirers.DB
 	}
-	if p.pools.Pooler != nil && o.Repository.OnFallback != nil {
-		o.Repository.OnFallback(p.pools.Pooler)
+	if p.pools.Pooler != nil {
+		for _, one := range o.Repository.Observers {
+			if one != nil && one.Fallback != nil {
+				one.Fallback(ctx, observe.Fallback{Reason: p.pools.Pooler})
+			}
+		}
 	}
-	repository, err := sqllock.NewRepository(ctx, p.pools.DB.DB, p.target.Dialect, &o.Repository)
+	d, err := p.dialect(ctx, o.Repository)
+	if err != nil {
+		return nil, err
+	}
+	repository, err := sqllock.NewRepository(ctx, p.pools.DB.DB, d, &o.Repository)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +170,31 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 		p.closers = append([]func() error{after}, p.closers...)
 	}
 	return registry, err
+}
+
+// dialect returns the dialect for a repository. With a given layout NewRepository does not look what
+// fencing tokens come from, and a wrong guess would fail each acquisition. A source that is missing is no
+// error: the first acquisition says so.
+func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dialect.Dialect, error) {
+	d := p.target.Dialect
+	if o.Layout == 0 || o.DisableFencing || d.Name != dialect.MySQL().Name {
+		return d, nil
+	}
+	names, err := dialect.NamesFor(o.Prefix)
+	if err != nil {
+		return d, err
+	}
+	sequence, err := locktable.HasSequence(ctx, p.pools.DB, d, names)
+	switch {
+	case locktable.Is(err, locktable.WrongTable):
+		return d, fmt.Errorf("%w: %w", sqllock.ErrSchema, err)
+	case err != nil && !locktable.Is(err, locktable.NoTable):
+		return d, fmt.Errorf("%w: %w", sqllock.ErrDatabase, err)
+	case sequence:
+		return d.WithSequence(), nil
+	default:
+		return d, nil
+	}
 }
 
 // close closes everything, within a limit: a server that is away does not answer goodbyes.

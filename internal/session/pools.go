@@ -14,7 +14,7 @@ import (
 type Pools struct {
 	DB *sqlx.DB
 	// Acquirers have sessions that are SERIALIZABLE, for acquisitions. It is nil if there are
-	// none.
+	// none, and DB itself if its sessions are.
 	Acquirers *sqlx.DB
 	// MultiStatements reports whether DB takes several statements in one message.
 	MultiStatements bool
@@ -25,7 +25,7 @@ type Pools struct {
 // A Need says what pools are wanted.
 type Need struct {
 	Connections int  // how many at most, in all pools
-	Acquirers   bool // a pool of half of them that acquires, if the database can use one
+	Acquirers   bool // sessions that are SERIALIZABLE: if need be, a pool of half of the connections
 	Impatient   bool // a connection whose answer takes longer than patience is dead
 	Create      bool // SQLite: create a file that does not exist
 }
@@ -39,9 +39,13 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 		s.Patience = patience
 	}
 	var err error
+	s.Serializable = n.Acquirers && t.SerializablePool
 	p.DB, err = t.connect(ctx, s, n.Create, n.Connections)
 	if err == nil && t.Check != nil {
 		err = t.Check(ctx, p.DB.DB)
+	}
+	if err == nil && s.Serializable {
+		p.Acquirers = p.DB // each statement that acquires returns its isolation
 	}
 	if err == nil && t.HasIsolation {
 		err = p.checkSettings(ctx, t)

@@ -25,6 +25,9 @@ type Target struct {
 
 	// HasIsolation reports whether a parameter of the DSN sets the isolation of a session.
 	HasIsolation bool
+	// SerializablePool reports whether the sessions of one pool can all be SERIALIZABLE: what else
+	// they do is not hindered by that.
+	SerializablePool bool
 	// MultiStatements reports whether the connections take several statements in a message.
 	MultiStatements bool
 
@@ -47,7 +50,8 @@ type Choice struct {
 
 // Settings say what the sessions of a pool are like.
 type Settings struct {
-	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation.
+	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation or has a
+	// SerializablePool.
 	Serializable bool
 	// Patience, unless it is 0, is how long an answer may take before a connection counts as
 	// dead, where the driver does not stop waiting when its context ends.

@@ -30,6 +30,31 @@ func TestGaleraFindings(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
 	})
 	t.Run("leaves no connection in a transaction", func(t *testing.T) { leavesNoTransactionOpen(t, c) })
+	t.Run("numbers tokens by a table", func(t *testing.T) { refusesSequence(t, c) })
+	t.Run("gives a lock to one", func(t *testing.T) { acquiresForOne(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()) })
+}
+
+// refusesSequence migrates tables of another prefix. A node would number a sequence apart from the
+// others, so there must be none, and one that somebody has made is refused.
+func refusesSequence(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	db := open(t, c.Nodes[0].DSN())
+	must(t, migrations.Up(t.Context(), db.DB, dialect.MySQL(), &migrations.Options{Prefix: "SEQ_"}))
+	options := &sqllock.RepositoryOptions{Prefix: "SEQ_"}
+	repository, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options)
+	must(t, err)
+	got, err := repository.Acquire(t.Context(), "k", repository.NewHolder(), time.Minute)
+	must(t, err)
+	var rows int
+	must(t, db.Get(&rows, "SELECT COUNT(ID) FROM SEQ_LOCK_FENCE")) // a sequence has no ID
+	if rows != 1 || got.Token == 0 {
+		t.Errorf("token %d, %d numbers", got.Token, rows)
+	}
+	db.MustExec("DROP TABLE SEQ_LOCK_FENCE")
+	db.MustExec("CREATE SEQUENCE SEQ_LOCK_FENCE START WITH 1000 NOCACHE ENGINE=InnoDB")
+	if _, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options); !errors.Is(err, sqllock.ErrSchema) {
+		t.Errorf("a sequence: %v", err)
+	}
 }
 
 // leavesNoTransactionOpen cuts a node off while locks are acquired and transactions guarded there. It

@@ -103,7 +103,8 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
 	t := session.Target{
 		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
-		Idle: idle, Connector: connector,
+		SerializablePool: !sets(config.Params, "tx_isolation") && !sets(config.Params, "transaction_isolation"),
+		Idle:             idle, Connector: connector,
 	}
 	if t.MultiStatements {
 		t.Check = checkCharset
@@ -111,7 +112,7 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	return t, nil
 }
 
-func connector(source string, _ session.Settings) (driver.Connector, error) {
+func connector(source string, s session.Settings) (driver.Connector, error) {
 	config, err := mysql.ParseDSN(source)
 	if err != nil {
 		return nil, err
@@ -129,6 +130,10 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 		config.Params = make(map[string]string)
 	}
 	complete(config.Params)
+	if s.Serializable {
+		// Only MariaDB reads it. Oracle's MySQL takes several statements to acquire.
+		config.Params["autocommit"] += " /*M!100600 , tx_isolation = 'SERIALIZABLE' */"
+	}
 	c, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err

@@ -16,3 +16,16 @@ func TestAutocommit(t *testing.T) {
 		}
 	}
 }
+
+// Sessions are SERIALIZABLE, unless the DSN says what they are.
+func TestSerializablePool(t *testing.T) {
+	t.Parallel()
+	for parameters, want := range map[string]bool{
+		"": true, "?timeout=1s": true, "?tx_isolation='READ-COMMITTED'": false, "?transaction_isolation='READ-COMMITTED'": false,
+	} {
+		target, err := Parse("app:secret@tcp(db:3306)/app" + parameters)
+		if err != nil || target.SerializablePool != want {
+			t.Errorf("%s: %t, %v", parameters, target.SerializablePool, err)
+		}
+	}
+}

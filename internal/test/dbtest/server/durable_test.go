@@ -74,24 +74,42 @@ func TestDurableServers(t *testing.T) {
 	}
 }
 
+// It takes seconds: four servers are started.
 func TestPairFailsOver(t *testing.T) {
-	primary, replica, err := server.StartPostgresPair(t.Context(), scratch(t))
-	running(t, err, primary, replica)
-	db := open(t, "postgres", primary.DSN())
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t AS SELECT 7 AS n"); err != nil {
-		t.Fatal(err)
-	}
-	standby := open(t, "postgres", replica.DSN())
-	if n := count(t, standby, "SELECT n FROM t"); n != 7 {
-		t.Fatalf("the replica has %d", n)
-	}
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := replica.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := standby.ExecContext(t.Context(), "INSERT INTO t VALUES (8)"); err != nil {
-		t.Errorf("it is not a primary: %v", err)
+	for name, pair := range map[string]struct {
+		start   func(context.Context, string) (primary, replica *server.Server, err error)
+		promote func(*server.Server, context.Context) error
+		driver  string
+		visible bool // on the replica, as soon as it is committed
+	}{
+		"postgres": {server.StartPostgresPair, (*server.Server).Promote, "postgres", true},
+		"mysql":    {server.StartMariaDBPair, (*server.Server).PromoteMariaDB, "mysql", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			primary, replica, err := pair.start(t.Context(), scratch(t))
+			running(t, err, primary, replica)
+			db := open(t, pair.driver, primary.DSN())
+			if _, err := db.ExecContext(t.Context(), "CREATE TABLE t AS SELECT 7 AS n"); err != nil {
+				t.Fatal(err)
+			}
+			standby := open(t, pair.driver, replica.DSN())
+			if pair.visible {
+				if n := count(t, standby, "SELECT n FROM t"); n != 7 {
+					t.Fatalf("the replica has %d", n)
+				}
+			}
+			if err := primary.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := pair.promote(replica, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(t, standby, "SELECT n FROM t"); n != 7 {
+				t.Errorf("the promoted replica has %d", n)
+			}
+			if _, err := standby.ExecContext(t.Context(), "INSERT INTO t VALUES (8)"); err != nil {
+				t.Errorf("it is not a primary: %v", err)
+			}
+		})
 	}
 }

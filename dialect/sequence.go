@@ -1,0 +1,35 @@
+package dialect
+
+// WithSequence returns the dialect of a MariaDB whose source of fencing tokens is a sequence. An
+// acquisition is then one statement, which returns whose the row is and draws the token.
+//
+// sqllock calls it where it finds a sequence. Call it only together with a layout that is
+// given (RepositoryOptions.Layout), for then sqllock does not look. On a server whose source of
+// tokens is a table, all acquisitions would fail. On Galera each node counts by itself, and tokens would
+// not rise.
+func (d Dialect) WithSequence() Dialect {
+	f := d.fragments
+	f.acquire, f.acquireAll = make(map[Layout]string), make(map[Layout]string)
+	for layout := range proposedRow {
+		f.acquire[layout] = onDuplicateKey[layout] + returningRow
+		f.acquireAll[layout] = onDuplicateKeys[layout] + returningRows
+	}
+	f.token = "NEXTVAL({fence})"
+	f.draw, f.drawOne, f.trim, f.outcome, f.number = "", "", "", "", ""
+	f.isolation = sessionIsolation
+	d.fragments, d.ReturnsHolder = f, true
+	return d
+}
+
+// The server evaluates RETURNING for a row that it has just written, or left as it was, and keeps
+// locked until the transaction ends. So the tokens of a key are in the order of its holders. A
+// refused attempt draws none.
+const (
+	returningRow  = "\nRETURNING COALESCE(CLIENT_ID, ''), {age}, {left}, IF(CLIENT_ID = :holder, {token}, 0)"
+	returningRows = "\nRETURNING LOCK_KEY, COALESCE(CLIENT_ID, ''), IF(CLIENT_ID IN (:holders), {token}, 0)"
+)
+
+// sessionIsolation does not show what SET TRANSACTION has set for one transaction. All versions of
+// MariaDB know tx_isolation; transaction_isolation is younger. A statement that commits by itself is not
+// in_transaction; it is in one that was begun on the session and left open.
+const sessionIsolation = "IF(@@SESSION.autocommit AND NOT @@in_transaction, LOWER(@@SESSION.tx_isolation), 'not committed')"

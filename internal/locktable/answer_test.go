@@ -1,0 +1,79 @@
+package locktable
+
+import (
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A node of Galera that has lost the first run of a statement runs it again
+// (wsrep_retry_autocommit), and has sent the rows of that run by then. Those of the last run count.
+func TestAStatementThatTheServerHasRepeated(t *testing.T) {
+	t.Parallel()
+	type rows [][]string // CLIENT_ID of key a, and of key b
+	for name, test := range map[string]struct {
+		rows rows
+		a, b bool // acquired
+	}{
+		"once":                 {rows{{"mine", "mine"}}, true, true},
+		"once, lost":           {rows{{"other", "mine"}}, false, true},
+		"lost the second time": {rows{{"mine", "mine"}, {"other", "mine"}}, false, true},
+		"lost the first time":  {rows{{"other", "other"}, {"mine", "other"}}, true, false},
+		"three times":          {rows{{"mine", "mine"}, {"other", "other"}, {"mine", "mine"}}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table, db, mock := mockedSequence(t)
+			one := sqlmock.NewRows([]string{"CLIENT_ID", "age", "left", "number"})
+			many := sqlmock.NewRows([]string{"LOCK_KEY", "CLIENT_ID", "number"})
+			number := 0
+			numbered := func(holder string) int {
+				if holder != "mine" {
+					return 0
+				}
+				number++
+				return number
+			}
+			for _, run := range test.rows {
+				one.AddRow(run[0], 1, 2, numbered(run[0]))
+				many.AddRow("a", run[0], numbered(run[0])).AddRow("b", run[1], numbered(run[1]))
+			}
+			mock.ExpectQuery("INSERT").WillReturnRows(one)
+			mock.ExpectQuery("INSERT").WillReturnRows(many)
+
+			a, b := Claim{LockKey: "a", Holder: "mine", TTL: time.Minute}, Claim{LockKey: "b", Holder: "mine", TTL: time.Minute}
+			got, _, err := table.upsert(t.Context(), db, a, false)
+			if err != nil || got.Acquired != test.a || got.Acquired != (got.Token > 0) || got.Acquired == (got.Row.Holder == "other") {
+				t.Errorf("one: %+v, %v", got, err)
+			}
+			tokens, _, err := table.upsertMany(t.Context(), db, together([]Claim{a, b}), false)
+			if (tokens["a"] > 0) != test.a || (tokens["b"] > 0) != test.b || err != nil {
+				t.Errorf("many: %v, %v", tokens, err)
+			}
+		})
+	}
+}
+
+// mockedSequence returns the table of a MariaDB with a sequence, and what it is asked through.
+func mockedSequence(t *testing.T) (*Table, *sqlx.DB, sqlmock.Sqlmock) {
+	t.Helper()
+	mocked, mock, err := sqlmock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mocked.Close() }) // the mock did not expect it
+	db := sqlx.NewDb(mocked, "sqlmock")
+	names, err := dialect.NamesFor("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := Open(t.Context(), Config{DB: db, Dialect: dialect.MySQL().WithSequence(), Names: names, Region: "r", Layout: dialect.Spring7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, db, mock
+}
