@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/bench/internal/fakedb"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/fakedb"
 )
 
 var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
@@ -59,6 +59,23 @@ func BenchmarkPair(b *testing.B) {
 				pair(ctx, b, registry)
 			}
 		})
+	}
+}
+
+// TestPairAllocations holds what a pair without observers allocates: what it did before there were
+// any, counted at commit bac72ee. The batches' goroutines may add a fraction.
+func TestPairAllocations(t *testing.T) {
+	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 48, sqllock.ReadCommitted: 48, sqllock.Autocommit: 38} {
+		registry := newRegistry(t, isolation)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := testing.AllocsPerRun(1000, func() { pair(ctx, t, registry) })
+		for range 4 { // the least: after a collection of garbage, pools are filled again
+			n = min(n, testing.AllocsPerRun(1000, func() { pair(ctx, t, registry) }))
+		}
+		if n > most {
+			t.Errorf("%v: %v allocations, want %v at most", isolation, n, most)
+		}
 	}
 }
 

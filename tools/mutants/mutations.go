@@ -268,12 +268,12 @@ var mutations = []mutation{
 		danger: "Another process gets the lock while callers of this one still work.",
 		edits: []edit{{
 			"close.go",
-			"		if h.finish(ErrClosed) {\n			ended = append(ended, h)\n		}\n",
+			"		if h.finish(observe.EndClosed, nil) {\n			ended = append(ended, h)\n		}\n",
 			"		ended = append(ended, h)\n",
 		}, {
 			"close.go",
 			"	unsettled := <-settled\n",
-			"	for _, h := range ended {\n		h.finish(ErrClosed)\n	}\n	unsettled := <-settled\n",
+			"	for _, h := range ended {\n		h.finish(observe.EndClosed, nil)\n	}\n	unsettled := <-settled\n",
 		}},
 	},
 	{

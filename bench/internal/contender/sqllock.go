@@ -19,7 +19,6 @@ type variant struct {
 	quick          bool
 	loads          []string   // as Contender.Only; nil is all
 	only           []database // nil is all
-	connections    int        // 0 is as many as the others have
 	parameters     string     // of the DSN
 	notify         bool       // releases wake waiters
 	tune           func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions)
@@ -28,30 +27,22 @@ type variant struct {
 // variants are the configurations that are compared. To add one, add a line.
 var variants = []variant{
 	{name: "serializable", quick: true, settings: "the default"},
-	{name: "read committed", loads: speed, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
+	{name: "read committed", loads: one, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
 	{name: "autocommit", quick: true, loads: sending, settings: "Isolation: Autocommit", tune: isolated(sqllock.Autocommit)},
 	{
-		name: "serializable, each alone", loads: slices.Concat(speed, crowded, []string{"pairs 16"}),
+		name: "serializable, each alone", loads: []string{"wire", "pairs 1", "pairs 64"}, only: []database{postgresPGX, mariaDB, sqlite},
 		settings: "the default isolation, DisableBatching", tune: alone,
 	},
 	{
-		name: "serializable, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB, sqlite}, connections: 2,
-		settings: "the default isolation, over a pool of two",
-	},
-	{
-		name: "autocommit, 2 connections", loads: crowded, only: []database{postgresPGX, mariaDB}, connections: 2,
-		settings: "Isolation: Autocommit, over a pool of two", tune: isolated(sqllock.Autocommit),
-	},
-	{
-		name: "autocommit, prepared", loads: speed, only: []database{postgresPQ, mariaDB},
+		name: "autocommit, prepared", loads: one, only: []database{postgresPQ, mariaDB},
 		settings: "statements are prepared once a connection", tune: keepingStatements,
 	},
 	{
-		name: "autocommit, binary_parameters", loads: speed, only: []database{postgresPQ},
+		name: "autocommit, binary_parameters", loads: one, only: []database{postgresPQ},
 		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Autocommit),
 	},
 	{
-		name: "autocommit, interpolateParams", loads: speed, only: []database{mariaDB},
+		name: "autocommit, interpolateParams", loads: one, only: []database{mariaDB},
 		settings: "Isolation: Autocommit, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Autocommit),
 	},
 	{
@@ -69,8 +60,7 @@ var servers = []database{postgresPQ, postgresPGX, mariaDB}
 // isolations.
 var (
 	sending = []string{"wire", "pairs", "delay", "hot key"}
-	speed   = []string{"wire", "pairs 1", "pairs 64", "delay 1"}
-	crowded = []string{"pairs 64", "pairs 256", "delay 64"}
+	one     = []string{"wire", "pairs 1", "delay 1"}
 )
 
 func keepingStatements(r *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) {
@@ -118,9 +108,6 @@ func (d database) migrate(ctx context.Context, db *sql.DB) error {
 }
 
 func (v variant) open(ctx context.Context, d database, at Place) (Session, error) {
-	if v.connections > 0 {
-		at.Connections = v.connections
-	}
 	if d.kind != durable.SQLite {
 		at.DSN += v.parameters
 	}

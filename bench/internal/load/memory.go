@@ -10,9 +10,9 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/bench/internal/contender"
-	"github.com/sqllock/sqllock/bench/internal/fakedb"
 	"github.com/sqllock/sqllock/bench/internal/record"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/fakedb"
 )
 
 // memory measures the cost of unused lock objects, and the memory of the cache while many more

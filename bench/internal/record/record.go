@@ -19,6 +19,9 @@ type File struct {
 	Versions   map[string]string `json:"versions"`
 	Contenders []Contender       `json:"contenders"`
 	Series     []Series          `json:"series"`
+
+	// Runs are those that were joined, or nil.
+	Runs []*File `json:"-"`
 }
 
 // Settings are the durations and the number of rounds.

@@ -83,3 +83,24 @@ func TestWrite(t *testing.T) {
 		t.Errorf("no picture: %v", err)
 	}
 }
+
+// TestDocuments: each section stands once in the documents that `make bench` fills, and they have no other.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, document := range []string{"performance.md", "benchmarks.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, s := range sections {
+		if n := strings.Count(all.String(), begin(s.name)); n != 1 {
+			t.Errorf("the documents have section %s %d times", s.name, n)
+		}
+	}
+	if n := strings.Count(all.String(), "<!-- bench:"); n != len(sections) {
+		t.Errorf("the documents have %d sections, want %d", n, len(sections))
+	}
+}
