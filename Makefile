@@ -97,15 +97,54 @@ test-adapters: ## run the adapters with the libraries that they are for (1 minut
 test-examples: ## run the examples, and compare what they print (1 minute)
 	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C examples test $(TESTFLAGS) ./...
 
+.PHONY: test-observability
+test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
+	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C observability test $(TESTFLAGS) ./...
+
+.PHONY: dashboard-picture
+dashboard-picture: ## draw the dashboard of the docs over five minutes of work on PostgreSQL
+	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C observability run ./picture -out ../docs/pictures/dashboard.svg
+
+.PHONY: top-picture
+top-picture: ## draw sqllock top for the docs
+	$(GO) test -count=1 -run TestPicture ./internal/cli/top -picture $(CURDIR)/docs/pictures/top.svg
+
+.PHONY: bench-observability
+bench-observability: ## print what a pair costs with no observer, with each, and with all (10 seconds)
+	$(GO) -C observability test -run '^$$' -bench . -benchmem .
+
+# BROWSERFLAGS='-args -pictures ../../docs/pictures' takes the pictures of the docs.
+.PHONY: test-browser
+test-browser: ## run the tests of the page in headless Chromium (30 seconds)
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || { \
+		[ "$$(id -u)" = 0 ] || { echo 'the page is tested in a browser: apt-get install chromium' >&2; exit 1; }; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		install='apt-get -q install --yes --no-install-recommends chromium fonts-dejavu-core'; \
+		$$install || { apt-get -q update && $$install; }; \
+	}
+	$(GO) -C page/browser test -count=1 -timeout=15m . $(BROWSERFLAGS)
+
+RUNS ?= 1
+RAW = $(foreach run,$(shell seq $(RUNS)),testdata/bench/run$(run).json)
+comma := ,
+empty :=
+space := $(empty) $(empty)
+
 .PHONY: bench
-bench: ## compare with other lock libraries (25 minutes; see bench/README.md)
+bench: ## compare with other lock libraries (18 minutes; RUNS=3 as for the pages; see bench/README.md)
 	mkdir -p testdata/bench
-	$(GO) -C bench run . run -out ../testdata/bench/latest.json
-	$(GO) -C bench run . report -in ../testdata/bench/latest.json -doc ../docs/performance.md -pictures ../docs/pictures
+	set -e; for raw in $(RAW); do $(GO) -C bench run . run -out ../$$raw; done
+	$(GO) -C bench run . report -in $(subst $(space),$(comma),$(RAW:%=../%)) \
+		-doc ../docs/performance.md -doc ../docs/benchmarks.md -pictures ../docs/pictures
 
 .PHONY: bench-smoke
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
 	$(GO) -C bench run . smoke
+
+# NEWCOMERFLAGS='-run contribution' does a part of it.
+.PHONY: newcomer
+newcomer: ## do what the documents say in a fresh Debian: start.md, the .deb, a contribution (15 minutes, root)
+	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) -C tools run ./newcomer $(NEWCOMERFLAGS)
 
 .PHONY: build
 build: ## compile everything; the command goes to bin/sqllock

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // settleTimeout is how long Close waits for acquisitions that are under way.
@@ -19,7 +20,7 @@ func (s *locks) closeAll(ctx context.Context) error {
 	s.endWaiting()
 	var ended []*hold
 	for _, h := range s.allHolds() {
-		if h.finish(ErrClosed) {
+		if h.finish(observe.EndClosed, nil) {
 			ended = append(ended, h)
 		}
 	}

@@ -12,20 +12,21 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/observe"
 )
 
-// OnRenewal may close the registry: what to do when renewals fail.
-func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
+// An observer of renewals may close the registry: what to do when renewals fail.
+func TestAnObserverMayCloseTheRegistry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		closed := make(chan error, 1)
 		var calls atomic.Int64
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{
 			TTL: renewalTTL, AutoRenew: true,
-			OnRenewal: func(int, error) {
+			Observers: onRenewals(func(observe.Renewal) {
 				calls.Add(1)
 				closed <- s.registry.Close(context.Background())
-			},
+			}),
 		})
 		s.registry = registry
 		lease, err := obtain(t, registry, "k").Lock(t.Context())
@@ -35,7 +36,7 @@ func TestOnRenewalMayCloseTheRegistry(t *testing.T) {
 		case err := <-closed:
 			must(t, err)
 		default:
-			t.Fatal("Close waits for OnRenewal, which waits for Close")
+			t.Fatal("Close waits for the observer, which waits for Close")
 		}
 		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) || calls.Load() != 1 {
 			t.Error(context.Cause(lease.Context()), calls.Load())

@@ -221,7 +221,64 @@ func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlm
 func expectInspected(mock sqlmock.Sqlmock) {
 	rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
 	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("9.7.4", nil, nil, nil, nil, nil))
-	mock.ExpectExec("SELECT").WillReturnResult(driver.RowsAffected(0))
+	mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"ID"}).AddRow(7))
+}
+
+// A node of Galera numbers a sequence by itself.
+func TestNewRepositoryRefusesASequenceOnGalera(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		facts []string
+		want  error
+	}{"Galera": {galeraNode, sqllock.ErrSchema}, "no cluster": {[]string{"WSREP_ON", "OFF"}, nil}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
+				rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", nil, nil, nil, nil, nil))
+				mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"next_not_cached_value", "increment", "cache_size", "cycle_option"}).
+					AddRow([]byte("7"), []byte("1"), []byte("0"), []byte("0")))
+				expectAsked(mock, test.facts...)
+			})
+			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), "INT_LOCK_FENCE is a sequence") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Galera may repeat a statement that is a transaction of its own after it has sent the first result. So
+// there the row is read by another statement, also where no tokens are drawn.
+func TestAcquireWithoutTokensOnGalera(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		facts []string
+		two   bool
+	}{"Galera": {galeraNode, true}, "no cluster": {[]string{"WSREP_ON", "OFF"}, false}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+				rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", nil, nil, nil, nil, nil))
+				expectAsked(mock, test.facts...)
+				r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
+					DisableFencing: true, Isolation: sqllock.Autocommit,
+				})
+				must(t, err)
+				if test.two {
+					mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+					mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("holder", 0, 1000))
+				} else {
+					mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token"}).AddRow("holder", 0, 1000, 0))
+				}
+				got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+				must(t, err)
+				if !got.Acquired {
+					t.Errorf("%+v", got)
+				}
+			})
+		})
+	}
 }
 
 func TestNewRepositoryOnANodeOfACluster(t *testing.T) {

@@ -43,6 +43,8 @@ type column struct {
 	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few
 	// rights; with the default isolation alone.
 	parse func(dsn string) (session.Target, error)
+	// table has MariaDB draw fencing tokens from a table, as on Galera.
+	table bool
 }
 
 var matrix = []column{
@@ -62,6 +64,7 @@ var matrix = []column{
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, table: true},
 	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
@@ -148,6 +151,9 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	}
 	db := c.open(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+	if c.table {
+		drawFromTable(t, db)
+	}
 	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared}
 	switch {
 	case c.pgxpool:

@@ -49,6 +49,20 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	}
 }
 
+// TestIndexOfTheDocuments: docs/README.md leads to every page beside it.
+func TestIndexOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("docs/README.md")
+	must(t, err)
+	pages, err := filepath.Glob("docs/*.md")
+	must(t, err)
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
 // anchorsOf returns the anchors of the headings of a document.
 func anchorsOf(t *testing.T, path string) map[string]bool {
 	t.Helper()

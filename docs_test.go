@@ -24,7 +24,7 @@ var (
 // documentPackages are what the code of the documents may import.
 var documentPackages = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "mysql": "github.com/go-sql-driver/mysql",
-	"os": "os", "sql": "database/sql", "driver": "database/sql/driver", "stdlib": "github.com/jackc/pgx/v5/stdlib", "sync": "sync",
+	"os": "os", "signal": "os/signal", "syscall": "syscall", "sql": "database/sql", "driver": "database/sql/driver", "stdlib": "github.com/jackc/pgx/v5/stdlib", "sync": "sync",
 	"sqlx": "github.com/jmoiron/sqlx", "pgxpool": "github.com/jackc/pgx/v5/pgxpool", "pgx": "github.com/jackc/pgx/v5",
 	"synctest": "testing/synctest", "testing": "testing", "time": "time", "slog": "log/slog",
 	"rand": "math/rand/v2", "sqllock": module, "virtual": module + "/internal/test/virtual",
@@ -60,13 +60,18 @@ var (
 	elector    *leader.Elector
 	storage    *Storage
 	key        = "orders/42"
+	items      []string
+	mux        *http.ServeMux
 	w          http.ResponseWriter
 	r          *http.Request
 )
 
-func work(context.Context) error         { return nil }
-func sendInvoices(context.Context) error { return nil }
-func serve(http.ResponseWriter, *http.Request) {}
+func work(context.Context) error                  { return nil }
+func sendInvoices(context.Context) error          { return nil }
+func migrate(context.Context) error               { return nil }
+func process(context.Context, string) error       { return nil }
+func serve(http.ResponseWriter, *http.Request)    {}
+func requireOperator(h http.Handler) http.Handler { return h }
 `
 
 // TestDocuments compiles the Go code of the README and of docs. A block is the body of a function, or

@@ -49,7 +49,7 @@ func TestAFailoverOfAnOpenedRegistry(t *testing.T) {
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		registries[o.name] = o.opened(t, dsn.String(), openOptions{
 			migrate:    true,
-			repository: sqllock.RepositoryOptions{OnFallback: func(reason error) { t.Errorf("%s: %v", o.name, reason) }},
+			repository: sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { t.Errorf("%s: %v", o.name, reason) })},
 			registry:   sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true},
 		})
 		before[o.name], err = registries[o.name].Lock(t.Context(), "held by "+o.name)

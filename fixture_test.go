@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // ttl is long enough never to end within a test.
@@ -37,6 +38,16 @@ func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOpti
 	must(t, err)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	return registry
+}
+
+// onRenewals returns an observer of renewals.
+func onRenewals(fn func(observe.Renewal)) []*observe.Observer {
+	return []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { fn(e) }}}
+}
+
+// onFallbacks returns an observer of fallbacks.
+func onFallbacks(fn func(reason error)) []*observe.Observer {
+	return []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) { fn(e.Reason) }}}
 }
 
 func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A Tx is an open transaction over database/sql: a [*sql.Tx], a [*sqlx.Tx] or that of another
@@ -132,7 +133,7 @@ func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.
 	case got == locktable.StaleSnapshot:
 		return invalid("guard %q: the transaction does not see the lease: begin it after Lock, in the database of the lock", h.key)
 	case got == locktable.NotHeld:
-		h.finish(ErrLockLost)
+		h.finish(observe.EndTaken, nil)
 		return h.lost()
 	default:
 		return nil

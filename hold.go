@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/reentrant"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A request is what a caller asks for: a key, mapped once, and the settings of its
@@ -82,14 +84,14 @@ type user interface{ end(cause error) }
 // Its fields are set before it starts, except for those that mu guards. No other mutex
 // is taken while mu is held.
 type hold struct {
-	request                // of the caller that acquired; mu guards minHold
-	term       term        // mu guards its end
-	config     *holdConfig // of the registry
-	entry      *entry      // of the LOCK_KEY
-	acquired   time.Time   // before the statement was sent, or when the row was handed over
-	renewUntil time.Time   // until when AutoRenew may renew; zero means always
-	arrived    uint64      // its place among all callers that have waited
-	turnOver   bool        // the process steps back after the release; only the last Unlock uses it
+	request                 // of the caller that acquired; mu guards minHold
+	term       term         // mu guards its end
+	config     *holdConfig  // of the registry
+	entry      *entry       // of the LOCK_KEY
+	acquired   time.Time    // before the statement was sent, or when the row was handed over
+	renewUntil time.Time    // until when AutoRenew may renew; zero means always
+	arrived    uint64       // its place among all callers that have waited
+	observed   *observation // of the call that locks, or nil
 
 	mu        sync.Mutex
 	rowEnd    time.Time // when the row expires at the earliest; zero until the hold starts
@@ -101,6 +103,7 @@ type hold struct {
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	unlocked  bool          // the last Unlock has begun
 	over      bool
+	turnOver  bool  // the process steps back after the release; only the last Unlock uses it
 	cause     error // why it is over, or nil after Unlock
 }
 
@@ -213,7 +216,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	case err == nil && h.isUnlocked():
 		return h.notHeld() // its own Unlock was faster
 	case err == nil:
-		h.finish(ErrLockLost)
+		h.finish(observe.EndTaken, nil)
 	}
 	if lost := h.alive(); lost != nil {
 		if renewed && !errors.Is(lost, ErrNotHeld) {
@@ -226,9 +229,8 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	return kinded(ctx, failure(err, h.key))
 }
 
-// expectRowFor notes that the row is asked to last for ttl from now, if that is longer
-// than the time-to-live. It reports whether the row may be renewed: once the last Unlock
-// has begun, the row may be about to be handed over.
+// expectRowFor notes that the row is asked to last for ttl from now, if that is longer than the
+// time-to-live. It reports whether the row may be renewed: not once the last Unlock has begun.
 func (h *hold) expectRowFor(ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,18 +266,30 @@ func (h *hold) extend(end, rowEnd time.Time) {
 // later.
 func (h *hold) abandon(ctx context.Context) { h.config.table.Abandon(ctx, h.lastingClaim()) }
 
-// finish ends h: it notifies the users first, then lets the next caller of this process in.
-// It returns false if h was over already.
-func (h *hold) finish(cause error) bool {
-	if !h.endUse(cause) {
+// finish ends h: it notifies the users, lets the next caller of this process in, and reports the
+// end, with the error of the release. It returns false if h was over already.
+func (h *hold) finish(why observe.EndReason, released error) bool {
+	if !h.endUse(causeOf(why)) {
 		return false
 	}
-	if errors.Is(cause, ErrLockLost) && h.rowMayOutlast() {
+	if why.Lost() && h.rowMayOutlast() {
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	h.entry.mutex.Release(h)
 	h.config.onEnd(h)
+	h.reportEnd(why, released)
 	return true
+}
+
+// reportEnd tells the observers why h, which is over, has ended.
+func (h *hold) reportEnd(why observe.EndReason, released error) {
+	if h.observed == nil {
+		return
+	}
+	h.observed.reportEnd(observe.LeaseEnd{
+		Key: h.key, Holder: h.term.holder, Token: h.term.token, Reason: why, Err: cmp.Or(h.lost(), released),
+		Held: time.Since(h.acquired), Left: max(0, time.Until(h.deadline())), AutoRenew: h.autoRenew,
+	})
 }
 
 // rowMayOutlast reports whether the row may be there long after the lease, because a
@@ -317,7 +331,7 @@ func (h *hold) check() {
 	passed := !h.over && !time.Now().Before(h.term.end)
 	h.mu.Unlock()
 	if passed {
-		h.finish(ErrLockLost)
+		h.finish(observe.EndExpired, nil)
 	}
 }
 

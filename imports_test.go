@@ -30,6 +30,10 @@ var external = map[string][]string{
 	"httplock":           nil,
 	"job":                nil,
 	"leader":             nil,
+	"observe":            nil,
+	"internal/listing":   nil,
+	"internal/printable": nil,
+	"page":               nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
 	"sqllocktest":        nil,
 	// It speaks to the server through pgconn, whichever driver the application has.
@@ -79,7 +83,7 @@ func TestImports(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
-		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect",
+		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
 		"internal/batch", "internal/bounded", "internal/expiring", "internal/jitter", "internal/locktable", "internal/lru",
 		"internal/reentrant", "internal/stmtcache", "internal/transaction",
 	}
@@ -105,6 +109,41 @@ func TestNoLinks(t *testing.T) {
 	} {
 		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+		}
+	}
+}
+
+// TestNoObserverIsLinked holds that an application links a library for metrics or traces only if it
+// imports the module that uses it: no package of this module links any, nor does go.mod require one.
+func TestNoObserverIsLinked(t *testing.T) {
+	t.Parallel()
+	mod, err := os.ReadFile("go.mod")
+	must(t, err)
+	all := append(goList(t, "{{.ImportPath}}", "-deps", "./..."), string(mod))
+	for _, one := range all {
+		for _, forbidden := range []string{"opentelemetry", "prometheus", module + "/otel", module + "/observability"} {
+			if strings.Contains(one, forbidden) {
+				t.Errorf("%s in %s", forbidden, one)
+			}
+		}
+	}
+}
+
+// TestThePageIsLinkedByItsUsersAlone holds that an application which does not import the page links
+// nothing of it, nor the server and the templates that it needs.
+func TestThePageIsLinkedByItsUsersAlone(t *testing.T) {
+	t.Parallel()
+	parts := []string{module + "/page", module + "/internal/listing", "html/template"}
+	for _, line := range goList(t, `{{.ImportPath}} {{join .Deps " "}}`, "./...") {
+		fields := strings.Fields(line)
+		pkg := relative(fields[0])
+		if pkg == "page" || strings.HasPrefix(pkg, "internal/listing") || strings.HasPrefix(pkg, "internal/cli") || strings.HasPrefix(pkg, "cmd/") {
+			continue
+		}
+		for _, dep := range fields[1:] {
+			if slices.Contains(parts, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
 		}

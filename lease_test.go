@@ -186,7 +186,7 @@ func TestAutoRenewOfOneLock(t *testing.T) {
 		}
 
 		p = new(renewalCount)
-		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, OnRenewal: p.count})
+		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count)})
 		lock := obtain(t, registry, "other")
 		plain, err := obtain(t, registry, "plain").Lock(t.Context())
 		must(t, err)

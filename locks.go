@@ -25,7 +25,8 @@ type locks struct {
 	waker   Waker         // or nil
 	renewal renewal
 
-	waitThroughOutages bool // waiters try again after errors of the database
+	waitThroughOutages bool      // waiters try again after errors of the database
+	observers          observers // of acquisitions and of the ends of leases
 
 	closing context.Context // done, with cause ErrClosed, once Close is called
 	close   context.CancelCauseFunc
@@ -118,6 +119,17 @@ func (s *locks) allHolds() []*hold {
 	// In the same order each time, so that a simulation can repeat what Close does.
 	slices.SortFunc(holds, func(a, b *hold) int { return strings.Compare(a.lockKey, b.lockKey) })
 	return holds
+}
+
+// waitersByKey returns how many callers wait for each key.
+func (s *locks) waitersByKey() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiters := make(map[string]int)
+	for h := range s.waiting {
+		waiters[h.key]++
+	}
+	return waiters
 }
 
 // giveUpsLocked returns what ends the waits of some callers, in the order of their arrival, so

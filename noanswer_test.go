@@ -37,7 +37,12 @@ const slack = 200 * time.Millisecond
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *fixture) error{
-		"List":          func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
+		"List":      func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
+		"ListFirst": func(ctx context.Context, s *fixture) error { _, err := s.repository.ListFirst(ctx, 1); return err },
+		"DeleteRow": func(ctx context.Context, s *fixture) error {
+			_, err := s.repository.DeleteRow(ctx, sqllock.Row{Region: "DEFAULT", LockKey: "k", Holder: "h"})
+			return err
+		},
 		"DeleteExpired": func(ctx context.Context, s *fixture) error { _, err := s.repository.DeleteExpired(ctx); return err },
 		"NewRepository": func(ctx context.Context, s *fixture) error {
 			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)

@@ -60,7 +60,7 @@ func firstHangs(ctx context.Context, m flaky.Moment) error {
 	return ctx.Err()
 }
 
-// The same for OnRenewal: while a row's own renewal waits for it, the caller prolongs the
+// The same for what is reported: while a row's own renewal waits for it, the caller prolongs the
 // lease, and the registry learns that the row's renewal has had no answer.
 func TestARenewalThatTheCallerOvertakesIsADatabaseError(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestARenewalThatTheCallerOvertakesIsADatabaseError(t *testing.T) {
 		time.Sleep(renewalTTL * 9 / 30)
 		synctest.Wait()
 		if len(errs) != 3 || !errors.Is(errs[2], sqllock.ErrDatabase) || !errors.Is(errs[2], context.DeadlineExceeded) {
-			t.Errorf("OnRenewal was called with %v", errs)
+			t.Errorf("the renewals reported %v", errs)
 		}
 		must(t, lease.Context().Err())
 		must(t, lease.Unlock(t.Context()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // pinnedAtOnce is how many pinned rows a renewer waits for at a time.
@@ -34,6 +35,20 @@ type pinnedRenewals struct {
 type background struct {
 	closing context.Context // done once the registry is closed
 	tasks   sync.WaitGroup
+}
+
+// unlessClosed calls fn, which calls observers. It waits for it unless the registry is closed: they
+// may call Close, which waits for the tasks.
+func (b *background) unlessClosed(fn func()) {
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		fn()
+	}()
+	select {
+	case <-returned:
+	case <-b.closing.Done():
+	}
 }
 
 // deleteLate deletes the rows of holds that were renewed when their leases were over.
@@ -147,7 +162,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 		return false
 	}
 	if !renewed {
-		h.rowIsGone()
+		h.rowIsGone(p.background)
 	} else if h.autoRenewed(sent) {
 		p.background.tasks.Go(func() { h.abandon(p.background.closing) })
 	}
@@ -204,9 +219,20 @@ func (h *hold) autoRenewed(sent time.Time) (late bool) {
 	return errors.Is(h.lost(), ErrLockLost)
 }
 
-// rowIsGone ends h because its row was not there to be renewed.
-func (h *hold) rowIsGone() {
-	if !h.isUnlocked() { // otherwise its own Unlock was faster
-		h.finish(ErrLockLost)
+// rowIsGone ends h because its row was not there to be renewed. It returns false if h was
+// unlocked, or over already, or if the registry was closed meanwhile.
+func (h *hold) rowIsGone(b *background) (ended bool) {
+	switch {
+	case h.isUnlocked(): // its own Unlock was faster
+		return false
+	case h.observed == nil:
+		return h.finish(observe.EndTaken, nil)
 	}
+	result := make(chan bool, 1)
+	b.unlessClosed(func() { result <- h.finish(observe.EndTaken, nil) })
+	select {
+	case ended = <-result:
+	default:
+	}
+	return ended
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/observe"
 )
 
 var (
@@ -19,13 +20,13 @@ var (
 )
 
 // renewedBeside returns a lease from a mocked PostgreSQL that is renewed automatically, with the
-// errors that OnRenewal gets, and a function that expects a renewal of all leases that passes
+// errors that are reported, and a function that expects a renewal of all leases that passes
 // over its row.
 func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlmock.Sqlmock, passedOver func()) {
 	t.Helper()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{
-		TTL: renewalTTL, AutoRenew: true, OnRenewal: func(_ int, err error) { *errs = append(*errs, err) },
+		TTL: renewalTTL, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { *errs = append(*errs, e.Err) }),
 	})
 	mock.ExpectBegin()
 	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
@@ -56,11 +57,11 @@ func TestARowThatIsLockedElsewhereIsRenewedAlone(t *testing.T) {
 			t.Errorf("extended by %v", extended)
 		}
 		if len(errs) != 1 || errs[0] != nil {
-			t.Errorf("OnRenewal was called with %v", errs)
+			t.Errorf("the renewals reported %v", errs)
 		}
 
 		passedOver()
-		for range 4 { // it takes longer than OnRenewal is kept waiting
+		for range 4 { // it takes longer than a try
 			mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
 		}
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
@@ -68,7 +69,7 @@ func TestARowThatIsLockedElsewhereIsRenewedAlone(t *testing.T) {
 		time.Sleep(renewalTTL * 3 / 5)
 		synctest.Wait()
 		if len(errs) != 2 || !errors.Is(errs[1], sqllock.ErrPinned) {
-			t.Errorf("OnRenewal was called with %v", errs)
+			t.Errorf("the renewals reported %v", errs)
 		}
 		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
 			t.Errorf("extended by %v", extended)

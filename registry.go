@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // Defaults of [RegistryOptions]: Spring's.
@@ -52,11 +54,9 @@ type RegistryOptions struct {
 	// [Lease.Renew] and [Lease.RenewFor]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
 
-	// OnRenewal, if set, is called after each renewal by AutoRenew, with the number of
-	// leases and the error, or nil. After an error AutoRenew tries again; a lease is lost
-	// only when its [Lease.Context] ends. The next renewal waits until OnRenewal returns. It
-	// may call Close, which therefore does not wait for it.
-	OnRenewal func(leases int, err error)
+	// Observers are told what happens in the registry, beside those of [RepositoryOptions].
+	// Nil ones, and those that the repository has too, are left out.
+	Observers []*observe.Observer
 
 	// HandOff, if true, has Unlock hand the row over to the next caller in this process
 	// that waits for the same lock, in the order of arrival and without a statement. Each
@@ -99,6 +99,7 @@ type Registry struct {
 	locks      *locks
 	defaults   request // of a handle, without a key
 	onClose    func() error
+	observers  observers
 	releasing  chan struct{} // has one value while a call of Close releases
 }
 
@@ -126,11 +127,13 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	if o.OnClose != nil {
 		onClose = sync.OnceValue(o.OnClose)
 	}
+	all := repository.observers.with(o.Observers)
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
 		repository: repository,
-		locks:      o.locks(repository.table, fixedTTL),
+		observers:  all,
+		locks:      o.locks(repository.table, fixedTTL, all),
 		defaults:   request{ttl: o.TTL, autoRenew: o.AutoRenew},
 	}, nil
 }
@@ -158,7 +161,7 @@ func (o *RegistryOptions) complete() error {
 }
 
 // locks returns the locks of a registry with these options.
-func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration) *locks {
+func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration, all observers) *locks {
 	s := &locks{
 		table:   t,
 		idle:    o.IdleBetweenTries,
@@ -167,18 +170,25 @@ func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration) *loc
 		waiting: make(map[*hold]context.CancelCauseFunc),
 		holds:   make(map[*hold]struct{}),
 	}
-	s.waitThroughOutages = o.WaitThroughOutages
+	s.waitThroughOutages, s.observers = o.WaitThroughOutages, all.ofLocks()
+	if len(s.observers) > 0 {
+		t.KeepValues()
+	}
 	s.closing, s.close = context.WithCancelCause(context.Background())
 	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
 	s.renewal = renewal{
 		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,
-		maxHold: o.MaxHold, onRenewal: o.OnRenewal, renewers: make(map[time.Duration]*renewer),
+		maxHold: o.MaxHold, observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
 	}
 	return s
 }
 
 // Repository returns the repository of the registry: for [Repository.List] and the like.
 func (r *Registry) Repository() *Repository { return r.repository }
+
+// Observers returns the observers of the registry, and of its repository: for packages that
+// report events of their own, as package leader does.
+func (r *Registry) Observers() []*observe.Observer { return slices.Clone(r.observers) }
 
 // Obtain returns the lock of key. While the lock is cached, it is the same object each
 // time. Obtain sends nothing to the database; a lock need not be given back.
@@ -372,6 +382,10 @@ func (r *Registry) Held() []Held {
 	}
 	return held
 }
+
+// Waiting returns how many callers of this registry wait for which keys, by key. Callers that
+// wait behind a lease of this registry are counted, too.
+func (r *Registry) Waiting() map[string]int { return r.locks.waitersByKey() }
 
 // DeleteExpired removes the expired rows of the region, of all clients, and returns how
 // many there were. An attempt to acquire takes over an expired row by itself. DeleteExpired

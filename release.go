@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // maxStreak is for how many IdleBetweenTries a row is handed over within this process
@@ -62,16 +63,17 @@ func (h *hold) release(ctx *releaseContext) error {
 	}
 	switch {
 	case err != nil:
-		h.finish(nil)
+		err = asDatabaseError(err) // it was cut short by the end of the lease, not of the caller's context
+		h.finish(observe.EndUnlocked, err)
 		if closed := h.lost(); errors.Is(closed, ErrClosed) {
 			return closed // Close came meanwhile, and releases the row
 		}
-		return asDatabaseError(err) // it was cut short by the end of the lease, not of the caller's context
+		return err
 	case !released:
-		h.finish(ErrLockLost)
+		h.finish(observe.EndTaken, nil)
 		return h.lost()
 	default:
-		h.finish(nil)
+		h.finish(observe.EndUnlocked, nil)
 		return nil
 	}
 }
@@ -127,6 +129,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	})
 	if passed {
 		h.config.onEnd(h)
+		h.reportEnd(observe.EndHandedOn, nil)
 	}
 	return passed
 }

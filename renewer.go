@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A renewal comes each third of the time-to-live and may take a quarter of it, because a
@@ -31,8 +32,8 @@ type renewal struct {
 
 	table     *locktable.Table
 	maxHold   time.Duration // or 0
-	onRenewal func(leases int, err error)
-	batch     int // how many leases one statement renews at most
+	observers observers     // of renewals
+	batch     int           // how many leases one statement renews at most
 
 	mu       sync.Mutex
 	renewers map[time.Duration]*renewer
@@ -107,42 +108,45 @@ func (r *renewer) current() []*hold {
 	return holds
 }
 
-// renew renews those of holds that may be renewed, and calls OnRenewal. It reports whether
+// renew renews those of holds that may be renewed, and reports that. It returns whether
 // the statements for all of them succeeded.
 func (r *renewer) renew(holds []*hold) bool {
 	holds = slices.DeleteFunc(holds, func(h *hold) bool { return !h.mayBeRenewed() })
 	if len(holds) == 0 {
 		return true
 	}
-	pinned, failed := r.renewAll(holds)
+	began, least := time.Now(), leastDeadline(holds)
+	pinned, lost, failed := r.renewAll(holds)
+	answered := time.Now()
 	err := errors.Join(failed, r.pinned.renew(pinned))
 	if err != nil && r.closing.Err() != nil {
 		return false // Close explains it
 	}
-	if r.onRenewal != nil {
-		r.callOnRenewal(len(holds), err)
+	if len(r.observers) > 0 {
+		e := observe.Renewal{
+			TTL: r.ttl, Leases: len(holds), Lost: lost, Pinned: len(pinned),
+			Took: time.Since(began), Left: max(0, least.Sub(answered)), Err: err,
+		}
+		r.unlessClosed(func() { r.observers.renewal(r.closing, e) })
 	}
 	return failed == nil
 }
 
-// callOnRenewal calls the user's OnRenewal. It waits for it unless the registry is closed:
-// OnRenewal may call Close, which waits for the renewer.
-func (r *renewer) callOnRenewal(leases int, err error) {
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		r.onRenewal(leases, err)
-	}()
-	select {
-	case <-returned:
-	case <-r.closing.Done():
+// leastDeadline returns when the first of some leases ends.
+func leastDeadline(holds []*hold) time.Time {
+	least := holds[0].deadline()
+	for _, h := range holds[1:] {
+		if end := h.deadline(); end.Before(least) {
+			least = end
+		}
 	}
+	return least
 }
 
 // renewAll renews holds by one statement, or one for each part of them if there are very
 // many: what one part has renewed does not depend on the next. It passes over rows that
-// are pinned, and returns their holds.
-func (r *renewer) renewAll(holds []*hold) (pinned []*hold, err error) {
+// are pinned, and returns their holds, and how many leases were found lost.
+func (r *renewer) renewAll(holds []*hold) (pinned []*hold, lost int, err error) {
 	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
 	defer cancel()
 	for part := range slices.Chunk(holds, r.batch) {
@@ -156,7 +160,7 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, err error) {
 			return r.table.RenewAll(ctx, claims)
 		}, func(outcomes []locktable.Outcome, failed error) { // after ctx has ended
 			if failed == nil {
-				_, late := apply(part, sent, outcomes)
+				_, late, _ := r.apply(part, sent, outcomes)
 				r.deleteLate(late)
 			}
 		})
@@ -167,19 +171,21 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, err error) {
 			err = errors.Join(err, failure(failed, ""))
 			continue
 		}
-		passedOver, late := apply(part, sent, outcomes)
-		pinned = append(pinned, passedOver...)
+		passedOver, late, gone := r.apply(part, sent, outcomes)
+		pinned, lost = append(pinned, passedOver...), lost+gone
 		if len(late) > 0 {
 			r.tasks.Go(func() { r.deleteLate(late) }) // the renewer does not wait for it
 		}
 	}
-	return pinned, err
+	return pinned, lost, err
 }
 
 // apply has holds know what became of their rows. It returns those whose rows were passed
-// over, and those whose lease was over when the answer came: their rows last, and have no
-// holder.
-func apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned, late []*hold) {
+// over, those whose lease was over when the answer came: their rows last, and have no
+// holder; and how many rows were gone. Those come last: their ends are reported, and an observer
+// that takes its time must not keep the others from being renewed.
+func (b *background) apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned, late []*hold, lost int) {
+	var gone []*hold
 	for i, h := range holds {
 		switch outcomes[i] {
 		case locktable.Renewed:
@@ -187,10 +193,15 @@ func apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned,
 				late = append(late, h)
 			}
 		case locktable.Lost:
-			h.rowIsGone()
+			gone = append(gone, h)
 		case locktable.Pinned:
 			pinned = append(pinned, h)
 		}
 	}
-	return pinned, late
+	for _, h := range gone {
+		if h.rowIsGone(b) {
+			lost++
+		}
+	}
+	return pinned, late, lost
 }

@@ -11,23 +11,24 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // renewalTTL is a time-to-live of which a third is a round number. The tests run in bubbles
 // whose clock costs nothing, and which is the database's, too.
 const renewalTTL = 5 * time.Minute
 
-// A renewalCount counts the calls of OnRenewal, and has the last error.
+// A renewalCount counts the renewals, and has the last error.
 type renewalCount struct {
 	good, bad, leases atomic.Int64
 	last              atomic.Pointer[error]
 }
 
-func (p *renewalCount) count(leases int, err error) {
-	p.leases.Store(int64(leases))
-	if err != nil {
+func (p *renewalCount) count(e observe.Renewal) {
+	p.leases.Store(int64(e.Leases))
+	if e.Err != nil {
 		p.bad.Add(1)
-		p.last.Store(&err)
+		p.last.Store(&e.Err)
 	} else {
 		p.good.Add(1)
 	}
@@ -37,7 +38,7 @@ func (p *renewalCount) count(leases int, err error) {
 func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCount) {
 	t.Helper()
 	s, p := newFixture(t, sqllock.Autocommit), new(renewalCount)
-	opts.TTL, opts.AutoRenew, opts.OnRenewal = renewalTTL, true, p.count
+	opts.TTL, opts.AutoRenew, opts.Observers = renewalTTL, true, onRenewals(p.count)
 	s.registry = newRegistry(t, s.repository, &opts)
 	s.lock = obtain(t, s.registry, "k")
 	return s, p
@@ -238,7 +239,7 @@ func TestCloseEndsRenewals(t *testing.T) {
 			time.AfterFunc(time.Second, func() { close(late.let) })
 			must(t, s.registry.Close(t.Context()))
 			if p.good.Load()+p.bad.Load() != 0 {
-				t.Error("OnRenewal was called for a renewal that Close has ended")
+				t.Error("a renewal was reported that Close has ended")
 			}
 			time.Sleep(2 * time.Second) // for the driver, which does not look at its context
 		})

@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // DefaultRegion is the default region: Spring's.
@@ -72,20 +74,26 @@ type RepositoryOptions struct {
 	// Isolation is the kind of transaction that acquires. Default [Serializable].
 	Isolation Isolation
 
-	// Acquirers, if set, is a second pool on the same PostgreSQL, whose sessions are
-	// SERIALIZABLE by default: default_transaction_isolation=serializable in its DSN. An
-	// acquisition is then a single statement there, and needs no round trips for BEGIN and
-	// COMMIT. Two connections are enough. It stays the caller's. It is for the isolation
-	// Serializable alone; pgxlock.Open and pqlock.Open set it.
+	// Acquirers, if set, is a pool on the same database whose sessions are SERIALIZABLE by
+	// default. An acquisition is then a single statement there, and needs no round trips for BEGIN
+	// and COMMIT. It stays the caller's. It is for the isolation Serializable alone; the packages
+	// with an Open set it.
+	//   - On PostgreSQL it is a second pool, with default_transaction_isolation=serializable in
+	//     its DSN. Two connections are enough.
+	//   - On MariaDB it may be the repository's own pool, with tx_isolation='SERIALIZABLE' in its
+	//     DSN. It is of use if the source of fencing tokens is a sequence, as `sqllock migrate
+	//     up` creates it. The application should have another pool: its transactions on this one
+	//     are SERIALIZABLE unless they say otherwise, and then each SELECT locks what it reads.
+	//   - On Oracle's MySQL it is not used. On SQLite it is an error.
 	//
 	// Each statement returns the isolation in which it ran. If that was another one, because
 	// the session was reset or a pooler lost the setting, the row is acquired once more in an
-	// explicit transaction, and so are all others for a minute. OnFallback is told.
+	// explicit transaction, and so are all others for a minute. Observer.Fallback is told.
 	Acquirers *sql.DB
 
-	// OnFallback, if set, is called with the reason when acquisitions take more round trips
-	// than they should: see Acquirers. It must return soon.
-	OnFallback func(reason error)
+	// Observers are told what happens in the repository, and in all registries over it. Nil
+	// ones are left out.
+	Observers []*observe.Observer
 
 	// MultiStatements says that the pool takes several statements with arguments in one
 	// message: the DSN of go-sql-driver has multiStatements=true and interpolateParams=true. An
@@ -103,7 +111,10 @@ type RepositoryOptions struct {
 	// set, NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On
 	// MySQL each attempt to acquire then reads the row first, which Oracle's MySQL needs
 	// and MariaDB does not. In a replication group of MySQL locks are then also acquired
-	// where the server is not ONLINE.
+	// where the server is not ONLINE. On MariaDB acquisitions then fail with [ErrSchema] if the
+	// source of fencing tokens is a sequence, unless the dialect is
+	// dialect.MySQL().WithSequence(). mysqllock.Open looks for itself, once: a
+	// process that was started before the migration must be restarted after it.
 	Layout dialect.Layout
 
 	// TTL is the time-to-live of all rows in the four-column table of Spring Integration 4
@@ -161,8 +172,8 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, locktable.MaxClientID)
 	case o.Acquirers != nil && o.Isolation != Serializable:
 		return invalid("Acquirers: they are serializable, and the isolation is %v", o.Isolation)
-	case o.Acquirers != nil && d.Name != dialect.Postgres().Name:
-		return invalid("Acquirers: they are for PostgreSQL, not for %s", d.Name)
+	case o.Acquirers != nil && d.Embedded:
+		return invalid("Acquirers: they are for PostgreSQL and MariaDB, not for %s", d.Name)
 	case o.MultiStatements && d.Name != dialect.MySQL().Name:
 		return invalid("MultiStatements: it is for MySQL and MariaDB, not for %s", d.Name)
 	case o.Notify && !d.Notifies:
@@ -225,6 +236,8 @@ type Repository struct {
 	region string
 	keys   KeyMapper
 	ttl    time.Duration // by which rows of the four-column table are judged
+
+	observers observers
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is never closed or
@@ -263,13 +276,13 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 	table, err := locktable.Open(ctx, locktable.Config{
 		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.acquirers(), OnFallback: o.OnFallback, MultiStatements: o.MultiStatements,
+		Acquirers: o.acquirers(), OnFallback: observers(o.Observers).ofFallbacks().fallback, MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
 	})
 	if err != nil {
 		return nil, failure(err, "")
 	}
-	return &Repository{table: table, region: o.Region, keys: o.Keys, ttl: o.TTL}, nil
+	return &Repository{table: table, region: o.Region, keys: o.Keys, ttl: o.TTL, observers: slices.Clone(o.Observers)}, nil
 }
 
 // ClientID returns what the CLIENT_IDs of this repository begin with.
@@ -403,7 +416,23 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 //
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) List(ctx context.Context) ([]Row, error) {
-	read, err := r.table.List(ctx, r.ttl)
+	return converted(r.table.List(ctx, r.ttl))
+}
+
+// ListFirst reads at most limit rows of the table, of every region: those that are held before
+// those that have expired, and of both the oldest first. It is for displays: List of a table
+// with a hundred thousand rows returns them all.
+//
+// The errors are [ErrDatabase], [ErrInvalid] if limit is less than 1, or that of ctx.
+func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
+	if limit < 1 {
+		return nil, invalid("limit %d: it must be at least 1", limit)
+	}
+	return converted(r.table.ListFirst(ctx, limit, r.ttl))
+}
+
+// converted returns what a list of the table has read, or its error.
+func converted(read []locktable.Row, err error) ([]Row, error) {
 	if err != nil {
 		return nil, failure(err, "")
 	}
@@ -412,6 +441,23 @@ func (r *Repository) List(ctx context.Context) ([]Row, error) {
 		rows[i] = Row(row)
 	}
 	return rows, nil
+}
+
+// DeleteRow deletes a row that List or ListFirst has returned, of any region, expired or not. It
+// returns false if the row does not carry that holder any more, because the lock was released or
+// acquired again in the meantime, with the same exception as [Repository.Delete].
+//
+// It breaks the lock: if the holder is alive, it works on until its next renewal fails, beside
+// the next holder.
+//
+// The errors are [ErrDatabase], [ErrPinned], [ErrInvalid] if the row has no holder, or that of ctx.
+// A row whose CLIENT_ID is NULL has none; neither sqllock nor Spring makes such rows.
+func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
+	if row.Holder == "" {
+		return false, invalid("row %q of region %q has no CLIENT_ID: it can be deleted by SQL alone", row.LockKey, row.Region)
+	}
+	deleted, err := r.table.DeleteRow(ctx, locktable.Row(row))
+	return deleted, failure(err, row.LockKey)
 }
 
 // DeleteExpired deletes the expired rows of the region and returns how many there were. Rows

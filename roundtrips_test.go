@@ -89,7 +89,7 @@ func TestOpenSaysThatItFallsBack(t *testing.T) {
 		t.Helper()
 		var reasons []error
 		registry := o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{
-			OnFallback: func(reason error) { reasons = append(reasons, reason) },
+			Observers: onFallbacks(func(reason error) { reasons = append(reasons, reason) }),
 		}})
 		lease, err := registry.Lock(t.Context(), "k")
 		must(t, err)

@@ -16,22 +16,39 @@ import (
 // acquirersOf returns a pool of one connection whose session is SERIALIZABLE.
 func acquirersOf(t *testing.T, db *dbtest.DB, driver string) *sqlx.DB {
 	t.Helper()
-	return limited(db.OpenDSN(t, driver, db.With(t, map[string]string{"default_transaction_isolation": "serializable"})), 1)
+	parameters := map[string]string{"default_transaction_isolation": "serializable"}
+	if driver == "mysql" {
+		parameters = map[string]string{"tx_isolation": "'SERIALIZABLE'"}
+	}
+	return limited(db.OpenDSN(t, driver, db.With(t, parameters)), 1)
 }
 
 // A session that somebody has reset is noticed: its acquisition is made again in an explicit
-// transaction, the session is closed, and OnFallback is told.
+// transaction, the session is closed, and observers are told.
 func TestASessionThatWasReset(t *testing.T) {
 	t.Parallel()
-	for _, driver := range []string{"pgx", "postgres"} {
-		t.Run(driver, func(t *testing.T) {
+	const mariaDB = "SELECT LOWER(@@tx_isolation)"
+	for name, test := range map[string]struct {
+		driver             string
+		database           func(testing.TB) *dbtest.DB
+		reset, seen, asked string
+	}{
+		"pgx":      {"pgx", dbtest.Postgres, "SET default_transaction_isolation = 'read committed'", "read committed", "SELECT current_setting('transaction_isolation')"},
+		"postgres": {"postgres", dbtest.Postgres, "SET default_transaction_isolation = 'read committed'", "read committed", "SELECT current_setting('transaction_isolation')"},
+		"mysql":    {"mysql", dbtest.MySQL, "SET SESSION tx_isolation = 'READ-COMMITTED'", "read-committed", mariaDB},
+		// What it writes would be undone when the session ends.
+		"mysql, autocommit": {"mysql", dbtest.MySQL, "SET SESSION autocommit = 0", "not committed", mariaDB},
+		// The statement would be a part of a transaction that nobody commits.
+		"mysql, a transaction that was left open": {"mysql", dbtest.MySQL, "START TRANSACTION", "not committed", mariaDB},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := dbtest.Postgres(t)
+			db := test.database(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			acquirers := acquirersOf(t, db, driver)
+			acquirers := acquirersOf(t, db, test.driver)
 			var reasons []error
 			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
-				Acquirers: acquirers.DB, OnFallback: func(reason error) { reasons = append(reasons, reason) }, DisableBatching: true,
+				Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { reasons = append(reasons, reason) }), DisableBatching: true,
 			})
 			must(t, err)
 			acquire := func(key string) sqllock.Acquisition {
@@ -47,10 +64,10 @@ func TestASessionThatWasReset(t *testing.T) {
 				t.Errorf("fallback: %v", reasons)
 			}
 
-			_, err = acquirers.ExecContext(t.Context(), "SET default_transaction_isolation = 'read committed'")
+			_, err = acquirers.ExecContext(t.Context(), test.reset)
 			must(t, err)
 			second := acquire("second")
-			if len(reasons) != 1 || !strings.Contains(reasons[0].Error(), "read committed") {
+			if len(reasons) != 1 || !strings.Contains(reasons[0].Error(), test.seen) {
 				t.Errorf("reasons %v", reasons)
 			}
 			// A number was drawn in the wrong transaction, too, and is not used.
@@ -61,7 +78,7 @@ func TestASessionThatWasReset(t *testing.T) {
 				t.Errorf("token %d after %d, reasons %v", third.Token, second.Token, reasons)
 			}
 			var isolation string
-			must(t, acquirers.GetContext(t.Context(), &isolation, "SELECT current_setting('transaction_isolation')"))
+			must(t, acquirers.GetContext(t.Context(), &isolation, test.asked))
 			if isolation != "serializable" {
 				t.Error("the session that was reset is still in the pool")
 			}
@@ -72,14 +89,25 @@ func TestASessionThatWasReset(t *testing.T) {
 // A batch in the wrong isolation is acquired again, too, and each caller has its lock.
 func TestABatchInASessionThatWasReset(t *testing.T) {
 	t.Parallel()
-	db := dbtest.Postgres(t)
+	t.Run("pgx", func(t *testing.T) {
+		t.Parallel()
+		testBatchAfterReset(t, dbtest.Postgres(t), "pgx", "SET default_transaction_isolation = 'repeatable read'")
+	})
+	t.Run("mysql", func(t *testing.T) {
+		t.Parallel()
+		testBatchAfterReset(t, dbtest.MySQL(t), "mysql", "SET SESSION tx_isolation = 'REPEATABLE-READ'")
+	})
+}
+
+func testBatchAfterReset(t *testing.T, db *dbtest.DB, driver, reset string) {
+	t.Helper()
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	acquirers := acquirersOf(t, db, "pgx")
-	_, err := acquirers.ExecContext(t.Context(), "SET default_transaction_isolation = 'repeatable read'")
+	acquirers := acquirersOf(t, db, driver)
+	_, err := acquirers.ExecContext(t.Context(), reset)
 	must(t, err)
 	told := make(chan error, 10)
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
-		Acquirers: acquirers.DB, OnFallback: func(reason error) { told <- reason },
+		Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { told <- reason }),
 	})
 	must(t, err)
 	const callers = 20
@@ -151,14 +179,22 @@ func TestMultiStatementsIsChecked(t *testing.T) {
 // Acquirers of another table would acquire rows that are never released.
 func TestAcquirersOfAnotherTable(t *testing.T) {
 	t.Parallel()
-	db, other := dbtest.Postgres(t), dbtest.Postgres(t) // schemas of one database
-	for _, db := range []*dbtest.DB{db, other} {
-		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	}
-	for acquirers, good := range map[*dbtest.DB]bool{db: true, other: false} {
-		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Acquirers: acquirersOf(t, acquirers, "pgx").DB})
-		if good && err != nil || !good && !errors.Is(err, sqllock.ErrInvalid) {
-			t.Errorf("the same table: %t; error %v", good, err)
-		}
+	for driver, database := range map[string]func(testing.TB) *dbtest.DB{
+		"pgx":   dbtest.Postgres, // two schemas of one database
+		"mysql": dbtest.MySQL,
+	} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			db, other := database(t), database(t)
+			for _, db := range []*dbtest.DB{db, other} {
+				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			}
+			for acquirers, good := range map[*dbtest.DB]bool{db: true, other: false} {
+				_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Acquirers: acquirersOf(t, acquirers, driver).DB})
+				if good && err != nil || !good && !errors.Is(err, sqllock.ErrInvalid) {
+					t.Errorf("the same table: %t; error %v", good, err)
+				}
+			}
+		})
 	}
 }

@@ -21,11 +21,11 @@ var (
 	notApplicable = "not applicable"
 )
 
-// TestSpringDocs checks that every test which docs/spring.md names exists, and that
-// every row of a table that has a column for tests names one.
+// TestSpringDocs checks that every test which internal/test/contract/SPRING.md names
+// exists, and that every row of a table that has a column for tests names one.
 func TestSpringDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("docs", "spring.md"))
+	text, err := os.ReadFile(filepath.Join("internal", "test", "contract", "SPRING.md"))
 	must(t, err)
 	text = codeBlock.ReplaceAll(text, nil)
 	tests, named := findTests(t), 0

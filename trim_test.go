@@ -24,6 +24,7 @@ func TestTheTableOfNumbersIsTrimmed(t *testing.T) {
 			t.Parallel()
 			db := dbtest.MySQL(t)
 			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			drawFromTable(t, db)
 			const earlier = 3000
 			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
 			pool := db.OpenDSN(t, db.Driver, db.With(t, session))

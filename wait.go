@@ -9,12 +9,14 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // The way of a call that locks, from the caller to the database:
 //
 //	JdbcLock.Lock    or TryLock, or TryLockFor
-//	locks.lock       enters again if ctx carries a lease of the lock, or goes on
+//	locks.lock       checks the settings; tells the observers
+//	locks.enter      enters again if ctx carries a lease of the lock, or goes on
 //	waiter.acquire   waits in the local queue; the first in it goes on
 //	waiter.attempt   tries, and again whenever waiter.poll finds the row free
 //	Table.Acquire    sends the statement
@@ -46,15 +48,13 @@ func tooLate(key string) error {
 	return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate)
 }
 
-// lock acquires for ctx, the caller's context.
-func (s *locks) lock(ctx context.Context, r request, wait time.Duration) (*Lease, error) {
-	if err := s.check(r); err != nil {
-		return nil, err
-	}
+// enter acquires, and notes in o, which may be nil, what it takes.
+func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *observation) (*Lease, error) {
 	if lease, err := s.reenter(ctx, r); lease != nil || err != nil {
 		return lease, err
 	}
 	h := newHold(&s.config, r)
+	h.observed = o
 	// The context under the lease's own ends the wait, too, if the registry is closed.
 	lease, waiting := newLease(ctx, h, r.key)
 	if err := s.addWaiter(h, lease.cancel); err != nil {
@@ -133,7 +133,7 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	}
 	h.start(lease)
 	if !s.addHold(h) {
-		h.finish(ErrClosed)
+		h.finish(observe.EndClosed, nil)
 	}
 	h.startTimer()
 	if err := h.alive(); err != nil {
@@ -167,12 +167,8 @@ type waiter struct {
 // errHeld, or when ctx has ended, seen is the row when it was last read.
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
-	if w.once {
-		if _, ok := h.entry.mutex.TryLock(h); !ok {
-			return h.entry.mutex.Owner().row(), errHeld
-		}
-	} else if _, err := h.entry.mutex.Lock(ctx, h); err != nil {
-		return h.entry.mutex.Owner().row(), err
+	if seen, err := w.queue(ctx); err != nil {
+		return seen, err
 	}
 	if h.dropIfOver(); h.wasHandedOver() {
 		return locktable.Row{}, nil
@@ -197,6 +193,26 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 		}
 		h.term.holder = w.table.NewHolder() // the row of the last attempt may still be deleted
 	}
+}
+
+// queue makes the hold own the local mutex. If it cannot, seen describes the owner.
+func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	if h.observed != nil {
+		h.observed.noteHolder(h.entry.mutex.Owner().row().Holder)
+	}
+	if w.once {
+		if _, ok := h.entry.mutex.TryLock(h); !ok {
+			err = errHeld
+		}
+	} else {
+		_, err = h.entry.mutex.Lock(ctx, h)
+	}
+	if err != nil {
+		return h.entry.mutex.Owner().row(), err
+	}
+	h.observed.noteDequeued()
+	return locktable.Row{}, nil
 }
 
 // outlasts reports whether w tries again after err: an error of the database that may pass.
@@ -260,6 +276,7 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 		return locktable.Row{}, nil
 	}
 	seen, err := w.table.ReadFirst(ctx, h.claim())
+	h.observed.notePoll()
 	if err != nil {
 		return locktable.Row{}, failure(err, h.key)
 	}
@@ -271,6 +288,7 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 func (w *waiter) noteTaken(seen locktable.Row) {
 	w.hold.entry.outage.Store(nil)
 	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
+	w.hold.observed.noteHolder(seen.Holder)
 }
 
 // attempt tries to acquire the row. A holder must not be used again if its row may still be
@@ -280,6 +298,7 @@ func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool
 	for used := 1; ; used++ {
 		h.acquired = time.Now()
 		got, err := w.table.Acquire(ctx, h.claim())
+		h.observed.noteAttempt(got.Batched)
 		switch {
 		case got.Acquired && h.isTooLate():
 			h.abandon(ctx)
@@ -307,6 +326,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 	contended := false
 	if w.subscribe(w.waker, h) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claim())
+		h.observed.notePoll()
 		if err != nil || isFree(row) {
 			return row, failure(err, h.key)
 		}
@@ -320,6 +340,8 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		case woken:
 			return seen, nil
 		}
+		h.observed.notePoll()
+		h.observed.noteHolder(row.Holder)
 		h.entry.outage.Store(nil)
 		contended = row.Holder != seen.Holder || row.Age < seen.Age
 		if seen = row; isFree(seen) || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row

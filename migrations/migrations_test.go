@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,9 +119,11 @@ func TestFence(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		up(t, db, nil)
 		draw := func() (n int64) {
-			switch db.Name {
-			case "postgres":
+			switch {
+			case db.Name == "postgres":
 				must(t, db.DB.GetContext(t.Context(), &n, "SELECT nextval('INT_LOCK_FENCE')"))
+			case strings.Contains(db.Version(t), "MariaDB"):
+				must(t, db.DB.GetContext(t.Context(), &n, "SELECT NEXTVAL(INT_LOCK_FENCE)"))
 			default:
 				result, err := db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)")
 				must(t, err)

@@ -34,7 +34,7 @@ type Registry struct {
 }
 
 // New returns a registry on a new database with the lock table. opts may be nil. All registries of
-// the test share a Waker, OnRenewal and OnClose; OnClose is called once for each of them.
+// the test share a Waker, Observers and OnClose; OnClose is called once for each of them.
 //
 // When the test ends, New's cleanup closes the registry and all that [Registry.Another] has
 // returned. If one of them still holds leases, the test fails with their keys, unless it has

@@ -16,7 +16,7 @@ var code = []string{"*_test.go", "../../job/*_test.go", "../../sqllocktest/*_tes
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
-		"docs/jobs.md", "docs/guide.md",
+		"docs/jobs.md",
 		"certmagiclock/README.md", "gocronlock/README.md", "gooselock/README.md", "httplock/README.md", "job/README.md",
 	} {
 		pagecode.Check(t, "../../"+page, code...)

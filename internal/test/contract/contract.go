@@ -16,6 +16,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/machine"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A Cell is one combination of database, driver, layout and options.
@@ -199,7 +200,9 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
 		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain, Prepare: f.cell.Prepare,
 		Notify: f.cell.Waker != nil, Acquirers: f.cell.Acquirers, MultiStatements: f.cell.MultiStatements,
-		OnFallback: func(reason error) { f.Errorf("acquisitions take more round trips than they should: %v", reason) },
+		Observers: []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) {
+			f.Errorf("acquisitions take more round trips than they should: %v", e.Reason)
+		}}},
 	})
 	f.must(err)
 	if r.Layout() != f.cell.Layout {

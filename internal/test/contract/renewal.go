@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // renewalTests are about renewing several rows in one statement, and about AutoRenew.
@@ -171,7 +172,7 @@ var renewalTests = []test{
 		}
 		p, beats := f.process(), make(chan error, 100)
 		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
-			TTL: f.moderate, AutoRenew: true, OnRenewal: func(_ int, err error) { beats <- err },
+			TTL: f.moderate, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { beats <- e.Err }}},
 		})
 		f.must(err)
 		lease := f.acquire(f.obtain(r))

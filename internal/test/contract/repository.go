@@ -266,6 +266,52 @@ var repositoryTests = []test{
 			f.Fatalf("row %+v", row)
 		}
 	}},
+	{"ListFirstShowsHeldRowsFirst", func(f *fixture) {
+		r := f.process()
+		var want, got []string
+		if f.cell.Layout == dialect.Spring7 { // a row of the other layout would expire for its reader alone
+			want = append(want, f.acquireRow(r, "expired", f.moderate))
+			f.untilExpired(r, "expired", f.moderate)
+		}
+		for i, key := range []string{"a", "b"} {
+			want = slices.Insert(want, i, f.acquireRow(r, key, ttl))
+			f.pause(10 * time.Millisecond) // or they could be of one age
+		}
+		rows, err := r.ListFirst(f.Context(), 1_000_000)
+		f.must(err)
+		for _, row := range rows {
+			if row.Region == f.region {
+				got = append(got, row.Holder)
+			}
+		}
+		if !slices.Equal(got, want) {
+			f.Fatalf("%q, want %q", got, want)
+		}
+		rows, err = r.ListFirst(f.Context(), 2)
+		f.must(err)
+		equal(f, "rows", len(rows), 2)
+	}},
+	{"DeleteRowDeletesARowOfAnotherRegion", func(f *fixture) {
+		r := f.process()
+		holder := f.acquireRow(r, "k", ttl)
+		other, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
+			Region: f.region + " other", Isolation: f.cell.Isolation,
+		})
+		f.must(err)
+		row := f.rows(r)[0]
+		for _, wrong := range []sqllock.Row{
+			{Region: row.Region, LockKey: row.LockKey, Holder: holder + "0"},
+			{Region: row.Region + " other", LockKey: row.LockKey, Holder: holder},
+		} {
+			deleted, err := other.DeleteRow(f.Context(), wrong)
+			f.must(err)
+			equal(f, "deleted", deleted, false)
+		}
+		deleted, err := other.DeleteRow(f.Context(), row)
+		f.must(err)
+		equal(f, "deleted", deleted, true)
+		f.checkAcquired(r, "k", holder, ttl, false)
+	}},
 }
 
 // processNamed returns a repository with the given client id.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A slot is where processes live, one after the other: each is a new one after a crash, or
@@ -120,9 +121,7 @@ func (p *process) boot() error {
 		return err
 	}
 	registryOpts := p.plan.Registry
-	registryOpts.OnRenewal = func(_ int, err error) {
-		p.expectSome("OnRenewal", err, sqllock.ErrDatabase, sqllock.ErrPinned)
-	}
+	registryOpts.Observers = []*observe.Observer{p.observer()}
 	if p.plan.Wakes {
 		registryOpts.Waker = &p.world.wakers
 	}
