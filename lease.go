@@ -247,13 +247,13 @@ func (c *leaseContext) Value(key any) any {
 // A leaseKey is the key under which contexts carry the innermost lease of a registry.
 type leaseKey struct{ registry *holdConfig }
 
-// leasesIn returns the leases of a LOCK_KEY in the registry of c that ctx carries, the
-// innermost first.
-func leasesIn(ctx context.Context, c *holdConfig, lockKey string) (leases []*Lease) {
+// leasesIn returns the leases of some holds in the registry of c that ctx carries, the innermost
+// first.
+func leasesIn(ctx context.Context, c *holdConfig, some func(*hold) bool) (leases []*Lease) {
 	key := leaseKey{c}
 	found, _ := ctx.Value(key).(*leaseContext)
 	for found != nil {
-		if found.lease.hold.lockKey == lockKey {
+		if some(found.lease.hold) {
 			leases = append(leases, found.lease)
 		}
 		found, _ = found.Context.Value(key).(*leaseContext)
@@ -261,9 +261,14 @@ func leasesIn(ctx context.Context, c *holdConfig, lockKey string) (leases []*Lea
 	return leases
 }
 
+// of selects the holds of a LOCK_KEY.
+func of(lockKey string) func(*hold) bool {
+	return func(h *hold) bool { return h.lockKey == lockKey }
+}
+
 // carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.
 func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
-	if leases := leasesIn(ctx, c, lockKey); len(leases) > 0 {
+	if leases := leasesIn(ctx, c, of(lockKey)); len(leases) > 0 {
 		return leases[0].hold
 	}
 	return nil
@@ -272,7 +277,7 @@ func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
 // carriedLease returns the innermost lease of a LOCK_KEY that ctx carries and that was not
 // unlocked. Its error is ErrNotHeld if there is none, or says why that lease is over.
 func carriedLease(ctx context.Context, c *holdConfig, key, lockKey string) (*Lease, error) {
-	for _, lease := range leasesIn(ctx, c, lockKey) {
+	for _, lease := range leasesIn(ctx, c, of(lockKey)) {
 		switch err := lease.alive(); {
 		case err == nil:
 			return lease, nil

@@ -334,6 +334,14 @@ func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
 	return carriedLease(ctx, &r.locks.config, key, lockKey)
 }
 
+// LeasesFrom returns the leases of this registry that ctx carries (see [Lease.Context]) and that
+// were not unlocked, the innermost first. Some may be lost. It sends nothing to the database.
+func (r *Registry) LeasesFrom(ctx context.Context) []*Lease {
+	return slices.DeleteFunc(leasesIn(ctx, &r.locks.config, func(*hold) bool { return true }), func(l *Lease) bool {
+		return errors.Is(l.alive(), ErrNotHeld)
+	})
+}
+
 // RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last for its
 // whole time-to-live from now. It returns [ErrNotHeld] if ctx carries none, as Spring does
 // for a thread that is not the owner, and [ErrLockLost] if the lease is lost.

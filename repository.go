@@ -412,6 +412,37 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 	return Row(read), ok, failure(err, key)
 }
 
+// PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
+// not, by key as it was written. It writes nothing and locks nothing. It takes 10 000 keys at most.
+//
+// The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
+func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Row, error) {
+	if len(keys) > locktable.MaxRenewals {
+		return nil, invalid("%d keys: the limit is %d", len(keys), locktable.MaxRenewals)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	lockKeys := make([]string, len(keys))
+	for i, key := range keys {
+		var err error
+		if lockKeys[i], err = r.LockKey(key); err != nil {
+			return nil, err
+		}
+	}
+	read, err := r.table.ReadAll(ctx, lockKeys, r.ttl)
+	if err != nil {
+		return nil, failure(err, keys[0])
+	}
+	rows := make(map[string]Row, len(read))
+	for i, key := range keys {
+		if row, ok := read[lockKeys[i]]; ok {
+			rows[key] = Row(row)
+		}
+	}
+	return rows, nil
+}
+
 // List reads all rows of the table, of every region, in order of region and LOCK_KEY.
 //
 // The errors are [ErrDatabase], or that of ctx.

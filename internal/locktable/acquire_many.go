@@ -97,14 +97,14 @@ const (
 
 // peekMany returns the rows of many keys, by LOCK_KEY.
 func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	s := &t.statements.peekAll
+	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
 	again := t.hashedAgain.Load()
-	if t.statements.peekMany.text != "" && len(v.rows) >= manyKeys && (again == nil || time.Now().After(*again)) {
+	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
 		s = &t.statements.peekMany
 	}
 	began := time.Now()
 	rows, err := selectRows(ctx, t.pool.on(nil), *s, v)
-	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(len(v.rows))*hashedLimitEach {
+	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
 		until := began.Add(hashedPause)
 		t.hashedAgain.Store(&until)
 	}

@@ -32,6 +32,14 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 	return row, err == nil && row != (Row{}), err
 }
 
+// ReadAll reads the rows of many keys, whichever holders they have, and returns those that there
+// are, by LOCK_KEY. In the four-column layout ttl decides how long they last.
+func (t *Table) ReadAll(ctx context.Context, lockKeys []string, ttl time.Duration) (map[string]Row, error) {
+	return callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (map[string]Row, error) {
+		return t.peekMany(ctx, values{Claim: Claim{TTL: ttl}, keys: lockKeys})
+	}, nil)
+}
+
 // ReadFirst is Read before an attempt to acquire, for a few callers at a time: many that try
 // at once must not use up the pool.
 func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
