@@ -21,6 +21,7 @@ var external = map[string][]string{
 	"internal/locktable": {"github.com/jmoiron/sqlx"},
 	"internal/lru":       nil,
 	"internal/reentrant": nil,
+	"internal/seats":     nil,
 	"internal/stmtcache": {"github.com/jmoiron/sqlx"},
 	"internal/named":     nil,
 	"certmagiclock":      nil,
@@ -34,6 +35,8 @@ var external = map[string][]string{
 	"internal/listing":   nil,
 	"internal/printable": nil,
 	"page":               nil,
+	"rwlock":             nil,
+	"semaphore":          nil,
 	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
 	"sqllocktest":        nil,
 	// It speaks to the server through pgconn, whichever driver the application has.

@@ -1,0 +1,54 @@
+package seats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
+)
+
+// NotAcquired returns the [*sqllock.HeldError] of a call that found row held, with the key of the
+// lock. If ctx, the caller's, has ended, the error wraps its error and its cause too.
+func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
+	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0)}
+	if ended := bounded.Ended(ctx); ended != nil {
+		return fmt.Errorf("%w: %w", held, ended)
+	}
+	return held
+}
+
+// Failed returns the error of a call of ctx whose attempt, or wait, has failed with err. It is a
+// NotAcquired if err is one, about whichever row, or if waiting has ended, which is made from ctx.
+// Any other error is returned as it is.
+func (s *Set) Failed(ctx, waiting context.Context, err error) error {
+	var held *sqllock.HeldError
+	switch {
+	case errors.Is(err, sqllock.ErrClosed):
+		return err
+	case errors.As(err, &held):
+		return s.NotAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left})
+	case bounded.Ended(waiting) != nil:
+		return s.NotAcquired(ctx, sqllock.Row{})
+	}
+	return err
+}
+
+// Alive returns lease if it lasts. Otherwise it unlocks the lease, and returns why the call of ctx has
+// failed: the lease has ended while the call did something else.
+func (s *Set) Alive(ctx context.Context, lease *sqllock.Lease) (*sqllock.Lease, error) {
+	if lease.Context().Err() == nil { //nolint:contextcheck // it is made from ctx
+		return lease, nil
+	}
+	cause := context.Cause(lease.Context()) //nolint:contextcheck // as above
+	_ = lease.Unlock(ctx)                   // it is over; a row that is left expires
+	switch {
+	case errors.Is(cause, sqllock.ErrClosed):
+		return nil, cause
+	case errors.Is(cause, sqllock.ErrLockLost):
+		return nil, fmt.Errorf("%w: %q: the database took longer to answer than the lease lasts: %w", sqllock.ErrDatabase, s.key, cause)
+	default:
+		return nil, s.NotAcquired(ctx, sqllock.Row{})
+	}
+}

@@ -1,0 +1,91 @@
+package seats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A Set is the seats of one lock, and its turn, in one registry. All methods are safe for
+// concurrent use.
+type Set struct {
+	registry *sqllock.Registry
+	key      string
+	turn     string   // the key of the turn
+	keys     []string // of the seats, by number
+
+	waiting atomic.Int32  // callers in [Set.InTurn]
+	freed   chan struct{} // has a value when a lease of this set has ended in this process
+}
+
+// New returns the seats of key, of one kind: "permit", say. It sends nothing to the database.
+//
+// The errors are [sqllock.ErrInvalid], also if there is no room for a suffix in the LOCK_KEY, and
+// those of [sqllock.Registry.Obtain].
+func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) {
+	if registry == nil {
+		return nil, Invalid("%q needs a registry", key)
+	}
+	s := &Set{
+		registry: registry, key: key, turn: key + " turn",
+		keys: make([]string, seats), freed: make(chan struct{}, 1),
+	}
+	for i := range s.keys {
+		s.keys[i] = key + " " + kind + " " + strconv.Itoa(i)
+	}
+	for _, written := range []string{key, s.turn, s.keys[seats-1]} { // the last one is the longest
+		if _, err := registry.Repository().LockKey(written); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.CheckOpen()
+}
+
+// Key returns the key of the lock.
+func (s *Set) Key() string { return s.key }
+
+// Registry returns the registry.
+func (s *Set) Registry() *sqllock.Registry { return s.registry }
+
+// Seat returns the key of the seat with number i.
+func (s *Set) Seat(i int) string { return s.keys[i] }
+
+// CheckOpen returns [sqllock.ErrClosed] if the registry is closed. A read of the table does not
+// find that out.
+func (s *Set) CheckOpen() error {
+	_, err := s.registry.Obtain(s.turn)
+	return err
+}
+
+// Carried returns the leases of seats that ctx carries and that were not unlocked, the innermost
+// first.
+func (s *Set) Carried(ctx context.Context) []*sqllock.Lease {
+	return slices.DeleteFunc(s.registry.LeasesFrom(ctx), func(lease *sqllock.Lease) bool {
+		return !slices.Contains(s.keys, lease.Key())
+	})
+}
+
+// Watch wakes the caller that polls in [Set.InTurn] when lease ends.
+func (s *Set) Watch(lease *sqllock.Lease) {
+	context.AfterFunc(lease.Context(), s.wake)
+}
+
+func (s *Set) wake() {
+	select {
+	case s.freed <- struct{}{}:
+	default: // the poller has not received the last one yet
+	}
+}
+
+// Invalid makes an [sqllock.ErrInvalid].
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", sqllock.ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// isHeld reports whether err means that a lock was not acquired because it is held.
+func isHeld(err error) bool { return errors.Is(err, sqllock.ErrNotAcquired) }

@@ -1,0 +1,95 @@
+package seats
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/jitter"
+)
+
+const (
+	shortestPause = 2 * time.Millisecond
+	longestPause  = 100 * time.Millisecond
+)
+
+// IsWaitedFor reports whether a caller of this process is in [Set.InTurn]. A caller that comes
+// later should then wait in turn too.
+func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
+
+// InTurn waits for the turn, and then calls try again and again, with pauses, until it returns
+// something else than a [sqllock.ErrNotAcquired], or waiting ends. It returns the result of try.
+//
+// The turn is released before InTurn returns. If its lease is lost meanwhile, InTurn waits for it
+// again.
+//
+// ctx is the caller's context, and waiting is made from it: see [Set.Failed], which makes
+// InTurn's own errors.
+func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	for {
+		done, err := s.inOneTurn(ctx, waiting, try)
+		if done {
+			return err
+		}
+		if waiting.Err() != nil {
+			return s.Failed(ctx, waiting, err)
+		}
+	}
+}
+
+// inOneTurn is InTurn until the turn is lost or waiting ends: then done is false, and err that of the
+// last try.
+func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bool, err error) {
+	lock, err := s.registry.Obtain(s.turn)
+	if err != nil {
+		return true, err
+	}
+	turn, err := lock.WithAutoRenew(true).Lock(waiting)
+	if err != nil {
+		return true, s.Failed(ctx, waiting, err)
+	}
+	// If the turn cannot be released, it expires. The caller need not know.
+	defer func() { _ = turn.Unlock(ctx) }()
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		if err = try(); !isHeld(err) {
+			return true, err
+		}
+		switch woken, ok := s.sleep(turn.Context(), pause); { //nolint:contextcheck // it is made from waiting
+		case !ok:
+			return false, err
+		case woken:
+			pause = shortestPause / 2 // the next is the shortest again
+		}
+	}
+}
+
+// sleep waits for about d, or until a lease of the set ends in this process: then woken is true. ok
+// is false if ctx ends.
+func (s *Set) sleep(ctx context.Context, d time.Duration) (woken, ok bool) {
+	timer := time.NewTimer(d/2 + jitter.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false, ctx.Err() == nil
+	case <-s.freed:
+		return true, ctx.Err() == nil
+	case <-ctx.Done():
+		return false, false
+	}
+}
+
+// TryLock makes a single try to lock all of the keys, by one lease on these terms. The lease
+// is made from ctx.
+func (s *Set) TryLock(ctx context.Context, t Terms, keys ...string) (*sqllock.Lease, error) {
+	lock, err := s.registry.ObtainAll(keys...)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := t.Apply(lock).TryLock(ctx)
+	if err == nil {
+		s.Watch(lease)
+	}
+	return lease, err
+}
