@@ -18,8 +18,9 @@ import (
 // A request is what a caller asks for: a key, mapped once, and the settings of its
 // handle.
 type request struct {
-	key       string // as the caller wrote it
-	lockKey   string // what stands in LOCK_KEY
+	key       string     // as the caller wrote it, or what messages call a joint lock
+	lockKey   string     // what stands in LOCK_KEY, in the first row of a joint lock
+	joint     []namedKey // all keys of a joint lock, in the order of their LOCK_KEYs
 	ttl       time.Duration
 	minHold   time.Duration // how long the row stays at least
 	autoRenew bool
@@ -88,6 +89,7 @@ type hold struct {
 	term       term         // mu guards its end
 	config     *holdConfig  // of the registry
 	entry      *entry       // of the LOCK_KEY
+	more       []*entry     // of the further keys of a joint lock
 	acquired   time.Time    // before the statement was sent, or when the row was handed over
 	renewUntil time.Time    // until when AutoRenew may renew; zero means always
 	arrived    uint64       // its place among all callers that have waited
@@ -113,7 +115,7 @@ func newHold(c *holdConfig, r request) *hold {
 
 // claim is what the table has to know of the row.
 func (h *hold) claim() locktable.Claim {
-	return locktable.Claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl}
+	return locktable.Claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl, More: h.moreLockKeys()}
 }
 
 // lastingClaim is the claim with a TTL that covers all the time that the row may last.
@@ -272,10 +274,10 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 	if !h.endUse(causeOf(why)) {
 		return false
 	}
-	if why.Lost() && h.rowMayOutlast() {
+	if why.Lost() && h.rowMayOutlast() || why == observe.EndTaken && h.isJoint() { // others of its rows may be left
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
-	h.entry.mutex.Release(h)
+	h.releaseMutexes()
 	h.config.onEnd(h)
 	h.reportEnd(why, released)
 	return true

@@ -20,8 +20,13 @@ type JdbcLock struct {
 	request
 }
 
-// Key returns the key as the caller wrote it.
+// Key returns the key as the caller wrote it. That of a joint lock names several of its keys, for
+// messages: see [JdbcLock.Keys].
 func (l *JdbcLock) Key() string { return l.key }
+
+// Keys returns the keys of the lock as the caller wrote them: those of a joint lock in the order of
+// their LOCK_KEYs (see [Registry.ObtainAll]), else one.
+func (l *JdbcLock) Keys() []string { return l.keys() }
 
 // TTL returns the time-to-live of the leases of this handle.
 func (l *JdbcLock) TTL() time.Duration { return l.ttl }

@@ -75,12 +75,22 @@ func (l *Lease) alive() error {
 	return nil
 }
 
-// Key returns the key as the caller wrote it.
+// Key returns the key as the caller wrote it. That of a joint lock names several of its keys, for
+// messages: see [Lease.Keys].
 func (l *Lease) Key() string {
 	if l.isNone() {
 		return ""
 	}
 	return l.key
+}
+
+// Keys returns the keys of the lock as they were written when it was acquired: those of a joint lock
+// in the order of their LOCK_KEYs (see [Registry.ObtainAll]), else one.
+func (l *Lease) Keys() []string {
+	if l.isNone() {
+		return nil
+	}
+	return l.hold.keys()
 }
 
 // Holder returns what stands in CLIENT_ID while the lease lasts: the client id of the
@@ -263,7 +273,7 @@ func leasesIn(ctx context.Context, c *holdConfig, some func(*hold) bool) (leases
 
 // of selects the holds of a LOCK_KEY.
 func of(lockKey string) func(*hold) bool {
-	return func(h *hold) bool { return h.lockKey == lockKey }
+	return func(h *hold) bool { return h.covers(lockKey) }
 }
 
 // carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.

@@ -60,12 +60,9 @@ func (s *locks) entryLocked(key, lockKey string) (*entry, error) {
 func (s *locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, err := s.entryLocked(h.key, h.lockKey)
-	if err != nil {
+	if err := s.pinLocked(h); err != nil {
 		return err
 	}
-	s.entries.Pin(h.lockKey)
-	h.entry = e
 	s.arrived++
 	h.arrived = s.arrived
 	s.waiting[h] = giveUp
@@ -73,12 +70,42 @@ func (s *locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
 	return nil
 }
 
+// pinLocked gives h the entries of its keys, which stay cached until unpinLocked.
+func (s *locks) pinLocked(h *hold) error {
+	for i := range h.count() {
+		one := h.keyAt(i)
+		e, err := s.entryLocked(one.key, one.lockKey)
+		if err != nil {
+			s.unpinLocked(h)
+			return err
+		}
+		s.entries.Pin(one.lockKey)
+		if h.entry == nil {
+			h.entry = e
+		} else {
+			h.more = append(h.more, e)
+		}
+	}
+	return nil
+}
+
+// unpinLocked takes back the pins of the entries that h has.
+func (s *locks) unpinLocked(h *hold) {
+	pinned := len(h.more)
+	if h.entry != nil {
+		pinned++
+	}
+	for i := range pinned {
+		s.entries.Unpin(h.keyAt(i).lockKey)
+	}
+}
+
 // removeWaiter takes back what addWaiter did, for a hold that did not get the lock.
 func (s *locks) removeWaiter(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, h)
-	s.entries.Unpin(h.lockKey)
+	s.unpinLocked(h)
 }
 
 // addHold makes a waiter one of the holds that Close ends. It returns false if the
@@ -105,7 +132,7 @@ func (s *locks) removeHold(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, h)
-	s.entries.Unpin(h.lockKey)
+	s.unpinLocked(h)
 }
 
 // allHolds returns the holds, in no particular order. Some may be over.
@@ -127,7 +154,9 @@ func (s *locks) waitersByKey() map[string]int {
 	defer s.mu.Unlock()
 	waiters := make(map[string]int)
 	for h := range s.waiting {
-		waiters[h.key]++
+		for _, key := range h.keys() {
+			waiters[key]++
+		}
 	}
 	return waiters
 }
@@ -160,11 +189,11 @@ func (e *sharedError) Unwrap() error { return e.err }
 // that the database does not answer. Otherwise each would find out for itself, one after
 // the other, after seconds each. Waiters that wait through outages go on.
 func (s *locks) shareNoAnswer(h *hold, err error) {
-	if s.waitThroughOutages || !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {
+	if s.waitThroughOutages || !isNoAnswer(err) || h.waiters() == 0 {
 		return
 	}
 	s.mu.Lock()
-	giveUps := s.giveUpsLocked(func(other *hold) bool { return other != h && other.entry == h.entry })
+	giveUps := s.giveUpsLocked(func(other *hold) bool { return other != h && other.meets(h) })
 	s.mu.Unlock()
 	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
 		giveUp(&sharedError{err})

@@ -376,7 +376,8 @@ type Held struct {
 	Waiting int
 }
 
-// Held returns the leases that are held now, in no particular order.
+// Held returns the leases that are held now, in no particular order. One of a joint lock appears with
+// each of its keys.
 func (r *Registry) Held() []Held {
 	var held []Held
 	for _, h := range r.locks.allHolds() {
@@ -384,9 +385,11 @@ func (r *Registry) Held() []Held {
 			continue // it has just ended, or was handed over
 		}
 		t := h.currentTerm()
-		held = append(held, Held{
-			Key: h.key, Holder: t.holder, Token: t.token, Deadline: t.end, Waiting: h.entry.mutex.Waiters(),
-		})
+		for i := range h.count() {
+			held = append(held, Held{
+				Key: h.keyAt(i).key, Holder: t.holder, Token: t.token, Deadline: t.end, Waiting: h.entryAt(i).mutex.Waiters(),
+			})
+		}
 	}
 	return held
 }

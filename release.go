@@ -121,7 +121,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	}
 	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
 		// The users of h are notified before the next holder is.
-		if next.ttl != h.ttl || !h.endUse(nil) {
+		if next.isJoint() || next.ttl != h.ttl || !h.endUse(nil) {
 			return false
 		}
 		next.take(given)
@@ -140,7 +140,7 @@ func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	if !h.config.handOff || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
+	if !h.config.handOff || h.isJoint() || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
 		return false
 	}
 	if time.Since(h.term.since) < maxStreak*h.config.idle {

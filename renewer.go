@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -149,7 +150,7 @@ func leastDeadline(holds []*hold) time.Time {
 func (r *renewer) renewAll(holds []*hold) (pinned []*hold, lost int, err error) {
 	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
 	defer cancel()
-	for part := range slices.Chunk(holds, r.batch) {
+	for part := range byRows(holds, r.batch) {
 		claims, sent := make([]locktable.Claim, len(part)), time.Now()
 		for i, h := range part {
 			claims[i] = h.claim()
@@ -178,6 +179,26 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, lost int, err error) 
 		}
 	}
 	return pinned, lost, err
+}
+
+// byRows cuts holds into parts that have at most so many rows each, or one hold.
+func byRows(holds []*hold, most int) iter.Seq[[]*hold] {
+	return func(yield func([]*hold) bool) {
+		first, rows := 0, 0
+		for i, h := range holds {
+			n := h.count()
+			if rows+n > most && i > first {
+				if !yield(holds[first:i]) {
+					return
+				}
+				first, rows = i, 0
+			}
+			rows += n
+		}
+		if first < len(holds) {
+			yield(holds[first:])
+		}
+	}
 }
 
 // apply has holds know what became of their rows. It returns those whose rows were passed

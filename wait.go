@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *obs
 		s.shareNoAnswer(h, err)
 	}
 	outage := w.leaveOutage()
-	h.entry.mutex.Release(h)
+	h.releaseMutexes()
 	s.removeWaiter(h)
 	switch {
 	case s.closing.Err() != nil:
@@ -90,7 +91,7 @@ func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *obs
 	case outage != nil: // it is not known whether the lock is held
 		return nil, outage.ended(ctx)
 	default:
-		return nil, notAcquired(ctx, r.key, seen)
+		return nil, notAcquired(ctx, r.keyOf(seen), seen)
 	}
 }
 
@@ -106,9 +107,9 @@ func (s *locks) check(r request) error {
 // lease nor an error if ctx carries none, or one that was unlocked: then the caller is an
 // owner like any other.
 func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
-	h := carriedHold(ctx, &s.config, r.lockKey)
+	h, err := carriedFor(ctx, &s.config, &r)
 	if h == nil {
-		return nil, nil //nolint:nilnil // see above
+		return nil, err
 	}
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
@@ -160,12 +161,29 @@ type waiter struct {
 	hold *hold
 	once bool // it tries once and does not wait
 	subscription
+
+	busy     int       // the key of a joint lock at which its caller queues first
+	turnEnds time.Time // when the caller of a joint lock lets others pass
 }
 
 // acquire makes the hold own the local mutex, then the row. A failed attempt is followed
 // by polling, which writes nothing. The next attempt comes when the row is free. On
 // errHeld, or when ctx has ended, seen is the row when it was last read.
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
+	for {
+		seen, err = w.acquireInTurn(ctx)
+		if !errors.Is(err, errTurnOver) {
+			return seen, err
+		}
+		w.hold.releaseMutexes()
+		if !bounded.Sleep(ctx, 1+jitter.N(maxScatter)) {
+			return seen, ctx.Err()
+		}
+	}
+}
+
+// acquireInTurn is acquire, until the turn of a joint lock's caller is over.
+func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if seen, err := w.queue(ctx); err != nil {
 		return seen, err
@@ -201,15 +219,23 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	if h.observed != nil {
 		h.observed.noteHolder(h.entry.mutex.Owner().row().Holder)
 	}
-	if w.once {
+	switch {
+	case !h.isJoint() && w.once:
 		if _, ok := h.entry.mutex.TryLock(h); !ok {
 			err = errHeld
 		}
-	} else {
+	case !h.isJoint():
 		_, err = h.entry.mutex.Lock(ctx, h)
+	case w.once:
+		seen, err = w.tryAll()
+	default:
+		seen, err = w.queueAll(ctx)
+	}
+	if err != nil && !h.isJoint() {
+		seen = h.ownerAt(0)
 	}
 	if err != nil {
-		return h.entry.mutex.Owner().row(), err
+		return seen, err
 	}
 	h.observed.noteDequeued()
 	return locktable.Row{}, nil
@@ -254,13 +280,19 @@ func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error)
 // stepBack lets other processes acquire if this one has just had its turn. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
-	e := w.hold.entry
-	until := e.stepBack.Load()
-	if until == nil {
-		return true
+	for i := range w.hold.count() {
+		e := w.hold.entryAt(i)
+		until := e.stepBack.Load()
+		if until == nil {
+			continue
+		}
+		slept := bounded.Sleep(ctx, max(0, time.Until(*until)))
+		e.stepBack.CompareAndSwap(until, nil)
+		if !slept {
+			return false
+		}
 	}
-	defer e.stepBack.CompareAndSwap(until, nil)
-	return bounded.Sleep(ctx, max(0, time.Until(*until)))
+	return true
 }
 
 // readBeforeAttempt reads the row if an attempt has found it taken and its lease may last,
@@ -272,7 +304,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
 	mayBeTaken := time.Now().Before(h.entry.takenUntil) || w.once && w.table.RefusalsLockRows()
-	if !mayBeTaken || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row
+	if !mayBeTaken || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
 		return locktable.Row{}, nil
 	}
 	seen, err := w.table.ReadFirst(ctx, h.claim())
@@ -324,7 +356,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		return seen, ctx.Err()
 	}
 	contended := false
-	if w.subscribe(w.waker, h) { // there was no wake-up for a release before that
+	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claim())
 		h.observed.notePoll()
 		if err != nil || isFree(row) {
@@ -333,7 +365,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		seen = row
 	}
 	for {
-		row, woken, err := w.table.Poll(ctx, h.claim(), w.pace(seen, contended))
+		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, contended))
 		switch {
 		case err != nil:
 			return seen, failure(err, h.key)
@@ -344,8 +376,11 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		h.observed.noteHolder(row.Holder)
 		h.entry.outage.Store(nil)
 		contended = row.Holder != seen.Holder || row.Age < seen.Age
-		if seen = row; isFree(seen) || w.table.IsUnsettled(h.lockKey) { // an attempt deletes an unsettled row
+		if seen = row; isFree(seen) || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
 			return seen, nil
+		}
+		if w.isTurnOver() {
+			return seen, errTurnOver
 		}
 	}
 }

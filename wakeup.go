@@ -23,17 +23,20 @@ type Waker interface {
 
 // A subscription is what a waiter has of a [Waker]. Without one it is never woken.
 type subscription struct {
-	wake <-chan struct{}
-	stop func()
+	topic string
+	wake  <-chan struct{}
+	stop  func()
 }
 
-// subscribe subscribes to the lock of h. It returns false if there is no Waker, or it has
-// subscribed before.
-func (s *subscription) subscribe(w Waker, h *hold) bool {
-	if w == nil || s.stop != nil {
+// subscribe subscribes to a topic, instead of another one. It returns false if there is no Waker,
+// or it has subscribed to that topic before.
+func (s *subscription) subscribe(w Waker, topic string) bool {
+	if w == nil || s.stop != nil && s.topic == topic {
 		return false
 	}
-	s.wake, s.stop = w.Watch(h.config.table.Topic(h.lockKey))
+	s.unsubscribe()
+	s.topic = topic
+	s.wake, s.stop = w.Watch(topic)
 	return true
 }
 
@@ -41,6 +44,7 @@ func (s *subscription) unsubscribe() {
 	if s.stop != nil {
 		s.stop()
 	}
+	s.wake, s.stop = nil, nil
 }
 
 // wait waits for d or a wake-up. ok is false if ctx ended first.

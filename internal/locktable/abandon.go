@@ -35,9 +35,17 @@ func (t *Table) Abandon(ctx context.Context, c Claim) {
 // this client's next acquisition of the key. TTL is how long the row may last.
 func (t *Table) MarkUnsettled(c Claim) { t.unsettled.addPresent(c, time.Now().Add(c.TTL)) }
 
-// IsUnsettled reports whether a row of a key may exist although it has no holder. Then only an
+// IsUnsettled reports whether a row of a claim may exist although it has no holder. Then only an
 // attempt to acquire can find out whether the lock is free.
-func (t *Table) IsUnsettled(lockKey string) bool { return t.unsettled.has(lockKey) }
+func (t *Table) IsUnsettled(c Claim) bool {
+	for i := range c.count() {
+		lockKey := c.lockKeyAt(i)
+		if t.unsettled.has(lockKey) {
+			return true
+		}
+	}
+	return false
+}
 
 // Settle waits until it is known what became of acquisitions whose callers have left, and
 // their rows are deleted. It returns the cause of ctx if that ends first.

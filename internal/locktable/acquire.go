@@ -24,12 +24,15 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, t.errors.explain(ctx, acquiring.op, err)
 	}
-	switch err := t.deleteUnsettled(ctx, c.LockKey); {
-	case Is(err, PinnedRow): // the row is there and cannot be taken
-		row, _, err := t.Read(ctx, c)
-		return Result{Row: row}, err
-	case err != nil:
-		return Result{}, err
+	for i := range c.count() {
+		lockKey := c.lockKeyAt(i)
+		switch err := t.deleteUnsettled(ctx, lockKey); {
+		case Is(err, PinnedRow): // the row is there and cannot be taken
+			row, _, err := t.Read(ctx, c.single(lockKey))
+			return Result{Row: row}, err
+		case err != nil:
+			return Result{}, err
+		}
 	}
 	unknown := false
 	got, err := call(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
@@ -76,6 +79,9 @@ func (t *Table) explainFree(ctx context.Context) error {
 // acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it
 // open whether the attempt was applied: a failed race never does.
 func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], err error) {
+	if c.IsJoint() {
+		return t.acquireJoint(ctx, c)
+	}
 	if t.readBeforeAcquire {
 		row, ok, err := t.peek(ctx, t.pool.on(nil), c)
 		if err != nil || ok && !row.Expired() && row.Holder != c.Holder {

@@ -82,7 +82,7 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 
 // do sends the verb for c, together with those of other callers if that can be.
 func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
-	if b.batcher == nil || b.blocked != nil && b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
+	if c.IsJoint() || b.batcher == nil || b.blocked != nil && b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
 		return b.alone(ctx, c)
 	}
 	o, sent := b.batcher.Do(ctx, c)

@@ -7,6 +7,7 @@ type Claim struct {
 	LockKey string        // LOCK_KEY
 	Holder  string        // CLIENT_ID of the acquisition: see [Table.NewHolder]
 	TTL     time.Duration // how long the row is to last from now
+	More    []string      // further LOCK_KEYs, higher and in order, of a joint claim
 }
 
 func (c Claim) id() rowID { return rowID{c.LockKey, c.Holder} }

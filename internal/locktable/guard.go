@@ -25,7 +25,9 @@ type Scanner interface{ Scan(dest ...any) error }
 
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
 func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
-	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) { return t.guard(ctx, tx, c) })
+	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
+		return pinAll(c, func(one Claim) (bool, error) { return t.guard(ctx, tx, one) })
+	})
 }
 
 // GuardFunc is Guard for a transaction that is not one of database/sql.
@@ -34,13 +36,15 @@ func (t *Table) GuardFunc(ctx context.Context, queryRow QueryRow, c Claim) (Guar
 		return NotHeld, &Error{guarding.op, WrongTx, errUncounted}
 	}
 	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
-		var one int
-		s := t.statements.guard
-		err := queryRow(ctx, s.text, s.args(values{Claim: c})...).Scan(&one)
-		if errors.Is(err, sql.ErrNoRows) {
-			return false, nil
-		}
-		return err == nil, err
+		return pinAll(c, func(one Claim) (bool, error) {
+			var found int
+			s := t.statements.guard
+			err := queryRow(ctx, s.text, s.args(values{Claim: one})...).Scan(&found)
+			if errors.Is(err, sql.ErrNoRows) {
+				return false, nil
+			}
+			return err == nil, err
+		})
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 )
 
-// Read reads the row of a key, whichever holder it has. It writes nothing and locks nothing, so
+// Read reads the row of a key, whichever holder it has, or that of a joint claim that keeps it from
+// being acquired longest. It writes nothing and locks nothing, so
 // waiters poll with it. ok is false if there is no row.
 //
 // A connection that has died silently must not keep its place in the pool for the whole
@@ -22,6 +23,9 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 		p := reading
 		p.answer = min(batchTimeout, limit-time.Since(began))
 		row, err = callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (Row, error) {
+			if c.IsJoint() {
+				return t.peekJoint(ctx, c)
+			}
 			row, _, err := t.peek(ctx, t.pool.on(nil), c)
 			return row, err
 		}, nil)
@@ -63,7 +67,12 @@ func (t *Table) readInTurn(ctx context.Context, c Claim, turns *turns) (Row, err
 // IsHeld reports whether the row carries the claim's holder and has not expired. In the
 // four-column layout TTL decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
-	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) { return t.isHeld(ctx, c) }, nil)
+	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) {
+		if c.IsJoint() {
+			return t.isJointHeld(ctx, c)
+		}
+		return t.isHeld(ctx, c)
+	}, nil)
 }
 
 // List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the

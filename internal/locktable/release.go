@@ -31,6 +31,9 @@ func (t *Table) release(ctx context.Context, c Claim) (got effect[bool], err err
 
 // releaseOne deletes one row.
 func (t *Table) releaseOne(ctx context.Context, c Claim) (got effect[bool], err error) {
+	if c.IsJoint() {
+		return t.releaseJoint(ctx, c)
+	}
 	got.unknown, err = t.pool.once(ctx, t.statements.release, values{Claim: c}, func(db executor, v values) error {
 		n, err := exec(ctx, db, t.statements.release, v)
 		got.value = n > 0
@@ -99,7 +102,7 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 // four-column layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.NewHolder()}
-	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) { return t.keep(ctx, v) }, nil)
+	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) { return t.keepAll(ctx, v) }, nil)
 }
 
 func (t *Table) keep(ctx context.Context, v values) (kept bool, err error) {

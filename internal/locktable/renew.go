@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// MaxRenewals is how many rows [Table.RenewAll] takes at most: MySQL accepts 65 535
+// MaxRenewals is how many rows [Table.RenewAll] takes at most, those of joint claims counted one by
+// one: MySQL accepts 65 535
 // placeholders, of which a row needs two.
 const MaxRenewals = 10_000
 
@@ -21,6 +22,9 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 	p := renewing
 	p.pinned = pinnedFor
 	return callAlone(ctx, t.errors, p, c.TTL, func(ctx context.Context) (bool, error) {
+		if c.IsJoint() {
+			return t.renewJoint(ctx, c)
+		}
 		return t.renew(ctx, c)
 	}, func(renewed bool, _ error) {
 		if renewed && late != nil {
@@ -48,9 +52,13 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	v := together(claims)
+	v := together(flattened(claims))
 	return call(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
-		return t.renewAll(ctx, v)
+		rows, err := t.renewAll(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return combinedBy(claims, rows), nil
 	})
 }
 

@@ -29,12 +29,18 @@ type unsettledHolder struct {
 
 // addPresent adds a claim whose row may be there until then.
 func (u *unsettled) addPresent(c Claim, until time.Time) {
-	add(&u.present, c.LockKey, unsettledHolder{c.Holder, until})
+	for i := range c.count() {
+		lockKey := c.lockKeyAt(i)
+		add(&u.present, lockKey, unsettledHolder{c.Holder, until})
+	}
 }
 
 // addAbsent adds a claim whose row may be written until then.
 func (u *unsettled) addAbsent(c Claim, until time.Time) {
-	add(&u.absent, c.LockKey, unsettledHolder{c.Holder, until})
+	for i := range c.count() {
+		lockKey := c.lockKeyAt(i)
+		add(&u.absent, lockKey, unsettledHolder{c.Holder, until})
+	}
 }
 
 // has reports whether there are claims of a key.

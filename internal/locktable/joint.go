@@ -1,0 +1,203 @@
+package locktable
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// A joint claim is one of several rows: one acquisition has all of them, or none. It has one
+// holder. Each verb of the table takes it like that of one row, and does what it does to all of
+// the rows: to acquire, to release and to renew them by one statement, to keep and to guard them
+// one by one. Joint claims are not batched: they are batches.
+
+// IsJoint reports whether c is a claim of several rows.
+func (c Claim) IsJoint() bool { return len(c.More) > 0 }
+
+// count is how many rows c is about.
+func (c Claim) count() int { return 1 + len(c.More) }
+
+// lockKeyAt is the LOCK_KEY of the i-th row.
+func (c Claim) lockKeyAt(i int) string {
+	if i == 0 {
+		return c.LockKey
+	}
+	return c.More[i-1]
+}
+
+// lockKeys are the LOCK_KEYs of c, in order.
+func (c Claim) lockKeys() []string { return append([]string{c.LockKey}, c.More...) }
+
+// single is the claim of one of c's rows.
+func (c Claim) single(lockKey string) Claim {
+	return Claim{LockKey: lockKey, Holder: c.Holder, TTL: c.TTL}
+}
+
+// each returns the claims of c's rows, in the order of their keys.
+func (c Claim) each() []Claim {
+	claims := make([]Claim, c.count())
+	for i := range claims {
+		claims[i] = c.single(c.lockKeyAt(i))
+	}
+	return claims
+}
+
+// errPartlyTaken rolls an acquisition back that did not get all of its rows.
+var errPartlyTaken = errors.New("one of the rows is taken")
+
+// acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back
+// unless it gets all of them. They are written in the order of their keys, so that processes
+// cannot deadlock. If a row is taken, the result says which only where that costs nothing.
+func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], err error) {
+	if !t.dialect.Returning { // a statement would wait for rows that are being renewed
+		row, err := t.peekJoint(ctx, c)
+		if err != nil || row != (Row{}) {
+			return effect[Result]{value: Result{Row: row}}, err
+		}
+	}
+	claims := c.each()
+	var tokens map[string]int64
+	got.unknown, err = t.writeInTransaction(ctx, ways{
+		statement: func(db executor, _ bool) (written bool, err error) {
+			tokens, written, err = t.upsertMany(ctx, db, together(claims), false)
+			if err == nil && len(tokens) < len(claims) {
+				err = errPartlyTaken
+			}
+			return written, err
+		},
+	})
+	switch {
+	case errors.Is(err, errPartlyTaken):
+		return effect[Result]{}, nil
+	case err != nil:
+		return got, err
+	}
+	got.value.Acquired = true
+	for _, token := range tokens {
+		// The tokens of earlier holders of a row were drawn before that of this row.
+		got.value.Token = max(got.value.Token, token)
+	}
+	t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
+	return got, nil
+}
+
+// peekJoint returns the row that keeps c from being acquired: of those that others hold the one
+// that lasts longest. It is zero if there is none.
+func (t *Table) peekJoint(ctx context.Context, c Claim) (Row, error) {
+	rows, err := t.peekMany(ctx, values{Claim: c, keys: c.lockKeys()})
+	var longest Row
+	for _, lockKey := range c.lockKeys() {
+		row, there := rows[lockKey]
+		if !there || row.Holder == c.Holder || row.Expired() {
+			continue
+		}
+		if longest == (Row{}) || row.Left > longest.Left {
+			longest = row
+		}
+	}
+	return longest, err
+}
+
+// releaseJoint deletes all rows of c by one statement, and those that it found pinned one by one.
+func (t *Table) releaseJoint(ctx context.Context, c Claim) (got effect[bool], err error) {
+	claims := c.each()
+	gone, resent, err := t.deleteRows(ctx, together(claims))
+	if err != nil {
+		got.unknown = resent || !t.errors.isRefusal(err)
+		return got, err
+	}
+	got = effect[bool]{value: true, unknown: resent}
+	for _, one := range claims {
+		if gone[one.id()] {
+			continue
+		}
+		deleted, err := t.releaseOne(ctx, one)
+		got.value = got.value && deleted.value
+		// Another try would not find the rows that are gone.
+		got.unknown = got.unknown || deleted.unknown || err != nil
+		if err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// renewJoint renews all rows of c, and waits for those that are pinned.
+func (t *Table) renewJoint(ctx context.Context, c Claim) (bool, error) {
+	claims := c.each()
+	outcomes, err := t.renewAll(ctx, together(claims))
+	if err != nil || slices.Contains(outcomes, Lost) {
+		return false, err
+	}
+	for i, outcome := range outcomes {
+		if outcome != Pinned {
+			continue
+		}
+		if renewed, err := t.renew(ctx, claims[i]); err != nil || !renewed {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isJointHeld reports whether all rows of c carry its holder and have not expired.
+func (t *Table) isJointHeld(ctx context.Context, c Claim) (bool, error) {
+	claims := c.each()
+	held, err := selectRowIDs(ctx, t.pool.on(nil), t.statements.heldAll, together(claims))
+	return len(held) == len(claims), err
+}
+
+// keepAll leaves the rows of v's claim to expire, one by one.
+func (t *Table) keepAll(ctx context.Context, v values) (kept bool, err error) {
+	for _, one := range v.each() {
+		v.Claim = one
+		if kept, err = t.keep(ctx, v); err != nil || !kept {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pinAll runs pin for the rows of c, in the order of their keys, until one is not pinned.
+func pinAll(c Claim, pin func(Claim) (bool, error)) (pinned bool, err error) {
+	for _, one := range c.each() {
+		if pinned, err = pin(one); err != nil || !pinned {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// combined is what became of a joint claim whose rows have these outcomes.
+func combined(outcomes []Outcome) Outcome {
+	switch {
+	case slices.Contains(outcomes, Lost):
+		return Lost
+	case slices.Contains(outcomes, Pinned):
+		return Pinned
+	default:
+		return Renewed
+	}
+}
+
+// combinedBy combines the outcomes of the rows of claims, which stand one after the other.
+func combinedBy(claims []Claim, rows []Outcome) []Outcome {
+	outcomes := make([]Outcome, len(claims))
+	for i, c := range claims {
+		n := c.count()
+		outcomes[i], rows = combined(rows[:n]), rows[n:]
+	}
+	return outcomes
+}
+
+// flattened returns the claims of all rows of claims.
+func flattened(claims []Claim) []Claim {
+	if !slices.ContainsFunc(claims, Claim.IsJoint) {
+		return claims
+	}
+	var all []Claim
+	for _, c := range claims {
+		all = append(all, c.each()...)
+	}
+	return all
+}
