@@ -1,0 +1,125 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/seats"
+)
+
+// maxRaces is how many times in a row a caller may read that permits are free and find that others
+// were faster. After that it acts as if none were free.
+const maxRaces = 8
+
+// An acquisition is one call that acquires.
+type acquisition struct {
+	*Semaphore
+
+	ctx     context.Context //nolint:containedctx // the caller's; it lives as long as the call
+	waiting context.Context //nolint:containedctx // made from it; it ends the wait
+	n       int
+}
+
+// acquire acquires n permits for ctx, the caller's.
+func (s *Semaphore) acquire(ctx context.Context, n int, wait time.Duration) (*sqllock.Lease, error) {
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	waiting, cancel := seats.Limited(ctx, wait)
+	defer cancel()
+	a := acquisition{s, ctx, waiting, n}
+	if wait == seats.NotAtAll || !s.permits.IsWaitedFor() {
+		lease, err := a.attempt(outOfTurn)
+		if wait == seats.NotAtAll || !errors.Is(err, sqllock.ErrNotAcquired) || waiting.Err() != nil {
+			return lease, err
+		}
+	}
+	return a.inTurn()
+}
+
+// check refuses what no call can get.
+func (s *Semaphore) check(n int) error {
+	if n < 1 || n > s.most {
+		return seats.Invalid("%d permits of %q, which has %d", n, s.Key(), s.most)
+	}
+	return s.permits.CheckTerms(s.terms)
+}
+
+// inTurn waits for the turn, and then for the permits.
+func (a *acquisition) inTurn() (lease *sqllock.Lease, err error) {
+	given := false
+	defer func() {
+		if !given && lease != nil { // an observer of the turn's release has panicked
+			_ = lease.Unlock(a.ctx)
+		}
+	}()
+	err = a.permits.InTurn(a.ctx, a.waiting, func() (err error) {
+		lease, err = a.attempt(inTurn)
+		return err
+	})
+	given = true
+	if err != nil {
+		return nil, err
+	}
+	return a.permits.Alive(a.ctx, lease) // the release of the turn may have taken long
+}
+
+// Whose turn it is when an attempt is made.
+const (
+	outOfTurn = false // not the caller's: it leaves the permits to the one whose turn it is
+	inTurn    = true
+)
+
+// attempt acquires n of the free permits. It returns [sqllock.ErrNotAcquired] if there are fewer.
+func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
+	var refused error
+	for range maxRaces {
+		free, err := a.choose(itsTurn)
+		if err != nil {
+			return nil, err
+		}
+		lease, err := a.permits.TryLock(a.ctx, a.terms, free...)
+		if err == nil {
+			return lease, nil
+		}
+		if refused = a.permits.Failed(a.ctx, a.waiting, err); !errors.Is(refused, sqllock.ErrNotAcquired) || a.waiting.Err() != nil {
+			break
+		}
+	}
+	return nil, refused
+}
+
+// choose returns the keys of n free permits, at random, so that callers that choose at the same time
+// seldom choose the same. It returns [sqllock.ErrNotAcquired] if the caller is not to have them.
+func (a *acquisition) choose(itsTurn bool) ([]string, error) {
+	own, err := a.own()
+	if err != nil {
+		return nil, err
+	}
+	read, err := a.permits.Read(a.waiting)
+	if err != nil {
+		return nil, a.permits.Failed(a.ctx, a.waiting, err)
+	}
+	free := read.Free(own)
+	if len(free) < a.n {
+		return nil, a.permits.NotAcquired(a.ctx, read.Next())
+	}
+	if waiter, taken := read.Turn(); taken && !itsTurn {
+		return nil, a.permits.NotAcquired(a.ctx, waiter)
+	}
+	return free[:a.n], nil
+}
+
+// own returns the leases of permits that the caller's context carries. To lock such a permit would
+// enter it again, if its row is free because it was deleted.
+func (a *acquisition) own() ([]*sqllock.Lease, error) {
+	own := a.permits.Carried(a.ctx)
+	for _, lease := range own {
+		if _, err := a.permits.Registry().LeaseFrom(a.ctx, lease.Key()); errors.Is(err, sqllock.ErrLockLost) {
+			return nil, err
+		}
+	}
+	return own, nil
+}

@@ -1,0 +1,46 @@
+// Package semaphore limits how many callers of all processes do something at once: a semaphore with
+// up to [MaxPermits] permits, in the lock table of a [sqllock.Registry].
+//
+//	printers, err := semaphore.New(registry, "printers", 3)
+//	if err != nil {
+//		return err
+//	}
+//	return printers.Execute(ctx, 1, func(ctx context.Context) error {
+//		return print(ctx) // in three places at most
+//	})
+//
+// A permit is a row: permit 0 of "printers" is the plain lock of the key "printers permit 0". So a
+// permit is held by a [sqllock.Lease], which is renewed, lost and released as that of any lock. If
+// its holder crashes, its permits are free when their time-to-live has ended. A caller that
+// acquires several permits gets all or none: they are one joint lock (see
+// [sqllock.Registry.ObtainAll]) with one lease.
+//
+// # What holds
+//
+//   - No more permits are held at once than the largest number that any process has passed to [New]
+//     for the key. The rows alone decide that.
+//   - A caller that wants many permits is not overtaken for ever by callers that want few, in
+//     whichever processes they are. If there are too few permits for a caller, it waits in turn: a row
+//     with the key "printers turn" says that it is somebody's turn. Then no caller acquires but the
+//     one whose turn it is. The turn is passed on in no particular order between processes, and in the
+//     order of their arrival within one, as a plain lock is.
+//   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
+//
+// # What does not hold
+//
+//   - There is no re-entry. A caller that acquires inside a permit takes another one. Callers that hold
+//     permits while they wait for more can wait for each other: acquire all that are needed at once.
+//   - A fencing token is higher than those of earlier leases of the same permits. It is not comparable
+//     with those of others that hold permits at the same time.
+//   - A permit that could not be released, because the database did not answer, counts as held until
+//     its time-to-live ends.
+//   - A wait ends with the first error of the database, also if the registry waits through outages
+//     ([sqllock.RegistryOptions]).
+//
+// # Changing the number of permits
+//
+// Processes may pass different numbers to New, as they do while a new version is being deployed. They
+// share the permits with lower numbers. After the number is lowered, those that hold permits with
+// higher numbers keep them until they unlock them, and callers with the new number do not see them:
+// until then more permits can be held than the new number, and never more than the old one.
+package semaphore
