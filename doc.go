@@ -70,6 +70,12 @@
 // free. A poll writes nothing, and one statement serves all waiters of a repository. On
 // PostgreSQL a [Waker] can wake it at the release. Between processes there is no order.
 //
+// # More than one
+//
+// [Registry.ObtainAll] makes one lock of several keys. Package semaphore lets several callers in at
+// a time, and package rwlock many readers or one writer. All of them are made of rows like any
+// other.
+//
 // # Errors
 //
 // errors.Is distinguishes four groups: [ErrNotAcquired], [ErrLockLost], [ErrDatabase] and

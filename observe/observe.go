@@ -58,7 +58,7 @@ type Observer struct {
 
 // An AcquireStart says what a caller asks for.
 type AcquireStart struct {
-	// Key is the key as the caller wrote it.
+	// Key is the key as the caller wrote it. That of a joint lock names several of its keys.
 	Key string
 	// TTL is the time-to-live of the lease.
 	TTL time.Duration

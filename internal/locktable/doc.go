@@ -133,6 +133,14 @@
 //     statements name the primary key (FORCE INDEX): the server would scan a small table and
 //     lock each row that it scans. A pinned row of another key then delayed all for 50 s.
 //
+// # Joint claims
+//
+// A claim may be one of several rows. Its acquisition is the statement of a batch, in a transaction of
+// its own that is rolled back unless it gets all of them. It is not batched with others, because these
+// would be rolled back too. In READ COMMITTED another acquisition may come between two of its rows,
+// so it counts what it got and does not look before. It always is an explicit transaction, also in
+// Autocommit and where there are acquirers.
+//
 // # Polls of many rows
 //
 // One statement answers all waiters that are due. After it there is a pause of 24 times what
