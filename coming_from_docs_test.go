@@ -16,7 +16,7 @@ var (
 // receivers are the types of the names that docs/coming-from.md uses for values.
 var receivers = map[string]string{
 	"registry": "sqllock.Registry", "repository": "sqllock.Repository", "lock": "sqllock.JdbcLock", "lease": "sqllock.Lease",
-	"elector": "leader.Elector",
+	"elector": "leader.Elector", "permits": "semaphore.Semaphore", "rw": "rwlock.Lock",
 }
 
 // TestComingFromDocs checks that each of our names in the tables of docs/coming-from.md is exported.
