@@ -9,10 +9,6 @@ import (
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
-// maxRaces is how many times in a row a caller may read that permits are free and find that others
-// were faster. After that it acts as if none were free.
-const maxRaces = 8
-
 // An acquisition is one call that acquires.
 type acquisition struct {
 	*Semaphore
@@ -36,7 +32,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, wait time.Duration) (*sq
 			return lease, err
 		}
 	}
-	return a.inTurn()
+	return s.permits.AcquireInTurn(ctx, waiting, func() (*sqllock.Lease, error) { return a.attempt(inTurn) })
 }
 
 // check refuses what no call can get.
@@ -45,25 +41,6 @@ func (s *Semaphore) check(n int) error {
 		return seats.Invalid("%d permits of %q, which has %d", n, s.Key(), s.most)
 	}
 	return s.permits.CheckTerms(s.terms)
-}
-
-// inTurn waits for the turn, and then for the permits.
-func (a *acquisition) inTurn() (lease *sqllock.Lease, err error) {
-	given := false
-	defer func() {
-		if !given && lease != nil { // an observer of the turn's release has panicked
-			_ = lease.Unlock(a.ctx)
-		}
-	}()
-	err = a.permits.InTurn(a.ctx, a.waiting, func() (err error) {
-		lease, err = a.attempt(inTurn)
-		return err
-	})
-	given = true
-	if err != nil {
-		return nil, err
-	}
-	return a.permits.Alive(a.ctx, lease) // the release of the turn may have taken long
 }
 
 // Whose turn it is when an attempt is made.
@@ -75,7 +52,7 @@ const (
 // attempt acquires n of the free permits. It returns [sqllock.ErrNotAcquired] if there are fewer.
 func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
 	var refused error
-	for range maxRaces {
+	for range seats.MaxRaces {
 		free, err := a.choose(itsTurn)
 		if err != nil {
 			return nil, err

@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
 )
+
+// MaxRaces is how many times in a row a caller may choose free seats and find that others were
+// faster. After that it acts as if none were free.
+const MaxRaces = 8
 
 // A Set is the seats of one lock, and its turn, in one registry. All methods are safe for
 // concurrent use.
@@ -31,19 +36,33 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	if registry == nil {
 		return nil, Invalid("%q needs a registry", key)
 	}
+	base, err := spelling(registry, key)
+	if err != nil {
+		return nil, err
+	}
 	s := &Set{
-		registry: registry, key: key, turn: key + " turn",
+		registry: registry, key: key, turn: base + " turn",
 		keys: make([]string, seats), freed: make(chan struct{}, 1),
 	}
 	for i := range s.keys {
-		s.keys[i] = key + " " + kind + " " + strconv.Itoa(i)
+		s.keys[i] = base + " " + kind + " " + strconv.Itoa(i)
 	}
-	for _, written := range []string{key, s.turn, s.keys[seats-1]} { // the last one is the longest
+	for _, written := range []string{s.turn, s.keys[seats-1]} { // the last one is the longest
 		if _, err := registry.Repository().LockKey(written); err != nil {
 			return nil, err
 		}
 	}
 	return s, s.CheckOpen()
+}
+
+// spelling returns how the keys of a set begin. It is key, but for a UUID, which is one lock however
+// it is spelled: so its seats must be the same, too.
+func spelling(registry *sqllock.Registry, key string) (string, error) {
+	lockKey, err := registry.Repository().LockKey(key)
+	if err == nil && strings.EqualFold(lockKey, key) {
+		return lockKey, nil
+	}
+	return key, err
 }
 
 // Key returns the key of the lock.

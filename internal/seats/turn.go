@@ -8,6 +8,7 @@ import (
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
+// The pauses of [Set.Poll].
 const (
 	shortestPause = 2 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
@@ -52,15 +53,45 @@ func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bo
 	}
 	// If the turn cannot be released, it expires. The caller need not know.
 	defer func() { _ = turn.Unlock(ctx) }()
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+	return s.Poll(turn.Context(), longestPause, try) //nolint:contextcheck // it is made from waiting
+}
+
+// AcquireInTurn is InTurn for a try that acquires. It returns the lease if that lasts, also after the
+// turn was released.
+func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.Lease, error)) (lease *sqllock.Lease, err error) {
+	returned := false
+	defer func() {
+		if !returned && lease != nil { // an observer of the turn's release has panicked
+			_ = lease.Unlock(ctx)
+		}
+	}()
+	err = s.InTurn(ctx, waiting, func() (err error) {
+		lease, err = try()
+		return err
+	})
+	returned = true
+	if err != nil {
+		return nil, err
+	}
+	return s.Alive(ctx, lease) // the release of the turn may have taken long
+}
+
+// Poll calls try until it returns something else than a [sqllock.ErrNotAcquired]: then done is true,
+// and err what it returned. If ctx ends first, done is false, and err that of the last try. The
+// pauses between the calls grow, up to longest at most. They end early when a lease of this set ends
+// in this process.
+func (s *Set) Poll(ctx context.Context, longest time.Duration, try func() error) (done bool, err error) {
+	longest = min(longest, longestPause)
+	shortest := min(longest, shortestPause)
+	for pause := shortest; ; pause = min(2*pause, longest) {
 		if err = try(); !isHeld(err) {
 			return true, err
 		}
-		switch woken, ok := s.sleep(turn.Context(), pause); { //nolint:contextcheck // it is made from waiting
+		switch woken, ok := s.sleep(ctx, pause); {
 		case !ok:
 			return false, err
 		case woken:
-			pause = shortestPause / 2 // the next is the shortest again
+			pause = shortest / 2 // the next is the shortest again
 		}
 	}
 }
