@@ -125,6 +125,7 @@ func parts(cell Cell) []part {
 		{name: "Transaction", tests: transactionTests},
 		{name: "Contention", tests: contentionTests, sequential: shared},
 		{name: "Fencing", tests: fencingTests},
+		{name: "Joint", tests: jointTests, sequential: shared},
 	}
 	if !cell.Plain {
 		all = append(all,
@@ -133,8 +134,8 @@ func parts(cell Cell) []part {
 	}
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
-			part{name: "Renewal", tests: renewalTests, sequential: shared},
-			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests), sequential: shared},
+			part{name: "Renewal", tests: slices.Concat(renewalTests, jointRenewalTests), sequential: shared},
+			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests), sequential: shared},
 			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all

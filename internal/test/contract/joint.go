@@ -1,0 +1,339 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// jointTests are about several keys as one lock. What depends on time, and on transactions of the
+// application, is in jointRenewalTests and jointGuardTests.
+var jointTests = []test{
+	{"AJointLockIsAllOrNothing", func(f *fixture) {
+		one, other := f.registry(ttl), f.registry(ttl)
+		single := f.acquireKey(other, "b")
+		lock := f.obtainAll(one, "c", "a", "b")
+		_, err := lock.TryLock(f.Context())
+		f.checkRefused(err, "b", single.Holder())
+		f.checkHolders(one, map[string]string{"b": single.Holder()})
+		f.must(single.Unlock(f.Context()))
+		lease := f.acquire(lock)
+		f.checkHolders(other, map[string]string{"a": lease.Holder(), "b": lease.Holder(), "c": lease.Holder()})
+		for _, r := range []*sqllock.Registry{one, other} {
+			for _, key := range lease.Keys() {
+				_, err := r.TryLock(f.Context(), key)
+				f.checkRefused(err, key, lease.Holder())
+			}
+			_, err := f.obtainAll(r, "c", "d").TryLock(f.Context())
+			f.checkRefused(err, "c", lease.Holder())
+		}
+		f.must(lease.Unlock(f.Context()))
+		f.checkHolders(other, nil)
+	}},
+	{"TokensRiseBetweenJointAndSingleLocks", func(f *fixture) {
+		one, other := f.registry(ttl), f.registry(ttl)
+		last := make(map[string]int64)
+		for _, keys := range [][]string{{"c"}, {"a", "b"}, {"b", "c"}, {"a"}, {"b"}, {"c", "b", "a"}, {"b"}, {"a", "c"}} {
+			lease := f.acquire(f.obtainAll(one, keys...))
+			for _, key := range keys {
+				last[key] = f.checkHigher(lease.Token(), last[key])
+			}
+			f.must(lease.Unlock(f.Context()))
+			one, other = other, one
+		}
+	}},
+	{"RenewExtendsAllRowsOfAJointLock", func(f *fixture) {
+		r, p := f.registry(ttl), f.process()
+		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
+		f.untilLess(p, "c", ttl-short)
+		before, err := p.PeekAll(f.Context(), "a", "b", "c")
+		f.must(err)
+		f.must(lease.Renew(f.Context()))
+		after, err := p.PeekAll(f.Context(), "a", "b", "c")
+		f.must(err)
+		equal(f, "rows", len(after), 3)
+		for key := range after {
+			if after[key].Left <= before[key].Left || after[key].Left < time.Until(lease.Deadline()) {
+				f.Fatalf("%s: %v left, then %v", key, before[key].Left, after[key].Left)
+			}
+		}
+		f.must(lease.Unlock(f.Context()))
+	}},
+	{"AMinimumHoldKeepsAllRowsOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b").WithMinHold(ttl / 2))
+		f.must(lease.Unlock(f.Context()))
+		r := f.registry(ttl)
+		rows, err := r.Repository().PeekAll(f.Context(), "a", "b")
+		f.must(err)
+		equal(f, "rows", len(rows), 2)
+		for key, row := range rows {
+			if row.Holder == lease.Holder() || row.Left <= ttl/4 || row.Left > ttl/2 {
+				f.Fatalf("%s: %+v", key, row)
+			}
+			_, err := r.TryLock(f.Context(), key)
+			f.checkRefused(err, key, row.Holder)
+		}
+	}},
+	{"ReentryIntoAJointLock", func(f *fixture) {
+		r := f.registry(ttl)
+		outer := f.acquire(f.obtainAll(r, "a", "b", "c"))
+		for _, keys := range [][]string{{"b"}, {"c", "a"}, {"a", "b", "c"}} {
+			inner, err := f.obtainAll(r, keys...).Lock(outer.Context())
+			f.must(err)
+			equal(f, "token", inner.Token(), outer.Token())
+			f.must(inner.Unlock(f.Context()))
+		}
+		_, err := f.obtainAll(r, "c", "d").Lock(outer.Context())
+		f.is(err, sqllock.ErrInvalid)
+		f.checkHolders(r, map[string]string{"a": outer.Holder(), "b": outer.Holder(), "c": outer.Holder()})
+		f.must(outer.Unlock(f.Context()))
+		f.checkHolders(r, nil)
+	}},
+	{"AJointLockTakesOverExpiredRowsBesideMissingOnes", func(f *fixture) {
+		p := f.processWith(f.brief)
+		crashed := []string{f.acquireRow(p, "b", f.brief), f.acquireRow(p, "d", f.brief)}
+		r := f.registry(f.brief)
+		lease, err := f.obtainAll(r, "a", "b", "c", "d").Lock(f.Context())
+		f.must(err)
+		if slices.Contains(crashed, lease.Holder()) {
+			f.Fatal(lease.Holder())
+		}
+		all := make(map[string]string)
+		for _, key := range lease.Keys() {
+			all[key] = lease.Holder()
+		}
+		f.checkHolders(r, all)
+		_ = lease.Unlock(f.Context()) // it may have ended
+	}},
+	{"AJointLeaseIsLostWithOneRow", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
+		f.checkDeleted(f.process(), "b", lease.Holder(), true)
+		f.is(lease.Renew(f.Context()), sqllock.ErrLockLost)
+		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.must(f.acquire(f.obtainAll(r, "c", "b", "a")).Unlock(f.Context())) // which deletes what is left of the lost one
+		f.checkHolders(r, nil)
+	}},
+	{"UnlockOfAJointLockWithoutOneRowDeletesTheOthers", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
+		f.checkDeleted(f.process(), "b", lease.Holder(), true)
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.checkHolders(r, nil)
+	}},
+	{"CloseReleasesAllRowsOfAJointLock", func(f *fixture) {
+		one, other := f.registry(ttl), f.registry(ttl)
+		first, second := f.acquire(f.obtainAll(one, "a", "b")), f.acquire(f.obtainAll(other, "c", "d"))
+		f.must(one.Close(f.Context()))
+		f.is(context.Cause(first.Context()), sqllock.ErrClosed)
+		f.is(first.Unlock(f.Context()), sqllock.ErrClosed)
+		_, err := one.ObtainAll("a", "b")
+		f.is(err, sqllock.ErrClosed)
+		f.checkHolders(other, map[string]string{"c": second.Holder(), "d": second.Holder()})
+		f.must(other.Repository().ReleaseAll(f.Context()))
+		f.checkHolders(other, nil)
+		f.is(second.Renew(f.Context()), sqllock.ErrLockLost)
+	}},
+	{"AThousandKeysAtOnce", func(f *fixture) {
+		keys := make([]string, sqllock.MaxKeys)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+		}
+		one, other := f.registry(ttl), f.registry(ttl)
+		lease := f.acquire(f.obtainAll(one, keys...))
+		rows, err := other.Repository().PeekAll(f.Context(), keys...)
+		f.must(err)
+		equal(f, "rows", len(rows), len(keys))
+		_, err = f.obtainAll(other, keys[500:]...).TryLock(f.Context())
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(lease.Renew(f.Context()))
+		f.must(lease.Unlock(f.Context()))
+		f.checkHolders(other, nil)
+	}},
+	{"AJointLockWaitsForEachOfItsKeys", func(f *fixture) {
+		r := f.registry(ttl)
+		leases := []*sqllock.Lease{f.acquireKey(r, "a"), f.acquireKey(r, "b"), f.acquireKey(r, "c")}
+		got := f.waiter(f.Context(), f.obtainAll(f.rarelyPolling(), "a", "b", "c"))
+		for _, lease := range leases {
+			f.stillWaiting(got)
+			f.must(lease.Unlock(f.Context()))
+		}
+		f.granted(got)
+	}},
+	{"JointLocksInAllOrdersDoNotDeadlock", func(f *fixture) {
+		wants := [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b"}, {"c", "a"}}
+		inside := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
+		registries := []*sqllock.Registry{f.registry(ttl), f.registry(ttl)}
+		f.inGoroutines(2*len(wants), func(i int) error {
+			keys := wants[i/2]
+			lock, err := registries[i%2].ObtainAll(keys...)
+			if err != nil {
+				return err
+			}
+			for range 3 {
+				err := lock.ExecuteLocked(f.Context(), func(context.Context) error {
+					for _, key := range keys {
+						if inside[key].Add(1) != 1 {
+							return errors.New("two holders")
+						}
+					}
+					for _, key := range keys {
+						inside[key].Add(-1)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		f.checkHolders(registries[0], nil)
+	}},
+	{"SingleTriesOfJointLocksInOppositeOrdersDoNotDeadlock", func(f *fixture) {
+		var acquired atomic.Int32
+		f.concurrently(2, 1, func(r *sqllock.Registry) error {
+			keys := []string{"a", "b", "c", "d"}
+			for acquired.Load() < 20 {
+				slices.Reverse(keys)
+				lock, err := r.ObtainAll(keys...)
+				if err != nil {
+					return err
+				}
+				lease, err := lock.TryLock(f.Context())
+				switch {
+				case err == nil:
+					acquired.Add(1)
+					if err := lease.Unlock(f.Context()); err != nil {
+						return err
+					}
+				case !errors.Is(err, sqllock.ErrNotAcquired):
+					return err
+				}
+			}
+			return nil
+		})
+	}},
+}
+
+// jointRenewalTests are the joint locks' share of renewalTests.
+var jointRenewalTests = []test{
+	{"AutoRenewKeepsAllRowsOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.autoRenewed(f.moderate), "a", "b"))
+		rival := f.registry(f.moderate)
+		_, err := rival.TryLockFor(f.Context(), "a", 3*f.moderate/2)
+		f.checkRefused(err, "a", lease.Holder())
+		_, err = rival.TryLock(f.Context(), "b")
+		f.checkRefused(err, "b", lease.Holder())
+		f.must(lease.Unlock(f.Context()))
+	}},
+	{"TheHeartbeatReportsADeletedRowOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.autoRenewed(f.moderate), "a", "b"))
+		f.checkDeleted(f.process(), "b", lease.Holder(), true)
+		deadline := lease.Deadline() // when the lease would end without a renewal
+		<-lease.Context().Done()
+		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
+		if !time.Now().Before(deadline) {
+			f.Fatal("the lease ended at its deadline, not by the heartbeat")
+		}
+	}},
+}
+
+// jointGuardTests are the joint locks' share of guardTests.
+var jointGuardTests = []test{
+	{"AJointGuardPinsAllRows", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.registry(f.brief), "a", "b", "c"))
+		tx := f.begin(nil)
+		f.must(tx.guard(f.Context(), lease))
+		<-lease.Context().Done()
+		var committing atomic.Bool
+		ended, rival := make(chan error, 3), f.registry(f.brief)
+		for _, key := range lease.Keys() {
+			go func() {
+				_, err := rival.Lock(f.Context(), key)
+				if err == nil && !committing.Load() {
+					err = fmt.Errorf("the rival did not wait for %s", key)
+				}
+				ended <- err
+			}()
+		}
+		select {
+		case err := <-ended:
+			f.Fatalf("before the commit: %v", err)
+		case <-time.After(3 * short):
+		}
+		committing.Store(true)
+		f.must(tx.commit())
+		for range lease.Keys() {
+			f.must(<-ended)
+		}
+	}},
+	{"AJointGuardWithoutOneRowReturnsErrLockLost", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b", "c"))
+		f.checkDeleted(f.process(), "b", lease.Holder(), true)
+		f.checkGuardLost(lease)
+	}},
+}
+
+func (f *fixture) obtainAll(r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
+	f.Helper()
+	l, err := r.ObtainAll(keys...)
+	f.must(err)
+	return l
+}
+
+// acquireKey acquires the plain lock of key without waiting, or fails the test.
+func (f *fixture) acquireKey(r *sqllock.Registry, key string) *sqllock.Lease {
+	f.Helper()
+	lease, err := r.TryLock(f.Context(), key)
+	f.must(err)
+	return lease
+}
+
+// rarelyPolling returns the registry of another process. If releases wake waiters up in this cell, it
+// polls so rarely that its waiters depend on that.
+func (f *fixture) rarelyPolling() *sqllock.Registry {
+	f.Helper()
+	if f.cell.Waker == nil {
+		return f.registry(ttl)
+	}
+	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
+	})
+	f.must(err)
+	f.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			f.Errorf("close: %v", err)
+		}
+	})
+	return r
+}
+
+// checkRefused checks that err says which key was held, and by which holder.
+func (f *fixture) checkRefused(err error, key, holder string) {
+	f.Helper()
+	f.is(err, sqllock.ErrNotAcquired)
+	var held *sqllock.HeldError
+	if !errors.As(err, &held) || held.Key != key || held.Holder != holder {
+		f.Fatalf("%v, want that %s has %q", err, holder, key)
+	}
+}
+
+// checkHolders checks which keys have rows, and their holders.
+func (f *fixture) checkHolders(r *sqllock.Registry, want map[string]string) {
+	f.Helper()
+	equal(f, "rows", len(f.rows(r.Repository())), len(want))
+	for key, holder := range want {
+		row, ok, err := r.Repository().Peek(f.Context(), key)
+		f.must(err)
+		if !ok || row.Holder != holder {
+			f.Fatalf("%s: %+v, want the holder %s", key, row, holder)
+		}
+	}
+}
