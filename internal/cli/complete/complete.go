@@ -34,19 +34,25 @@ func Rows(flags *connect.Flags) cobra.CompletionFunc {
 // Keys completes the first argument with the keys that have a row in the region, and with those
 // used on this host.
 func Keys(flags *connect.Flags) cobra.CompletionFunc {
-	return first(func(ctx context.Context) []cobra.Completion {
-		return append(ofRows(flags, rows(ctx, flags)), used()...)
-	})
+	return first(func(ctx context.Context) []cobra.Completion { return keys(ctx, flags) })
 }
 
 // KeyAndCommand is Keys for a command that has files and programs after the key.
 func KeyAndCommand(flags *connect.Flags) cobra.CompletionFunc {
-	keys := Keys(flags)
+	completeKey := Keys(flags)
 	return func(cmd *cobra.Command, given []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return keys(cmd, given, word)
+		return completeKey(cmd, given, word)
+	}
+}
+
+// OtherKeys completes the value of a repeatable flag as Keys does. It does not offer the command's
+// first argument.
+func OtherKeys(flags *connect.Flags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return offer(keys(cmd.Context(), flags), given, word)
 	}
 }
 
@@ -89,6 +95,11 @@ func offer(candidates []cobra.Completion, given []string, word string) ([]cobra.
 		offered = append(offered, candidate)
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// keys returns the keys that have a row in the region, and those used on this host.
+func keys(ctx context.Context, flags *connect.Flags) []cobra.Completion {
+	return append(ofRows(flags, rows(ctx, flags)), used()...)
 }
 
 func used() []cobra.Completion {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/sqllock/sqllock"
@@ -14,9 +15,6 @@ import (
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/observe"
 )
-
-// keyVariable is the environment variable in which a command finds the key of its lock.
-const keyVariable = "SQLLOCK_KEY"
 
 // signalled is the cause with which a signal ends the wait for a lock.
 type signalled struct{ signal syscall.Signal }
@@ -58,7 +56,7 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 	if err := x.lock(ctx, h); err != nil {
 		return nil, errors.Join(x.flags.WithTableHint(h.connection, err), h.connection.Close())
 	}
-	x.verbosef("acquired %q as %s, fencing token %d", x.key, h.lease.Holder(), h.lease.Token())
+	x.verbosef("acquired %s as %s, fencing token %d", x.description(), h.lease.Holder(), h.lease.Token())
 	return h, nil
 }
 
@@ -89,38 +87,37 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 
 // lock sets the lease of h.
 func (x *execution) lock(ctx context.Context, h *holding) error {
-	lock, err := h.registry.Obtain(x.key)
+	claim, err := x.claim(h.registry)
 	if err != nil {
 		return err
 	}
-	lock = lock.WithMinHold(x.minHold)
-	nested := os.Getenv(keyVariable) == x.key
+	nested := slices.ContainsFunc(x.keys(), runsUnder)
 	if (x.verbose || nested) && (x.waitForever || x.wait > 0) {
-		h.lease, err = lock.TryLock(ctx)
+		h.lease, err = claim.lockFor(ctx, 0)
 		if !errors.Is(err, sqllock.ErrNotAcquired) {
 			return err
 		}
-		x.printWaiting(err, nested)
+		x.printWaiting(err)
 	}
-	h.lease, err = x.waitFor(ctx, lock)
+	h.lease, err = x.waitFor(ctx, claim)
 	return err
 }
 
 // printWaiting prints which lock exec waits for, and its holder. err is the result of
-// the first try. A nested exec runs under another exec of the same key, and may wait
-// forever.
-func (x *execution) printWaiting(err error, nested bool) {
-	if nested {
-		x.printf("waiting for %s; this exec runs under a lock of the same key ($%s): if it is this lock, it waits for itself", holderText(err), keyVariable)
+// the first try. An exec that runs under another one of the same key may wait forever.
+func (x *execution) printWaiting(err error) {
+	held := &sqllock.HeldError{Key: x.name()}
+	errors.As(err, &held)
+	if runsUnder(held.Key) {
+		x.printf("waiting for %s; this exec runs under a lock of the same key ($%s): if it is this lock, it waits for itself", holderText(held), keysVariable)
 		return
 	}
-	x.verbosef("waiting for %s", holderText(err))
+	x.verbosef("waiting for %s", holderText(held))
 }
 
 // holderText describes the lock and its holder.
-func holderText(err error) string {
-	var held *sqllock.HeldError
-	if !errors.As(err, &held) || held.Holder == "" {
+func holderText(held *sqllock.HeldError) string {
+	if held.Holder == "" {
 		return "the lock"
 	}
 	return fmt.Sprintf("%q: held by %s, whose lease has %s left", held.Key, format.Printable(held.Holder), format.Duration(held.Left))
@@ -128,13 +125,13 @@ func holderText(err error) string {
 
 // waitFor waits as long as the flags allow. If the database stops answering, it returns
 // an error soon after that.
-func (x *execution) waitFor(ctx context.Context, lock *sqllock.JdbcLock) (*sqllock.Lease, error) {
+func (x *execution) waitFor(ctx context.Context, claim claim) (*sqllock.Lease, error) {
 	if x.waitForever {
-		return lock.Lock(ctx)
+		return claim.lock(ctx)
 	}
 	limit, cancel := context.WithTimeout(ctx, max(x.wait, session.OpenTimeout))
 	defer cancel()
-	return answered(limit, answerTimeout, func() (*sqllock.Lease, error) { return lock.TryLockFor(ctx, x.wait) })
+	return answered(limit, answerTimeout, func() (*sqllock.Lease, error) { return claim.lockFor(ctx, x.wait) })
 }
 
 // explain converts the error that ended the wait into one with an exit code. Unless
@@ -144,7 +141,7 @@ func (x *execution) explain(err error) error {
 	var s signalled
 	switch {
 	case errors.As(err, &s):
-		x.verbosef("%v ended the wait for %q", s.signal, x.key)
+		x.verbosef("%v ended the wait for %q", s.signal, x.name())
 		return &exit.Error{Code: 128 + int(s.signal)}
 	case errors.Is(err, sqllock.ErrNotAcquired):
 		x.verbosef("%s", exit.Text(err))

@@ -42,7 +42,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	var nonblock bool
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- CMD ARGS…",
-		Short: "Run a command under a lock",
+		Short: "Run a command under a lock, or several",
 		Long: `Wait for the lock of KEY, run a command while it is held, and release it. The lease
 is renewed while the command runs. The exit code is that of the command, 128+n if
 signal n ended it, or:
@@ -81,11 +81,19 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 			if err := x.check(); err != nil {
 				return err
 			}
-			state.RememberKey(x.key)
+			if err := x.checkWanted(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			for _, key := range x.keys() {
+				state.RememberKey(key)
+			}
 			return x.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
+	f.StringArrayVar(&x.more, "key", nil, "another key: the command runs while the locks of all keys are held (repeatable)")
+	f.IntVar(&x.permits, "permits", 0, "the number of permits of KEY: that many commands run at once, each with one permit")
+	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
 	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
 	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
@@ -94,6 +102,7 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
 	f.IntVarP(&x.conflict, "conflict-exit-code", "E", exit.NotAcquired, "the exit code if the lock was not acquired before the timeout")
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
+	_ = cmd.RegisterFlagCompletionFunc("key", complete.OtherKeys(flags))
 	return cmd
 }
 

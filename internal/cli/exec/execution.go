@@ -11,8 +11,9 @@ import (
 
 // An execution is one run of exec, or of lead: a command under a lock.
 type execution struct {
+	wanted
+
 	flags   *connect.Flags
-	key     string
 	command []string
 	program string // the file of the command
 

@@ -27,7 +27,7 @@ func TestASignalBeforeTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr strings.Builder
-	x := &execution{key: "web", command: []string{"echo", "inside"}, stdout: &stdout, stderr: &stderr}
+	x := &execution{wanted: wanted{key: "web"}, command: []string{"echo", "inside"}, stdout: &stdout, stderr: &stderr}
 	if err := x.resolve(); err != nil {
 		t.Fatal(err)
 	}

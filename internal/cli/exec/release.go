@@ -31,8 +31,8 @@ func (x *execution) release(lease *sqllock.Lease) (lost bool) {
 
 func (x *execution) printReleased(err error) {
 	if err != nil {
-		x.printf("the lock %q was not released: %s; it becomes free when its lease ends", x.key, exit.Text(err))
+		x.printf("the lock %q was not released: %s; it becomes free when its lease ends", x.name(), exit.Text(err))
 		return
 	}
-	x.verbosef("released %q", x.key)
+	x.verbosef("released %s", x.description())
 }

@@ -15,9 +15,9 @@ func (x *execution) renewals(h *holding) func(context.Context, observe.Renewal) 
 	return func(_ context.Context, e observe.Renewal) {
 		switch {
 		case e.Err != nil && !failing:
-			x.printf("renew %q: %s; trying again while the lease lasts, for %s", x.key, exit.Text(e.Err), format.Duration(h.left()))
+			x.printf("renew %q: %s; trying again while the lease lasts, for %s", x.name(), exit.Text(e.Err), format.Duration(h.left()))
 		case e.Err == nil && failing:
-			x.printf("renewed %q again", x.key)
+			x.printf("renewed %q again", x.name())
 		}
 		failing = e.Err != nil
 	}

@@ -2,10 +2,7 @@ package exec
 
 import (
 	"context"
-	"os"
 	"os/exec"
-	"strconv"
-	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/process"
@@ -64,11 +61,6 @@ func (g *gate) openUnder(lease context.Context) error {
 func (x *execution) commandUnder(lease *sqllock.Lease) *exec.Cmd {
 	// It has no context, which could only kill, and only one process: attend stops it.
 	cmd := &exec.Cmd{Path: x.program, Args: x.command, Stdin: x.stdin, Stdout: x.stdout, Stderr: x.stderr}
-	cmd.Env = append(os.Environ(),
-		keyVariable+"="+x.key,
-		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
-		// Many scripts cannot read fractions of a second. They are cut off, so that
-		// the time is never too late.
-		"SQLLOCK_DEADLINE="+lease.Deadline().UTC().Format(time.RFC3339))
+	cmd.Env = x.environment(lease)
 	return cmd
 }

@@ -23,7 +23,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	child, dismiss, err := x.start(h.lease, terminal)
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
-			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.key)}
+			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.name())}
 		}
 		x.releaseAtOnce(h)
 		return notRun(err)
@@ -32,7 +32,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	dismiss()
 	code := child.ExitCode()
 	if x.release(h.lease) {
-		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.key, child.State)}
+		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.name(), child.State)}
 	}
 	if code != 0 {
 		return &exit.Error{Code: code}
@@ -76,7 +76,7 @@ func (x *execution) attend(lease context.Context, child *process.Child, signals 
 			child.Stop()
 			x.suspend()
 		case <-lease.Done():
-			x.printf("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after %s", x.key, format.Duration(x.grace))
+			x.printf("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after %s", x.name(), format.Duration(x.grace))
 			child.Signal(syscall.SIGTERM)
 			child.Resume() // a stopped process does not handle SIGTERM
 			child.KillAfter(x.grace)

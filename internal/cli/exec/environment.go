@@ -1,0 +1,34 @@
+package exec
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// The environment variables in which a command finds the keys of its lock: the first, and all of
+// them, one a line.
+const (
+	keyVariable  = "SQLLOCK_KEY"
+	keysVariable = "SQLLOCK_KEYS"
+)
+
+// environment returns the variables of a command under a lease.
+func (x *execution) environment(lease *sqllock.Lease) []string {
+	return append(os.Environ(),
+		keyVariable+"="+x.key,
+		keysVariable+"="+strings.Join(x.keys(), "\n"),
+		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
+		// Many scripts cannot read fractions of a second. They are cut off, so that
+		// the time is never too late.
+		"SQLLOCK_DEADLINE="+lease.Deadline().UTC().Format(time.RFC3339))
+}
+
+// runsUnder reports whether this process was started by an exec under a lock of the key.
+func runsUnder(key string) bool {
+	return key == os.Getenv(keyVariable) || slices.Contains(strings.Split(os.Getenv(keysVariable), "\n"), key)
+}
