@@ -35,7 +35,7 @@ func New(registry *sqllock.Registry, key string, permits int) (*Semaphore, error
 	if permits < 1 || permits > MaxPermits {
 		return nil, seats.Invalid("%d permits of %q: there are 1 to %d", permits, key, MaxPermits)
 	}
-	set, err := seats.New(registry, key, "permit", permits)
+	set, err := seats.New(registry, key, seats.Permit, permits)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
@@ -28,7 +26,7 @@ type Set struct {
 	freed   chan struct{} // has a value when a lease of this set has ended in this process
 }
 
-// New returns the seats of key, of one kind: "permit", say. It sends nothing to the database.
+// New returns the seats of key, of one kind. It sends nothing to the database.
 //
 // The errors are [sqllock.ErrInvalid], also if there is no room for a suffix in the LOCK_KEY, and
 // those of [sqllock.Registry.Obtain].
@@ -36,16 +34,17 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	if registry == nil {
 		return nil, Invalid("%q needs a registry", key)
 	}
-	base, err := spelling(registry, key)
+	lockKey, err := registry.Repository().LockKey(key)
 	if err != nil {
 		return nil, err
 	}
+	base := Base(key, lockKey)
 	s := &Set{
-		registry: registry, key: key, turn: base + " turn",
+		registry: registry, key: key, turn: TurnKey(base),
 		keys: make([]string, seats), freed: make(chan struct{}, 1),
 	}
 	for i := range s.keys {
-		s.keys[i] = base + " " + kind + " " + strconv.Itoa(i)
+		s.keys[i] = SeatKey(base, kind, i)
 	}
 	for _, written := range []string{s.turn, s.keys[seats-1]} { // the last one is the longest
 		if _, err := registry.Repository().LockKey(written); err != nil {
@@ -53,16 +52,6 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 		}
 	}
 	return s, s.CheckOpen()
-}
-
-// spelling returns how the keys of a set begin. It is key, but for a UUID, which is one lock however
-// it is spelled: so its seats must be the same, too.
-func spelling(registry *sqllock.Registry, key string) (string, error) {
-	lockKey, err := registry.Repository().LockKey(key)
-	if err == nil && strings.EqualFold(lockKey, key) {
-		return lockKey, nil
-	}
-	return key, err
 }
 
 // Key returns the key of the lock.

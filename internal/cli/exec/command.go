@@ -28,7 +28,6 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/connect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/process"
-	"github.com/sqllock/sqllock/internal/cli/state"
 )
 
 const (
@@ -84,9 +83,7 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 			if err := x.checkWanted(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			for _, key := range x.keys() {
-				state.RememberKey(key)
-			}
+			x.remember()
 			return x.run(cmd.Context())
 		},
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/exit"
+	"github.com/sqllock/sqllock/internal/cli/state"
+	"github.com/sqllock/sqllock/internal/seats"
 	"github.com/sqllock/sqllock/semaphore"
 )
 
@@ -71,5 +73,15 @@ func (w *wanted) description() string {
 		return fmt.Sprintf("%q for writing", w.key)
 	default:
 		return fmt.Sprintf("%q", w.name())
+	}
+}
+
+// remember records the keys of the rows, so that listings can show them.
+func (w *wanted) remember() {
+	for _, key := range w.keys() {
+		state.RememberKey(key)
+	}
+	if w.permits > 0 {
+		state.RememberSeats(w.key, seats.Permit, w.permits)
 	}
 }

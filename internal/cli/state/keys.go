@@ -1,16 +1,10 @@
 package state
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/gofrs/flock"
 
 	"github.com/sqllock/sqllock"
 )
@@ -19,68 +13,25 @@ import (
 // each user has a file with the keys used on this host, one a line, in the order of
 // their first use.
 const (
-	maxKeys         = 1000 // the oldest are dropped
-	maxKeyLength    = 1000 // in bytes
-	keysLockTimeout = 500 * time.Millisecond
+	keysFile     = "names"
+	maxKeys      = 1000 // the oldest are dropped
+	maxKeyLength = 1000 // in bytes
 )
 
 // RememberKey records that a key was used on this host. Errors are ignored: the file
 // is a convenience, and must neither stop nor delay a command.
 func RememberKey(key string) {
-	path, err := keysPath()
-	if err != nil || !canRemember(key) || slices.Contains(readKeys(path), key) {
-		return
+	if canRemember(key) {
+		remember(keysFile, key, maxKeys)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), keysLockTimeout)
-	defer cancel()
-	lock := flock.New(path + ".lock")
-	if ok, err := lock.TryLockContext(ctx, 5*time.Millisecond); !ok || err != nil {
-		return
-	}
-	defer func() { _ = lock.Close() }()
-	// Read again: another process may have written since.
-	if keys := readKeys(path); !slices.Contains(keys, key) {
-		writeKeys(path, append(keys, key))
-	}
-}
-
-func keysPath() (string, error) {
-	directory, err := Directory()
-	return filepath.Join(directory, "names"), err
 }
 
 // canRemember reports whether a key fits on a line, and is not stored in the table
 // unchanged.
-func canRemember(key string) bool {
-	return key != "" && len(key) <= maxKeyLength && utf8.ValidString(key) &&
-		!strings.ContainsAny(key, "\r\n") && !uuidForm.MatchString(key)
-}
+func canRemember(key string) bool { return fitsOnLine(key) && !uuidForm.MatchString(key) }
 
-func readKeys(path string) []string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
-}
-
-// writeKeys replaces the file in one step, so that readers need no lock.
-func writeKeys(path string, keys []string) {
-	keys = keys[max(0, len(keys)-maxKeys):]
-	file, err := os.CreateTemp(filepath.Dir(path), "names.*")
-	if err != nil {
-		return
-	}
-	_, err = file.WriteString(strings.Join(keys, "\n") + "\n")
-	if closeErr := file.Close(); err == nil && closeErr == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
+func fitsOnLine(key string) bool {
+	return key != "" && len(key) <= maxKeyLength && utf8.ValidString(key) && !strings.ContainsAny(key, "\r\n")
 }
 
 var (
@@ -92,14 +43,11 @@ var (
 // KnownKeys maps LOCK_KEY to the key, for keys that are known on this host.
 type KnownKeys map[string]string
 
-// Keys returns the keys used on this host, and those given.
+// Keys returns the keys used on this host, with those of the rows of semaphores and read-write locks,
+// and those given.
 func Keys(given ...string) KnownKeys {
 	known := make(KnownKeys)
-	var used []string
-	if path, err := keysPath(); err == nil {
-		used = readKeys(path)
-	}
-	for _, key := range append(used, given...) {
+	for _, key := range slices.Concat(seatKeys(), readLines(keysFile), given) {
 		if lockKey, err := sqllock.SpringKeys(key); err == nil {
 			known[lockKey] = key
 		}

@@ -8,29 +8,30 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sqllock/sqllock"
 )
 
-// keysFile gives the test its own state directory, and returns its file of
-// keys.
-func keysFile(t *testing.T) string {
+// useDirectory gives the test its own state directory, and returns it.
+func useDirectory(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	path, err := keysPath()
+	directory, err := Directory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return directory
 }
 
 func TestRememberKey(t *testing.T) {
-	path := keysFile(t)
+	path := filepath.Join(useDirectory(t), keysFile)
 	for _, name := range []string{
 		"orders/42", "Ünïcode key", "orders/42", "", "two\nlines", "\xff", strings.Repeat("x", maxKeyLength+1),
 		"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
 	} {
 		RememberKey(name)
 	}
-	if got, want := readKeys(path), []string{"orders/42", "Ünïcode key"}; !slices.Equal(got, want) {
+	if got, want := readLines(keysFile), []string{"orders/42", "Ünïcode key"}; !slices.Equal(got, want) {
 		t.Errorf("remembered %q, want %q", got, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
@@ -39,15 +40,15 @@ func TestRememberKey(t *testing.T) {
 }
 
 func TestKeysAreBounded(t *testing.T) {
-	path := keysFile(t)
+	directory := useDirectory(t)
 	RememberKey("first")
 	many := make([]string, maxKeys)
 	for i := range many {
 		many[i] = fmt.Sprint("name ", i)
 	}
-	writeKeys(path, many)
+	writeLines(directory, keysFile, many)
 	RememberKey("last")
-	names := readKeys(path)
+	names := readLines(keysFile)
 	if len(names) != maxKeys || names[0] != "name 1" || names[maxKeys-1] != "last" {
 		t.Errorf("%d names, the first %q, the last %q", len(names), names[0], names[len(names)-1])
 	}
@@ -56,7 +57,7 @@ func TestKeysAreBounded(t *testing.T) {
 // TestRememberKeyConcurrently checks that no line is torn or appears twice. Keys may be
 // missing: a call does not wait long for the file.
 func TestRememberKeyConcurrently(t *testing.T) {
-	path := keysFile(t)
+	path := filepath.Join(useDirectory(t), keysFile)
 	var together sync.WaitGroup
 	for i := range 8 {
 		together.Go(func() {
@@ -66,7 +67,7 @@ func TestRememberKeyConcurrently(t *testing.T) {
 		})
 	}
 	together.Wait()
-	names := readKeys(path)
+	names := readLines(keysFile)
 	slices.Sort(names)
 	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("names %q", names)
@@ -91,7 +92,7 @@ func TestRememberKeyWithoutDirectory(t *testing.T) {
 }
 
 func TestKeyOf(t *testing.T) {
-	keysFile(t)
+	useDirectory(t)
 	RememberKey("orders/42")
 	known := Keys("b")
 	for lockKey, want := range map[string]string{
@@ -103,6 +104,35 @@ func TestKeyOf(t *testing.T) {
 	} {
 		if key, ok := known.KeyOf(lockKey); key != want || ok != (want != "") {
 			t.Errorf("KeyOf(%q) = %q, %v, want %q", lockKey, key, ok, want)
+		}
+	}
+}
+
+// TestSeatsAreKnown maps the rows of semaphores and read-write locks back to their keys.
+func TestSeatsAreKnown(t *testing.T) {
+	directory := useDirectory(t)
+	const uuid = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+	RememberSeats("two words", "permit", 3)
+	RememberSeats("two words", "permit", 3)
+	RememberSeats(uuid, "reader", 256)
+	RememberSeats("two\nlines", "permit", 3)
+	if lines := readLines(seatsFile); len(lines) != 2 {
+		t.Errorf("remembered %q", lines)
+	}
+	lines := append(readLines(seatsFile), "", "permit 1", "permit many key", "permit 1000000000 damaged")
+	writeLines(directory, seatsFile, lines)
+	known := Keys()
+	for key, want := range map[string]bool{
+		"two words permit 0": true, "two words permit 2": true, "two words permit 3": false, "two words turn": true,
+		"two words":                         false, // nobody has used the plain lock
+		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
+	} {
+		lockKey, err := sqllock.SpringKeys(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := known.KeyOf(lockKey); ok != want || ok && got != key {
+			t.Errorf("%q is %q, %v", key, got, ok)
 		}
 	}
 }
