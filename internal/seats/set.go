@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // MaxRaces is how many times in a row a caller may choose free seats and find that others were
@@ -62,6 +63,10 @@ func (s *Set) Registry() *sqllock.Registry { return s.registry }
 
 // Seat returns the key of the seat with number i.
 func (s *Set) Seat(i int) string { return s.keys[i] }
+
+// AnySeat returns the key of a seat chosen at random: where most are free, callers seldom choose the
+// same.
+func (s *Set) AnySeat() string { return s.keys[jitter.N(int64(len(s.keys)))] }
 
 // CheckOpen returns [sqllock.ErrClosed] if the registry is closed. A read of the table does not
 // find that out.

@@ -1,0 +1,49 @@
+// Package rwlock lets many readers or one writer of all processes in: a read-write lock in the lock
+// table of a [sqllock.Registry].
+//
+//	prices, err := rwlock.New(registry, "prices")
+//	if err != nil {
+//		return err
+//	}
+//	if err := prices.ExecuteRLocked(ctx, work); err != nil { // beside other readers
+//		return err
+//	}
+//	return prices.ExecuteLocked(ctx, work) // alone
+//
+// The writer's row is the plain lock of the key itself. A reader's row is the plain lock of the key
+// "prices reader 0", and so on up to [MaxReaders]. So both locks are held by a [sqllock.Lease], which
+// is renewed, lost and released as that of any lock. If a holder crashes, its row is free when its
+// time-to-live has ended.
+//
+// # What holds
+//
+//   - While the write lock is held there is no other writer and no reader. A reader first acquires
+//     its row, and then reads the writer's, which must be free. A writer first acquires its row, and
+//     then reads those of the readers. Each reads after its own row was committed, so at least one of
+//     them sees the other. The reader gives way.
+//   - A writer that waits is not starved by readers. It has its row while it waits for those that are
+//     in, and that keeps new readers out.
+//   - Readers that wait are not starved by writers. Callers that have to wait do so in turn: a row with
+//     the key "prices turn" says that it is somebody's turn. Then no writer gets in but the one whose
+//     turn it is. The turn is passed on in no particular order between processes, and in the order of
+//     their arrival within one, as a plain lock is.
+//   - A plain lock of the key, by Go or Java, keeps out writers and new readers.
+//   - A waiter that crashes in its turn delays the others by a time-to-live at most.
+//
+// # What does not hold
+//
+//   - A plain lock of the key does not wait for readers that are in, and callers of plain locks do not
+//     wait in turn: a stream of them can starve readers.
+//   - There is no upgrade from a read lock to the write lock: [Lock.Lock] inside a read lease returns
+//     [sqllock.ErrInvalid]. The way back is [Lock.Downgrade].
+//   - Contexts know only leases of their own registry. A caller that locks once more through another
+//     registry waits for itself.
+//   - A lease whose row could not be released, because the database did not answer, counts as held
+//     until its time-to-live ends.
+//   - A wait ends with the first error of the database, also if the registry waits through outages
+//     ([sqllock.RegistryOptions]).
+//   - In a group of servers, each of which can be written to, a read must see what was committed on
+//     another. A replication group of MySQL with several primaries needs
+//     group_replication_consistency=BEFORE_AND_AFTER. On Galera, commits have one order on the node
+//     that a process uses. A process whose connections lead to several nodes needs wsrep_sync_wait=1.
+package rwlock
