@@ -126,6 +126,7 @@ func parts(cell Cell) []part {
 		{name: "Contention", tests: contentionTests, sequential: shared},
 		{name: "Fencing", tests: fencingTests},
 		{name: "Joint", tests: jointTests, sequential: shared},
+		{name: "Semaphore", tests: semaphoreTests, sequential: shared},
 	}
 	if !cell.Plain {
 		all = append(all,
@@ -135,7 +136,7 @@ func parts(cell Cell) []part {
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
 			part{name: "Renewal", tests: slices.Concat(renewalTests, jointRenewalTests), sequential: shared},
-			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests), sequential: shared},
+			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests, semaphoreGuardTests), sequential: shared},
 			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all

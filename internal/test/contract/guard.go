@@ -274,6 +274,36 @@ func (f *fixture) guarded(rival func(*sqllock.Lease) error) {
 	f.must(<-ended)
 }
 
+// takenOverAfterCommit lets a lease expire during an open guarded transaction, and checks that each of
+// the rivals gets in only after the transaction has committed.
+func (f *fixture) takenOverAfterCommit(lease *sqllock.Lease, rivals ...func() error) {
+	f.Helper()
+	tx := f.begin(nil)
+	f.must(tx.guard(f.Context(), lease))
+	<-lease.Context().Done()
+	var committing atomic.Bool
+	ended := make(chan error, len(rivals))
+	for _, rival := range rivals {
+		go func() {
+			err := rival()
+			if err == nil && !committing.Load() {
+				err = errors.New("a rival did not wait")
+			}
+			ended <- err
+		}()
+	}
+	select {
+	case err := <-ended:
+		f.Fatalf("before the commit: %v", err)
+	case <-time.After(3 * short):
+	}
+	committing.Store(true)
+	f.must(tx.commit())
+	for range rivals {
+		f.must(<-ended)
+	}
+}
+
 // springsTakeOver runs the UPDATE of Spring's DefaultLockRepository until it succeeds.
 func (f *fixture) springsTakeOver() error {
 	text := "UPDATE INT_LOCK SET CLIENT_ID = 'spring' WHERE {row} AND (CLIENT_ID = 'spring' OR EXPIRED_AFTER < {now})"

@@ -248,31 +248,15 @@ var jointRenewalTests = []test{
 // jointGuardTests are the joint locks' share of guardTests.
 var jointGuardTests = []test{
 	{"AJointGuardPinsAllRows", func(f *fixture) {
-		lease := f.acquire(f.obtainAll(f.registry(f.brief), "a", "b", "c"))
-		tx := f.begin(nil)
-		f.must(tx.guard(f.Context(), lease))
-		<-lease.Context().Done()
-		var committing atomic.Bool
-		ended, rival := make(chan error, 3), f.registry(f.brief)
+		lease, rival := f.acquire(f.obtainAll(f.registry(f.brief), "a", "b", "c")), f.registry(f.brief)
+		var rivals []func() error
 		for _, key := range lease.Keys() {
-			go func() {
+			rivals = append(rivals, func() error {
 				_, err := rival.Lock(f.Context(), key)
-				if err == nil && !committing.Load() {
-					err = fmt.Errorf("the rival did not wait for %s", key)
-				}
-				ended <- err
-			}()
+				return err
+			})
 		}
-		select {
-		case err := <-ended:
-			f.Fatalf("before the commit: %v", err)
-		case <-time.After(3 * short):
-		}
-		committing.Store(true)
-		f.must(tx.commit())
-		for range lease.Keys() {
-			f.must(<-ended)
-		}
+		f.takenOverAfterCommit(lease, rivals...)
 	}},
 	{"AJointGuardWithoutOneRowReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b", "c"))

@@ -1,0 +1,118 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/semaphore"
+)
+
+// semaphoreTests are about permits that several processes share, see package semaphore. What depends
+// on transactions of the application is in semaphoreGuardTests.
+var semaphoreTests = []test{
+	{"NeverMoreHoldersThanPermits", func(f *fixture) {
+		const permits = 3
+		processes := []*semaphore.Semaphore{f.semaphore(f.registry(ttl), permits), f.semaphore(f.registry(ttl), permits)}
+		var held atomic.Int32
+		f.inGoroutines(6, func(i int) error {
+			want := 1 + i/2%permits
+			for range 2 {
+				err := processes[i%2].Execute(f.Context(), want, func(context.Context) error {
+					if n := held.Add(int32(want)); n > permits {
+						return fmt.Errorf("%d permits are held, of %d", n, permits)
+					}
+					time.Sleep(time.Millisecond) // in a bubble, statements take no time
+					held.Add(-int32(want))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		equal(f, "rows", len(f.rows(f.process())), 0)
+	}},
+	{"SeveralPermitsAtOnceAndARefusal", func(f *fixture) {
+		one, other := f.semaphore(f.registry(ttl), 3), f.semaphore(f.registry(ttl), 3)
+		two := f.permits(one, 2)
+		_, err := other.TryAcquire(f.Context(), 2)
+		f.checkRefused(err, "s", two.Holder())
+		third := f.permits(other, 1)
+		_, err = one.TryAcquireFor(f.Context(), 1, short)
+		f.is(err, sqllock.ErrNotAcquired)
+		holders, err := one.Holders(f.Context())
+		f.must(err)
+		equal(f, "holders", len(holders), 2)
+		for _, h := range holders {
+			want := map[string]int{two.Holder(): 2, third.Holder(): 1}[h.ID]
+			if h.Permits != want || h.Left <= ttl/2 || h.Age > ttl/2 {
+				f.Fatalf("%+v, want %d permits", h, want)
+			}
+		}
+		f.must(two.Unlock(f.Context()))
+		f.must(third.Unlock(f.Context()))
+		all := f.permits(other, 3)
+		f.checkHigher(all.Token(), max(two.Token(), third.Token()))
+		f.must(all.Unlock(f.Context()))
+		equal(f, "rows", len(f.rows(f.process())), 0)
+	}},
+	{"AWaiterGetsPermitsThatAnotherProcessReleases", func(f *fixture) {
+		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
+		leases := []*sqllock.Lease{f.permits(one, 1), f.permits(one, 1)}
+		got := make(chan result, 1)
+		go func() {
+			lease, err := other.Acquire(f.Context(), 2)
+			got <- result{lease, err}
+		}()
+		for _, lease := range leases {
+			f.stillWaiting(got)
+			f.must(lease.Unlock(f.Context()))
+		}
+		f.granted(got)
+		equal(f, "rows", len(f.rows(f.process())), 0) // neither permits nor the turn
+	}},
+	{"PermitsOfACrashedProcessAreFreeAfterTheTTL", func(f *fixture) {
+		one, other := f.semaphore(f.registry(f.brief), 2), f.semaphore(f.registry(f.brief), 2)
+		crashed := f.permits(one, 2)
+		next, err := other.Acquire(f.Context(), 1)
+		f.must(err)
+		if crashed.Context().Err() == nil {
+			f.Fatal("the permit was not free")
+		}
+		f.is(crashed.Unlock(f.Context()), sqllock.ErrLockLost)
+		_ = next.Unlock(f.Context()) // it may have ended
+	}},
+}
+
+// semaphoreGuardTests are the semaphore's share of guardTests.
+var semaphoreGuardTests = []test{
+	{"AGuardPinsAllPermitsOfItsLease", func(f *fixture) {
+		one, other := f.semaphore(f.registry(f.brief), 2), f.semaphore(f.registry(f.brief), 2)
+		lease := f.permits(one, 2)
+		f.takenOverAfterCommit(lease, func() error {
+			_, err := other.Acquire(f.Context(), 1)
+			return err
+		})
+	}},
+}
+
+// semaphore returns the semaphore of "s" in a process.
+func (f *fixture) semaphore(r *sqllock.Registry, permits int) *semaphore.Semaphore {
+	f.Helper()
+	s, err := semaphore.New(r, "s", permits)
+	f.must(err)
+	return s
+}
+
+// permits acquires n permits without waiting, or fails the test.
+func (f *fixture) permits(s *semaphore.Semaphore, n int) *sqllock.Lease {
+	f.Helper()
+	lease, err := s.TryAcquire(f.Context(), n)
+	f.must(err)
+	equal(f, "keys", len(lease.Keys()), n)
+	return lease
+}
