@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/rwlock"
 	"github.com/sqllock/sqllock/semaphore"
 )
 
@@ -16,10 +17,14 @@ type claim struct {
 
 // claim returns the claim in a registry.
 func (x *execution) claim(registry *sqllock.Registry) (claim, error) {
-	if x.permits > 0 {
+	switch {
+	case x.permits > 0:
 		return x.claimPermits(registry)
+	case x.shared || x.exclusive:
+		return x.claimReadWrite(registry)
+	default:
+		return x.claimPlain(registry)
 	}
-	return x.claimPlain(registry)
 }
 
 func (x *execution) claimPlain(registry *sqllock.Registry) (claim, error) {
@@ -42,4 +47,15 @@ func (x *execution) claimPermits(registry *sqllock.Registry) (claim, error) {
 			return s.TryAcquireFor(ctx, x.take, wait)
 		},
 	}, nil
+}
+
+func (x *execution) claimReadWrite(registry *sqllock.Registry) (claim, error) {
+	lock, err := rwlock.New(registry, x.key)
+	if err != nil {
+		return claim{}, err
+	}
+	if x.shared {
+		return claim{lock.RLock, lock.TryRLockFor}, nil
+	}
+	return claim{lock.Lock, lock.TryLockFor}, nil
 }

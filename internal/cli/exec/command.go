@@ -53,9 +53,18 @@ signal n ended it, or:
   126  the command was found but cannot be run
   127  the command was not found
 
+Instead of the plain lock of KEY, the command can have one of these:
+
+  --key KEY2     the locks of KEY and KEY2, both or none
+  --permits N    one of the N permits of KEY, or several with --take: at most N commands
+                 run at once
+  --shared       KEY as a reader, beside other readers
+  --exclusive    KEY as the writer, alone; a plain lock does not wait for readers
+
 The command gets these environment variables:
 
   SQLLOCK_KEY       KEY
+  SQLLOCK_KEYS      KEY and those of --key, one a line
   SQLLOCK_TOKEN     the fencing token: a number that is higher for each later holder
   SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
 
@@ -66,7 +75,10 @@ command and all processes that it has started.
 exec itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock exec nightly-report -- ./report.sh
   sqllock exec --wait 10s deploy -- make deploy
-  sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh`,
+  sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh
+  sqllock exec account/1 --key account/2 -- ./transfer.sh
+  sqllock exec --permits 3 render -- ./render.sh
+  sqllock exec --shared catalog -- ./export.sh`,
 		Args:              nameAndCommand("KEY", "nightly -- ./report.sh"),
 		ValidArgsFunction: complete.KeyAndCommand(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,9 +100,11 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&x.more, "key", nil, "another key: the command runs while the locks of all keys are held (repeatable)")
-	f.IntVar(&x.permits, "permits", 0, "the number of permits of KEY: that many commands run at once, each with one permit")
+	f.StringArrayVar(&x.more, "key", nil, "another key: the command needs the locks of all keys, and gets all or none (repeatable)")
+	f.IntVar(&x.permits, "permits", 0, "how many permits KEY has: at most that many commands run at once")
 	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
+	f.BoolVar(&x.shared, "shared", false, "acquire the read lock of KEY, which other readers can hold too")
+	f.BoolVar(&x.exclusive, "exclusive", false, "acquire the write lock of KEY, which readers exclude")
 	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
 	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")

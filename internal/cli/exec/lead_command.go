@@ -34,7 +34,7 @@ The exit code is that of the command if it was not 0 or a signal has ended lead,
 
 The command gets these environment variables:
 
-  SQLLOCK_KEY       ROLE
+  SQLLOCK_KEY       ROLE, and SQLLOCK_KEYS as well
   SQLLOCK_TOKEN     the fencing token: a number that is higher for each later leader
   SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
 

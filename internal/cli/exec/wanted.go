@@ -8,6 +8,7 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/state"
 	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/rwlock"
 	"github.com/sqllock/sqllock/semaphore"
 )
 
@@ -81,7 +82,10 @@ func (w *wanted) remember() {
 	for _, key := range w.keys() {
 		state.RememberKey(key)
 	}
-	if w.permits > 0 {
+	switch {
+	case w.permits > 0:
 		state.RememberSeats(w.key, seats.Permit, w.permits)
+	case w.shared || w.exclusive:
+		state.RememberSeats(w.key, seats.Reader, rwlock.MaxReaders)
 	}
 }
