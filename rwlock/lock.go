@@ -31,7 +31,7 @@ type Lock struct {
 //     must leave room for " reader 255": it has 25 characters at most.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, key string) (*Lock, error) {
-	readers, err := seats.New(registry, key, "reader", MaxReaders)
+	readers, err := seats.New(registry, key, seats.Reader, MaxReaders)
 	if err != nil {
 		return nil, err
 	}
