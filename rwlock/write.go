@@ -130,8 +130,9 @@ func (w *writing) attempt() (*sqllock.Lease, error) {
 	if err != nil {
 		return nil, w.failed(err)
 	}
-	w.once = true // out of turn it does not wait for readers that came in meanwhile
-	return w.awaitReaders(lease)
+	outOfTurn := *w
+	outOfTurn.once = true // it does not wait here for readers that came in meanwhile
+	return outOfTurn.awaitReaders(lease)
 }
 
 // checkFree returns [sqllock.ErrNotAcquired] if a writer, a reader or a waiter is there.
