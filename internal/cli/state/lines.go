@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 )
 
-const linesLockTimeout = 500 * time.Millisecond
+const (
+	maxKeyLength     = 1000 // in bytes
+	linesLockTimeout = 500 * time.Millisecond
+)
 
 // remember adds a line to a file of the state directory, unless it is there. If the file has more
 // than most lines then, the first are dropped.
@@ -63,4 +67,9 @@ func writeLines(directory, file string, lines []string) {
 	if err != nil {
 		_ = os.Remove(temporary.Name())
 	}
+}
+
+// fitsOnLine reports whether a key can be part of a line.
+func fitsOnLine(key string) bool {
+	return key != "" && len(key) <= maxKeyLength && utf8.ValidString(key) && !strings.ContainsAny(key, "\r\n")
 }
