@@ -94,7 +94,7 @@ func (a *acquisition) choose(itsTurn bool) ([]string, error) {
 func (a *acquisition) own() ([]*sqllock.Lease, error) {
 	own := a.permits.Carried(a.ctx)
 	for _, lease := range own {
-		if _, err := a.permits.Registry().LeaseFrom(a.ctx, lease.Key()); errors.Is(err, sqllock.ErrLockLost) {
+		if _, err := a.permits.Registry().LeaseFrom(a.ctx, lease.Keys()[0]); errors.Is(err, sqllock.ErrLockLost) {
 			return nil, err
 		}
 	}

@@ -20,10 +20,10 @@
 //   - No more permits are held at once than the largest number that any process has passed to [New]
 //     for the key. The rows alone decide that.
 //   - A caller that wants many permits is not overtaken for ever by callers that want few, in
-//     whichever processes they are. If there are too few permits for a caller, it waits in turn: a row
-//     with the key "printers turn" says that it is somebody's turn. Then no caller acquires but the
-//     one whose turn it is. The turn is passed on in no particular order between processes, and in the
-//     order of their arrival within one, as a plain lock is.
+//     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
+//     turn is the plain lock of the key "printers turn": while a waiter has it, no other caller
+//     acquires. Like any plain lock, callers of one process get it in the order of their arrival, and
+//     processes in no particular order.
 //   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
 //
 // # What does not hold

@@ -45,10 +45,12 @@ func (o Occupancy) Turn() (row sqllock.Row, ok bool) { return o.Held(o.set.turn)
 // Free returns the keys of the free seats in random order, without those of leases that the caller
 // has: see [Set.Carried]. Callers that choose the first ones seldom choose the same.
 func (o Occupancy) Free(without []*sqllock.Lease) []string {
-	var free []string
+	var own, free []string
+	for _, lease := range without {
+		own = append(own, lease.Keys()...)
+	}
 	for _, key := range o.set.keys {
-		_, held := o.held[key]
-		if !held && !slices.ContainsFunc(without, func(lease *sqllock.Lease) bool { return lease.Key() == key }) {
+		if _, held := o.held[key]; !held && !slices.Contains(own, key) {
 			free = append(free, key)
 		}
 	}

@@ -79,9 +79,11 @@ func (s *Set) CheckOpen() error {
 // first.
 func (s *Set) Carried(ctx context.Context) []*sqllock.Lease {
 	return slices.DeleteFunc(s.registry.LeasesFrom(ctx), func(lease *sqllock.Lease) bool {
-		return !slices.Contains(s.keys, lease.Key())
+		return !slices.ContainsFunc(lease.Keys(), s.isSeat)
 	})
 }
+
+func (s *Set) isSeat(key string) bool { return slices.Contains(s.keys, key) }
 
 // Watch wakes the caller that polls in [Set.InTurn] when lease ends.
 func (s *Set) Watch(lease *sqllock.Lease) {
