@@ -256,8 +256,23 @@ func TestTokensRise(t *testing.T) {
 			}
 			f.unlock(lease)
 		}
-		if len(last) != 3 {
-			f.Errorf("permits are not chosen at random: %v", last)
+	})
+}
+
+// TestPermitsAreChosenAtRandom acquires one of three permits so often that one which is never chosen
+// is no chance.
+func TestPermitsAreChosenAtRandom(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 3)
+		chosen := make(map[string]int)
+		for range 200 {
+			lease := f.acquires(a, 1)
+			chosen[lease.Key()]++
+			f.unlock(lease)
+		}
+		if len(chosen) != 3 {
+			f.Error(chosen)
 		}
 	})
 }
