@@ -139,7 +139,7 @@ func TestTheTurnIsLost(t *testing.T) {
 func TestALargeRequestIsNotStarved(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		const permits, workers, most = 3, 6, 200
+		const permits, workers, most = 3, 6, 2000
 		var (
 			small   atomic.Int32 // acquisitions of one permit
 			working sync.WaitGroup
@@ -176,6 +176,7 @@ func TestALargeRequestIsNotStarved(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		f.must(large.err)
+		t.Logf("%d acquisitions of others", small.Load()-before)
 		before = small.Load()
 		time.Sleep(time.Second)
 		if n := small.Load() - before; n > 0 {

@@ -24,6 +24,7 @@ type Set struct {
 	keys     []string // of the seats, by number
 
 	waiting atomic.Int32  // callers in [Set.InTurn]
+	queue   *queue        // of them
 	freed   chan struct{} // has a value when a lease of this set has ended in this process
 }
 
@@ -42,7 +43,7 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	base := Base(key, lockKey)
 	s := &Set{
 		registry: registry, key: key, turn: TurnKey(base),
-		keys: make([]string, seats), freed: make(chan struct{}, 1),
+		keys: make([]string, seats), queue: newQueue(), freed: make(chan struct{}, 1),
 	}
 	for i := range s.keys {
 		s.keys[i] = SeatKey(base, kind, i)

@@ -43,6 +43,10 @@ func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 // inOneTurn is InTurn until the turn is lost or waiting ends: then done is false, and err that of the
 // last try.
 func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bool, err error) {
+	if !s.queue.enter(waiting) {
+		return true, s.NotAcquired(ctx, sqllock.Row{})
+	}
+	defer s.queue.leave()
 	lock, err := s.registry.Obtain(s.turn)
 	if err != nil {
 		return true, err
