@@ -22,7 +22,7 @@ func TestAPI(t *testing.T) {
 		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
 		"pgxlock": "pgxlock", "pqlock": "pqlock", "mysqllock": "mysqllock", "sqlitelock": "sqlitelock",
 		"sqllocktest": "sqllocktest", "job": "job", "gocronlock": "gocronlock", "gooselock": "gooselock",
-		"certmagiclock": "certmagiclock", "httplock": "httplock", "observe": "observe", "page": "page",
+		"certmagiclock": "certmagiclock", "httplock": "httplock", "observe": "observe", "page": "page", "semaphore": "semaphore", "rwlock": "rwlock",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
