@@ -127,6 +127,7 @@ func parts(cell Cell) []part {
 		{name: "Fencing", tests: fencingTests},
 		{name: "Joint", tests: jointTests, sequential: shared},
 		{name: "Semaphore", tests: semaphoreTests, sequential: shared},
+		{name: "ReadWrite", tests: readWriteTests, sequential: shared},
 	}
 	if !cell.Plain {
 		all = append(all,
@@ -136,7 +137,7 @@ func parts(cell Cell) []part {
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
 			part{name: "Renewal", tests: slices.Concat(renewalTests, jointRenewalTests), sequential: shared},
-			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests, semaphoreGuardTests), sequential: shared},
+			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests, semaphoreGuardTests, readWriteGuardTests), sequential: shared},
 			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all
