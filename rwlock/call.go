@@ -30,6 +30,15 @@ func (c *call) refused(row sqllock.Row) error { return c.readers.NotAcquired(c.c
 // failed returns the error of a call in which err came.
 func (c *call) failed(err error) error { return c.readers.Failed(c.ctx, c.waiting, err) }
 
+// takeOver takes rows over whose leases have ended, so that no transaction which they have guarded is
+// open any more.
+func (c *call) takeOver(keys ...string) error {
+	if err := c.readers.TakeOver(c.ctx, c.terms, keys...); err != nil {
+		return c.failed(err)
+	}
+	return nil
+}
+
 // own returns the lease of the write lock's row that ctx carries, or nil. The row may be held by a
 // plain lock of the key. The error says why the lease is over, if it was not unlocked.
 func (l *Lock) own(ctx context.Context) (*sqllock.Lease, error) {

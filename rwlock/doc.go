@@ -28,6 +28,9 @@
 //     turn it is. The turn is passed on in no particular order between processes, and in the order of
 //     their arrival within one, as a plain lock is.
 //   - A plain lock of the key, by Go or Java, keeps out writers and new readers.
+//   - A transaction that a lease has guarded ([sqllock.Lease.Guard]) keeps out those that the lease
+//     does until it ends, also if the lease ends before. So a caller that finds a row whose lease has
+//     ended acquires it and releases it again, which waits for such a transaction.
 //   - A waiter that crashes in its turn delays the others by a time-to-live at most.
 //
 // # What does not hold

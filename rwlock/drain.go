@@ -60,7 +60,7 @@ func (d *drain) try() error {
 	}
 	inside := d.stillInside(read.Holders())
 	if len(inside) == 0 {
-		return nil
+		return d.takeOver(read.ExpiredSeats()...)
 	}
 	d.waited = true
 	next := slices.MinFunc(inside, func(a, b seats.Holder) int { return cmp.Compare(a.Left, b.Left) })

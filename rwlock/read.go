@@ -191,10 +191,12 @@ func (r *reading) checkNoWriter() error {
 	switch {
 	case err != nil:
 		return r.failed(err)
-	case ok && !row.Expired() && !r.isOwn(row):
-		return r.refused(row)
+	case !ok || r.isOwn(row):
+		return nil
+	case row.Expired():
+		return r.takeOver(r.Key())
 	}
-	return nil
+	return r.refused(row)
 }
 
 // isOwn reports whether row, the write lock's, is the caller's own. As its lease lasts now, no other

@@ -15,6 +15,7 @@ import (
 type Occupancy struct {
 	set  *Set
 	held map[string]sqllock.Row // by key
+	over []string               // the keys of rows that had expired
 }
 
 // Read reads the turn, all seats and the rows of other keys by one statement. The errors are those
@@ -24,12 +25,14 @@ func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
 	if err != nil {
 		return Occupancy{}, err
 	}
+	o := Occupancy{set: s, held: rows}
 	for key, row := range rows {
 		if row.Expired() {
 			delete(rows, key)
+			o.over = append(o.over, key)
 		}
 	}
-	return Occupancy{s, rows}, nil
+	return o, nil
 }
 
 // Held returns the row of a key that was read. ok is false if it was free: there was no row, or it
@@ -41,6 +44,12 @@ func (o Occupancy) Held(key string) (row sqllock.Row, ok bool) {
 
 // Turn returns the row of the turn. ok is false if no caller had it.
 func (o Occupancy) Turn() (row sqllock.Row, ok bool) { return o.Held(o.set.turn) }
+
+// ExpiredSeats returns the keys of the seats whose rows are left although their leases have ended: see
+// [Set.TakeOver].
+func (o Occupancy) ExpiredSeats() []string {
+	return slices.DeleteFunc(slices.Clone(o.over), func(key string) bool { return !slices.Contains(o.set.keys, key) })
+}
 
 // Free returns the keys of the free seats in random order, without those of leases that the caller
 // has: see [Set.Carried]. Callers that choose the first ones seldom choose the same.

@@ -128,3 +128,18 @@ func (s *Set) TryLock(ctx context.Context, t Terms, keys ...string) (*sqllock.Le
 	}
 	return lease, err
 }
+
+// TakeOver acquires the rows of keys, whose leases have ended, and releases them. It returns
+// [sqllock.ErrNotAcquired] if it cannot: then a row is held again, or a transaction has it pinned, which
+// the lease has guarded (see [sqllock.Lease.Guard]). Until that transaction has ended, a caller must
+// not act as if the lease were over.
+func (s *Set) TakeOver(ctx context.Context, t Terms, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	lease, err := s.TryLock(ctx, t, keys...)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
