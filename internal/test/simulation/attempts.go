@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,23 +28,25 @@ type attempts struct {
 type attempt struct {
 	*call
 
-	key   string
+	keys  []string
 	waits *wait // nil if it does not wait
 	over  sync.Once
 }
 
-// attempt notes that a call begins that locks key, and waits for it if waits is true.
-func (p *process) attempt(ctx context.Context, name, key string, waits bool) *attempt {
-	a := &attempt{call: p.begin(ctx, name), key: key}
+// attempt notes that a call begins that locks keys, and waits for them if waits is true.
+func (p *process) attempt(ctx context.Context, name string, keys []string, waits bool) *attempt {
+	a := &attempt{call: p.begin(ctx, name), keys: keys}
 	if waits {
-		a.waits = p.world.witness.waits(p, key)
+		a.waits = p.world.witness.waits(p, keys)
 	}
 	p.attempts.mu.Lock()
 	defer p.attempts.mu.Unlock()
 	if p.attempts.underWay == nil {
 		p.attempts.underWay, p.attempts.orphans = make(map[string]int), make(map[string]time.Time)
 	}
-	p.attempts.underWay[key]++
+	for _, key := range keys {
+		p.attempts.underWay[key]++
+	}
 	return a
 }
 
@@ -56,22 +59,24 @@ func (a *attempt) end(err error) {
 		}
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.underWay[a.key]--
 		goesOn := a.process.plan.Registry.WaitThroughOutages // after an attempt that has failed
 		hasWaited := a.waits != nil && (errors.Is(err, sqllock.ErrNotAcquired) || goesOn)
 		left := hasWaited || a.ctx.Err() != nil || time.Since(a.began) >= batchTimeout
-		if err != nil && left {
-			all.orphans[a.key] = time.Now().Add(orphanFor)
+		for _, key := range a.keys {
+			all.underWay[key]--
+			if err != nil && left {
+				all.orphans[key] = time.Now().Add(orphanFor)
+			}
 		}
 	})
 }
 
-// mayHaveRow reports whether a call of the process may have a row of a key, or may have left one,
-// that no claim shows.
-func (a *attempts) mayHaveRow(key string, since time.Time) bool {
+// mayHaveRow reports whether a call of the process may have a row of one of keys, or may have left
+// one, that no claim shows.
+func (a *attempts) mayHaveRow(keys []string, since time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.underWay[key] > 0 || a.orphans[key].After(since)
+	return slices.ContainsFunc(keys, func(key string) bool { return a.underWay[key] > 0 || a.orphans[key].After(since) })
 }
 
 // checkOwnRow checks, after an attempt has ended with err, that the lock was not refused because of
@@ -83,7 +88,7 @@ func (a *attempt) checkOwnRow(err error) {
 	if !errors.As(err, &held) || clientOf(held.Holder) != p.id || held.Left <= w.witness.forgotten() || !w.plan.isDefinite() {
 		return
 	}
-	if p.isDead() || p.isClosed() || p.attempts.mayHaveRow(a.key, a.began) || w.witness.explains(held.Holder, a.began) {
+	if p.isDead() || p.isClosed() || p.attempts.mayHaveRow(a.keys, a.began) || w.witness.explains(held.Holder, a.began) {
 		return
 	}
 	w.violated("own row", "%s: %s: its own row is in the way, which has no holder: %v", p.id, a.name, err)

@@ -28,7 +28,7 @@
 //
 // In each instant (witness.go, rows.go):
 //
-//   - there are never two callers whose leases of one key last;
+//   - there are never two callers whose leases of one key last, alone or together with others;
 //   - a caller that is given a lease has the row;
 //   - a row is never changed while the lease of its holder lasts, nor by another process before
 //     it expires, unless it was deleted by force;

@@ -23,8 +23,8 @@ type execution struct {
 	to     time.Time // when it returned
 }
 
-func (k *worker) execution(ctx context.Context, name, key string) *execution {
-	return &execution{attempt: k.attempt(ctx, name+" "+key, key, true), worker: k}
+func (k *worker) execution(ctx context.Context, name string, keys ...string) *execution {
+	return &execution{attempt: k.attempt(ctx, name+" "+nameOf(keys), keys, true), worker: k}
 }
 
 // run runs fn with the claim of the lease that ctx carries. It returns errOwn if there is
@@ -34,13 +34,13 @@ func (e *execution) run(ctx context.Context, fn func(*claim) error) error {
 	e.from = time.Now()
 	defer func() { e.to = time.Now() }()
 	e.end(nil)
-	lease, err := k.registry.LeaseFrom(ctx, e.key)
+	lease, err := k.registry.LeaseFrom(ctx, e.keys[0])
 	if err != nil || k.isDead() {
 		k.expect("LeaseFrom", err, sqllock.ErrLockLost)
 		return errOwn
 	}
 	e.claim = k.world.witness.acquired(k.process, lease)
-	k.note("holds %s as no. %d, token %d", e.key, e.claim.number, e.claim.token)
+	k.note("holds %s as no. %d, token %d", e.claim.name(), e.claim.number, e.claim.token)
 	defer k.world.witness.releases(e.claim)
 	return fn(e.claim)
 }
@@ -70,10 +70,15 @@ func (e *execution) returned(limit, release time.Duration, err error) {
 	e.checkOwnRow(err)
 }
 
-func (k *worker) executeLocked(ctx context.Context, key string) {
+func (k *worker) executeLocked(ctx context.Context, keys ...string) {
+	lock, err := k.registry.ObtainAll(keys...)
+	if err != nil {
+		k.expect("ObtainAll", err, sqllock.ErrCapacity)
+		return
+	}
 	wait := k.random.upTo(longestWait)
-	e := k.execution(ctx, "ExecuteLockedFor", key)
-	err := k.registry.ExecuteLockedFor(ctx, key, wait, func(ctx context.Context) error {
+	e := k.execution(ctx, "ExecuteLockedFor", keys...)
+	err = lock.ExecuteLockedFor(ctx, wait, func(ctx context.Context) error {
 		return e.run(ctx, func(c *claim) error {
 			k.work(ctx, c)
 			if k.random.chance(0.1) {
@@ -86,11 +91,16 @@ func (k *worker) executeLocked(ctx context.Context, key string) {
 	e.returned(wait, 0, err)
 }
 
-func (k *worker) executeLockedTx(ctx context.Context, key string) {
+func (k *worker) executeLockedTx(ctx context.Context, keys ...string) {
+	lock, err := k.registry.ObtainAll(keys...)
+	if err != nil {
+		k.expect("ObtainAll", err, sqllock.ErrCapacity)
+		return
+	}
 	var number int64
 	wait := k.random.upTo(longestWait)
-	e := k.execution(ctx, "ExecuteLockedTxxFor", key)
-	err := k.registry.ExecuteLockedTxxFor(ctx, key, wait, k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+	e := k.execution(ctx, "ExecuteLockedTxxFor", keys...)
+	err = lock.ExecuteLockedTxxFor(ctx, wait, k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
 		return e.run(ctx, func(c *claim) error {
 			if err := k.write(ctx, tx, c); err != nil {
 				return errors.Join(errOwn, err)
@@ -107,14 +117,14 @@ func (k *worker) executeLockedTx(ctx context.Context, key string) {
 		k.world.witness.keeps(e.claim.holder) // once it has committed, a loss is no error
 	}
 	if e.claim == nil && errors.Is(err, sqllock.ErrLockLost) {
-		k.world.witness.keepsOwn(key, k.id) // lost before Guard: only the row says by which holder
+		k.world.witness.keepsOwn(keys, k.id) // lost before Guard: only the row says by which holder
 	}
 	lease := k.world.plan.LongestTTL() // BEGIN and Guard come first, and may fail
 	e.returned(wait+k.world.longestStatements()+lease, lease, err)
 	if k.isDead() {
 		return
 	}
-	written := number != 0 && k.world.witness.wrote(key, number)
+	written := number != 0 && k.world.witness.wrote(number)
 	if err == nil && !written || err != nil && written && !errors.Is(err, sqllock.ErrDatabase) {
 		k.world.violated("outcome", "%s: %s no. %d returned %v, and committed is %v", k.name, e.name, number, err, written)
 	}

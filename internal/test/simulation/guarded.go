@@ -27,7 +27,7 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 	call.returned(max(0, deadline.Sub(call.began)))
 	if err != nil {
 		_ = tx.Rollback()
-		k.note("Guard %s no. %d: %v", c.key, c.number, err)
+		k.note("Guard %s no. %d: %v", c.name(), c.number, err)
 		if ctx.Err() == nil {
 			k.expect("Guard", err, sqllock.ErrLockLost, sqllock.ErrDatabase)
 		}
@@ -39,7 +39,7 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 			return
 		}
 		err := tx.Commit()
-		k.note("commit a guarded transaction of %s no. %d: %v", c.key, c.number, err)
+		k.note("commit a guarded transaction of %s no. %d: %v", c.name(), c.number, err)
 	}
 	switch {
 	case !reckless:
@@ -54,9 +54,10 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 
 // write writes the number of a claim, and takes its time.
 func (k *worker) write(ctx context.Context, tx *sqlx.Tx, c *claim) error {
-	_, err := tx.ExecContext(ctx, "UPDATE guarded SET number = ? WHERE key = ?", c.number, c.key)
-	if err != nil {
-		return err
+	for _, key := range c.keys {
+		if _, err := tx.ExecContext(ctx, "UPDATE guarded SET number = ? WHERE key = ?", c.number, key); err != nil {
+			return err
+		}
 	}
 	if !k.sleep(ctx, k.writingTime()) {
 		return ctx.Err()

@@ -38,6 +38,8 @@ type Plan struct {
 	// Think is the mean time between two locks of a worker, and Hold that for which it holds
 	// one. Life is how long a process lives on average until it dies or closes its registry.
 	Think, Hold, Life time.Duration
+	// Joint is whether callers lock several keys together, beside those that lock one.
+	Joint bool
 }
 
 // A Shape is a kind of world in which some bugs show sooner than in others.
@@ -109,7 +111,15 @@ func NewPlan(seed uint64) Plan {
 	case General:
 	}
 	p.drawOutageWaits(rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // as above
+	p.drawJoint(rand.New(rand.NewPCG(seed, 3)))       //nolint:gosec // as above
 	return p
+}
+
+// drawJoint draws from a source of its own, as drawOutageWaits does.
+func (p *Plan) drawJoint(r *rand.Rand) {
+	if p.Joint = r.IntN(3) == 0; p.Joint {
+		p.Keys = 2 + r.IntN(4)
+	}
 }
 
 // drawOutageWaits draws from a source of its own, so that all else in the world of a seed stays as
@@ -221,6 +231,9 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "  latency %v, think %v, hold %v, live %v\n", p.Latency, p.Think, p.Hold, p.Life)
 	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
 	fmt.Fprintf(&b, "  faults, each in %v of the statements, in bursts %v: %v\n", p.FaultRate, p.Bursts, p.Faults)
+	if p.Joint {
+		fmt.Fprintf(&b, "  some callers lock several keys together\n")
+	}
 	for _, process := range p.Processes {
 		fmt.Fprintf(&b, "  %s: %v\n", process.Name, process)
 	}

@@ -66,9 +66,9 @@ func (w *witness) lasts(row lockRow) bool {
 // they expire if another process has done it.
 func (w *witness) checkTaken(before, after lockRow, by commit) {
 	for c := range w.claims {
-		if c.key == before.key && c.holder == before.holder && c.lives() && !w.isForced(before.holder) {
+		if c.holder == before.holder && c.lives() && !w.isForced(before.holder) {
 			w.world.violated("taken", "%q: %s has changed the row of %v, whose context has not ended, to %q",
-				c.key, by.by, c, w.world.alias(after.holder))
+				before.key, by.by, c, w.world.alias(after.holder))
 		}
 	}
 	lasts, own := w.lasts(before), clientOf(before.holder) == by.client
@@ -101,7 +101,7 @@ func (w *witness) checkWritten(written map[string]int64, by commit) {
 			w.world.violated("late write", "%q: %s commits the guarded write of no. %d, while %v has been given the lock",
 				key, by.by, number, last)
 		}
-		w.written[key], w.committed[number] = number, key
+		w.written[key], w.committed[number] = number, true
 	}
 }
 
@@ -119,10 +119,10 @@ func (w *witness) noteFree() {
 }
 
 // wrote reports whether a guarded transaction of an acquisition was committed.
-func (w *witness) wrote(key string, number int64) bool {
+func (w *witness) wrote(number int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.committed[number] == key
+	return w.committed[number]
 }
 
 // checkMinHold checks, after a release, that the row of a claim stays until its minimum hold has
@@ -130,12 +130,14 @@ func (w *witness) wrote(key string, number int64) bool {
 func (w *witness) checkMinHold(c *claim, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	row := w.rows[c.key]
-	if !time.Now().Before(until) || !w.deletions[c.key].Before(c.since) || w.isForced(c.holder) {
+	if !time.Now().Before(until) || w.isForced(c.holder) {
 		return
 	}
-	if clientOf(row.holder) != c.process.id || row.end.Before(until) {
-		w.world.violated("minimum hold", "%q: %v was released %v too early", c.key, c, time.Until(until))
+	for _, key := range c.keys {
+		row, deleted := w.rows[key], !w.deletions[key].Before(c.since)
+		if !deleted && (clientOf(row.holder) != c.process.id || row.end.Before(until)) {
+			w.world.violated("minimum hold", "%q: %v was released %v too early", key, c, time.Until(until))
+		}
 	}
 }
 

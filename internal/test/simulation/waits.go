@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// A wait is a caller that waits for a lock.
+// A wait is a caller that waits for one key or several.
 type wait struct {
 	process *process
-	key     string
+	keys    []string
 	since   time.Time
 }
 
 // waits notes a caller that begins to wait.
-func (w *witness) waits(p *process, key string) *wait {
+func (w *witness) waits(p *process, keys []string) *wait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waits := &wait{p, key, time.Now()}
+	waits := &wait{p, keys, time.Now()}
 	w.waiting[waits] = struct{}{}
 	return waits
 }
@@ -35,11 +35,19 @@ func (w *witness) overlooked(since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for waits := range w.waiting {
-		free := w.free[waits.key]
+		free := w.allFree(waits.keys)
 		from := later(later(free, waits.since), since)
 		if !free.IsZero() && time.Since(from) > patience+waits.process.plan.Registry.IdleBetweenTries {
-			w.world.violated("overlooked", "%s has waited for %q for %v, which has been free for %v", waits.process.id, waits.key,
+			w.world.violated("overlooked", "%s has waited for %q for %v, which has been free for %v", waits.process.id, waits.keys,
 				time.Since(waits.since), time.Since(free))
 		}
 	}
+}
+
+// allFree returns since when no row keeps others out of any of keys, or from when on none will.
+func (w *witness) allFree(keys []string) (since time.Time) {
+	for _, key := range keys {
+		since = later(since, w.free[key])
+	}
+	return since
 }

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +23,8 @@ type witness struct {
 	rows    map[string]lockRow   // by key, when they were last observed
 	free    map[string]time.Time // by key, since when no row keeps others out
 	written map[string]int64     // by key, the number of the claim that a guarded transaction has written last
-	// committed has the key of each number that a guarded transaction has written.
-	committed map[int64]string
+	// committed has the numbers that guarded transactions have written.
+	committed map[int64]bool
 	waiting   map[*wait]struct{}
 
 	// kept has the holders whose rows may stay until they expire: for a minimum hold, or because
@@ -42,7 +44,7 @@ func newWitness(w *World) *witness {
 	return &witness{
 		world: w, claims: make(map[*claim]struct{}), last: make(map[string]*claim),
 		rows: make(map[string]lockRow), free: make(map[string]time.Time),
-		written: make(map[string]int64), committed: make(map[int64]string), waiting: make(map[*wait]struct{}),
+		written: make(map[string]int64), committed: make(map[int64]bool), waiting: make(map[*wait]struct{}),
 		kept: make(map[string]bool), using: make(map[string]int), unused: make(map[string]time.Time),
 		forced: make(map[string]time.Time), deletions: make(map[string]time.Time),
 	}
@@ -51,7 +53,7 @@ func newWitness(w *World) *witness {
 // A claim is a lease that a caller has, and has not begun to give back.
 type claim struct {
 	process *process
-	key     string
+	keys    []string // one, or those of a joint lock
 	holder  string
 	token   int64
 	number  int64
@@ -76,6 +78,16 @@ func (c *claim) lives() bool {
 	}
 }
 
+// name is what messages call the keys of a claim.
+func (c *claim) name() string { return nameOf(c.keys) }
+
+func nameOf(keys []string) string { return strings.Join(keys, "+") }
+
+// meets reports whether c and other have a key in common.
+func (c *claim) meets(other *claim) bool {
+	return slices.ContainsFunc(c.keys, func(key string) bool { return slices.Contains(other.keys, key) })
+}
+
 func (c *claim) String() string {
 	return fmt.Sprintf("%s (%s, no. %d, token %d)", c.process.id, c.process.world.alias(c.holder), c.number, c.token)
 }
@@ -86,7 +98,7 @@ func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
 	defer w.mu.Unlock()
 	w.number++
 	c := &claim{
-		process: p, key: lease.Key(), holder: lease.Holder(), token: lease.Token(), number: int64(w.number),
+		process: p, keys: lease.Keys(), holder: lease.Holder(), token: lease.Token(), number: int64(w.number),
 		lease: lease, ended: lease.Context().Done(), since: time.Now(),
 	}
 	if longest := p.plan.Registry.MaxHold; longest > 0 {
@@ -99,21 +111,28 @@ func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
 		return c
 	}
 	for other := range w.claims {
-		if other != c && other.key == c.key && other.lives() && c.lives() && !w.isForced(other.holder) {
-			w.world.violated("two holders", "%q: %v and %v", c.key, other, c)
+		if other != c && other.meets(c) && other.lives() && c.lives() && !w.isForced(other.holder) {
+			w.world.violated("two holders", "%q: %v and %v", c.name(), other, c)
 		}
 	}
-	if row := w.rows[c.key]; row.holder != c.holder && c.lives() {
-		w.world.violated("no row", "%q: %v has a lease, and the row is of %q", c.key, c, w.world.alias(row.holder))
-	}
-	if before := w.last[c.key]; before != nil && c.token != 0 && c.token <= before.token {
-		w.world.violated("token", "%q: %v after %v", c.key, c, before)
+	for _, key := range c.keys {
+		w.checkAcquired(c, key)
 	}
 	if p.plan.Repository.DisableFencing != (c.token == 0) {
-		w.world.violated("token", "%q: %v", c.key, c)
+		w.world.violated("token", "%q: %v", c.name(), c)
 	}
-	w.last[c.key] = c
 	return c
+}
+
+// checkAcquired checks one key of a claim that was just acquired.
+func (w *witness) checkAcquired(c *claim, key string) {
+	if row := w.rows[key]; row.holder != c.holder && c.lives() {
+		w.world.violated("no row", "%q: %v has a lease, and the row is of %q", key, c, w.world.alias(row.holder))
+	}
+	if before := w.last[key]; before != nil && c.token != 0 && c.token <= before.token {
+		w.world.violated("token", "%q: %v after %v", key, c, before)
+	}
+	w.last[key] = c
 }
 
 func later(a, b time.Time) time.Time {
@@ -172,12 +191,14 @@ func (w *witness) keeps(holder string) {
 	w.kept[holder] = true
 }
 
-// keepsOwn is keeps for the row of a key, if it is of a client.
-func (w *witness) keepsOwn(key, client string) {
+// keepsOwn is keeps for the rows of keys that are of a client.
+func (w *witness) keepsOwn(keys []string, client string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if holder := w.rows[key].holder; clientOf(holder) == client {
-		w.kept[holder] = true
+	for _, key := range keys {
+		if holder := w.rows[key].holder; clientOf(holder) == client {
+			w.kept[holder] = true
+		}
 	}
 }
 
@@ -198,18 +219,23 @@ func (w *witness) checkLeases() {
 // and that it has ended when it must have: at its Deadline, a while after its row was deleted by
 // force, and when MaxHold has passed.
 func (w *witness) checkLease(c *claim) {
-	deadline, row := c.lease.Deadline(), w.rows[c.key]
+	if c.process.isDead() || !c.lives() {
+		return
+	}
+	deadline := c.lease.Deadline()
+	for _, key := range c.keys {
+		if row := w.rows[key]; row.holder == c.holder && row.end.Before(deadline) {
+			w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", key, c,
+				deadline.Sub(w.world.history.began), row.end.Sub(w.world.history.began))
+		}
+	}
 	switch limit := w.forced[c.holder]; {
-	case c.process.isDead() || !c.lives():
-	case row.holder == c.holder && row.end.Before(deadline):
-		w.world.violated("outlives", "%q: the lease of %v lasts until %v, its row until %v", c.key, c,
-			deadline.Sub(w.world.history.began), row.end.Sub(w.world.history.began))
 	case time.Since(deadline) > time.Millisecond:
-		w.world.violated("late end", "%q: the lease of %v has ended %v ago, and its context has not", c.key, c, time.Since(deadline))
+		w.world.violated("late end", "%q: the lease of %v has ended %v ago, and its context has not", c.name(), c, time.Since(deadline))
 	case !limit.IsZero() && time.Now().After(limit):
-		w.world.violated("unnoticed", "%q: the row of %v is gone, and its context has not ended", c.key, c)
+		w.world.violated("unnoticed", "%q: the row of %v is gone, and its context has not ended", c.name(), c)
 	case !c.latest.IsZero() && !c.renewed && deadline.After(c.latest):
-		w.world.violated("maximum hold", "%q: the lease of %v lasts %v too long", c.key, c, deadline.Sub(c.latest))
+		w.world.violated("maximum hold", "%q: the lease of %v lasts %v too long", c.name(), c, deadline.Sub(c.latest))
 	}
 }
 

@@ -49,6 +49,10 @@ func (k *worker) act() {
 	ctx, cancel := k.context()
 	defer cancel()
 	key := w.keys[k.random.intN(len(w.keys))]
+	if w.plan.Joint && k.random.chance(0.4) {
+		k.actJointly(ctx)
+		return
+	}
 	switch n := k.random.intN(100); {
 	case n < 50:
 		k.lock(ctx, key)
@@ -84,11 +88,11 @@ type handle struct {
 	ttl, minHold time.Duration
 }
 
-// obtain returns a handle with random settings.
-func (k *worker) obtain(key string) (h handle, ok bool) {
-	l, err := k.registry.Obtain(key)
+// obtain returns a handle of one key, or of several together, with random settings.
+func (k *worker) obtain(keys ...string) (h handle, ok bool) {
+	l, err := k.registry.ObtainAll(keys...)
 	if err != nil {
-		k.expect("Obtain", err, sqllock.ErrCapacity, sqllock.ErrClosed)
+		k.expect("ObtainAll", err, sqllock.ErrCapacity, sqllock.ErrClosed)
 		return handle{}, false
 	}
 	h = handle{l, k.plan.Registry.TTL, 0}
@@ -106,14 +110,15 @@ func (k *worker) obtain(key string) (h handle, ok bool) {
 	return h, true
 }
 
-func (k *worker) lock(ctx context.Context, key string) {
-	h, ok := k.obtain(key)
+func (k *worker) lock(ctx context.Context, keys ...string) {
+	h, ok := k.obtain(keys...)
 	if !ok {
 		return
 	}
 	wait := k.random.upTo(longestWait)
-	k.note("TryLockFor %s %v", key, wait)
-	a := k.attempt(ctx, "TryLockFor "+key, key, true)
+	name := "TryLockFor " + nameOf(keys)
+	k.note("%s %v", name, wait)
+	a := k.attempt(ctx, name, keys, true)
 	lease, err := h.TryLockFor(ctx, wait)
 	k.ended(a, wait, err)
 	k.checkPatience(a, wait, err)
@@ -131,12 +136,12 @@ func (k *worker) checkPatience(a *attempt, limit time.Duration, err error) {
 	}
 }
 
-func (k *worker) tryLock(ctx context.Context, key string) {
-	h, ok := k.obtain(key)
+func (k *worker) tryLock(ctx context.Context, keys ...string) {
+	h, ok := k.obtain(keys...)
 	if !ok {
 		return
 	}
-	a := k.attempt(ctx, "TryLock "+key, key, false)
+	a := k.attempt(ctx, "TryLock "+nameOf(keys), keys, false)
 	lease, err := h.TryLock(ctx)
 	k.ended(a, k.longestTry(a, h.ttl), err)
 	if err == nil {
@@ -187,7 +192,7 @@ func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time) {
 	}
 	w := k.world
 	c := w.witness.acquired(k.process, lease)
-	k.note("holds %s as no. %d, token %d", c.key, c.number, c.token)
+	k.note("holds %s as no. %d, token %d", c.name(), c.number, c.token)
 	minHoldEnd := h.minHoldEnd(lease, began)
 	k.work(lease.Context(), c)
 	w.witness.releases(c)
@@ -203,10 +208,10 @@ func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time) {
 	unlocks := time.Now()
 	err := lease.Unlock(ctx)
 	w.witness.released(c)
-	k.note("Unlock %s no. %d: %v", c.key, c.number, err)
+	k.note("Unlock %s no. %d: %v", c.name(), c.number, err)
 	deadline = later(deadline, lease.Deadline()) // a renewal may have been under way
 	k.timely("Unlock", unlocks, max(0, deadline.Sub(unlocks))+slack)
-	k.expect("Unlock "+c.key, err, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned)
+	k.expect("Unlock "+c.name(), err, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned)
 	k.noteLost(c, err)
 	if err == nil && h.minHold > 0 && !k.isDead() {
 		w.witness.checkMinHold(c, minHoldEnd)
@@ -278,13 +283,19 @@ func (k *worker) renew(ctx context.Context, c *claim, name string, renew func(co
 	}
 }
 
-// reenter locks the key once more under its own lease. That renews the lease.
+// reenter locks the key once more under its own lease, or one or several of its keys. That renews
+// the lease.
 func (k *worker) reenter(ctx context.Context, c *claim) {
 	k.world.witness.renews(c)
 	deadline := c.lease.Deadline()
 	call := k.begin(ctx, "Lock again")
-	inner, err := k.registry.Lock(ctx, c.key)
-	k.note("enter %s again: %v", c.key, err)
+	keys := k.someOf(c.keys, 1)
+	lock, err := k.registry.ObtainAll(keys...)
+	var inner *sqllock.Lease
+	if err == nil {
+		inner, err = lock.Lock(ctx)
+	}
+	k.note("enter %s again by %s: %v", c.name(), nameOf(keys), err)
 	call.returned(max(0, deadline.Sub(call.began)))
 	if err != nil {
 		if ctx.Err() == nil {
