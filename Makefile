@@ -72,6 +72,13 @@ mutants: ## break a copy of the library in many ways: the simulation must notice
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
+# CONTENTION=10s is shorter, and leaves docs/more.md as it is.
+CONTENTION ?= 60s
+.PHONY: contention
+contention: ## have processes compete for joint locks, a semaphore and a read-write lock; update docs/more.md (9 minutes)
+	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -run=TestContention \
+		-contention=$(CONTENTION) $(if $(filter 60s,$(CONTENTION)),-page=$(CURDIR)/docs/more.md)
+
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
 CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
 

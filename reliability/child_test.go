@@ -35,12 +35,16 @@ type task struct {
 	Dir         string
 	Guarded     bool
 	Transaction bool // whether it is stopped within a transaction
+	Competition string
+	Number      int           // of the process
+	Lasts       time.Duration // how long it competes
 }
 
 var roles = map[string]func(context.Context, task) error{
 	"guarded writer": guardedWriter,
 	"fenced holders": fencedHolders,
 	"leader":         leaderOfRoles,
+	"contender":      contender,
 }
 
 // beChild runs the task if this process is a child.
