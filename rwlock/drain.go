@@ -31,12 +31,9 @@ func newDrain(c *call, lease *sqllock.Lease) *drain {
 // measure notes how long the lease lasts, which was acquired or renewed just now.
 func (d *drain) measure() { d.length = max(d.length, time.Until(d.lease.Deadline())) }
 
-// run waits, and leaves a lease that lasts for its whole time-to-live. It returns
+// wait tries until no reader is to be waited for, and leaves a lease that lasts for its whole time-to-live. It returns
 // [sqllock.ErrLockLost] if the lease is lost.
-func (d *drain) run() error {
-	if d.once {
-		return d.try()
-	}
+func (d *drain) wait() error {
 	// The lease must be renewed in time between two polls, if nothing else renews it.
 	if _, err := d.readers.Poll(d.waiting, max(d.length/8, time.Millisecond), d.try); err != nil {
 		return d.failed(err)

@@ -118,7 +118,10 @@ func (w *writing) enter(own *sqllock.Lease, writes bool) (*sqllock.Lease, error)
 		w.writer.lease.Store(lease)
 		return lease, nil
 	}
-	return w.awaitReaders(lease)
+	if w.once {
+		return w.complete(lease, (*drain).try)
+	}
+	return w.complete(lease, (*drain).wait)
 }
 
 // attempt acquires the write lock if it is free, and it is nobody's turn.
@@ -130,9 +133,7 @@ func (w *writing) attempt() (*sqllock.Lease, error) {
 	if err != nil {
 		return nil, w.failed(err)
 	}
-	outOfTurn := *w
-	outOfTurn.once = true // it does not wait here for readers that came in meanwhile
-	return outOfTurn.awaitReaders(lease)
+	return w.complete(lease, (*drain).try) // out of turn it does not wait for readers that came in meanwhile
 }
 
 // checkFree returns [sqllock.ErrNotAcquired] if a writer, a reader or a waiter is there.
@@ -160,7 +161,7 @@ func (w *writing) attemptInTurn() (*sqllock.Lease, error) {
 	if err != nil {
 		return nil, w.failed(err)
 	}
-	lease, err = w.awaitReaders(lease)
+	lease, err = w.complete(lease, (*drain).wait)
 	if errors.Is(err, sqllock.ErrLockLost) && !errors.Is(err, sqllock.ErrDatabase) {
 		return nil, w.refused(sqllock.Row{})
 	}
@@ -186,16 +187,16 @@ func (w *writing) lockRow() (lease *sqllock.Lease, err error) {
 	return lease, err
 }
 
-// awaitReaders makes a lease of the write lock's row one of the write lock: it waits until no reader is
-// in. On an error it unlocks the lease.
-func (w *writing) awaitReaders(lease *sqllock.Lease) (*sqllock.Lease, error) {
+// complete makes a lease of the write lock's row one of the write lock, when drained finds that no
+// reader is in. On an error it unlocks the lease.
+func (w *writing) complete(lease *sqllock.Lease, drained func(*drain) error) (*sqllock.Lease, error) {
 	complete := false
 	defer func() {
 		if !complete { // or if an observer has panicked
 			_ = lease.Unlock(w.ctx)
 		}
 	}()
-	if err := newDrain(&w.call, lease).run(); err != nil {
+	if err := drained(newDrain(&w.call, lease)); err != nil {
 		return nil, err
 	}
 	lease, err := w.readers.Alive(w.ctx, lease)
