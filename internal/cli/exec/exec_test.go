@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -141,6 +142,30 @@ func TestExecLosesLock(t *testing.T) {
 		p.Stdout.Rest() // it ends when all processes of the command's group have ended
 		return true
 	})
+}
+
+// TestExecLosesOneOfSeveral deletes one row of several, which ends the command.
+func TestExecLosesOneOfSeveral(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		"a, b": {"a", "--key", "b"},
+		"k":    {"k", "--permits", "2", "--take", "2"},
+	} {
+		db := dbtest.SQLite(t)
+		migrated(t, db)
+		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+			args := append([]string{"exec", "--ttl", ttl.String()}, flags...)
+			p := program.Start(t, db.DSN, append(args, "--", "sh", "-c", "echo inside; exec sleep 1000")...)
+			if !p.Stdout.Find("inside") {
+				return false
+			}
+			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = (SELECT max(LOCK_KEY) FROM INT_LOCK)")
+			p.WantCode(exit.LockLost)
+			program.Contains(t, p.Stderr.Rest(), fmt.Sprintf("the lock %q is lost", name), "ended with signal: terminated")
+			return true
+		})
+	}
 }
 
 func TestExecForwardsSignals(t *testing.T) {
