@@ -108,6 +108,7 @@ func TestRoundTripsOfSeveralRows(t *testing.T) {
 			}{
 				{"joint", obtainAll(t, registry, keys...).Lock, test.joint},
 				{"permit", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 1) }, test.permit},
+				{"permits", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 3) }, 1 + test.joint},
 				{"reader", readWrite.RLock, test.read},
 				{"writer", readWrite.Lock, test.written},
 			} {

@@ -176,7 +176,7 @@ var jointTests = []test{
 			if err != nil {
 				return err
 			}
-			for range 3 {
+			for range 2 {
 				err := lock.ExecuteLocked(f.Context(), func(context.Context) error {
 					for _, key := range keys {
 						if inside[key].Add(1) != 1 {
@@ -200,7 +200,7 @@ var jointTests = []test{
 		var acquired atomic.Int32
 		f.concurrently(2, 1, func(r *sqllock.Registry) error {
 			keys := []string{"a", "b", "c", "d"}
-			for acquired.Load() < 20 {
+			for acquired.Load() < 10 {
 				slices.Reverse(keys)
 				lock, err := r.ObtainAll(keys...)
 				if err != nil {
