@@ -24,7 +24,7 @@
 //   - A writer that waits is not starved by readers. It has its row while it waits for those that are
 //     in, and that keeps new readers out.
 //   - Readers that wait are not starved by writers. Callers that have to wait do so in turn: a row with
-//     the key "prices turn" says that it is somebody's turn. Then no writer gets in but the one whose
+//     the key "prices reader turn" says that it is somebody's turn. Then no writer gets in but the one whose
 //     turn it is. The turn is passed on in no particular order between processes, and in the order of
 //     their arrival within one, as a plain lock is.
 //   - A plain lock of the key, by Go or Java, keeps out writers and new readers.

@@ -21,7 +21,7 @@ import (
 const (
 	ttl  = 10 * time.Second
 	key  = "prices"
-	turn = key + " turn"
+	turn = key + " reader turn"
 )
 
 // A fixture is a database in virtual time, and processes on it.

@@ -28,7 +28,7 @@ type Lock struct {
 // The errors are
 //
 //   - [sqllock.ErrInvalid] if registry is nil, or for a bad key. With [sqllock.PlainKeys] the key
-//     must leave room for " reader 255": it has 25 characters at most.
+//     must leave room for " reader turn": it has 24 characters at most.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, key string) (*Lock, error) {
 	readers, err := seats.New(registry, key, seats.Reader, MaxReaders)

@@ -21,7 +21,7 @@
 //     for the key. The rows alone decide that.
 //   - A caller that wants many permits is not overtaken for ever by callers that want few, in
 //     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
-//     turn is the plain lock of the key "printers turn": while a waiter has it, no other caller
+//     turn is the plain lock of the key "printers permit turn": while a waiter has it, no other caller
 //     acquires. Callers of one process get it in the order of their arrival, and processes in
 //     no particular order. A process whose callers have had it for two seconds, one after the other,
 //     leaves it to others for a moment.

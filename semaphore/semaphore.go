@@ -29,7 +29,7 @@ type Semaphore struct {
 // The errors are
 //
 //   - [sqllock.ErrInvalid] if permits is not 1 to [MaxPermits], if registry is nil, or for a bad key.
-//     With [sqllock.PlainKeys] the key must leave room for " permit " and a number.
+//     With [sqllock.PlainKeys] the key must leave room for " permit turn": it has 24 characters at most.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, key string, permits int) (*Semaphore, error) {
 	if permits < 1 || permits > MaxPermits {

@@ -166,7 +166,8 @@ func TestPlainKeysLeaveRoom(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
-		for permits, longest := range map[int]int{10: 36 - len(" permit 9"), 11: 36 - len(" permit 10"), 1000: 36 - len(" permit 999")} {
+		longest := 36 - len(" permit turn")
+		for _, permits := range []int{10, 1000} {
 			s, err := semaphore.New(registry, strings.Repeat("k", longest), permits)
 			f.must(err)
 			f.unlock(f.acquires(s, permits))

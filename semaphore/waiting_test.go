@@ -13,7 +13,7 @@ import (
 )
 
 // turnRow is the row of the waiter whose turn it is.
-const turnRow = key + " turn"
+const turnRow = key + " permit turn"
 
 // longestPoll is how long after a release in another process a waiter may notice it.
 const longestPoll = 100*time.Millisecond + time.Millisecond

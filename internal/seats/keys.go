@@ -21,8 +21,9 @@ func Base(key, lockKey string) string {
 	return key
 }
 
-// TurnKey returns the key of the turn of a set.
-func TurnKey(base string) string { return base + " turn" }
+// TurnKey returns the key of the turn of a set. It names the kind, so that a semaphore and a
+// read-write lock of one key do not wait for each other.
+func TurnKey(base, kind string) string { return base + " " + kind + " turn" }
 
 // SeatKey returns the key of the seat with number i of a set.
 func SeatKey(base, kind string, i int) string { return base + " " + kind + " " + strconv.Itoa(i) }

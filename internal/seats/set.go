@@ -42,7 +42,7 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	}
 	base := Base(key, lockKey)
 	s := &Set{
-		registry: registry, key: key, turn: TurnKey(base),
+		registry: registry, key: key, turn: TurnKey(base, kind),
 		keys: make([]string, seats), queue: newQueue(), freed: make(chan struct{}, 1),
 	}
 	for i := range s.keys {

@@ -123,7 +123,7 @@ func TestSeatsAreKnown(t *testing.T) {
 	writeLines(directory, seatsFile, lines)
 	known := Keys()
 	for key, want := range map[string]bool{
-		"two words permit 0": true, "two words permit 2": true, "two words permit 3": false, "two words turn": true,
+		"two words permit 0": true, "two words permit 2": true, "two words permit 3": false, "two words permit turn": true, "two words reader turn": false,
 		"two words":                         false, // nobody has used the plain lock
 		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
 	} {

@@ -40,7 +40,7 @@ func seatKeys() (keys []string) {
 			continue
 		}
 		base := seats.Base(key, lockKey)
-		keys = append(keys, seats.TurnKey(base))
+		keys = append(keys, seats.TurnKey(base, kind))
 		for i := range min(n, maxSeats) {
 			keys = append(keys, seats.SeatKey(base, kind, i))
 		}
