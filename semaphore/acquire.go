@@ -3,6 +3,7 @@ package semaphore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -51,9 +52,15 @@ const (
 
 // attempt acquires n of the free permits. It returns [sqllock.ErrNotAcquired] if there are fewer.
 func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
-	var refused error
+	var (
+		refused error
+		taken   []string // by others that were faster, or pinned by a transaction after their leases have ended
+	)
 	for range seats.MaxRaces {
-		free, err := a.choose(itsTurn)
+		free, err := a.choose(itsTurn, taken)
+		if refused != nil && errors.Is(err, sqllock.ErrNotAcquired) {
+			break // the refusal says by whom
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -61,25 +68,31 @@ func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
 		if err == nil {
 			return lease, nil
 		}
-		if refused = a.permits.Failed(a.ctx, a.waiting, err); !errors.Is(refused, sqllock.ErrNotAcquired) || a.waiting.Err() != nil {
+		var held *sqllock.HeldError
+		if refused = a.failed(err); !errors.As(err, &held) || a.waiting.Err() != nil {
 			break
 		}
+		taken = append(taken, held.Key)
 	}
 	return nil, refused
 }
 
-// choose returns the keys of n free permits, at random, so that callers that choose at the same time
-// seldom choose the same. It returns [sqllock.ErrNotAcquired] if the caller is not to have them.
-func (a *acquisition) choose(itsTurn bool) ([]string, error) {
+// failed returns the error of the call for that of one of its steps.
+func (a *acquisition) failed(err error) error { return a.permits.Failed(a.ctx, a.waiting, err) }
+
+// choose returns the keys of n free permits without those that are taken, at random, so that callers
+// that choose at the same time seldom choose the same. It returns [sqllock.ErrNotAcquired] if the
+// caller is not to have them.
+func (a *acquisition) choose(itsTurn bool, taken []string) ([]string, error) {
 	own, err := a.own()
 	if err != nil {
 		return nil, err
 	}
 	read, err := a.permits.Read(a.waiting)
 	if err != nil {
-		return nil, a.permits.Failed(a.ctx, a.waiting, err)
+		return nil, a.failed(err)
 	}
-	free := read.Free(own)
+	free := slices.DeleteFunc(read.Free(own), func(permit string) bool { return slices.Contains(taken, permit) })
 	if len(free) < a.n {
 		return nil, a.permits.NotAcquired(a.ctx, read.Next())
 	}
