@@ -201,3 +201,22 @@ func TestSpellingsOfAUUIDAreOneLock(t *testing.T) {
 		p.rows(0)
 	})
 }
+
+// TestATryBesideAReaderWritesNothing: it must not keep new readers out for a moment.
+func TestATryBesideAReaderWritesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		reader := f.get(p.rw.RLock)
+		p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op != flaky.Query {
+				f.Errorf("%v", m)
+			}
+			return nil
+		})
+		f.refused(p.rw.TryLock, reader.Holder())
+		p.network.Follow(nil)
+		f.unlock(reader)
+		p.rows(0)
+	})
+}

@@ -217,6 +217,7 @@ func TestCloseEndsEverything(t *testing.T) {
 					waiting = append(waiting, f.start(f.Context(), p.rw.Lock), f.start(f.Context(), p.rw.RLock))
 				}
 				f.must(p.registry.Close(f.Context()))
+				closed := time.Now()
 				for _, result := range waiting {
 					o := <-result
 					if o.lease != nil { // it was acquired before
@@ -224,6 +225,9 @@ func TestCloseEndsEverything(t *testing.T) {
 						continue
 					}
 					f.is(o.err, sqllock.ErrClosed)
+				}
+				if d := time.Since(closed); d > time.Second {
+					f.Errorf("the last one returned %v after Close", d)
 				}
 				for _, lock := range []method{p.rw.Lock, p.rw.TryLock, p.rw.RLock, p.rw.TryRLock} {
 					_, err := lock(f.Context())

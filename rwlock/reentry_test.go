@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/rwlock"
 )
 
@@ -147,4 +148,39 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 		}
 		p.rows(0)
 	})
+}
+
+// TestALeaseThatEndsMeanwhileIsNotEntered has a lease be unlocked when the call that enters it has found it
+// in its context. Its row is then acquired anew, which is not enough to have the lock.
+func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lock, beside func(p *process) method
+	}{
+		"reader": {rlock, func(p *process) method { return p.rw.TryLock }},
+		"writer": {wlock, func(p *process) method { return p.rw.TryRLock }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var outer, beside *sqllock.Lease
+				other := f.process()
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
+					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+						if outer != nil && beside == nil {
+							f.unlock(outer)
+							beside = f.get(test.beside(other))
+						}
+						return ctx, nil
+					},
+				}}})
+				outer = f.get(test.lock(p))
+				entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
+				f.waits(entering)
+				f.unlock(beside)
+				f.unlock(f.gets(entering))
+				p.rows(0)
+			})
+		})
+	}
 }
