@@ -77,6 +77,15 @@ func heldFor(s *fixture) *sqllock.Lease {
 
 func free(*fixture) *sqllock.Lease { return nil }
 
+// joint has the actions that follow, and settle, lock several keys.
+func joint(prepare func(*fixture) *sqllock.Lease) func(*fixture) *sqllock.Lease {
+	return func(s *fixture) *sqllock.Lease {
+		s.Helper()
+		s.lock = obtainAll(s.T, s.registry, "j", "k", "l")
+		return prepare(s)
+	}
+}
+
 // taken has another client hold the lock for as long as a waiter looks a few
 // times.
 func taken(s *fixture) *sqllock.Lease {
@@ -138,6 +147,21 @@ var actions = []action{
 	}},
 	{"ExecuteLocked", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return nil, s.registry.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })
+	}},
+	{"TryLockOfAJointLock", joint(free), func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return s.lock.TryLock(ctx)
+	}},
+	{"LockOfAJointLock", joint(taken), func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
+		return s.lock.Lock(ctx)
+	}},
+	{"RenewOfAJointLock", joint(held), func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return lease, lease.Renew(ctx)
+	}},
+	{"UnlockOfAJointLock", joint(held), func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, lease.Unlock(ctx)
+	}},
+	{"UnlockOfAJointLockWithAMinimumHold", joint(heldFor), func(ctx context.Context, _ *fixture, lease *sqllock.Lease) (*sqllock.Lease, error) {
+		return nil, lease.Unlock(ctx)
 	}},
 	{"DeleteExpired", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		_, err := s.registry.DeleteExpired(ctx)

@@ -274,7 +274,7 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 	if !h.endUse(causeOf(why)) {
 		return false
 	}
-	if why.Lost() && h.rowMayOutlast() || why == observe.EndTaken && h.isJoint() { // others of its rows may be left
+	if why.Lost() && (h.rowMayOutlast() || h.isJoint()) { // others of the rows of a joint lock may be left
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	h.releaseMutexes()

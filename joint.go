@@ -14,9 +14,14 @@ import (
 // MaxKeys is how many keys a joint lock has at most: see [Registry.ObtainAll].
 const MaxKeys = 1000
 
-// jointTurn is for how long a caller of a joint lock keeps its place at some of its keys while it
-// waits for others.
-const jointTurn = time.Second
+// A caller of a joint lock keeps its place at some of its keys for a turn while it queues at others. The
+// first turn has no length: the others may be taken for long. Each one that was too short is followed by
+// one that is twice as long: otherwise callers that want single keys, and queue for longer at each, would
+// keep it out for ever.
+const (
+	shortestTurn = time.Second
+	longestTurn  = 16 * time.Second
+)
 
 // ObtainAll returns one lock of several keys, a joint lock: whoever acquires it has all of them,
 // or none. It sends nothing to the database.
@@ -27,9 +32,11 @@ const jointTurn = time.Second
 //     higher than every earlier token of each of the keys. [Lease.Guard] pins all rows. If one of
 //     the rows is taken or deleted, the whole lease is lost.
 //   - Callers may name the keys in any order: joint locks cannot deadlock with each other. While one
-//     is waited for, none of its rows is taken. In this registry the caller queues at each key as
-//     any other, and lets others pass after a second if it does not get the rest: so it cannot
-//     deadlock with callers that hold one key and want another, either.
+//     is waited for, none of its rows is taken.
+//   - In this registry the caller queues at one key after the other. It keeps its place at some of them
+//     for a limited time while it queues at others, then lets others pass: so it cannot deadlock with
+//     callers that hold one key and want another, either. That time grows from nothing to 16 s with each
+//     try that fails. While another process has one of the keys, it has its place at that one alone.
 //   - A refusal is a [*HeldError] about a key that was held.
 //   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys
 //     or several. If ctx carries leases of some of the keys and not of all, Lock returns
@@ -40,12 +47,12 @@ const jointTurn = time.Second
 // Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more
 // than [MaxKeys] or a bad one give an [ErrInvalid].
 func (r *Registry) ObtainAll(keys ...string) (*JdbcLock, error) {
-	if len(keys) == 0 || len(keys) > MaxKeys {
-		return nil, invalid("%d keys: a joint lock has 1 to %d", len(keys), MaxKeys)
-	}
 	all, err := r.repository.namedKeys(keys)
 	if err != nil {
 		return nil, err
+	}
+	if len(all) == 0 || len(all) > MaxKeys {
+		return nil, invalid("%d keys: a joint lock has 1 to %d", len(all), MaxKeys)
 	}
 	if len(all) == 1 {
 		return r.Obtain(all[0].key)
@@ -108,14 +115,19 @@ func (r *request) keys() []string {
 	return keys
 }
 
-// covers reports whether r asks for a LOCK_KEY.
-func (r *request) covers(lockKey string) bool {
+// find returns which of the keys that r asks for a LOCK_KEY is.
+func (r *request) find(lockKey string) (i int, found bool) {
 	if !r.isJoint() {
-		return r.lockKey == lockKey
+		return 0, r.lockKey == lockKey
 	}
-	_, found := slices.BinarySearchFunc(r.joint, lockKey, func(one namedKey, lockKey string) int {
+	return slices.BinarySearchFunc(r.joint, lockKey, func(one namedKey, lockKey string) int {
 		return strings.Compare(one.lockKey, lockKey)
 	})
+}
+
+// covers reports whether r asks for a LOCK_KEY.
+func (r *request) covers(lockKey string) bool {
+	_, found := r.find(lockKey)
 	return found
 }
 
@@ -133,10 +145,8 @@ func (r *request) moreLockKeys() []string {
 
 // keyOf returns the key of a row as the caller wrote it, or what r is called if the row is not known.
 func (r *request) keyOf(row locktable.Row) string {
-	for _, one := range r.joint {
-		if one.lockKey == row.LockKey {
-			return one.key
-		}
+	if i, found := r.find(row.LockKey); found {
+		return r.keyAt(i).key
 	}
 	return r.key
 }
@@ -206,35 +216,62 @@ func (h *hold) claimOf(row locktable.Row) locktable.Claim {
 	return c
 }
 
+// mayBeTaken reports whether the lease of a row that an attempt has found taken may last.
+func (h *hold) mayBeTaken() bool {
+	now := time.Now()
+	for i := range h.count() {
+		if now.Before(h.entryAt(i).takenUntil) {
+			return true
+		}
+	}
+	return false
+}
+
+// place returns which of the keys of h a row is of: the first if it is not known.
+func (h *hold) place(row locktable.Row) int {
+	if i, found := h.find(row.LockKey); found {
+		return i
+	}
+	return 0
+}
+
 // errTurnOver is why a caller of a joint lock lets others pass.
 var errTurnOver = errors.New("others may pass")
 
-// queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit for
+// queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
 // the one at which it waited in vain before, as it has no other then; and until the end of its turn
-// for the others.
+// at the others.
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
-	if _, err := h.entryAt(w.busy).mutex.Lock(ctx, h); err != nil {
+	if err := h.lockAt(ctx, w.busy); err != nil {
 		return h.ownerAt(w.busy), err
 	}
-	w.turnEnds = time.Now().Add(jointTurn)
-	turn, cancel := context.WithDeadline(ctx, w.turnEnds)
+	turn, cancel := context.WithTimeout(ctx, w.turn)
 	defer cancel()
-	first := w.busy
 	for i := range h.count() {
-		if i == first {
-			continue
-		}
-		if _, err := h.entryAt(i).mutex.Lock(turn, h); err == nil {
-			continue
-		}
-		w.busy = i
-		if ctx.Err() == nil {
+		switch err := h.lockAt(turn, i); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return h.ownerAt(i), ctx.Err()
+		default:
+			w.busy, w.turn = i, min(max(shortestTurn, 2*w.turn), longestTurn)
 			return h.ownerAt(i), errTurnOver
 		}
-		return h.ownerAt(i), ctx.Err()
 	}
 	return locktable.Row{}, nil
+}
+
+// lockAt makes h own the local mutex of its i-th key. It does not enter it again.
+func (h *hold) lockAt(ctx context.Context, i int) error {
+	m := &h.entryAt(i).mutex
+	if m.Owner() == h {
+		return nil
+	}
+	if _, ok := m.TryLock(h); ok { // also if the turn has no length
+		return nil
+	}
+	_, err := m.Lock(ctx, h)
+	return err
 }
 
 // tryAll is queueAll without waiting.
@@ -254,8 +291,22 @@ func (h *hold) ownerAt(i int) locktable.Row {
 	return row
 }
 
-// isTurnOver reports whether a caller of a joint lock, which has all local mutexes and waits for
-// rows, is to let others pass.
-func (w *waiter) isTurnOver() bool {
-	return w.hold.isJoint() && !w.once && !time.Now().Before(w.turnEnds)
+// pollJoint is poll for a joint lock. Meanwhile the caller has its place at the key of the row alone,
+// because the others may be free.
+func (w *waiter) pollJoint(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
+	h := w.hold
+	w.busy = h.place(seen)
+	for i := range h.count() {
+		if i != w.busy {
+			h.entryAt(i).mutex.Release(h)
+		}
+	}
+	seen, err := w.poll(ctx, seen)
+	if err != nil && !w.outlasts(err) {
+		return seen, err
+	}
+	if seen, err := w.queueAll(ctx); err != nil { // also after an outage: an attempt needs all
+		return seen, err
+	}
+	return seen, err
 }

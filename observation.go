@@ -129,7 +129,7 @@ func (o observers) observe(ctx context.Context, asked observe.AcquireStart) *obs
 }
 
 func (o *observation) noteDequeued() {
-	if o != nil {
+	if o != nil && o.dequeued.IsZero() { // the caller of a joint lock may queue again
 		o.dequeued = time.Now()
 	}
 }

@@ -162,8 +162,8 @@ type waiter struct {
 	once bool // it tries once and does not wait
 	subscription
 
-	busy     int       // the key of a joint lock at which its caller queues first
-	turnEnds time.Time // when the caller of a joint lock lets others pass
+	busy int           // the key of a joint lock at which its caller queues first
+	turn time.Duration // for how long the caller of a joint lock has kept its places at last
 }
 
 // acquire makes the hold own the local mutex, then the row. A failed attempt is followed
@@ -198,14 +198,14 @@ func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err err
 	for {
 		seen, err = w.acquireRow(ctx)
 		if err == nil {
-			h.entry.outage.Store(nil)
+			h.noteOutage(nil)
 			return seen, nil
 		}
 		if !w.outlasts(err) || bounded.Ended(ctx) != nil { // the end of the wait is no outage
 			return seen, err
 		}
 		outage := h.entry.outage.Load().after(err, w.idle)
-		h.entry.outage.Store(outage)
+		h.noteOutage(outage)
 		if !outage.sleep(ctx) {
 			return seen, ctx.Err()
 		}
@@ -217,7 +217,7 @@ func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err err
 func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if h.observed != nil {
-		h.observed.noteHolder(h.entry.mutex.Owner().row().Holder)
+		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
 	}
 	switch {
 	case !h.isJoint() && w.once:
@@ -249,13 +249,19 @@ func (w *waiter) outlasts(err error) bool {
 
 // leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
 // forgotten with the last waiter.
-func (w *waiter) leaveOutage() *outage {
-	e := w.hold.entry
-	o := e.outage.Load()
-	if o != nil && e.mutex.Owner() == w.hold && e.mutex.Waiters() == 0 {
-		e.outage.Store(nil)
+func (w *waiter) leaveOutage() (met *outage) {
+	for i := range w.hold.count() {
+		e := w.hold.entryAt(i)
+		o := e.outage.Load()
+		if o == nil {
+			continue
+		}
+		met = o
+		if e.mutex.Owner() == w.hold && e.mutex.Waiters() == 0 {
+			e.outage.Store(nil)
+		}
 	}
-	return o
+	return met
 }
 
 // acquireRow tries and polls until the hold owns the row.
@@ -272,7 +278,11 @@ func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error)
 		if w.once {
 			return seen, errHeld
 		}
-		seen, err = w.poll(ctx, seen)
+		if w.hold.isJoint() {
+			seen, err = w.pollJoint(ctx, seen)
+		} else {
+			seen, err = w.poll(ctx, seen)
+		}
 	}
 	return seen, err
 }
@@ -303,7 +313,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 // processes suffice for that.
 func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
-	mayBeTaken := time.Now().Before(h.entry.takenUntil) || w.once && w.table.RefusalsLockRows()
+	mayBeTaken := h.mayBeTaken() || w.once && w.table.RefusalsLockRows()
 	if !mayBeTaken || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
 		return locktable.Row{}, nil
 	}
@@ -318,9 +328,10 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 
 // noteTaken notes for how long the row may be taken, as the database has just said.
 func (w *waiter) noteTaken(seen locktable.Row) {
-	w.hold.entry.outage.Store(nil)
-	w.hold.entry.takenUntil = time.Now().Add(min(seen.Left, w.hold.ttl))
-	w.hold.observed.noteHolder(seen.Holder)
+	h := w.hold
+	h.noteOutage(nil)
+	h.entryAt(h.place(seen)).takenUntil = time.Now().Add(min(seen.Left, h.ttl))
+	h.observed.noteHolder(seen.Holder)
 }
 
 // attempt tries to acquire the row. A holder must not be used again if its row may still be
@@ -357,7 +368,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 	}
 	contended := false
 	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
-		row, _, err := w.table.Read(ctx, h.claim())
+		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
 		if err != nil || isFree(row) {
 			return row, failure(err, h.key)
@@ -374,13 +385,10 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		}
 		h.observed.notePoll()
 		h.observed.noteHolder(row.Holder)
-		h.entry.outage.Store(nil)
+		h.noteOutage(nil)
 		contended = row.Holder != seen.Holder || row.Age < seen.Age
 		if seen = row; isFree(seen) || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
 			return seen, nil
-		}
-		if w.isTurnOver() {
-			return seen, errTurnOver
 		}
 	}
 }

@@ -147,15 +147,18 @@ func (t *Table) isJointHeld(ctx context.Context, c Claim) (bool, error) {
 	return len(held) == len(claims), err
 }
 
-// keepAll leaves the rows of v's claim to expire, one by one.
+// keepAll leaves the rows of v's claim to expire, one by one, also if some of them are lost.
 func (t *Table) keepAll(ctx context.Context, v values) (kept bool, err error) {
+	kept = true
 	for _, one := range v.each() {
 		v.Claim = one
-		if kept, err = t.keep(ctx, v); err != nil || !kept {
+		keptOne, err := t.keep(ctx, v)
+		if err != nil {
 			return false, err
 		}
+		kept = kept && keptOne
 	}
-	return true, nil
+	return kept, nil
 }
 
 // pinAll runs pin for the rows of c, in the order of their keys, until one is not pinned.
