@@ -138,7 +138,7 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: bench
-bench: ## compare with other lock libraries (18 minutes; RUNS=3 as for the pages; see bench/README.md)
+bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages; see bench/README.md)
 	mkdir -p testdata/bench
 	set -e; for raw in $(RAW); do $(GO) -C bench run . run -out ../$$raw; done
 	$(GO) -C bench run . report -in $(subst $(space),$(comma),$(RAW:%=../%)) \

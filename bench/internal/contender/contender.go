@@ -25,8 +25,10 @@ type Contender struct {
 	// Cannot has the loads that the contender does not support, with the reasons.
 	Cannot map[string]string
 	// Only are the names of loads, or their first words, that are run for the contender;
-	// nil means all.
+	// nil means all but those that only take contenders which name them.
 	Only []string
+	// Also are the loads beside, when Only is nil, that only take contenders which name them.
+	Also []string
 	// If Quick is true, the contender takes part in the smoke test.
 	Quick bool
 
@@ -85,12 +87,22 @@ var ErrMissing = errors.New("missing on this machine")
 // ErrCannot is returned by sessions that do not support an operation.
 var ErrCannot = errors.New("this contender cannot do that")
 
-// Enters reports whether the contender takes part in a load.
-func (c Contender) Enters(load string) bool {
-	if c.Cannot[load] != "" {
+// Enters reports whether the contender takes part in a load. If named is true, the load only takes
+// contenders that name it.
+func (c Contender) Enters(load string, named bool) bool {
+	switch {
+	case c.Cannot[load] != "":
 		return false
+	case names(c.Only, load) || names(c.Also, load):
+		return true
+	default:
+		return c.Only == nil && !named
 	}
-	return c.Only == nil || slices.ContainsFunc(c.Only, func(one string) bool { return load == one || strings.HasPrefix(load, one+" ") })
+}
+
+// names reports whether a load, or the first words of its name, are among some.
+func names(some []string, load string) bool {
+	return slices.ContainsFunc(some, func(one string) bool { return load == one || strings.HasPrefix(load, one+" ") })
 }
 
 // VersionOf returns the version of the contender's library.

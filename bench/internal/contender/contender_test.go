@@ -24,8 +24,13 @@ func TestEnters(t *testing.T) {
 	t.Parallel()
 	c := contender.Contender{Only: []string{"pairs", "delay 1"}, Cannot: map[string]string{"pairs 64": "why"}}
 	for load, want := range map[string]bool{"pairs 1": true, "pairs 64": false, "delay 1": true, "delay 16": false, "delay 64": false, "waiters": false} {
-		if got := c.Enters(load); got != want {
+		if got := c.Enters(load, false); got != want {
 			t.Errorf("%s: %t", load, got)
+		}
+	}
+	for load, want := range map[string]bool{"pairs 1": false, "permits 8": true, "ten keys 1": false} {
+		if got := (contender.Contender{Also: []string{"permits"}}).Enters(load, true); got != want {
+			t.Errorf("%s, which takes those that name it: %t", load, got)
 		}
 	}
 }

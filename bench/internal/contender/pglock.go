@@ -21,7 +21,11 @@ func pglocks() []Contender {
 			Database: durable.Postgres,
 			Settings: "the defaults: lease 20 s, heartbeat 5 s",
 			Quick:    d.short == "pgx",
-			Only:     map[string][]string{"pq": {"wire", "pairs 1", "pairs 64", "delay 1"}}[d.short],
+			Also:     []string{tenKeys},
+			Cannot: map[string]string{
+				permits + " 8": noTry, permits + " 32": noTry,
+			},
+			Only: map[string][]string{"pq": {"wire", "pairs 1", "pairs 64", "delay 1"}}[d.short],
 			Prepare: func(ctx context.Context, at Place) error {
 				return d.with(ctx, at, func(_ context.Context, db *sql.DB) error {
 					client, err := pglock.UnsafeNew(db)
@@ -36,6 +40,8 @@ func pglocks() []Contender {
 	}
 	return all
 }
+
+const noTry = "with FailIfLocked and several workers on a key, releases have failed with: lock is already released"
 
 type pglockSession struct {
 	pool

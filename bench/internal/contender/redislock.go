@@ -1,7 +1,9 @@
 package contender
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -19,12 +21,13 @@ func redislocks() []Contender {
 	for _, server := range []struct{ kind, name string }{
 		{durable.Redis, "redislock"}, {durable.RedisAlways, "redislock, appendfsync always"},
 	} {
-		all = append(all, Contender{
+		joint := Contender{
 			Name:     server.name,
 			Library:  "github.com/bsm/redislock",
 			Database: server.kind,
 			Settings: "waits 2, 4, 8 … up to 100 ms between tries",
 			Quick:    server.kind == durable.Redis,
+			Also:     singleLocks,
 			Open: func(_ context.Context, at Place) (Session, error) {
 				options, err := redis.ParseURL(at.DSN)
 				if err != nil {
@@ -34,7 +37,18 @@ func redislocks() []Contender {
 				client := redis.NewClient(options)
 				return &redislockSession{client, redislock.New(client), at.TTL}, nil
 			},
-		})
+		}
+		single := joint
+		single.Name, single.Only, single.Also = server.name+", single locks", []string{tenKeys}, nil
+		single.Settings = "the same; a lock for each key"
+		single.Open = func(ctx context.Context, at Place) (Session, error) {
+			session, err := joint.Open(ctx, at)
+			if err != nil {
+				return nil, err
+			}
+			return struct{ Session }{session}, nil // without LockAll
+		}
+		all = append(all, joint, single)
 	}
 	return all
 }
@@ -46,13 +60,33 @@ type redislockSession struct {
 }
 
 func (s *redislockSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	ttl := s.ttl
-	if ttl == 0 {
-		ttl = 10 * time.Second // there is no default; this is sqllock's
+	return releasing(s.locker.Obtain(ctx, key, s.lasting(), retrying()))
+}
+
+// LockAll implements [JointSession].
+func (s *redislockSession) LockAll(ctx context.Context, keys []string) (Unlock, error) {
+	return releasing(s.locker.ObtainMulti(ctx, keys, s.lasting(), retrying()))
+}
+
+// TryLock implements [TrySession].
+func (s *redislockSession) TryLock(ctx context.Context, key string) (Unlock, error) {
+	lock, err := s.locker.Obtain(ctx, key, s.lasting(), nil)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return nil, ErrTaken
 	}
-	lock, err := s.locker.Obtain(ctx, key, ttl, &redislock.Options{
-		RetryStrategy: redislock.ExponentialBackoff(2*time.Millisecond, 100*time.Millisecond),
-	})
+	return releasing(lock, err)
+}
+
+func (s *redislockSession) lasting() time.Duration {
+	const usual = 10 * time.Second // there is no default; this is sqllock's
+	return cmp.Or(s.ttl, usual)
+}
+
+func retrying() *redislock.Options {
+	return &redislock.Options{RetryStrategy: redislock.ExponentialBackoff(2*time.Millisecond, 100*time.Millisecond)}
+}
+
+func releasing(lock *redislock.Lock, err error) (Unlock, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type Load struct {
 	Field []contender.Contender
 	// If Remote is true, the load needs a server.
 	Remote bool
+	// If Named is true, only contenders take part that name the load.
+	Named bool
 	// Run measures one round.
 	Run func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error)
 }
@@ -27,6 +29,7 @@ func All() []Load {
 	return []Load{
 		memory(), wire(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
 		hotKey(), handOff(), waiters(), renewal(),
+		tenKeys(1), tenKeys(16), permits(8), permits(32), readers(1), readers(16), readersTogether(),
 	}
 }
 
@@ -37,7 +40,7 @@ func (l Load) Enter(all []contender.Contender) []contender.Contender {
 	}
 	var field []contender.Contender
 	for _, c := range all {
-		if c.Enters(l.Name) {
+		if c.Enters(l.Name, l.Named) {
 			field = append(field, c)
 		}
 	}

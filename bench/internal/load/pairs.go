@@ -32,31 +32,55 @@ func (a *Arena) pairs(ctx context.Context, c contender.Contender, at contender.P
 			round.Values["connections"] = float64(session.Connections())
 			return err
 		}
-		if _, err := repeat(ctx, session, workers, a.Settings.Warm); err != nil {
-			return err
-		}
-		began := time.Now()
-		took, err := repeat(ctx, session, workers, a.Settings.Measure)
-		round.Values = latencies(took, time.Since(began))
-		round.Values["connections"] = float64(session.Connections())
+		round, err = a.measure(ctx, session, workers, pairsOf(session))
 		return err
 	})
 	return round, err
 }
 
-// repeat runs the workers for a while, and returns the time of each pair in microseconds.
-func repeat(ctx context.Context, session contender.Session, workers int, lasting time.Duration) ([]float64, error) {
+// A step is what a worker repeats.
+type step func(ctx context.Context, worker int) error
+
+// pairsOf are pairs of a session, each worker with its own key.
+func pairsOf(session contender.Session) step {
+	return func(ctx context.Context, worker int) error {
+		return pair(ctx, session, fmt.Sprintf("pairs-%d", worker))
+	}
+}
+
+// steps measures what the workers of a contender repeat.
+func (a *Arena) steps(ctx context.Context, c contender.Contender, workers int, of func(contender.Session) step) (round record.Round, err error) {
+	err = during(ctx, c, a.Place(c), func(session contender.Session) (err error) {
+		round, err = a.measure(ctx, session, workers, of(session))
+		return err
+	})
+	return round, err
+}
+
+// measure warms a session up, and measures it.
+func (a *Arena) measure(ctx context.Context, session contender.Session, workers int, do step) (round record.Round, err error) {
+	if _, err := repeat(ctx, do, workers, a.Settings.Warm); err != nil {
+		return round, err
+	}
+	began := time.Now()
+	took, err := repeat(ctx, do, workers, a.Settings.Measure)
+	round.Values = latencies(took, time.Since(began))
+	round.Values["connections"] = float64(session.Connections())
+	return round, err
+}
+
+// repeat runs the workers for a while, and returns the time of each step in microseconds.
+func repeat(ctx context.Context, do step, workers int, lasting time.Duration) ([]float64, error) {
 	took := make([][]float64, workers)
 	errs := make([]error, workers)
 	end := time.Now().Add(lasting)
 	var all sync.WaitGroup
-	for i := range workers {
+	for worker := range workers {
 		all.Go(func() {
-			key := fmt.Sprintf("pairs-%d", i)
-			for now := time.Now(); now.Before(end) && errs[i] == nil; {
-				errs[i] = pair(ctx, session, key)
+			for now := time.Now(); now.Before(end) && errs[worker] == nil; {
+				errs[worker] = do(ctx, worker)
 				after := time.Now()
-				took[i] = append(took[i], micros(after.Sub(now)))
+				took[worker] = append(took[worker], micros(after.Sub(now)))
 				now = after
 			}
 		})
@@ -101,7 +125,7 @@ func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 // Repeat runs workers of one contender, and returns the number of pairs.
 func (a *Arena) Repeat(ctx context.Context, c contender.Contender, workers int, lasting time.Duration) (pairs int, err error) {
 	err = during(ctx, c, a.Place(c), func(session contender.Session) error {
-		took, err := repeat(ctx, session, workers, lasting)
+		took, err := repeat(ctx, pairsOf(session), workers, lasting)
 		pairs = len(took)
 		return err
 	})

@@ -58,6 +58,8 @@ func sample() *record.File {
 		pairs("pairs 64", "redislock, appendfsync always", "redis", 9000),
 		pairs("pairs 64", "raw statements, serializable batches/pgx", "postgres", 8000),
 		pairs("hand-off", "sqllock autocommit/pgx", "postgres", 50),
+		pairs("ten keys 1", "sqllock open/pgx", "postgres", 1200),
+		pairs("ten keys 1", "sqllock open, single locks/pgx", "postgres", 200),
 	}}
 }
 
@@ -74,7 +76,8 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock autocommit | pq, pgx |", "pictures/bench-pairs-postgres.svg"} {
+	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock autocommit | pq, pgx |",
+		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs-postgres.svg"} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("not once %q in:\n%s", want, text)
 		}

@@ -73,6 +73,8 @@ var goals = []goal{
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
 	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
 	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
+	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
+	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
 	{"memory of an idle lock object", "≤ 300 bytes", objectSize},
 	{"1 million keys through the cache", "flat", flat},
 }

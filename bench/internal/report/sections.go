@@ -32,6 +32,11 @@ var sections = []section{
 	{"waiters", "A thousand waiters", plain(waiters)},
 	{"renewal", "Renewing ten thousand leases", plain(renewal)},
 	{"memory", "Memory", plain(memory)},
+	{"ten-keys", "Ten keys at once", plain(steps("ten keys per second", stepsOf{"1 worker", "ten keys 1"}, stepsOf{"16 workers", "ten keys 16"}))},
+	{"permits", "Eight permits, each held for 1 ms", plain(steps("permits per second", stepsOf{"8 workers", "permits 8"}, stepsOf{"32 workers", "permits 32"}))},
+	{"readers", "Read locks", plain(steps(
+		"reads per second", stepsOf{"1 worker", "readers 1"}, stepsOf{"16 workers, a key each", "readers 16"}, stepsOf{"16 workers, one key, 1 ms", "readers of one key"},
+	))},
 }
 
 func plain(text func(*record.File) string) func(*record.File, string, string) (string, error) {
@@ -169,6 +174,43 @@ func delayed(f *record.File) string {
 		return notMeasured
 	}
 	return t.RenderMarkdown()
+}
+
+// stepsOf is a load whose workers repeat something, under a title.
+type stepsOf struct{ title, load string }
+
+// steps has a row for each contender under some loads: how often it was done, and how long it took.
+func steps(what string, loads ...stepsOf) func(*record.File) string {
+	return func(f *record.File) string {
+		t := table.NewWriter()
+		header, names := table.Row{what, "on"}, make([]string, len(loads))
+		for i, l := range loads {
+			header = append(header, l.title, "p50, µs", "p99, µs")
+			names[i] = l.load
+		}
+		t.AppendHeader(header)
+		for _, contender := range under(f, names, func(record.Series) bool { return true }) {
+			row := table.Row{contender, titles[databaseOf(f, contender)]}
+			for _, load := range names {
+				row = append(row, cellOf(f, load, contender, column{value: "pairs_per_s"}),
+					median(f, load, contender, "p50_us"), median(f, load, contender, "p99_us"))
+			}
+			t.AppendRow(row)
+		}
+		if t.Length() == 0 {
+			return notMeasured
+		}
+		return t.RenderMarkdown()
+	}
+}
+
+func databaseOf(f *record.File, contender string) string {
+	for _, c := range f.Contenders {
+		if c.Name == contender {
+			return c.Database
+		}
+	}
+	return ""
 }
 
 func wire(f *record.File) string {
