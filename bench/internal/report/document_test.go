@@ -76,8 +76,10 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock autocommit | pq, pgx |",
-		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs-postgres.svg"} {
+	for _, want := range []string{
+		"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s); limit of the server: 8 000/s", "| sqllock autocommit | pq, pgx |",
+		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs-postgres.svg",
+	} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("not once %q in:\n%s", want, text)
 		}
