@@ -241,6 +241,9 @@ var errTurnOver = errors.New("others may pass")
 // queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
 // the one at which it waited in vain before, as it has no other then; and until the end of its turn
 // at the others.
+//
+// Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
+// it needs. If each waited for what another has, with keys that are free, all would lose their turns.
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if err := h.lockAt(ctx, w.busy); err != nil {
@@ -248,8 +251,9 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	}
 	turn, cancel := context.WithTimeout(ctx, w.turn)
 	defer cancel()
+	first := w.busy
 	for i := range h.count() {
-		switch err := h.lockAt(turn, i); {
+		switch err := h.lockInOrder(turn, i, first); {
 		case err == nil:
 		case ctx.Err() != nil:
 			return h.ownerAt(i), ctx.Err()
@@ -259,6 +263,15 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 		}
 	}
 	return locktable.Row{}, nil
+}
+
+// lockInOrder is lockAt for a caller that has the mutex at first already. It refuses to wait for a joint
+// lock against the order of the keys.
+func (h *hold) lockInOrder(ctx context.Context, i, first int) error {
+	if owner := h.entryAt(i).mutex.Owner(); i < first && owner != nil && owner != h && owner.isJoint() {
+		return errTurnOver
+	}
+	return h.lockAt(ctx, i)
 }
 
 // lockAt makes h own the local mutex of its i-th key. It does not enter it again.

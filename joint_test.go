@@ -591,3 +591,45 @@ func TestAJointLeaseExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
 		must(t, next.Unlock(t.Context()))
 	})
 }
+
+// Callers of joint locks that wait for each other's keys, after callers of single keys have kept them
+// out for a while, do not let each other pass for ever.
+func TestJointLocksThatMeetAtDifferentKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		var single, joint sync.WaitGroup
+		for i := range 4 {
+			single.Go(func() {
+				for ctx.Err() == nil {
+					_ = one.ExecuteLocked(ctx, []string{"a", "b"}[i%2], func(context.Context) error {
+						time.Sleep(time.Duration(700+210*i) * time.Millisecond)
+						return nil
+					})
+				}
+			})
+		}
+		for i := range 8 {
+			time.Sleep(137 * time.Millisecond)
+			joint.Go(func() {
+				for again := true; again; again = ctx.Err() == nil {
+					err := obtainAll(t, one, "a", "b").ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error {
+						time.Sleep(time.Duration(50+11*i) * time.Millisecond)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		cancel()
+		single.Wait()
+		alone := time.Now()
+		joint.Wait()
+		if waited := time.Since(alone); waited > 2*time.Second {
+			t.Errorf("8 callers that need about 0.1 s each have taken %v", waited)
+		}
+	})
+}
