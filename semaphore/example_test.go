@@ -91,7 +91,7 @@ func ExampleSemaphore_TryAcquireFor() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer other.Unlock(ctx)
+	defer other.Unlock(ctx) //nolint:errcheck // as callers do
 
 	_, err = renders.TryAcquireFor(ctx, 2, 10*time.Millisecond)
 	var held *sqllock.HeldError
@@ -112,7 +112,7 @@ func ExampleSemaphore_Holders() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lease.Unlock(ctx)
+	defer lease.Unlock(ctx) //nolint:errcheck // as callers do
 
 	holders, err := renders.Holders(ctx)
 	for _, h := range holders {

@@ -79,7 +79,7 @@ func at(moment flaky.Moment, do func() error) (flaky.Plan, *atomic.Bool) {
 func TestCancellationLeavesNothing(t *testing.T) {
 	t.Parallel()
 	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a, other := f.semaphore(registry, 3), f.process("other", 3)
 		s.prepare(f, other)
 		ctx, cancel := context.WithCancelCause(f.Context())
@@ -106,7 +106,7 @@ func TestCancellationLeavesNothing(t *testing.T) {
 func TestAnErrorOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a, other := f.semaphore(registry, 3), f.process("other", 3)
 		s.prepare(f, other)
 		plan, reached := at(moment, func() error { return errGone })
@@ -134,7 +134,7 @@ func TestAnErrorOfTheDatabase(t *testing.T) {
 func TestTheDatabaseIsGone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a := f.semaphore(registry, 3)
 		all := f.acquires(f.process("other", 3).WithAutoRenew(true), 3)
 		w := f.starts(a, 1)
@@ -164,7 +164,7 @@ func TestTheDatabaseIsGone(t *testing.T) {
 func TestTheLimitEndsAStatement(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a := f.semaphore(registry, 3)
 		network.Follow(func(ctx context.Context, m flaky.Moment) error {
 			if !m.Done {
@@ -187,14 +187,14 @@ func TestTheLimitEndsAStatement(t *testing.T) {
 func TestASlowReleaseOfTheTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a := f.semaphore(registry, 1).WithTTL(time.Second)
 		one := f.acquires(f.process("other", 1), 1)
 		w := f.starts(a, 1)
 		f.waits(w)
 		f.unlock(one)
 		network.Follow(func(context.Context, flaky.Moment) error {
-			if len(f.rows()) == 2 { // the permit and the turn: what follows is the release
+			if len(f.rows()) == 2 { //nolint:contextcheck // the permit and the turn: what follows is the release
 				time.Sleep(500 * time.Millisecond)
 			}
 			return nil

@@ -77,12 +77,12 @@ func (f *fixture) registryOn(db *sqlx.DB, name string, opts sqllock.RegistryOpti
 }
 
 // networked returns the registry of a process whose statements follow a plan.
-func (f *fixture) networked(name string) (*sqllock.Registry, *flaky.Connector) {
+func (f *fixture) networked() (*sqllock.Registry, *flaky.Connector) {
 	f.Helper()
 	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
 	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
 	f.Cleanup(func() { _ = db.Close() })
-	return f.registryOn(db, name, sqllock.RegistryOptions{}), network
+	return f.registryOn(db, "a", sqllock.RegistryOptions{}), network
 }
 
 // process returns the semaphore of a process.
@@ -106,8 +106,14 @@ func (f *fixture) acquires(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	return lease
 }
 
-// refuses checks that n permits are not to be had, and returns why.
-func (f *fixture) refuses(s *semaphore.Semaphore, n int) *sqllock.HeldError {
+// refuses checks that n permits are not free.
+func (f *fixture) refuses(s *semaphore.Semaphore, n int) {
+	f.Helper()
+	_ = f.refusal(s, n)
+}
+
+// refusal is refuses, and returns why.
+func (f *fixture) refusal(s *semaphore.Semaphore, n int) *sqllock.HeldError {
 	f.Helper()
 	lease, err := s.TryAcquire(f.Context(), n)
 	var held *sqllock.HeldError

@@ -31,7 +31,7 @@ func afterReads(do func(read int)) flaky.Plan {
 func TestOthersAreFaster(t *testing.T) {
 	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a, other := f.semaphore(registry, 3), f.process("other", 3)
 		var theirs *sqllock.Lease
 		plan := afterReads(func(read int) {
@@ -66,7 +66,7 @@ func TestOthersAreFasterAtSomePermits(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const permits = 5
-		registry, network := f.networked("a")
+		registry, network := f.networked()
 		a, other := f.semaphore(registry, permits), f.process("other", permits)
 		var theirs []*sqllock.Lease
 		network.Follow(afterReads(func(read int) {

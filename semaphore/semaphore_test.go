@@ -19,7 +19,7 @@ func TestAsManyAsThereAre(t *testing.T) {
 		a, b := f.process("a", 3), f.process("b", 3)
 		leases := []*sqllock.Lease{f.acquires(a, 1), f.acquires(b, 1), f.acquires(a, 1)}
 		f.has("printers permit 0", "printers permit 1", "printers permit 2")
-		held := f.refuses(b, 1)
+		held := f.refusal(b, 1)
 		if held.Key != key || held.Holder == "" || held.Left <= 0 || held.Left > ttl {
 			f.Errorf("%+v", held)
 		}
@@ -37,7 +37,7 @@ func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
 		f.acquires(a, 1)
 		first := f.acquires(a.WithTTL(4*time.Second), 1)
 		f.acquires(a, 1)
-		if held := f.refuses(a, 1); held.Holder != first.Holder() || held.Left != 4*time.Second {
+		if held := f.refusal(a, 1); held.Holder != first.Holder() || held.Left != 4*time.Second {
 			f.Errorf("%+v, want %s", held, first.Holder())
 		}
 	})
@@ -314,8 +314,9 @@ func TestExecute(t *testing.T) {
 		failed := errors.New("failed")
 		work := func(result error) func(context.Context) error {
 			return func(ctx context.Context) error {
-				if leases := registry.LeasesFrom(ctx); len(leases) != 1 || len(leases[0].Keys()) != 2 || len(f.rows()) != 2 {
-					f.Errorf("%v, %v", leases, f.rows())
+				rows := f.rows() //nolint:contextcheck // any will do
+				if leases := registry.LeasesFrom(ctx); len(leases) != 1 || len(leases[0].Keys()) != 2 || len(rows) != 2 {
+					f.Errorf("%v, %v", leases, rows)
 				}
 				return result
 			}

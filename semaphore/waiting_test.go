@@ -83,10 +83,10 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 		f.must(err)
 		began := time.Now()
 		b := f.process("b", 3)
-		if held := f.refuses(b, 1); held.Key != key || held.Holder != dead.Holder() || held.Left != ttl {
+		if held := f.refusal(b, 1); held.Key != key || held.Holder != dead.Holder() || held.Left != ttl {
 			f.Errorf("%+v, want %s", held, dead.Holder())
 		}
-		if held := f.refuses(b, 3); held.Holder != dead.Holder() {
+		if held := f.refusal(b, 3); held.Holder != dead.Holder() {
 			f.Errorf("%+v, want %s", held, dead.Holder())
 		}
 		lease, err := b.Acquire(f.Context(), 1)

@@ -38,10 +38,10 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 // Alive returns lease if it lasts. Otherwise it unlocks the lease, and returns why the call of ctx has
 // failed: the lease has ended while the call did something else.
 func (s *Set) Alive(ctx context.Context, lease *sqllock.Lease) (*sqllock.Lease, error) {
-	if lease.Context().Err() == nil { //nolint:contextcheck // it is made from ctx
+	if lease.Context().Err() == nil {
 		return lease, nil
 	}
-	cause := context.Cause(lease.Context()) //nolint:contextcheck // as above
+	cause := context.Cause(lease.Context()) //nolint:contextcheck // it is made from ctx
 	_ = lease.Unlock(ctx)                   // it is over; a row that is left expires
 	switch {
 	case errors.Is(cause, sqllock.ErrClosed):

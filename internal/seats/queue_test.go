@@ -2,6 +2,7 @@ package seats
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,17 +57,18 @@ func TestTheQueueIsInOrder(t *testing.T) {
 		q := newQueue()
 		q.enter(t.Context())
 		var entered []int
+		var waiting sync.WaitGroup
 		cancels := make([]context.CancelFunc, 10)
 		for i := range cancels {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			cancels[i] = cancel
-			go func() {
+			waiting.Go(func() {
 				if q.enter(ctx) {
 					entered = append(entered, i) // one at a time
 					q.leave()
 				}
-			}()
+			})
 			synctest.Wait()
 		}
 		cancels[3]()
@@ -74,7 +76,7 @@ func TestTheQueueIsInOrder(t *testing.T) {
 		q.leave()
 		synctest.Wait()
 		cancels[0]() // it has let the streak end, and steps back
-		time.Sleep(time.Second)
+		waiting.Wait()
 		want := []int{1, 2, 4, 5, 6, 7, 8, 9}
 		if len(entered) != len(want) {
 			t.Fatal(entered)

@@ -124,7 +124,7 @@ func (s *Set) TryLock(ctx context.Context, t Terms, keys ...string) (*sqllock.Le
 	}
 	lease, err := t.Apply(lock).TryLock(ctx)
 	if err == nil {
-		s.Watch(lease)
+		s.Watch(lease) //nolint:contextcheck // it is made from ctx
 	}
 	return lease, err
 }
