@@ -38,7 +38,8 @@ type fragments struct {
 
 	acquireAll, acquireRow map[Layout]string
 
-	pick, renewAll, deleteAll  string
+	pick, pickAny              string
+	renewAll, deleteAll        string
 	pickExpired, deleteExpired string
 	pickClient, deleteClient   string
 

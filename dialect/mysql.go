@@ -41,6 +41,7 @@ func MySQL() Dialect {
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			pickAny:       "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",

@@ -70,6 +70,9 @@ type Statements struct {
 	// and holder do not belong together. It skips rows that others have locked. It is ""
 	// where RenewAll does all this itself.
 	Pick string
+	// PickAny returns the LOCK_KEYs of the rows with one of :keys, and locks them. It skips rows that
+	// others have locked. It is "" where the statements that acquire do not wait for long.
+	PickAny string
 	// RenewAll is Renew for several rows. It skips rows that others have locked. If the
 	// database is Returning, it returns LOCK_KEY and CLIENT_ID of each renewed row;
 	// otherwise it must be given only rows that Pick has returned.
@@ -204,6 +207,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		GuardByWriting: fill(f.guardByWriting),
 
 		Pick:     fill(f.pick),
+		PickAny:  fill(f.pickAny),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Keep: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +

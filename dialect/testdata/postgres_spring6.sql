@@ -65,6 +65,9 @@ SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID 
 -- Pick
 ;
 
+-- PickAny
+;
+
 -- RenewAll
 WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND (CREATED_DATE + CAST(:ttl AS BIGINT) * INTERVAL '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE INT_LOCK SET CREATED_DATE = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:shift AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;

@@ -65,6 +65,9 @@ UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = 
 -- Pick
 ;
 
+-- PickAny
+;
+
 -- RenewAll
 UPDATE INT_LOCK SET EXPIRED_AFTER = MAX(EXPIRED_AFTER, datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :left / 1000000.0))) WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND EXPIRED_AFTER >= datetime('now', 'subsec') RETURNING LOCK_KEY, CLIENT_ID;
 

@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // A joint claim is one of several rows: one acquisition has all of them, or none. It has one
@@ -45,20 +51,31 @@ func (c Claim) each() []Claim {
 // errPartlyTaken rolls an acquisition back that did not get all of its rows.
 var errPartlyTaken = errors.New("one of the rows is taken")
 
+// errPinned rolls an acquisition back that would have to wait for a row.
+var errPinned = errors.New("a row that has expired is pinned")
+
+// longestPinnedPause limits the pause after that. There is no holder to wait for, so the next attempt
+// comes soon.
+const longestPinnedPause = 200 * time.Millisecond
+
 // acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back
 // unless it gets all of them. They are written in the order of their keys, so that processes
 // cannot deadlock. If a row is taken, the result says which only where that costs nothing.
 func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], err error) {
-	if !t.dialect.Returning { // a statement would wait for rows that are being renewed
-		row, err := t.peekJoint(ctx, c)
-		if err != nil || row != (Row{}) {
-			return effect[Result]{value: Result{Row: row}}, err
+	var expired []string
+	if t.statements.pickAny.text != "" { // the statement would wait for rows that are being renewed
+		var taken Row
+		if taken, expired, err = t.peekJoint(ctx, c); err != nil || taken != (Row{}) {
+			return effect[Result]{value: Result{Row: taken}}, err
 		}
 	}
 	claims := c.each()
 	var tokens map[string]int64
 	got.unknown, err = t.writeInTransaction(ctx, ways{
 		statement: func(db executor, _ bool) (written bool, err error) {
+			if err := t.pickExpired(ctx, db, expired); err != nil {
+				return false, err
+			}
 			tokens, written, err = t.upsertMany(ctx, db, together(claims), false)
 			if err == nil && len(tokens) < len(claims) {
 				err = errPartlyTaken
@@ -67,6 +84,9 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], 
 		},
 	})
 	switch {
+	case errors.Is(err, errPinned):
+		bounded.Sleep(ctx, 1+jitter.N(longestPinnedPause))
+		return effect[Result]{}, nil
 	case errors.Is(err, errPartlyTaken):
 		return effect[Result]{}, nil
 	case err != nil:
@@ -81,21 +101,35 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], 
 	return got, nil
 }
 
+// pickExpired locks rows that have expired, or returns errPinned. The statement that acquires would wait
+// for those that are pinned, on Oracle's MySQL for as long as the session says, and would keep the other
+// rows, which it has written, from all others meanwhile.
+func (t *Table) pickExpired(ctx context.Context, db sqlx.QueryerContext, lockKeys []string) error {
+	if len(lockKeys) == 0 {
+		return nil
+	}
+	picked, err := selectTexts(ctx, db, t.statements.pickAny, values{keys: lockKeys})
+	if err == nil && len(picked) < len(lockKeys) {
+		err = errPinned
+	}
+	return err
+}
+
 // peekJoint returns the row that keeps c from being acquired: of those that others hold the one
-// that lasts longest. It is zero if there is none.
-func (t *Table) peekJoint(ctx context.Context, c Claim) (Row, error) {
-	rows, err := t.peekMany(ctx, values{Claim: c, keys: c.lockKeys()})
-	var longest Row
-	for _, lockKey := range c.lockKeys() {
-		row, there := rows[lockKey]
-		if !there || row.Holder == c.Holder || row.Expired() {
-			continue
-		}
-		if longest == (Row{}) || row.Left > longest.Left {
+// that lasts longest. It is zero if there is none. expired are the LOCK_KEYs of the rows to be taken over.
+func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []string, err error) {
+	lockKeys := c.lockKeys()
+	rows, err := t.peekMany(ctx, values{Claim: c, keys: lockKeys})
+	for _, lockKey := range lockKeys {
+		switch row, there := rows[lockKey]; {
+		case !there:
+		case row.Holder == c.Holder || row.Expired():
+			expired = append(expired, lockKey)
+		case longest == (Row{}) || row.Left > longest.Left:
 			longest = row
 		}
 	}
-	return longest, err
+	return longest, expired, err
 }
 
 // releaseJoint deletes all rows of c by one statement, and those that it found pinned one by one.

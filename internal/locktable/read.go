@@ -24,7 +24,8 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 		p.answer = min(batchTimeout, limit-time.Since(began))
 		row, err = callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (Row, error) {
 			if c.IsJoint() {
-				return t.peekJoint(ctx, c)
+				row, _, err := t.peekJoint(ctx, c)
+				return row, err
 			}
 			row, _, err := t.peek(ctx, t.pool.on(nil), c)
 			return row, err

@@ -9,7 +9,7 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, held, renew, guard, guardByWriting, guardAnywhere, pick, renewAll, heldAll, keep statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, held, renew, guard, guardByWriting, guardAnywhere, pick, pickAny, renewAll, heldAll, keep statement
 	// acquireVerified and acquireAllVerified also return the isolation in which they ran, or are "".
 	acquireVerified, acquireAllVerified statement
 	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
@@ -77,6 +77,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Guard, &all.guard},
 		{texts.GuardByWriting, &all.guardByWriting},
 		{texts.Pick, &all.pick},
+		{texts.PickAny, &all.pickAny},
 		{texts.RenewAll, &all.renewAll},
 		{texts.HeldAll, &all.heldAll},
 		{texts.Keep, &all.keep},

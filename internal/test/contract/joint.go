@@ -258,6 +258,32 @@ var jointGuardTests = []test{
 		}
 		f.takenOverAfterCommit(lease, rivals...)
 	}},
+	{"APinnedRowDoesNotKeepTheOthersOfAJointLockTaken", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // the transaction has the whole file
+		}
+		pinned := f.acquireKey(f.registry(f.moderate), "b")
+		tx := f.begin(nil)
+		f.must(tx.guard(f.Context(), pinned))
+		<-pinned.Context().Done()
+		f.untilExpired(f.process(), "b", f.moderate)
+		got := f.waiter(f.Context(), f.obtainAll(f.registry(f.moderate), "a", "b", "c"))
+		single := f.registry(f.moderate)
+		began := time.Now()
+		for range 5 {
+			for _, key := range []string{"a", "c"} {
+				lease, err := single.TryLockFor(f.Context(), key, ttl)
+				f.must(err)
+				f.must(lease.Unlock(f.Context()))
+			}
+		}
+		if took := time.Since(began); took > f.moderate { // on PostgreSQL an attempt waits for 250 ms
+			f.Fatalf("took %v", took)
+		}
+		f.stillWaiting(got)
+		f.must(tx.commit())
+		f.granted(got)
+	}},
 	{"AJointGuardWithoutOneRowReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b", "c"))
 		f.checkDeleted(f.process(), "b", lease.Holder(), true)
