@@ -66,7 +66,7 @@ func TestAPermitOfADeadProcessEnds(t *testing.T) {
 	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", 3), f.process("b", 3)
 		began := time.Now()
-		f.acquires(a, 3) // and nobody renews it
+		f.acquires(a, 3) // it is not renewed
 		lease, err := b.Acquire(f.Context(), 3)
 		f.must(err)
 		f.takes("Acquire", began, ttl, ttl+longestPoll)
@@ -97,7 +97,7 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 	})
 }
 
-// TestTheTurnIsLost deletes the row of the turn while its holder waits: nobody gets more permits than
+// TestTheTurnIsLost deletes the row of the turn while its holder waits: no caller gets more permits than
 // there are, and all get theirs.
 func TestTheTurnIsLost(t *testing.T) {
 	t.Parallel()

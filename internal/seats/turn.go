@@ -29,6 +29,10 @@ func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
 func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
+	if !s.queue.enter(waiting) {
+		return s.NotAcquired(ctx, sqllock.Row{})
+	}
+	defer s.queue.leave() // and not before: a caller whose turn is lost keeps its place
 	for {
 		done, err := s.inOneTurn(ctx, waiting, try)
 		if done {
@@ -43,10 +47,6 @@ func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 // inOneTurn is InTurn until the turn is lost or waiting ends: then done is false, and err that of the
 // last try.
 func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bool, err error) {
-	if !s.queue.enter(waiting) {
-		return true, s.NotAcquired(ctx, sqllock.Row{})
-	}
-	defer s.queue.leave()
 	lock, err := s.registry.Obtain(s.turn)
 	if err != nil {
 		return true, err
