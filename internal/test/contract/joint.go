@@ -168,23 +168,26 @@ var jointTests = []test{
 	}},
 	{"JointLocksInAllOrdersDoNotDeadlock", func(f *fixture) {
 		wants := [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b"}, {"c", "a"}}
-		inside := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
+		tokens := map[string]*int64{"a": new(int64), "b": new(int64), "c": new(int64)} // of the last holders
 		registries := []*sqllock.Registry{f.registry(ttl), f.registry(ttl)}
 		f.inGoroutines(2*len(wants), func(i int) error {
-			keys := wants[i/2]
-			lock, err := registries[i%2].ObtainAll(keys...)
+			r, keys := registries[i%2], wants[i/2]
+			lock, err := r.ObtainAll(keys...)
 			if err != nil {
 				return err
 			}
 			for range 2 {
-				err := lock.ExecuteLocked(f.Context(), func(context.Context) error {
+				err := lock.ExecuteLocked(f.Context(), func(ctx context.Context) error {
 					for _, key := range keys {
-						if inside[key].Add(1) != 1 {
-							return errors.New("two holders")
+						lease, err := r.LeaseFrom(ctx, key)
+						if err != nil {
+							return err
 						}
-					}
-					for _, key := range keys {
-						inside[key].Add(-1)
+						last := tokens[key]
+						if lease.Token() <= *last {
+							return fmt.Errorf("%s: token %d after %d", key, lease.Token(), *last)
+						}
+						*last = lease.Token() // two holders would be a data race
 					}
 					return nil
 				})
