@@ -32,7 +32,7 @@ func (l *Lock) Downgrade(ctx context.Context, lease *sqllock.Lease) (*sqllock.Le
 	if err := l.checkDowngrade(ctx, lease); err != nil {
 		return nil, err
 	}
-	r := reading{call{l, ctx, ctx, true}, lease.Context()} //nolint:contextcheck // it is asked for its lease alone
+	r := reading{call{l, ctx, ctx, true}, lease.Context()}
 	read, err := r.attempt()
 	if err != nil {
 		return nil, r.failed(err)
@@ -46,7 +46,7 @@ func (l *Lock) checkDowngrade(ctx context.Context, lease *sqllock.Lease) error {
 	if err := l.readers.CheckTerms(l.terms); err != nil {
 		return err
 	}
-	held, err := l.readers.Registry().LeaseFrom(lease.Context(), l.Key()) //nolint:contextcheck // as above
+	held, err := l.readers.Registry().LeaseFrom(lease.Context(), l.Key()) //nolint:contextcheck // it is asked for its lease alone
 	switch {
 	case err != nil:
 		return err

@@ -19,7 +19,7 @@ func TestDowngradeLeavesNoGap(t *testing.T) {
 		writer := f.get(p.rw.Lock)
 		writing := f.start(f.Context(), other.rw.Lock)
 		p.network.Follow(func(context.Context, flaky.Moment) error {
-			if lease, _ := third.rw.TryLock(f.Context()); lease != nil {
+			if lease, _ := third.rw.TryLock(f.Context()); lease != nil { //nolint:contextcheck // it is another caller
 				f.Error("another writer came in between")
 			}
 			return nil

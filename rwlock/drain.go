@@ -19,7 +19,7 @@ type drain struct {
 	lease  *sqllock.Lease // of the write lock's row
 	length time.Duration  // how long lease lasts after it was acquired or renewed
 	inside []string       // the holders of the seats of those readers; nil until they were read
-	waited bool           // there were some
+	waited bool           // it has tried more than once
 }
 
 func newDrain(c *call, lease *sqllock.Lease) *drain {
@@ -46,6 +46,7 @@ func (d *drain) wait() error {
 
 // try returns [sqllock.ErrNotAcquired] while there are readers to be waited for.
 func (d *drain) try() error {
+	d.waited = d.inside != nil
 	if d.lease.Context().Err() != nil || time.Until(d.lease.Deadline()) < d.length/2 { // if it is over, renew says why
 		if err := d.renew(); err != nil {
 			return err
@@ -59,7 +60,6 @@ func (d *drain) try() error {
 	if len(inside) == 0 {
 		return d.takeOver(read.ExpiredSeats()...)
 	}
-	d.waited = true
 	next := slices.MinFunc(inside, func(a, b seats.Holder) int { return cmp.Compare(a.Left, b.Left) })
 	return d.refused(sqllock.Row{Holder: next.ID, Left: next.Left})
 }

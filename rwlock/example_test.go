@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println("a writer is refused:", errors.Is(err, sqllock.ErrNotAcquired))
 
 	fmt.Println(one.Unlock(ctx), two.Unlock(ctx))
-	err = prices.ExecuteLocked(ctx, func(ctx context.Context) error {
+	err = prices.ExecuteLocked(ctx, func(context.Context) error {
 		fmt.Println("the writer is alone")
 		return nil
 	})
@@ -83,7 +83,6 @@ func ExampleLock_Downgrade() {
 		_ = lease.Unlock(ctx)
 		log.Fatal(err)
 	}
-	defer reader.Unlock(ctx)
 	// Read them under reader.Context().
 	beside, err := prices.TryRLock(ctx)
 	if err != nil {
@@ -92,7 +91,9 @@ func ExampleLock_Downgrade() {
 	fmt.Println("another reader is in:", beside.Unlock(ctx))
 	_, err = prices.TryLock(ctx)
 	fmt.Println("a writer is refused:", errors.Is(err, sqllock.ErrNotAcquired))
+	fmt.Println(reader.Unlock(ctx))
 	// Output:
 	// another reader is in: <nil>
 	// a writer is refused: true
+	// <nil>
 }

@@ -123,7 +123,7 @@ func TestAWriterAtEveryMomentOfAReader(t *testing.T) {
 						slow.network.Follow(func(_ context.Context, m flaky.Moment) error {
 							if m.N == n && m.Done == done {
 								reached = true
-								between.lease, between.err = other(quick)(f.Context())
+								between.lease, between.err = other(quick)(f.Context()) //nolint:contextcheck // it is another caller
 							}
 							return nil
 						})

@@ -37,7 +37,7 @@ func inside(outer, inner func(p *process) method) func(context.Context, *process
 		if err != nil {
 			return nil, err
 		}
-		within, err := inner(p)(lease.Context())
+		within, err := inner(p)(lease.Context()) //nolint:contextcheck // it is made from ctx
 		if err != nil {
 			return lease, err
 		}
@@ -237,4 +237,25 @@ func TestCloseEndsEverything(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCloseEndsAnUpgrade has the registry be closed while the holder of a plain lock waits for a reader,
+// which it does out of turn.
+func TestCloseEndsAnUpgrade(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		other.crashed(key+" reader 1", time.Hour)
+		plain, err := p.registry.Lock(f.Context(), key)
+		f.must(err)
+		// A context of a lease ends with the registry. This one carries the lease all the same.
+		writing := f.start(context.WithoutCancel(plain.Context()), p.rw.Lock)
+		f.must(p.registry.Close(f.Context()))
+		closed := time.Now()
+		f.is((<-writing).err, sqllock.ErrClosed)
+		if d := time.Since(closed); d > time.Second {
+			f.Errorf("it returned %v after Close", d)
+		}
+		other.rows(1)
+	})
 }

@@ -165,7 +165,7 @@ func TestExecute(t *testing.T) {
 			}()
 			p.rows(0)
 			f.is(execute(f.Context(), func(context.Context) error {
-				return p.repository.ReleaseAll(f.Context())
+				return p.repository.ReleaseAll(f.Context()) //nolint:contextcheck // it is another caller
 			}), sqllock.ErrLockLost)
 		}
 	})

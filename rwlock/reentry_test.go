@@ -20,7 +20,7 @@ func (f *fixture) lockOf(p *process, key string) *rwlock.Lock {
 
 // in returns a method that is called with the context of a lease.
 func in(lease *sqllock.Lease, lock method) method {
-	return func(context.Context) (*sqllock.Lease, error) { return lock(lease.Context()) }
+	return func(context.Context) (*sqllock.Lease, error) { return lock(lease.Context()) } //nolint:contextcheck // that is its purpose
 }
 
 // TestAReaderEntersAgain has a reader lock once more while a writer waits for it.

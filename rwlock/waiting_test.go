@@ -33,7 +33,7 @@ func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) 
 					return
 				}
 				time.Sleep(d)
-				f.unlock(lease)
+				f.unlock(lease) //nolint:contextcheck // ctx may have ended
 			}
 		})
 	}
@@ -155,8 +155,8 @@ func TestTheLimitOfAWait(t *testing.T) {
 	const wait = 3 * time.Second
 	for name, hold := range map[string]func(f *fixture, p *process) (holder string){
 		"a writer":    func(f *fixture, p *process) string { return f.get(p.rw.WithTTL(time.Minute).Lock).Holder() },
-		"its turn":    func(f *fixture, p *process) string { return p.crashed(turn, time.Minute) },
-		"a plain one": func(f *fixture, p *process) string { return p.crashed(key, time.Minute) },
+		"its turn":    func(_ *fixture, p *process) string { return p.crashed(turn, time.Minute) },
+		"a plain one": func(_ *fixture, p *process) string { return p.crashed(key, time.Minute) },
 		"a reader":    func(f *fixture, p *process) string { return f.get(p.rw.WithTTL(time.Minute).RLock).Holder() },
 	} {
 		t.Run(name, func(t *testing.T) {
