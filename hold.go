@@ -274,7 +274,7 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 	if !h.endUse(causeOf(why)) {
 		return false
 	}
-	if why.Lost() && (h.rowMayOutlast() || h.isJoint()) { // others of the rows of a joint lock may be left
+	if why.Lost() && (h.rowMayOutlast() || h.isJoint() && !h.isUnlocked()) { // Unlock deletes all rows that are left
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	h.releaseMutexes()

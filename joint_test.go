@@ -633,3 +633,22 @@ func TestJointLocksThatMeetAtDifferentKeys(t *testing.T) {
 		}
 	})
 }
+
+// To find out that many rows are gone takes no statement for each of them.
+func TestUnlockOfAJointLockThatIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		keys := make([]string, 500)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+		}
+		s.lock = obtainAll(t, s.registry, keys...)
+		lease := held(s)
+		must(t, s.repository.ReleaseAll(t.Context()))
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return nil }) // counts from here
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+		s.settle(nil, nil)
+	})
+}

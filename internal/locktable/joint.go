@@ -140,20 +140,38 @@ func (t *Table) releaseJoint(ctx context.Context, c Claim) (got effect[bool], er
 		got.unknown = resent || !t.errors.isRefusal(err)
 		return got, err
 	}
-	got = effect[bool]{value: true, unknown: resent}
-	for _, one := range claims {
-		if gone[one.id()] {
-			continue
-		}
-		deleted, err := t.releaseOne(ctx, one)
-		got.value = got.value && deleted.value
-		// Another try would not find the rows that are gone.
-		got.unknown = got.unknown || deleted.unknown || err != nil
-		if err != nil {
-			return got, err
+	got = effect[bool]{value: len(gone) == len(claims), unknown: resent}
+	if got.value {
+		return got, nil
+	}
+	all, unknown, err := t.releaseLeft(ctx, c, gone)
+	got.value = all
+	got.unknown = resent || unknown || err != nil // another try would not find the rows that are gone
+	return got, err
+}
+
+// releaseLeft deletes the rows of c that are not gone, one by one. It reports whether it has found them
+// all, and whether a statement may have been applied without an answer.
+func (t *Table) releaseLeft(ctx context.Context, c Claim, gone map[rowID]bool) (all, unknown bool, err error) {
+	rows, err := t.peekMany(ctx, values{Claim: c, keys: c.lockKeys()})
+	if err != nil {
+		return false, false, err
+	}
+	all = true
+	for _, one := range c.each() {
+		switch {
+		case gone[one.id()]:
+		case rows[one.LockKey].Holder != one.Holder: // it need not be looked for
+			all = false
+		default:
+			deleted, err := t.releaseOne(ctx, one)
+			all, unknown = all && deleted.value, unknown || deleted.unknown
+			if err != nil {
+				return false, unknown, err
+			}
 		}
 	}
-	return got, nil
+	return all, unknown, nil
 }
 
 // renewJoint renews all rows of c, and waits for those that are pinned.
