@@ -258,7 +258,9 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 		case ctx.Err() != nil:
 			return h.ownerAt(i), ctx.Err()
 		default:
-			w.busy, w.turn = i, min(max(shortestTurn, 2*w.turn), longestTurn)
+			if w.busy = i; turn.Err() != nil { // it was too short
+				w.turn = min(max(shortestTurn, 2*w.turn), longestTurn)
+			}
 			return h.ownerAt(i), errTurnOver
 		}
 	}

@@ -611,9 +611,10 @@ func TestJointLocksThatMeetAtDifferentKeys(t *testing.T) {
 		}
 		for i := range 8 {
 			time.Sleep(137 * time.Millisecond)
+			lock := obtainAll(t, one, "a", "b")
 			joint.Go(func() {
 				for again := true; again; again = ctx.Err() == nil {
-					err := obtainAll(t, one, "a", "b").ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error {
+					err := lock.ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error {
 						time.Sleep(time.Duration(50+11*i) * time.Millisecond)
 						return nil
 					})
