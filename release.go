@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -46,7 +47,7 @@ func (h *hold) unlock(ctx *releaseContext) error {
 	h.mu.Lock()
 	h.unlocked = true
 	h.mu.Unlock()
-	if h.handOver(ctx) {
+	if _, hurries := bounded.ReleaseEnd(ctx); !hurries && h.handOver(ctx) {
 		return nil
 	}
 	return h.release(ctx)
@@ -84,6 +85,11 @@ func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
 		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
 		return released, failure(err, h.key)
 	}
+	if by, hurries := bounded.ReleaseEnd(ctx); hurries {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, by)
+		defer cancel()
+	}
 	released, err = h.config.table.Release(ctx, h.claim())
 	if err != nil {
 		h.config.table.MarkUnsettled(h.lastingClaim())
@@ -111,9 +117,9 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	given := h.currentTerm()
 	if time.Until(given.end) < h.ttl/2 {
 		sent := time.Now()
-		bounded, cancel := context.WithDeadline(ctx.values, given.end)
+		limited, cancel := context.WithDeadline(ctx.values, given.end)
 		defer cancel()
-		renewed, err := h.config.table.Renew(bounded, h.claim(), locktable.PinnedTimeout, nil)
+		renewed, err := h.config.table.Renew(limited, h.claim(), locktable.PinnedTimeout, nil)
 		if err != nil || !renewed {
 			return false
 		}

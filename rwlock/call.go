@@ -33,7 +33,7 @@ func (c *call) failed(err error) error { return c.readers.Failed(c.ctx, c.waitin
 // takeOver takes rows over whose leases have ended, so that no transaction which they have guarded is
 // open any more.
 func (c *call) takeOver(keys ...string) error {
-	if err := c.readers.TakeOver(c.ctx, c.terms, keys...); err != nil {
+	if err := c.readers.TakeOver(c.ctx, c.waiting, c.terms, keys...); err != nil {
 		return c.failed(err)
 	}
 	return nil

@@ -41,8 +41,8 @@ func (l *Lock) TryRLock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.read(ctx, seats.NotAtAll)
 }
 
-// TryRLockFor is RLock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. The
-// limit does not end a statement that acquires: that has its own. 0 means TryRLock; a negative wait
+// TryRLockFor is RLock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. 0
+// means TryRLock; a negative wait
 // gives [sqllock.ErrInvalid].
 func (l *Lock) TryRLockFor(ctx context.Context, wait time.Duration) (*sqllock.Lease, error) {
 	if err := l.readers.CheckWait(wait); err != nil {
@@ -121,7 +121,7 @@ func (r *reading) reenter() (*sqllock.Lease, error) {
 	if len(carried) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
-	lease, err := r.readers.TryLock(r.ctx, r.terms, carried[0].Key())
+	lease, err := r.readers.TryLock(r.ctx, r.waiting, r.terms, carried[0].Key())
 	switch {
 	case err != nil:
 		return nil, r.failed(err)
@@ -134,21 +134,22 @@ func (r *reading) reenter() (*sqllock.Lease, error) {
 
 // takeSeat acquires a seat chosen at random, so that readers seldom choose the same, and then sees
 // whether a writer is there.
-func (r *reading) takeSeat() (lease *sqllock.Lease, err error) {
+func (r *reading) takeSeat() (*sqllock.Lease, error) {
+	var refused error
 	seat := r.readers.AnySeat()
 	for range seats.MaxRaces {
-		lease, err = r.readers.TryLock(r.ctx, r.terms, seat)
+		lease, err := r.readers.TryLock(r.ctx, r.waiting, r.terms, seat)
 		if err == nil {
 			return r.admit(lease)
 		}
-		if err = r.failed(err); !isRefused(err) || r.waiting.Err() != nil {
+		if refused = r.failed(err); !isRefused(refused) || r.waiting.Err() != nil {
 			break
 		}
 		if seat, err = r.chooseSeat(); err != nil {
-			break
+			return nil, err
 		}
 	}
-	return nil, err
+	return nil, refused
 }
 
 // chooseSeat returns the key of a seat that is free.
@@ -173,13 +174,13 @@ func (r *reading) admit(lease *sqllock.Lease) (*sqllock.Lease, error) {
 	admitted := false
 	defer func() {
 		if !admitted { // or if an observer has panicked
-			_ = lease.Unlock(r.ctx)
+			seats.Release(r.waiting, lease)
 		}
 	}()
 	if err := r.checkNoWriter(); err != nil {
 		return nil, err
 	}
-	lease, err := r.readers.Alive(r.ctx, lease)
+	lease, err := r.readers.Alive(r.ctx, r.waiting, lease)
 	admitted = err == nil
 	return lease, err
 }

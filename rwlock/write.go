@@ -42,9 +42,8 @@ func (l *Lock) TryLock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.write(ctx, seats.NotAtAll)
 }
 
-// TryLockFor is Lock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. The
-// limit does not end a statement that acquires: that has its own. 0 means TryLock; a negative wait
-// gives [sqllock.ErrInvalid].
+// TryLockFor is Lock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. 0
+// means TryLock; a negative wait gives [sqllock.ErrInvalid].
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*sqllock.Lease, error) {
 	if err := l.readers.CheckWait(wait); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func (l *Lock) write(ctx context.Context, wait time.Duration) (*sqllock.Lease, e
 // lock with that, it waits for the readers. It does not wait in turn: the one whose turn it is may
 // wait for this lease.
 func (w *writing) enter(own *sqllock.Lease, writes bool) (*sqllock.Lease, error) {
-	lease, err := w.readers.TryLock(w.ctx, w.terms, w.Key())
+	lease, err := w.readers.TryLock(w.ctx, w.waiting, w.terms, w.Key())
 	switch {
 	case err != nil:
 		return nil, w.failed(err)
@@ -129,7 +128,7 @@ func (w *writing) attempt() (*sqllock.Lease, error) {
 	if err := w.checkFree(); err != nil {
 		return nil, err
 	}
-	lease, err := w.readers.TryLock(w.ctx, w.terms, w.Key())
+	lease, err := w.readers.TryLock(w.ctx, w.waiting, w.terms, w.Key())
 	if err != nil {
 		return nil, w.failed(err)
 	}
@@ -193,13 +192,13 @@ func (w *writing) complete(lease *sqllock.Lease, drained func(*drain) error) (*s
 	complete := false
 	defer func() {
 		if !complete { // or if an observer has panicked
-			_ = lease.Unlock(w.ctx)
+			seats.Release(w.waiting, lease)
 		}
 	}()
 	if err := drained(newDrain(&w.call, lease)); err != nil {
 		return nil, err
 	}
-	lease, err := w.readers.Alive(w.ctx, lease)
+	lease, err := w.readers.Alive(w.ctx, w.waiting, lease)
 	if err != nil {
 		return nil, err
 	}

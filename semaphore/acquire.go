@@ -64,7 +64,7 @@ func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		lease, err := a.permits.TryLock(a.ctx, a.terms, free...)
+		lease, err := a.permits.TryLock(a.ctx, a.waiting, a.terms, free...)
 		if err == nil {
 			return lease, nil
 		}

@@ -90,8 +90,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*sqllock.Lease, erro
 }
 
 // TryAcquireFor is Acquire with a limit to the wait, after which it returns
-// [sqllock.ErrNotAcquired]. The limit does not end a statement that acquires: that has its own. 0
-// means TryAcquire; a negative wait gives [sqllock.ErrInvalid].
+// [sqllock.ErrNotAcquired]. 0 means TryAcquire; a negative wait gives [sqllock.ErrInvalid].
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*sqllock.Lease, error) {
 	if err := s.permits.CheckWait(wait); err != nil {
 		return nil, err

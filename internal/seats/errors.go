@@ -35,19 +35,19 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	return err
 }
 
-// Alive returns lease if it lasts. Otherwise it unlocks the lease, and returns why the call of ctx has
+// Alive returns lease if it lasts. Otherwise it releases the lease, and returns why the call of ctx has
 // failed: the lease has ended while the call did something else.
-func (s *Set) Alive(ctx context.Context, lease *sqllock.Lease) (*sqllock.Lease, error) {
+func (s *Set) Alive(ctx, waiting context.Context, lease *sqllock.Lease) (*sqllock.Lease, error) {
 	if lease.Context().Err() == nil {
 		return lease, nil
 	}
 	cause := context.Cause(lease.Context()) //nolint:contextcheck // it is made from ctx
-	_ = lease.Unlock(ctx)                   // it is over; a row that is left expires
+	Release(waiting, lease)
 	switch {
 	case errors.Is(cause, sqllock.ErrClosed):
 		return nil, cause
 	case errors.Is(cause, sqllock.ErrLockLost):
-		return nil, fmt.Errorf("%w: %q: the database took longer to answer than the lease lasts: %w", sqllock.ErrDatabase, s.key, cause)
+		return nil, fmt.Errorf("%w: %q: the database took longer to answer than the lease lasts", sqllock.ErrDatabase, s.key)
 	default:
 		return nil, s.NotAcquired(ctx, sqllock.Row{})
 	}

@@ -56,7 +56,7 @@ func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bo
 		return true, s.Failed(ctx, waiting, err)
 	}
 	// If the turn cannot be released, it expires. The caller need not know.
-	defer func() { _ = turn.Unlock(ctx) }()
+	defer Release(waiting, turn)
 	return s.Poll(turn.Context(), longestPause, try) //nolint:contextcheck // it is made from waiting
 }
 
@@ -66,7 +66,7 @@ func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.L
 	returned := false
 	defer func() {
 		if !returned && lease != nil { // an observer of the turn's release has panicked
-			_ = lease.Unlock(ctx)
+			Release(waiting, lease)
 		}
 	}()
 	err = s.InTurn(ctx, waiting, func() (err error) {
@@ -77,7 +77,7 @@ func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.L
 	if err != nil {
 		return nil, err
 	}
-	return s.Alive(ctx, lease) // the release of the turn may have taken long
+	return s.Alive(ctx, waiting, lease) // the release of the turn may have taken long
 }
 
 // Poll calls try until it returns something else than a [sqllock.ErrNotAcquired]: then done is true,
@@ -116,30 +116,40 @@ func (s *Set) sleep(ctx context.Context, d time.Duration) (woken, ok bool) {
 }
 
 // TryLock makes a single try to lock all of the keys, by one lease on these terms. The lease
-// is made from ctx.
-func (s *Set) TryLock(ctx context.Context, t Terms, keys ...string) (*sqllock.Lease, error) {
+// is made from ctx. The try ends when waiting does, which is made from ctx, too.
+func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*sqllock.Lease, error) {
 	lock, err := s.registry.ObtainAll(keys...)
 	if err != nil {
 		return nil, err
 	}
-	lease, err := t.Apply(lock).TryLock(ctx)
-	if err == nil {
-		s.Watch(lease) //nolint:contextcheck // it is made from ctx
+	limited, cancel := context.WithCancelCause(ctx)
+	goOn := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
+	lease, err := t.Apply(lock).TryLock(limited)
+	if err != nil {
+		goOn()
+		cancel(nil)
+		return nil, err
 	}
-	return lease, err
+	if !goOn() {
+		Release(waiting, lease)
+		return nil, s.NotAcquired(ctx, sqllock.Row{})
+	}
+	context.AfterFunc(lease.Context(), func() { cancel(nil) }) //nolint:contextcheck // it is made from ctx
+	s.Watch(lease)                                             //nolint:contextcheck // as above
+	return lease, nil
 }
 
 // TakeOver acquires the rows of keys, whose leases have ended, and releases them. It returns
 // [sqllock.ErrNotAcquired] if it cannot: then a row is held again, or a transaction has it pinned, which
 // the lease has guarded (see [sqllock.Lease.Guard]). Until that transaction has ended, a caller must
 // not act as if the lease were over.
-func (s *Set) TakeOver(ctx context.Context, t Terms, keys ...string) error {
+func (s *Set) TakeOver(ctx, waiting context.Context, t Terms, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	lease, err := s.TryLock(ctx, t, keys...)
+	lease, err := s.TryLock(ctx, waiting, t, keys...)
 	if err != nil {
 		return err
 	}
-	return lease.Unlock(ctx)
+	return release(waiting, lease)
 }
