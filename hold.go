@@ -15,17 +15,6 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// A request is what a caller asks for: a key, mapped once, and the settings of its
-// handle.
-type request struct {
-	key       string     // as the caller wrote it, or what messages call a joint lock
-	lockKey   string     // what stands in LOCK_KEY, in the first row of a joint lock
-	joint     []namedKey // all keys of a joint lock, in the order of their LOCK_KEYs
-	ttl       time.Duration
-	minHold   time.Duration // how long the row stays at least
-	autoRenew bool
-}
-
 // A holdConfig is what all holds of a registry have in common.
 type holdConfig struct {
 	table    *locktable.Table
@@ -399,4 +388,95 @@ func (h *hold) done() <-chan struct{} {
 		}
 	}
 	return h.ended
+}
+
+// entryAt returns the entry of the i-th key of h.
+func (h *hold) entryAt(i int) *entry {
+	if i == 0 {
+		return h.entry
+	}
+	return h.more[i-1]
+}
+
+// releaseMutexes lets the next callers of this process in, at each key.
+func (h *hold) releaseMutexes() {
+	for i := range h.count() {
+		h.entryAt(i).mutex.Release(h)
+	}
+}
+
+// waiters returns how many callers of this process wait behind h.
+func (h *hold) waiters() (n int) {
+	for i := range h.count() {
+		n += h.entryAt(i).mutex.Waiters()
+	}
+	return n
+}
+
+// meets reports whether h and other have a key in common.
+func (h *hold) meets(other *hold) bool {
+	for i := range h.count() {
+		if other.covers(h.keyAt(i).lockKey) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimOf is the claim of the one row that h waits for.
+func (h *hold) claimOf(row locktable.Row) locktable.Claim {
+	c := h.claim()
+	if h.isJoint() {
+		c.LockKey, c.More = row.LockKey, nil
+	}
+	return c
+}
+
+// mayBeTaken reports whether the lease of a row that an attempt has found taken may last.
+func (h *hold) mayBeTaken() bool {
+	now := time.Now()
+	for i := range h.count() {
+		if now.Before(h.entryAt(i).takenUntil) {
+			return true
+		}
+	}
+	return false
+}
+
+// place returns which of the keys of h a row is of: the first if it is not known.
+func (h *hold) place(row locktable.Row) int {
+	if i, found := h.find(row.LockKey); found {
+		return i
+	}
+	return 0
+}
+
+// lockAt makes h own the local mutex of its i-th key. It does not enter it again.
+func (h *hold) lockAt(ctx context.Context, i int) error {
+	m := &h.entryAt(i).mutex
+	if m.Owner() == h {
+		return nil
+	}
+	if _, ok := m.TryLock(h); ok { // also if the turn has no length
+		return nil
+	}
+	_, err := m.Lock(ctx, h)
+	return err
+}
+
+// ownerAt describes the hold of this process that has the i-th key of h.
+func (h *hold) ownerAt(i int) locktable.Row {
+	row := h.entryAt(i).mutex.Owner().row()
+	row.LockKey = h.keyAt(i).lockKey
+	return row
+}
+
+// noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
+func (h *hold) noteOutage(o *outage) {
+	for i := range h.count() {
+		e := h.entryAt(i)
+		if e.outage.Load() != o && e.mutex.Owner() == h {
+			e.outage.Store(o)
+		}
+	}
 }

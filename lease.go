@@ -297,3 +297,26 @@ func carriedLease(ctx context.Context, c *holdConfig, key, lockKey string) (*Lea
 	}
 	return nil, fmt.Errorf("%w: %q is not locked by this context", ErrNotHeld, key)
 }
+
+// carriedFor returns the hold that a caller with ctx enters again, or nil: the one that has all keys
+// that r asks for.
+func carriedFor(ctx context.Context, c *holdConfig, r *request) (*hold, error) {
+	if !r.isJoint() {
+		return carriedHold(ctx, c, r.lockKey), nil
+	}
+	var carried *hold
+	for i, one := range r.joint {
+		var h *hold
+		switch lease, err := carriedLease(ctx, c, one.key, one.lockKey); {
+		case err == nil:
+			h = lease.hold
+		case !errors.Is(err, ErrNotHeld):
+			return nil, err
+		}
+		if i > 0 && h != carried {
+			return nil, invalid("the context holds some of the keys %s, and not all by one lease: it would wait for itself", r.key)
+		}
+		carried = h
+	}
+	return carried, nil
+}

@@ -30,16 +30,6 @@ func (o *outage) after(err error, idle time.Duration) *outage {
 	return &outage{began: o.began, last: err, pause: max(idle, min(2*o.pause, longestOutagePause))}
 }
 
-// noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
-func (h *hold) noteOutage(o *outage) {
-	for i := range h.count() {
-		e := h.entryAt(i)
-		if e.outage.Load() != o && e.mutex.Owner() == h {
-			e.outage.Store(o)
-		}
-	}
-}
-
 // sleep waits before the next try. Waiters for different keys do not try in step. sleep returns
 // false if ctx ended first.
 func (o *outage) sleep(ctx context.Context) bool {

@@ -39,9 +39,6 @@ const (
 	maxScatter = 5 * time.Millisecond
 )
 
-// errHeld ends a single try that found the lock held.
-var errHeld = errors.New("held")
-
 // errTooLate is why a row that was acquired gives no lease.
 var errTooLate = errors.New("the database took longer to answer than a lease would last")
 
@@ -154,18 +151,6 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	return nil, notAcquired(ctx, h.key, locktable.Row{})
 }
 
-// A waiter is a call that locks, until it has the row or gives up.
-type waiter struct {
-	*locks
-
-	hold *hold
-	once bool // it tries once and does not wait
-	subscription
-
-	busy int           // the key of a joint lock at which its caller queues first
-	turn time.Duration // for how long the caller of a joint lock has kept its places at last
-}
-
 // acquire makes the hold own the local mutex, then the row. A failed attempt is followed
 // by polling, which writes nothing. The next attempt comes when the row is free. On
 // errHeld, or when ctx has ended, seen is the row when it was last read.
@@ -213,34 +198,6 @@ func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err err
 	}
 }
 
-// queue makes the hold own the local mutex. If it cannot, seen describes the owner.
-func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
-	h := w.hold
-	if h.observed != nil {
-		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
-	}
-	switch {
-	case !h.isJoint() && w.once:
-		if _, ok := h.entry.mutex.TryLock(h); !ok {
-			err = errHeld
-		}
-	case !h.isJoint():
-		_, err = h.entry.mutex.Lock(ctx, h)
-	case w.once:
-		seen, err = w.tryAll()
-	default:
-		seen, err = w.queueAll(ctx)
-	}
-	if err != nil && !h.isJoint() {
-		seen = h.ownerAt(0)
-	}
-	if err != nil {
-		return seen, err
-	}
-	h.observed.noteDequeued()
-	return locktable.Row{}, nil
-}
-
 // outlasts reports whether w tries again after err: an error of the database that may pass.
 // Without a lock table no waiting helps.
 func (w *waiter) outlasts(err error) bool {
@@ -285,24 +242,6 @@ func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error)
 		}
 	}
 	return seen, err
-}
-
-// stepBack lets other processes acquire if this one has just had its turn. It returns
-// false if ctx ended first.
-func (w *waiter) stepBack(ctx context.Context) bool {
-	for i := range w.hold.count() {
-		e := w.hold.entryAt(i)
-		until := e.stepBack.Load()
-		if until == nil {
-			continue
-		}
-		slept := bounded.Sleep(ctx, max(0, time.Until(*until)))
-		e.stepBack.CompareAndSwap(until, nil)
-		if !slept {
-			return false
-		}
-	}
-	return true
 }
 
 // readBeforeAttempt reads the row if an attempt has found it taken and its lease may last,
@@ -408,3 +347,23 @@ func (w *waiter) pace(seen locktable.Row, contended bool) locktable.Pace {
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its
 // lease is over.
 func isFree(row locktable.Row) bool { return row == (locktable.Row{}) || row.Expired() }
+
+// pollJoint is poll for a joint lock. Meanwhile the caller has its place at the key of the row alone,
+// because the others may be free.
+func (w *waiter) pollJoint(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
+	h := w.hold
+	w.busy = h.place(seen)
+	for i := range h.count() {
+		if i != w.busy {
+			h.entryAt(i).mutex.Release(h)
+		}
+	}
+	seen, err := w.poll(ctx, seen)
+	if err != nil && !w.outlasts(err) {
+		return seen, err
+	}
+	if seen, err := w.queueAll(ctx); err != nil { // also after an outage: an attempt needs all
+		return seen, err
+	}
+	return seen, err
+}

@@ -79,9 +79,6 @@ func (t *Table) explainFree(ctx context.Context) error {
 // acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it
 // open whether the attempt was applied: a failed race never does.
 func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], err error) {
-	if c.IsJoint() {
-		return t.acquireJoint(ctx, c)
-	}
 	if t.readBeforeAcquire {
 		row, ok, err := t.peek(ctx, t.pool.on(nil), c)
 		if err != nil || ok && !row.Expired() && row.Holder != c.Holder {

@@ -2,7 +2,6 @@ package locktable
 
 import (
 	"context"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -81,38 +80,6 @@ func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []bat
 		}
 	}
 	return together(free), nil
-}
-
-// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
-// whole table would cost more, if it is large.
-const manyKeys = 128
-
-// If the statement with the hash table takes longer than the limits, the table is large, or has many
-// dead rows: then each key is looked up in the index, for a while.
-const (
-	hashedLimit     = 5 * time.Millisecond
-	hashedLimitEach = 5 * time.Microsecond // for each key
-	hashedPause     = time.Minute
-)
-
-// peekMany returns the rows of many keys, by LOCK_KEY.
-func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
-	again := t.hashedAgain.Load()
-	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
-		s = &t.statements.peekMany
-	}
-	began := time.Now()
-	rows, err := selectRows(ctx, t.pool.on(nil), *s, v)
-	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
-		until := began.Add(hashedPause)
-		t.hashedAgain.Store(&until)
-	}
-	found := make(map[string]Row, len(rows))
-	for _, row := range rows {
-		found[row.LockKey] = row
-	}
-	return found, err
 }
 
 // upsertMany is upsert for many rows. It returns the fencing tokens of those that were

@@ -2,7 +2,12 @@ package locktable
 
 import "time"
 
-// A Claim is a row as one acquisition wants it.
+// A Claim is a row as one acquisition wants it, or several.
+//
+// A joint claim is one of several rows: one acquisition has all of them, or none. It has one
+// holder. Each verb of the table takes it like that of one row, and does what it does to all of
+// the rows: to acquire, to release and to renew them by one statement, to keep and to guard them
+// one by one. Joint claims are not batched: they are batches.
 type Claim struct {
 	LockKey string        // LOCK_KEY
 	Holder  string        // CLIENT_ID of the acquisition: see [Table.NewHolder]
@@ -65,3 +70,39 @@ const (
 	// older and does not show it.
 	StaleSnapshot
 )
+
+// A joint claim is one of several rows: one acquisition has all of them, or none. It has one
+// holder. Each verb of the table takes it like that of one row, and does what it does to all of
+// the rows: to acquire, to release and to renew them by one statement, to keep and to guard them
+// one by one. Joint claims are not batched: they are batches.
+
+// IsJoint reports whether c is a claim of several rows.
+func (c Claim) IsJoint() bool { return len(c.More) > 0 }
+
+// count is how many rows c is about.
+func (c Claim) count() int { return 1 + len(c.More) }
+
+// lockKeyAt is the LOCK_KEY of the i-th row.
+func (c Claim) lockKeyAt(i int) string {
+	if i == 0 {
+		return c.LockKey
+	}
+	return c.More[i-1]
+}
+
+// lockKeys are the LOCK_KEYs of c, in order.
+func (c Claim) lockKeys() []string { return append([]string{c.LockKey}, c.More...) }
+
+// single is the claim of one of c's rows.
+func (c Claim) single(lockKey string) Claim {
+	return Claim{LockKey: lockKey, Holder: c.Holder, TTL: c.TTL}
+}
+
+// each returns the claims of c's rows, in the order of their keys.
+func (c Claim) each() []Claim {
+	claims := make([]Claim, c.count())
+	for i := range claims {
+		claims[i] = c.single(c.lockKeyAt(i))
+	}
+	return claims
+}

@@ -157,3 +157,13 @@ func (t *Table) Explain(ctx context.Context, op string, err error) error {
 // IsRefusal reports whether err, of a transaction of the user's, means that the database
 // refused the statement: it was not applied.
 func (t *Table) IsRefusal(err error) bool { return t.errors.isRefusal(err) }
+
+// pinAll runs pin for the rows of c, in the order of their keys, until one is not pinned.
+func pinAll(c Claim, pin func(Claim) (bool, error)) (pinned bool, err error) {
+	for _, one := range c.each() {
+		if pinned, err = pin(one); err != nil || !pinned {
+			return false, err
+		}
+	}
+	return true, nil
+}

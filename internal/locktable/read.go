@@ -111,3 +111,59 @@ func (t *Table) isHeld(ctx context.Context, c Claim) (bool, error) {
 	err := t.pool.on(nil).QueryRowxContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&n)
 	return n > 0, err
 }
+
+// peekJoint returns the row that keeps c from being acquired: of those that others hold the one
+// that lasts longest. It is zero if there is none. expired are the LOCK_KEYs of the rows to be taken over.
+func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []string, err error) {
+	lockKeys := c.lockKeys()
+	rows, err := t.peekMany(ctx, values{Claim: c, keys: lockKeys})
+	for _, lockKey := range lockKeys {
+		switch row, there := rows[lockKey]; {
+		case !there:
+		case row.Holder == c.Holder || row.Expired():
+			expired = append(expired, lockKey)
+		case longest == (Row{}) || row.Left > longest.Left:
+			longest = row
+		}
+	}
+	return longest, expired, err
+}
+
+// isJointHeld reports whether all rows of c carry its holder and have not expired.
+func (t *Table) isJointHeld(ctx context.Context, c Claim) (bool, error) {
+	claims := c.each()
+	held, err := selectRowIDs(ctx, t.pool.on(nil), t.statements.heldAll, together(claims))
+	return len(held) == len(claims), err
+}
+
+// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
+// whole table would cost more, if it is large.
+const manyKeys = 128
+
+// If the statement with the hash table takes longer than the limits, the table is large, or has many
+// dead rows: then each key is looked up in the index, for a while.
+const (
+	hashedLimit     = 5 * time.Millisecond
+	hashedLimitEach = 5 * time.Microsecond // for each key
+	hashedPause     = time.Minute
+)
+
+// peekMany returns the rows of many keys, by LOCK_KEY.
+func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
+	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
+	again := t.hashedAgain.Load()
+	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
+		s = &t.statements.peekMany
+	}
+	began := time.Now()
+	rows, err := selectRows(ctx, t.pool.on(nil), *s, v)
+	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
+		until := began.Add(hashedPause)
+		t.hashedAgain.Store(&until)
+	}
+	found := make(map[string]Row, len(rows))
+	for _, row := range rows {
+		found[row.LockKey] = row
+	}
+	return found, err
+}

@@ -117,3 +117,59 @@ func (t *Table) keep(ctx context.Context, v values) (kept bool, err error) {
 	v.Holder = v.next // was the row left to it the first time?
 	return t.isHeld(ctx, v.Claim)
 }
+
+// releaseJoint deletes all rows of c by one statement, and those that it found pinned one by one.
+func (t *Table) releaseJoint(ctx context.Context, c Claim) (got effect[bool], err error) {
+	claims := c.each()
+	gone, resent, err := t.deleteRows(ctx, together(claims))
+	if err != nil {
+		got.unknown = resent || !t.errors.isRefusal(err)
+		return got, err
+	}
+	got = effect[bool]{value: len(gone) == len(claims), unknown: resent}
+	if got.value {
+		return got, nil
+	}
+	all, unknown, err := t.releaseLeft(ctx, c, gone)
+	got.value = all
+	got.unknown = resent || unknown || err != nil // another try would not find the rows that are gone
+	return got, err
+}
+
+// releaseLeft deletes the rows of c that are not gone, one by one. It reports whether it has found them
+// all, and whether a statement may have been applied without an answer.
+func (t *Table) releaseLeft(ctx context.Context, c Claim, gone map[rowID]bool) (all, unknown bool, err error) {
+	rows, err := t.peekMany(ctx, values{Claim: c, keys: c.lockKeys()})
+	if err != nil {
+		return false, false, err
+	}
+	all = true
+	for _, one := range c.each() {
+		switch {
+		case gone[one.id()]:
+		case rows[one.LockKey].Holder != one.Holder: // it need not be looked for
+			all = false
+		default:
+			deleted, err := t.releaseOne(ctx, one)
+			all, unknown = all && deleted.value, unknown || deleted.unknown
+			if err != nil {
+				return false, unknown, err
+			}
+		}
+	}
+	return all, unknown, nil
+}
+
+// keepAll leaves the rows of v's claim to expire, one by one, also if some of them are lost.
+func (t *Table) keepAll(ctx context.Context, v values) (kept bool, err error) {
+	kept = true
+	for _, one := range v.each() {
+		v.Claim = one
+		keptOne, err := t.keep(ctx, v)
+		if err != nil {
+			return false, err
+		}
+		kept = kept && keptOne
+	}
+	return kept, nil
+}

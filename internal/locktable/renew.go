@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -93,4 +94,56 @@ func (t *Table) renewMany(ctx context.Context, v values) (renewed map[rowID]bool
 		return selectRowIDs(ctx, t.pool.on(nil), t.statements.renewAll, v)
 	}
 	return t.pickAnd(ctx, t.statements.renewAll, v)
+}
+
+// renewJoint renews all rows of c, and waits for those that are pinned.
+func (t *Table) renewJoint(ctx context.Context, c Claim) (bool, error) {
+	claims := c.each()
+	outcomes, err := t.renewAll(ctx, together(claims))
+	if err != nil || slices.Contains(outcomes, Lost) {
+		return false, err
+	}
+	for i, outcome := range outcomes {
+		if outcome != Pinned {
+			continue
+		}
+		if renewed, err := t.renew(ctx, claims[i]); err != nil || !renewed {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// combined is what became of a joint claim whose rows have these outcomes.
+func combined(outcomes []Outcome) Outcome {
+	switch {
+	case slices.Contains(outcomes, Lost):
+		return Lost
+	case slices.Contains(outcomes, Pinned):
+		return Pinned
+	default:
+		return Renewed
+	}
+}
+
+// combinedBy combines the outcomes of the rows of claims, which stand one after the other.
+func combinedBy(claims []Claim, rows []Outcome) []Outcome {
+	outcomes := make([]Outcome, len(claims))
+	for i, c := range claims {
+		n := c.count()
+		outcomes[i], rows = combined(rows[:n]), rows[n:]
+	}
+	return outcomes
+}
+
+// flattened returns the claims of all rows of claims.
+func flattened(claims []Claim) []Claim {
+	if !slices.ContainsFunc(claims, Claim.IsJoint) {
+		return claims
+	}
+	var all []Claim
+	for _, c := range claims {
+		all = append(all, c.each()...)
+	}
+	return all
 }

@@ -1,0 +1,131 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+// errTurnOver is why a caller of a joint lock lets others pass.
+var errTurnOver = errors.New("others may pass")
+
+// A caller of a joint lock keeps its place at some of its keys for a turn while it queues at others. The
+// first turn has no length: the others may be taken for long. Each one that was too short is followed by
+// one that is twice as long: otherwise callers that want single keys, and queue for longer at each, would
+// keep it out for ever.
+const (
+	shortestTurn = time.Second
+	longestTurn  = 16 * time.Second
+)
+
+// A waiter is a call that locks, until it has the row or gives up.
+type waiter struct {
+	*locks
+
+	hold *hold
+	once bool // it tries once and does not wait
+	subscription
+
+	busy int           // the key of a joint lock at which its caller queues first
+	turn time.Duration // for how long the caller of a joint lock has kept its places at last
+}
+
+// queue makes the hold own the local mutex. If it cannot, seen describes the owner.
+func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	if h.observed != nil {
+		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
+	}
+	switch {
+	case !h.isJoint() && w.once:
+		if _, ok := h.entry.mutex.TryLock(h); !ok {
+			err = errHeld
+		}
+	case !h.isJoint():
+		_, err = h.entry.mutex.Lock(ctx, h)
+	case w.once:
+		seen, err = w.tryAll()
+	default:
+		seen, err = w.queueAll(ctx)
+	}
+	if err != nil && !h.isJoint() {
+		seen = h.ownerAt(0)
+	}
+	if err != nil {
+		return seen, err
+	}
+	h.observed.noteDequeued()
+	return locktable.Row{}, nil
+}
+
+// stepBack lets other processes acquire if this one has just had its turn. It returns
+// false if ctx ended first.
+func (w *waiter) stepBack(ctx context.Context) bool {
+	for i := range w.hold.count() {
+		e := w.hold.entryAt(i)
+		until := e.stepBack.Load()
+		if until == nil {
+			continue
+		}
+		slept := bounded.Sleep(ctx, max(0, time.Until(*until)))
+		e.stepBack.CompareAndSwap(until, nil)
+		if !slept {
+			return false
+		}
+	}
+	return true
+}
+
+// queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
+// the one at which it waited in vain before, as it has no other then; and until the end of its turn
+// at the others.
+//
+// Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
+// it needs. If each waited for what another has, with keys that are free, all would lose their turns.
+func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	if err := h.lockAt(ctx, w.busy); err != nil {
+		return h.ownerAt(w.busy), err
+	}
+	turn, cancel := context.WithTimeout(ctx, w.turn)
+	defer cancel()
+	first := w.busy
+	for i := range h.count() {
+		switch err := h.lockInOrder(turn, i, first); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return h.ownerAt(i), ctx.Err()
+		default:
+			if w.busy = i; turn.Err() != nil { // it was too short
+				w.turn = min(max(shortestTurn, 2*w.turn), longestTurn)
+			}
+			return h.ownerAt(i), errTurnOver
+		}
+	}
+	return locktable.Row{}, nil
+}
+
+// tryAll is queueAll without waiting.
+func (w *waiter) tryAll() (seen locktable.Row, err error) {
+	for i := range w.hold.count() {
+		if _, ok := w.hold.entryAt(i).mutex.TryLock(w.hold); !ok {
+			return w.hold.ownerAt(i), errHeld
+		}
+	}
+	return locktable.Row{}, nil
+}
+
+// lockInOrder is lockAt for a caller that has the mutex at first already. It refuses to wait for a joint
+// lock against the order of the keys.
+func (h *hold) lockInOrder(ctx context.Context, i, first int) error {
+	if owner := h.entryAt(i).mutex.Owner(); i < first && owner != nil && owner != h && owner.isJoint() {
+		return errTurnOver
+	}
+	return h.lockAt(ctx, i)
+}
+
+// errHeld ends a single try that found the lock held.
+var errHeld = errors.New("held")
