@@ -41,9 +41,8 @@ func (l *Lock) TryRLock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.read(ctx, seats.NotAtAll)
 }
 
-// TryRLockFor is RLock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. 0
-// means TryRLock; a negative wait
-// gives [sqllock.ErrInvalid].
+// TryRLockFor is RLock with a limit to the wait, after which it returns [sqllock.ErrNotAcquired]. 0 means
+// TryRLock; a negative wait gives [sqllock.ErrInvalid].
 func (l *Lock) TryRLockFor(ctx context.Context, wait time.Duration) (*sqllock.Lease, error) {
 	if err := l.readers.CheckWait(wait); err != nil {
 		return nil, err

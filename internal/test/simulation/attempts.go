@@ -31,13 +31,14 @@ type attempt struct {
 	keys  []string
 	waits *wait // nil if it does not wait
 	over  sync.Once
+	seats bool // it acquires rows of a semaphore or of a read-write lock
 }
 
 // attempt notes that a call begins that locks keys, and waits for them if waits is true.
 func (p *process) attempt(ctx context.Context, name string, keys []string, waits bool) *attempt {
 	a := &attempt{call: p.begin(ctx, name), keys: keys}
 	if waits {
-		a.waits = p.world.witness.waits(p, keys)
+		a.waits = p.world.witness.waits(p, keys, 0)
 	}
 	p.attempts.mu.Lock()
 	defer p.attempts.mu.Unlock()
@@ -82,6 +83,9 @@ func (a *attempts) mayHaveRow(keys []string, since time.Time) bool {
 // checkOwnRow checks, after an attempt has ended with err, that the lock was not refused because of
 // a row of this process that has no holder: the library deletes such a row before it tries.
 func (a *attempt) checkOwnRow(err error) {
+	if a.seats { // they count as held until they expire
+		return
+	}
 	var held *sqllock.HeldError
 	p := a.process
 	w := p.world

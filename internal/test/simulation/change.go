@@ -18,6 +18,9 @@ import (
 //	keys=1        with fewer keys
 //	duration=90s  with faults for a shorter time
 //	salt=3        with other random numbers
+//	-joint        without callers that lock several keys together
+//	permits=0     without a semaphore, or with one of other permits
+//	-readwrite    without a read-write lock
 func (p *Plan) Apply(changes string) error {
 	for _, change := range strings.Fields(changes) {
 		if err := p.apply(change); err != nil {
@@ -32,6 +35,14 @@ func (p *Plan) apply(change string) error {
 	switch {
 	case name == "keys":
 		return setNumber(&p.Keys, value)
+	case name == "permits":
+		return setNumber(&p.Permits, value)
+	case name == "-joint":
+		p.Joint = false
+		return nil
+	case name == "-readwrite":
+		p.ReadWrite = false
+		return nil
 	case name == "salt":
 		return setNumber(&p.Salt, value)
 	case name == "duration":
@@ -88,6 +99,15 @@ func (p *Plan) Reductions(failedAfter time.Duration) (changes []string) {
 	}
 	if p.Keys > 1 {
 		changes = append(changes, "keys=1")
+	}
+	if p.Joint {
+		changes = append(changes, "-joint")
+	}
+	if p.Permits > 0 {
+		changes = append(changes, "permits=0")
+	}
+	if p.ReadWrite {
+		changes = append(changes, "-readwrite")
 	}
 	for _, f := range p.Faults {
 		changes = append(changes, "-"+string(f))

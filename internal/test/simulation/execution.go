@@ -34,7 +34,7 @@ func (e *execution) run(ctx context.Context, fn func(*claim) error) error {
 	e.from = time.Now()
 	defer func() { e.to = time.Now() }()
 	e.end(nil)
-	lease, err := k.registry.LeaseFrom(ctx, e.keys[0])
+	lease, err := e.lease(ctx)
 	if err != nil || k.isDead() {
 		k.expect("LeaseFrom", err, sqllock.ErrLockLost)
 		return errOwn
@@ -43,6 +43,17 @@ func (e *execution) run(ctx context.Context, fn func(*claim) error) error {
 	k.note("holds %s as no. %d, token %d", e.claim.name(), e.claim.number, e.claim.token)
 	defer k.world.witness.releases(e.claim)
 	return fn(e.claim)
+}
+
+// lease returns the lease under which the function runs. Which seat it has is random.
+func (e *execution) lease(ctx context.Context) (*sqllock.Lease, error) {
+	if !e.seats {
+		return e.worker.registry.LeaseFrom(ctx, e.keys[0])
+	}
+	if leases := e.worker.registry.LeasesFrom(ctx); len(leases) > 0 {
+		return leases[0], nil
+	}
+	return nil, sqllock.ErrLockLost
 }
 
 // returned checks how the call has ended. It may take for limit until the function begins, and the

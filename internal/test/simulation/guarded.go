@@ -54,7 +54,7 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 
 // write writes the number of a claim, and takes its time.
 func (k *worker) write(ctx context.Context, tx *sqlx.Tx, c *claim) error {
-	for _, key := range c.keys {
+	for _, key := range c.writes() {
 		if _, err := tx.ExecContext(ctx, "UPDATE guarded SET number = ? WHERE key = ?", c.number, key); err != nil {
 			return err
 		}

@@ -59,13 +59,20 @@ func (w *World) describe(query string, args []driver.NamedValue) string {
 	return text
 }
 
+// lockKeyForm finds the LOCK_KEYs in a list.
+var lockKeyForm = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// mostNamed is how many keys the history names of one statement.
+const mostNamed = 12
+
 // describeMany returns the keys of a batch.
 func (w *World) describeMany(list string) string {
 	var keys []string
-	for lockKey, key := range w.names {
-		if strings.Contains(list, lockKey) {
-			keys = append(keys, key)
-		}
+	for _, lockKey := range lockKeyForm.FindAllString(list, -1) {
+		keys = append(keys, w.names[lockKey])
+	}
+	if len(keys) > mostNamed {
+		return fmt.Sprintf("[%d keys]", len(keys))
 	}
 	slices.Sort(keys)
 	return "[" + strings.Join(keys, " ") + "]"

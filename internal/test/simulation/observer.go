@@ -13,7 +13,7 @@ func (w *World) prepareGuarded() error {
 	var err error
 	w.serve(func() {
 		_, err = w.observer.exec("CREATE TABLE guarded (key TEXT PRIMARY KEY, number INTEGER NOT NULL)", nil)
-		for _, key := range w.keys {
+		for _, key := range w.guardedKeys() {
 			_, insertErr := w.observer.exec("INSERT INTO guarded VALUES (?, 0)", []driver.NamedValue{{Ordinal: 1, Value: key}})
 			err = errors.Join(err, insertErr)
 		}

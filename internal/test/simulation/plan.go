@@ -40,6 +40,10 @@ type Plan struct {
 	Think, Hold, Life time.Duration
 	// Joint is whether callers lock several keys together, beside those that lock one.
 	Joint bool
+	// Permits is how many permits a semaphore has that callers use beside the locks; 0 means that
+	// there is none. ReadWrite is whether there is a read-write lock.
+	Permits   int
+	ReadWrite bool
 }
 
 // A Shape is a kind of world in which some bugs show sooner than in others.
@@ -111,14 +115,24 @@ func NewPlan(seed uint64) Plan {
 	case General:
 	}
 	p.drawOutageWaits(rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // as above
-	p.drawJoint(rand.New(rand.NewPCG(seed, 3)))       //nolint:gosec // as above
+	p.drawSeveralRows(rand.New(rand.NewPCG(seed, 3))) //nolint:gosec // as above
 	return p
 }
 
-// drawJoint draws from a source of its own, as drawOutageWaits does.
-func (p *Plan) drawJoint(r *rand.Rand) {
+// drawSeveralRows draws which locks there are that have several rows. It draws from a source of its
+// own, as drawOutageWaits does.
+func (p *Plan) drawSeveralRows(r *rand.Rand) {
 	if p.Joint = r.IntN(3) == 0; p.Joint {
 		p.Keys = 2 + r.IntN(4)
+	}
+	if r.IntN(4) == 0 {
+		p.Permits = 1 + r.IntN(4)
+	}
+	p.ReadWrite = r.IntN(4) == 0
+	if p.Permits > 0 || p.ReadWrite {
+		for i := range p.Processes { // they need a lock object for each row
+			p.Processes[i].Registry.CacheCapacity = 0
+		}
 	}
 }
 
@@ -233,6 +247,12 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "  faults, each in %v of the statements, in bursts %v: %v\n", p.FaultRate, p.Bursts, p.Faults)
 	if p.Joint {
 		fmt.Fprintf(&b, "  some callers lock several keys together\n")
+	}
+	if p.Permits > 0 {
+		fmt.Fprintf(&b, "  there is a semaphore of %d permits\n", p.Permits)
+	}
+	if p.ReadWrite {
+		fmt.Fprintf(&b, "  there is a read-write lock\n")
 	}
 	for _, process := range p.Processes {
 		fmt.Fprintf(&b, "  %s: %v\n", process.Name, process)

@@ -46,6 +46,7 @@ type process struct {
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
 	attempts   attempts
+	seats      seatLocks
 	ctx        context.Context //nolint:containedctx // of the process
 	end        context.CancelFunc
 	workers    sync.WaitGroup

@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,7 +36,9 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by commit) 
 	for _, row := range rows {
 		now[row.key] = row
 	}
-	for _, key := range w.world.keys {
+	changed := maps.Clone(w.rows)
+	maps.Copy(changed, now)
+	for key := range changed {
 		before, after := w.rows[key], now[key]
 		switch {
 		case before.holder == "":
@@ -53,7 +57,7 @@ func (w *witness) observed(rows []lockRow, written map[string]int64, by commit) 
 	w.rows = now
 	w.checkWritten(written, by)
 	w.checkLeases()
-	w.noteFree()
+	w.noteFree(changed)
 	return deleted
 }
 
@@ -97,7 +101,7 @@ func (w *witness) checkWritten(written map[string]int64, by commit) {
 		if number == w.written[key] {
 			continue
 		}
-		if last := w.last[key]; last == nil || number != last.number {
+		if last := w.excludes(key, number); last != nil {
 			w.world.violated("late write", "%q: %s commits the guarded write of no. %d, while %v has been given the lock",
 				key, by.by, number, last)
 		}
@@ -105,14 +109,29 @@ func (w *witness) checkWritten(written map[string]int64, by commit) {
 	}
 }
 
-// noteFree notes since when each key is free, or from when on it will be.
-func (w *witness) noteFree() {
-	for _, key := range w.world.keys {
+// excludes returns the claim that was acquired after that with a number, and that excludes its writes
+// to the row of a key; nil if there is none.
+func (w *witness) excludes(key string, number int64) *claim {
+	later := w.last[key]
+	if lock, ok := strings.CutSuffix(key, readersWrite); ok {
+		later = w.last[lock] // a writer
+	} else if reader := w.lastReader[key]; reader != nil && reader.number > later.number {
+		later = reader
+	}
+	if later == nil || later.number <= number {
+		return nil
+	}
+	return later
+}
+
+// noteFree notes since when each of keys is free, or from when on it will be.
+func (w *witness) noteFree(keys map[string]lockRow) {
+	for key := range keys {
 		row, ok := w.rows[key]
 		switch {
 		case ok:
 			w.free[key] = row.end
-		case w.free[key].IsZero() || w.free[key].After(time.Now()):
+		case w.free[key].After(time.Now()):
 			w.free[key] = time.Now()
 		}
 	}
@@ -145,8 +164,7 @@ func (w *witness) checkMinHold(c *claim, until time.Time) {
 func (w *witness) leftBehind(client string) (holders []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, key := range w.world.keys {
-		row := w.rows[key]
+	for _, row := range w.rows {
 		if clientOf(row.holder) == client && !w.kept[row.holder] && time.Until(row.end) > w.forgotten() {
 			holders = append(holders, row.holder)
 		}

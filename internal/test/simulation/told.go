@@ -38,6 +38,9 @@ func (p *process) observer() *observe.Observer {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.ended++
+			if e.Reason.Lost() && isOfSeats(e.Key) { // the call that has acquired it may go on without it
+				p.world.witness.keeps(e.Holder)
+			}
 			if t.ended != 1 || !t.holds {
 				p.world.violated("observer", "%s: end %d of a lease that was told: %v: %+v", p.id, t.ended, t.holds, e)
 			}

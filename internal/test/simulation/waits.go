@@ -9,13 +9,14 @@ type wait struct {
 	process *process
 	keys    []string
 	since   time.Time
+	longer  time.Duration // than patience, until the rows that it needs beside these have expired
 }
 
 // waits notes a caller that begins to wait.
-func (w *witness) waits(p *process, keys []string) *wait {
+func (w *witness) waits(p *process, keys []string, longer time.Duration) *wait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waits := &wait{p, keys, time.Now()}
+	waits := &wait{p, keys, time.Now(), longer}
 	w.waiting[waits] = struct{}{}
 	return waits
 }
@@ -37,7 +38,7 @@ func (w *witness) overlooked(since time.Time) {
 	for waits := range w.waiting {
 		free := w.allFree(waits.keys)
 		from := later(later(free, waits.since), since)
-		if !free.IsZero() && time.Since(from) > patience+waits.process.plan.Registry.IdleBetweenTries {
+		if !free.IsZero() && time.Since(from) > patience+waits.longer+waits.process.plan.Registry.IdleBetweenTries {
 			w.world.violated("overlooked", "%s has waited for %q for %v, which has been free for %v", waits.process.id, waits.keys,
 				time.Since(waits.since), time.Since(free))
 		}

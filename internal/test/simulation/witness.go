@@ -18,7 +18,9 @@ type witness struct {
 	mu     sync.Mutex
 	claims map[*claim]struct{}
 	last   map[string]*claim // of each key, the one that was acquired last
-	number int               // of acquisitions
+	// lastReader has, of each read-write lock, the reader that has come last and was no writer.
+	lastReader map[string]*claim
+	number     int // of acquisitions
 
 	rows    map[string]lockRow   // by key, when they were last observed
 	free    map[string]time.Time // by key, since when no row keeps others out
@@ -42,7 +44,7 @@ type witness struct {
 
 func newWitness(w *World) *witness {
 	return &witness{
-		world: w, claims: make(map[*claim]struct{}), last: make(map[string]*claim),
+		world: w, claims: make(map[*claim]struct{}), last: make(map[string]*claim), lastReader: make(map[string]*claim),
 		rows: make(map[string]lockRow), free: make(map[string]time.Time),
 		written: make(map[string]int64), committed: make(map[int64]bool), waiting: make(map[*wait]struct{}),
 		kept: make(map[string]bool), using: make(map[string]int), unused: make(map[string]time.Time),
@@ -62,6 +64,8 @@ type claim struct {
 	// only selects on it: whenever the context is asked, it looks at the clock.
 	ended <-chan struct{}
 	since time.Time
+	// writer is the claim of the write lease under which a read lease was acquired, or nil.
+	writer *claim
 	// latest is when the lease ends at the latest because of MaxHold, or zero. It does not count
 	// once the caller has renewed the lease itself.
 	latest  time.Time
@@ -83,10 +87,37 @@ func (c *claim) name() string { return nameOf(c.keys) }
 
 func nameOf(keys []string) string { return strings.Join(keys, "+") }
 
-// meets reports whether c and other have a key in common.
-func (c *claim) meets(other *claim) bool {
-	return slices.ContainsFunc(c.keys, func(key string) bool { return slices.Contains(other.keys, key) })
+// excludes reports whether c and other must not last at the same time: they have a key in common, or
+// one is a reader where the other is a writer.
+func (c *claim) excludes(other *claim) bool {
+	if slices.ContainsFunc(c.keys, func(key string) bool { return slices.Contains(other.keys, key) }) {
+		return true
+	}
+	return c.readsBeside(other) || other.readsBeside(c)
 }
+
+// readsBeside reports whether c reads what other, which is not its caller's, may write.
+func (c *claim) readsBeside(other *claim) bool {
+	lock, ok := c.reads()
+	return ok && slices.Contains(other.keys, lock) && c.writer != other
+}
+
+// reads returns the key of the read-write lock that c reads.
+func (c *claim) reads() (lock string, ok bool) {
+	lock, _, ok = strings.Cut(c.keys[0], " reader ")
+	return lock, ok
+}
+
+// writes returns the rows that guarded transactions of c write.
+func (c *claim) writes() []string {
+	if lock, ok := c.reads(); ok {
+		return []string{lock + readersWrite}
+	}
+	return c.keys
+}
+
+// readersWrite ends the key of the row that all readers of a lock write.
+const readersWrite = " readers"
 
 func (c *claim) String() string {
 	return fmt.Sprintf("%s (%s, no. %d, token %d)", c.process.id, c.process.world.alias(c.holder), c.number, c.token)
@@ -94,12 +125,18 @@ func (c *claim) String() string {
 
 // acquired notes a lease that a call that locks has just returned.
 func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
+	return w.acquiredWithin(p, lease, nil)
+}
+
+// acquiredWithin is acquired for a read lease that a caller has acquired under a write lease, or has
+// exchanged for it, which is nil if there is none.
+func (w *witness) acquiredWithin(p *process, lease *sqllock.Lease, writer *claim) *claim {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.number++
 	c := &claim{
 		process: p, keys: lease.Keys(), holder: lease.Holder(), token: lease.Token(), number: int64(w.number),
-		lease: lease, ended: lease.Context().Done(), since: time.Now(),
+		lease: lease, ended: lease.Context().Done(), since: time.Now(), writer: writer,
 	}
 	if longest := p.plan.Registry.MaxHold; longest > 0 {
 		c.latest = later(lease.Deadline(), time.Now().Add(longest))
@@ -111,7 +148,7 @@ func (w *witness) acquired(p *process, lease *sqllock.Lease) *claim {
 		return c
 	}
 	for other := range w.claims {
-		if other != c && other.meets(c) && other.lives() && c.lives() && !w.isForced(other.holder) {
+		if other != c && other.excludes(c) && other.lives() && c.lives() && !w.isForced(other.holder) {
 			w.world.violated("two holders", "%q: %v and %v", c.name(), other, c)
 		}
 	}
@@ -133,6 +170,9 @@ func (w *witness) checkAcquired(c *claim, key string) {
 		w.world.violated("token", "%q: %v after %v", key, c, before)
 	}
 	w.last[key] = c
+	if lock, ok := c.reads(); ok && c.writer == nil {
+		w.lastReader[lock] = c
+	}
 }
 
 func later(a, b time.Time) time.Time {

@@ -53,6 +53,14 @@ func (k *worker) act() {
 		k.actJointly(ctx)
 		return
 	}
+	if w.plan.Permits > 0 && k.random.chance(0.4) {
+		k.actWithPermits(ctx)
+		return
+	}
+	if w.plan.ReadWrite && k.random.chance(0.5) {
+		k.readOrWrite(ctx)
+		return
+	}
 	switch n := k.random.intN(100); {
 	case n < 50:
 		k.lock(ctx, key)
@@ -123,7 +131,7 @@ func (k *worker) lock(ctx context.Context, keys ...string) {
 	k.ended(a, wait, err)
 	k.checkPatience(a, wait, err)
 	if err == nil {
-		k.hold(h, lease, a.began)
+		k.hold(h, lease, a.began, nil)
 	}
 }
 
@@ -145,7 +153,7 @@ func (k *worker) tryLock(ctx context.Context, keys ...string) {
 	lease, err := h.TryLock(ctx)
 	k.ended(a, k.longestTry(a, h.ttl), err)
 	if err == nil {
-		k.hold(h, lease, a.began)
+		k.hold(h, lease, a.began, nil)
 	}
 }
 
@@ -184,17 +192,21 @@ func (k *worker) handedOverLate() time.Duration {
 	return 0
 }
 
-// hold works under a lease, and unlocks it. began is when the call that locked has begun.
-func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time) {
+// hold works under a lease, and unlocks it. began is when the call that locked has begun, and writer
+// as in acquiredWithin.
+func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time, writer *claim) {
 	if k.isDead() {
 		_ = lease.Unlock(context.Background())
 		return
 	}
 	w := k.world
-	c := w.witness.acquired(k.process, lease)
+	c := w.witness.acquiredWithin(k.process, lease, writer)
 	k.note("holds %s as no. %d, token %d", c.name(), c.number, c.token)
 	minHoldEnd := h.minHoldEnd(lease, began)
 	k.work(lease.Context(), c)
+	if k.downgrades(c) {
+		return
+	}
 	w.witness.releases(c)
 	if h.minHold > 0 {
 		w.witness.keeps(c.holder)
@@ -254,6 +266,7 @@ func (k *worker) work(ctx context.Context, c *claim) {
 			}
 		case 2:
 			k.reenter(ctx, c)
+			k.goesDeeper(ctx, c)
 		case 3:
 			k.guard(ctx, c)
 		}

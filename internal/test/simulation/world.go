@@ -102,7 +102,15 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		w.keys, w.names[lockKey], w.lockKeys[key] = append(w.keys, key), key, lockKey
+		w.keys = append(w.keys, key)
+		w.name(key, lockKey)
+	}
+	for _, key := range w.seatKeys() {
+		lockKey, err := sqllock.SpringKeys(key)
+		if err != nil {
+			return Result{}, err
+		}
+		w.name(key, lockKey)
 	}
 	defer close(w.requests)
 	go func() {
@@ -123,6 +131,12 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 		Violation: w.violation, Virtual: time.Since(w.history.began), Acquisitions: w.witness.number,
 		Faults: w.faults, Sum: w.history.sum(), World: w,
 	}, nil
+}
+
+// name notes a key and its LOCK_KEY. It is free as yet.
+func (w *World) name(key, lockKey string) {
+	w.names[lockKey], w.lockKeys[key] = key, lockKey
+	w.witness.free[key] = time.Now()
 }
 
 // open creates the database.
@@ -251,6 +265,7 @@ func (w *World) probe() {
 		}
 		cancel()
 	}
+	w.probeSeats(p)
 	p.close(context.Background())
 }
 
