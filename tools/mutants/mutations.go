@@ -186,8 +186,8 @@ var mutations = []mutation{
 		danger: "A row that has no holder keeps everyone out until it expires, also its own process.",
 		edits: []edit{{
 			"internal/locktable/unsettled.go",
-			"	add(&u.present, c.LockKey, unsettledHolder{c.Holder, until})\n",
-			"	_ = unsettledHolder{c.Holder, until}\n",
+			"		add(&u.present, lockKey, unsettledHolder{c.Holder, until})\n",
+			"		_, _ = lockKey, unsettledHolder{c.Holder, until}\n",
 		}},
 	},
 	{
@@ -234,8 +234,8 @@ var mutations = []mutation{
 		danger: "The lease of the next holder outlasts its row.",
 		edits: []edit{{
 			"release.go",
-			"		sent := time.Now()\n		bounded, cancel := context.WithDeadline(ctx.values, given.end)\n",
-			"		bounded, cancel := context.WithDeadline(ctx.values, given.end)\n",
+			"		sent := time.Now()\n		limited, cancel := context.WithDeadline(ctx.values, given.end)\n",
+			"		limited, cancel := context.WithDeadline(ctx.values, given.end)\n",
 		}, {
 			"release.go",
 			"		given.end = leaseEnd(sent, h.ttl)\n",
@@ -258,8 +258,8 @@ var mutations = []mutation{
 		danger: "Two goroutines work under one lock.",
 		edits: []edit{{
 			"wait.go",
-			"	h := carriedHold(ctx, &s.config, r.lockKey)\n	if h == nil {\n",
-			"	h := carriedHold(ctx, &s.config, r.lockKey)\n	s.mu.Lock()\n	if e := s.entries.Get(r.lockKey); e != nil && h == nil {\n		h = e.mutex.Owner()\n	}\n	s.mu.Unlock()\n	if h == nil || h.row() == (locktable.Row{}) {\n",
+			"	h, err := carriedFor(ctx, &s.config, &r)\n	if h == nil {\n",
+			"	h, err := carriedFor(ctx, &s.config, &r)\n	s.mu.Lock()\n	if e := s.entries.Get(r.lockKey); e != nil && h == nil {\n		h = e.mutex.Owner()\n	}\n	s.mu.Unlock()\n	if h == nil || h.row() == (locktable.Row{}) {\n",
 		}},
 	},
 	{
@@ -294,8 +294,8 @@ var mutations = []mutation{
 		danger: "The lock is taken between the guard and the commit.",
 		edits: []edit{{
 			"internal/locktable/guard.go",
-			"{ return t.guard(ctx, tx, c) })\n",
-			"{ return t.isHeld(ctx, c) })\n",
+			"{ return t.guard(ctx, tx, one) })\n",
+			"{ return t.isHeld(ctx, one) })\n",
 		}},
 	},
 	{
@@ -370,8 +370,8 @@ var mutations = []mutation{
 		danger: "The waits that were to bridge a failover end in it.",
 		edits: []edit{{
 			"locks.go",
-			"	if s.waitThroughOutages || !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {\n",
-			"	if !isNoAnswer(err) || h.entry.mutex.Waiters() == 0 {\n",
+			"	if s.waitThroughOutages || !isNoAnswer(err) || h.waiters() == 0 {\n",
+			"	if !isNoAnswer(err) || h.waiters() == 0 {\n",
 		}},
 	},
 }
