@@ -207,3 +207,35 @@ func TestASlowReleaseOfTheTurn(t *testing.T) {
 		f.unlock(f.acquires(a, 1))
 	})
 }
+
+// TestALimitInADeadDatabase has the database answer nothing more from each moment of a call on, which
+// returns soon after its limit all the same, and not when the leases that it may have would end.
+func TestALimitInADeadDatabase(t *testing.T) {
+	t.Parallel()
+	const limit, moments = time.Second, 60
+	for from := 1; from <= moments; from++ {
+		inBubble(t, func(f *fixture) {
+			registry, network := f.networked()
+			a := f.semaphore(registry, 1)
+			one := f.acquires(f.process("other", 1), 1)
+			time.AfterFunc(limit/2, func() { _ = one.Unlock(context.Background()) })
+			network.Follow(func(ctx context.Context, m flaky.Moment) error {
+				if m.N < from {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			began := time.Now()
+			lease, err := a.TryAcquireFor(f.Context(), 1, limit)
+			f.takes("TryAcquireFor", began, 0, limit+1500*time.Millisecond)
+			network.Follow(nil)
+			if err == nil {
+				f.unlock(lease)
+			} else {
+				f.is(err, sqllock.ErrNotAcquired)
+			}
+			time.Sleep(ttl) // until the last statement is given up
+		})
+	}
+}
