@@ -614,7 +614,7 @@ func TestJointLocksThatMeetAtDifferentKeys(t *testing.T) {
 			lock := obtainAll(t, one, "a", "b")
 			joint.Go(func() {
 				for again := true; again; again = ctx.Err() == nil {
-					err := lock.ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error {
+					err := lock.ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error { //nolint:contextcheck // it outlasts ctx
 						time.Sleep(time.Duration(50+11*i) * time.Millisecond)
 						return nil
 					})
