@@ -20,6 +20,7 @@ type plan struct {
 	contenders []contender.Contender
 	loads      []load.Load
 	out        string
+	add        bool // to what is in out
 	strict     bool // if true, an error of a contender fails the run
 }
 
@@ -27,6 +28,7 @@ func runFull(ctx context.Context, arguments []string) error {
 	p := plan{settings: load.Full()}
 	set := flags("run")
 	set.StringVar(&p.out, "out", "bench.json", "the file for the raw data")
+	set.BoolVar(&p.add, "add", false, "keep what -out has of other loads and contenders")
 	only := set.String("only", "", "beginnings of contenders' names, with commas in between; default all")
 	loads := set.String("loads", "", "beginnings of loads' names, with commas in between; default all")
 	set.IntVar(&p.settings.Rounds, "rounds", p.settings.Rounds, "how often each is measured")
@@ -106,13 +108,27 @@ func (p plan) run(ctx context.Context) (err error) {
 	}
 	f.Started, f.Took = began.UTC().Truncate(time.Second), time.Since(began).Truncate(time.Second).String()
 	if p.out != "" {
-		err = f.Write(p.out)
+		err = p.write(f)
 	}
 	if p.strict {
 		err = errors.Join(err, failures(f))
 	}
 	fmt.Fprintf(os.Stderr, "%d series in %s\n", len(f.Series), f.Took)
 	return errors.Join(err, ctx.Err())
+}
+
+// write writes what was measured, beside what was measured before if it is to be kept.
+func (p plan) write(f *record.File) error {
+	if p.add {
+		earlier, err := record.Read(p.out)
+		if err != nil {
+			return err
+		}
+		if err := f.Add(earlier); err != nil {
+			return err
+		}
+	}
+	return f.Write(p.out)
 }
 
 // describe prints what is measured, and where.
