@@ -21,8 +21,8 @@ import (
 //   - [sqllock.ErrNotHeld] if lease is nil, was unlocked, or is not of this key in this registry.
 //   - [sqllock.ErrLockLost] if it is lost.
 //   - [sqllock.ErrInvalid] if ctx is made from the context of lease.
-//   - [sqllock.ErrNotAcquired] if there are [MaxReaders] readers, which all must be the caller's, or if
-//     ctx has ended, and then ctx's own.
+//   - [sqllock.ErrNotAcquired] if there are [MaxReaders] readers, which all must be the caller's; on
+//     SQLite also if others write to the file at every try; or if ctx has ended, and then ctx's own.
 //   - [sqllock.ErrDatabase], [sqllock.ErrClosed] and [sqllock.ErrCapacity].
 //
 // If the row of the write lock cannot be released, Downgrade returns the read lease all the same. The

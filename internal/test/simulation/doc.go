@@ -37,7 +37,9 @@
 //   - no renewal changes a row that has expired;
 //   - the row of a lock with a minimum hold stays until that has passed;
 //   - the tokens of a key rise from lease to lease, and leases of one re-entry share one;
-//   - a guarded write is committed before a later holder has the lock, or never.
+//   - a guarded write is committed before a later holder has the lock, or never;
+//   - no read lease lasts while another caller's write lease does, from Downgrade neither; and a permit
+//     is one of those that there are.
 //
 // At each call (calls.go, attempts.go, worker.go): it returns when its context, its lease or its
 // limit has ended, or 1.5 s after that; its error is of the kinds that it documents, and of one
@@ -45,11 +47,13 @@
 // not end because of one; ExecuteLockedTx has committed exactly if it returns nil; no attempt is
 // refused because of a row that its own process has left behind; and Close leaves no row unless it
 // returns an error. The last two hold where no statement arrives after its caller has returned.
+// Semaphores and read-write locks do not promise that no attempt is refused because of such a row.
 //
 // While there are no faults: no caller waits for a lock that has been free for 5 s plus
-// IdleBetweenTries. When all processes have ended: every key can be locked within 5 s plus the
-// longest minimum hold; no connection and no subscription is left; a registry has kept no more than
-// keys and statements explain. At the very end the bubble itself checks that no goroutine is left.
+// IdleBetweenTries, nor for permits or a read-write lock that have been free for a time-to-live more.
+// When all processes have ended: every key can be locked within 5 s plus the longest minimum hold;
+// no connection and no subscription is left; a registry has kept no more than keys and statements
+// explain. At the very end the bubble itself checks that no goroutine is left.
 //
 // # What is not simulated
 //

@@ -182,7 +182,7 @@ func (p *process) close(ctx context.Context) {
 	err := p.registry.Close(ctx)
 	w.note(p.id, "Close: %v", err)
 	p.expectSome("Close", err, sqllock.ErrDatabase, sqllock.ErrPinned)
-	p.timely("Close", began, 2*max(10*time.Second, w.plan.LongestTTL())+slack)
+	p.timely("Close", began, closeSettles+2*max(10*time.Second, w.plan.LongestTTL())+slack)
 	p.workers.Wait()
 	if held := p.registry.Held(); len(held) > 0 && !w.isBroken() {
 		w.violated("left", "%s holds %v after Close", p.id, held)
@@ -200,6 +200,9 @@ func (p *process) close(ctx context.Context) {
 		p.checkNothingLeft()
 	}
 }
+
+// closeSettles is how long Close waits for what is under way, before it deletes what that has left.
+const closeSettles = 10 * time.Second
 
 // mostElements is how many values of one type a registry may keep that is not in use: its
 // statements, and a few for each key. A leak grows with the number of acquisitions, of which there

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -139,7 +140,11 @@ func (k *worker) downgrades(c *claim) bool {
 	k.note("Downgrade no. %d: %v", c.number, err)
 	a.returned(k.longestSeating(a))
 	if err != nil {
+		// On SQLite a try is refused while others write; then no holder is named.
 		k.expect(a.name, err, sqllock.ErrDatabase, sqllock.ErrLockLost, sqllock.ErrNotAcquired)
+		if held := new(sqllock.HeldError); errors.As(err, &held) && held.Holder != "" && !k.isDead() {
+			w.violated("downgrade", "%s: while %v had the write lock, another came in: %v", k.name, c, err)
+		}
 		return false
 	}
 	w.witness.released(c)
