@@ -2,6 +2,7 @@ package rwlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ import (
 // On an error there is no read lease, and lease is what it was: unlock it. The errors are
 //
 //   - [sqllock.ErrNotHeld] if lease is nil, was unlocked, or is not of this key in this registry.
-//   - [sqllock.ErrLockLost] if it is lost.
+//   - [sqllock.ErrLockLost] if it is lost, also meanwhile.
 //   - [sqllock.ErrInvalid] if ctx is made from the context of lease.
 //   - [sqllock.ErrNotAcquired] if there are [MaxReaders] readers, which all must be the caller's; on
 //     SQLite also if others write to the file at every try; or if ctx has ended, and then ctx's own.
@@ -37,7 +38,10 @@ func (l *Lock) Downgrade(ctx context.Context, lease *sqllock.Lease) (*sqllock.Le
 	if err != nil {
 		return nil, r.failed(err)
 	}
-	_ = lease.Unlock(ctx) // see above
+	if err := lease.Unlock(ctx); errors.Is(err, sqllock.ErrLockLost) {
+		seats.Release(ctx, read) // a writer may have come and gone before the reader's row was there
+		return nil, err
+	}
 	return read, nil
 }
 

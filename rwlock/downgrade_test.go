@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -34,6 +35,41 @@ func TestDowngradeLeavesNoGap(t *testing.T) {
 		f.unlock(f.gets(writing))
 		p.rows(0)
 	})
+}
+
+// TestDowngradeOfALeaseThatIsLostMeanwhile has a writer of another process come and go before the reader's
+// row is there: after the write lease has ended, and after its row was deleted.
+func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
+	t.Parallel()
+	const short = 2 * time.Second
+	for name, lose := range map[string]func(p *process) error{
+		"ended":   func(*process) error { time.Sleep(short + 100*time.Millisecond); return nil },
+		"deleted": func(p *process) error { return p.repository.ReleaseAll(p.f.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				p, other := f.process(), f.process()
+				writer := f.get(p.rw.WithTTL(short).Lock)
+				p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.N != 1 || m.Done {
+						return nil
+					}
+					p.network.Follow(nil)
+					lost := lose(p)
+					next, err := other.rw.TryLock(f.Context()) //nolint:contextcheck // it is another caller
+					return errors.Join(lost, err, next.Unlock(f.Context()))
+				})
+				reader, err := p.rw.Downgrade(f.Context(), writer)
+				f.is(err, sqllock.ErrLockLost)
+				if reader != nil {
+					f.Error("another writer came in between")
+					f.unlock(reader)
+				}
+				p.rows(0)
+			})
+		})
+	}
 }
 
 // TestDowngradeLetsReadersIn has other readers come after a downgrade, and the next writer after them.
