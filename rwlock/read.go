@@ -120,7 +120,7 @@ func (r *reading) reenter() (*sqllock.Lease, error) {
 	if len(carried) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
-	lease, err := r.readers.TryLock(r.ctx, r.waiting, r.terms, carried[0].Key())
+	lease, err := r.readers.TryLock(r.ctx, r.waiting, r.terms, r.readers.SeatOf(carried[0]))
 	switch {
 	case err != nil:
 		return nil, r.failed(err)

@@ -43,6 +43,23 @@ func TestAReaderEntersAgain(t *testing.T) {
 	})
 }
 
+// TestAReaderEntersAJointLease has a reader lock inside a joint lease that has a reader's row, whose Key is
+// not that of the row.
+func TestAReaderEntersAJointLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		joint, err := p.registry.ObtainAll("another", key+" reader 7")
+		f.must(err)
+		outer := f.get(joint.Lock)
+		inner := f.get(in(outer, p.rw.RLock))
+		f.unlock(outer)
+		f.refused(other.rw.TryLock, inner.Holder())
+		f.unlock(inner)
+		p.rows(0)
+	})
+}
+
 // holderOf returns the holder of a row.
 func (f *fixture) holderOf(p *process, key string) string {
 	f.Helper()

@@ -62,9 +62,6 @@ func (s *Set) Key() string { return s.key }
 // Registry returns the registry.
 func (s *Set) Registry() *sqllock.Registry { return s.registry }
 
-// Seat returns the key of the seat with number i.
-func (s *Set) Seat(i int) string { return s.keys[i] }
-
 // AnySeat returns the key of a seat chosen at random: where most are free, callers seldom choose the
 // same.
 func (s *Set) AnySeat() string { return s.keys[jitter.N(int64(len(s.keys)))] }
@@ -82,6 +79,13 @@ func (s *Set) Carried(ctx context.Context) []*sqllock.Lease {
 	return slices.DeleteFunc(s.registry.LeasesFrom(ctx), func(lease *sqllock.Lease) bool {
 		return !slices.ContainsFunc(lease.Keys(), s.isSeat)
 	})
+}
+
+// SeatOf returns the key of a seat that a lease of [Set.Carried] has: not always its Key, as it may be
+// that of a joint lock.
+func (s *Set) SeatOf(lease *sqllock.Lease) string {
+	keys := lease.Keys()
+	return keys[slices.IndexFunc(keys, s.isSeat)]
 }
 
 func (s *Set) isSeat(key string) bool { return slices.Contains(s.keys, key) }
