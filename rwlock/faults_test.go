@@ -191,6 +191,35 @@ func TestAnOutage(t *testing.T) {
 	})
 }
 
+// TestWaitersShareAnOutage has many callers wait when the database answers no more. They do not find that
+// out one after the other.
+func TestWaitersShareAnOutage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		p.crashed(key, time.Hour)
+		var waiting []<-chan outcome
+		for range 20 {
+			waiting = append(waiting, f.start(f.Context(), p.rw.Lock), f.start(f.Context(), p.rw.RLock))
+		}
+		began := time.Now()
+		p.network.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		for _, result := range waiting {
+			f.is((<-result).err, sqllock.ErrDatabase)
+		}
+		if d := time.Since(began); d > 30*time.Second {
+			f.Errorf("the last one returned after %v", d)
+		}
+		p.network.Follow(nil)
+		f.must(p.repository.ReleaseAll(f.Context()))
+		f.unlock(f.get(p.rw.Lock)) // the outage is over for those that come later
+		p.rows(0)
+	})
+}
+
 // TestCloseEndsEverything has the registry be closed while callers hold, and wait for everything that
 // there is to be waited for.
 func TestCloseEndsEverything(t *testing.T) {

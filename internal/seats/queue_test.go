@@ -16,8 +16,8 @@ func TestAProcessStepsBack(t *testing.T) {
 		began, steps := time.Now(), 0
 		for range 100 {
 			before := time.Now()
-			if !q.enter(t.Context()) {
-				t.Fatal("not entered")
+			if err := q.enter(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 			switch waited := time.Since(before); waited {
 			case 0:
@@ -39,7 +39,9 @@ func TestAProcessStepsBack(t *testing.T) {
 		for range 100 { // others have had the time to lock the turn: there is no streak
 			time.Sleep(stepBack)
 			before := time.Now()
-			q.enter(t.Context())
+			if err := q.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			if waited := time.Since(before); waited != 0 {
 				t.Errorf("it has waited for %v", waited)
 			}
@@ -55,7 +57,9 @@ func TestTheQueueIsInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
-		q.enter(t.Context())
+		if err := q.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		var entered []int
 		var waiting sync.WaitGroup
 		cancels := make([]context.CancelFunc, 10)
@@ -64,7 +68,7 @@ func TestTheQueueIsInOrder(t *testing.T) {
 			defer cancel()
 			cancels[i] = cancel
 			waiting.Go(func() {
-				if q.enter(ctx) {
+				if q.enter(ctx) == nil {
 					entered = append(entered, i) // one at a time
 					q.leave()
 				}

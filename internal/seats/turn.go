@@ -29,8 +29,8 @@ func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
 func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
-	if !s.queue.enter(waiting) {
-		return s.NotAcquired(ctx, sqllock.Row{})
+	if err := s.queue.enter(waiting); err != nil {
+		return s.Failed(ctx, waiting, err)
 	}
 	defer s.queue.leave() // and not before: a caller whose turn is lost keeps its place
 	for {
@@ -53,7 +53,9 @@ func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bo
 	}
 	turn, err := lock.WithAutoRenew(true).Lock(waiting)
 	if err != nil {
-		return true, s.Failed(ctx, waiting, err)
+		err = s.Failed(ctx, waiting, err)
+		s.queue.share(err) // not those of try: a registry that waits through outages can still lock the turn
+		return true, err
 	}
 	// If the turn cannot be released, it expires. The caller need not know.
 	defer Release(waiting, turn)
