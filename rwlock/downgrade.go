@@ -35,6 +35,9 @@ func (l *Lock) Downgrade(ctx context.Context, lease *sqllock.Lease) (*sqllock.Le
 	}
 	r := reading{call{l, ctx, ctx, true}, lease.Context()}
 	read, err := r.attempt()
+	if lost := l.checkDowngrade(ctx, lease); isRefused(err) && lost != nil {
+		return nil, lost // another writer has come meanwhile
+	}
 	if err != nil {
 		return nil, r.failed(err)
 	}

@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +71,32 @@ func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDowngradeBesideTheNextWriter has the write lease end meanwhile, and another writer come and stay: the
+// error says that the lease is lost, and not only that somebody else has the lock.
+func TestDowngradeBesideTheNextWriter(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		writer := f.get(p.rw.WithTTL(time.Second).Lock)
+		p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && !m.Done {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		})
+		var err error
+		var downgrading sync.WaitGroup
+		downgrading.Go(func() { _, err = p.rw.Downgrade(f.Context(), writer) })
+		time.Sleep(2 * time.Second)
+		next := f.get(other.rw.Lock)
+		downgrading.Wait()
+		p.network.Follow(nil)
+		f.is(err, sqllock.ErrLockLost)
+		f.unlock(next)
+		p.rows(0)
+	})
 }
 
 // TestDowngradeLetsReadersIn has other readers come after a downgrade, and the next writer after them.

@@ -121,6 +121,20 @@ func (k *worker) holdInside(inner *sqllock.Lease, writer *claim) {
 	k.noteLost(c, err)
 }
 
+// lastOf returns the claim that was acquired last of a key.
+func (w *witness) lastOf(key string) *claim {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[key]
+}
+
+// isGone reports whether the row of c was deleted by force.
+func (w *witness) isGone(c *claim) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isForced(c.holder)
+}
+
 // isWriter reports whether c has the write lock.
 func (c *claim) isWriter() bool { return slices.Contains(c.keys, readWriteKey) }
 
@@ -142,12 +156,15 @@ func (k *worker) downgrades(c *claim) bool {
 	if err != nil {
 		// On SQLite a try is refused while others write; then no holder is named.
 		k.expect(a.name, err, sqllock.ErrDatabase, sqllock.ErrLockLost, sqllock.ErrNotAcquired)
-		if held := new(sqllock.HeldError); errors.As(err, &held) && held.Holder != "" && !k.isDead() {
+		if held := new(sqllock.HeldError); errors.As(err, &held) && held.Holder != "" && !k.isDead() && c.lives() && !w.witness.isGone(c) {
 			w.violated("downgrade", "%s: while %v had the write lock, another came in: %v", k.name, c, err)
 		}
 		return false
 	}
 	w.witness.released(c)
+	if last := w.witness.lastOf(readWriteKey); last != c && !w.witness.isGone(c) && !k.isDead() {
+		w.violated("downgrade", "%s: %v has become a reader, and %v was a writer in between", k.name, c, last)
+	}
 	w.witness.keeps(c.holder) // it is not known whether the row could be released
 	k.hold(handle{ttl: k.plan.Registry.TTL}, read, a.began, c)
 	return true
