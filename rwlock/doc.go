@@ -26,7 +26,7 @@
 //   - Readers that wait are not starved by writers. Callers that have to wait do so in turn: a row with
 //     the key "prices reader turn" says that it is somebody's turn. Then no writer gets in but the one whose
 //     turn it is. The turn is passed on in no particular order between processes, and in the order of
-//     their arrival within one, as a plain lock is.
+//     their arrival among callers of one [Lock].
 //   - A plain lock of the key, by Go or Java, keeps out writers and new readers.
 //   - A transaction that a lease has guarded ([sqllock.Lease.Guard]) keeps out those that the lease
 //     does until it ends, also if the lease ends before. So a caller that finds a row whose lease has
@@ -43,8 +43,11 @@
 //     registry waits for itself.
 //   - A lease whose row could not be released, because the database did not answer, counts as held
 //     until its time-to-live ends.
-//   - A wait ends with the first error of the database, also if the registry waits through outages
-//     ([sqllock.RegistryOptions]).
+//   - A wait for readers, or for a writer to leave, ends with the first error of the database, also if the
+//     registry waits through outages ([sqllock.RegistryOptions]). A caller that waits for its turn, and a
+//     writer that waits for the writer's row, do go on then.
+//   - A plain lock of a reader's row is not the read lock, although writers wait for it. It does not look
+//     for a writer. Do not lock those rows.
 //   - In a group of servers, each of which can be written to, a read must see what was committed on
 //     another. A replication group of MySQL with several primaries needs
 //     group_replication_consistency=BEFORE_AND_AFTER. On Galera, commits have one order on the node

@@ -191,6 +191,41 @@ func TestAnOutage(t *testing.T) {
 	})
 }
 
+// TestWhatWaitsThroughAnOutage has the database fail for a while, in a registry that waits through outages.
+func TestWhatWaitsThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rows []string // that another process has
+		lock func(p *process) method
+		ends bool // the error ends the wait
+	}{
+		"a turn, to write":   {[]string{turn}, wlock, false},
+		"a writer, to write": {[]string{key}, wlock, false},
+		"a reader, to write": {[]string{key + " reader 7"}, wlock, true},
+		"a writer, to read":  {[]string{key}, rlock, true},
+		"a turn, to read":    {[]string{key, turn}, rlock, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+				for _, row := range c.rows {
+					p.crashed(row, 20*time.Second)
+				}
+				waiting := f.start(f.Context(), c.lock(p))
+				p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+				time.Sleep(5 * time.Second)
+				p.network.Follow(nil)
+				if c.ends {
+					f.is((<-waiting).err, sqllock.ErrDatabase, errGone)
+					return
+				}
+				f.unlock(f.gets(waiting))
+			})
+		})
+	}
+}
+
 // TestWaitersShareAnOutage has many callers wait when the database answers no more. They do not find that
 // out one after the other.
 func TestWaitersShareAnOutage(t *testing.T) {

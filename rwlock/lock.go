@@ -15,8 +15,9 @@ const MaxReaders = 256
 // A Lock is a lock that many readers or one writer can hold, over all processes. It holds nothing
 // itself. All methods are safe for concurrent use.
 //
-// Make one for each key and keep it: a caller that waits learns at once of leases that end in the
-// same Lock, or a handle of it, and of others by polling.
+// Make one for each key and keep it. Callers of the same Lock, or a handle of it, wait in the order of
+// their arrival, and leave the turn to other processes. They learn at once of leases of it that end, and
+// of others by polling.
 type Lock struct {
 	readers *seats.Set
 	terms   seats.Terms

@@ -314,3 +314,25 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 		p.rows(0)
 	})
 }
+
+// TestMaxHoldCountsTheWait has a writer wait for a reader for longer than its lease may be renewed
+// automatically. It has a whole lease all the same.
+func TestMaxHoldCountsTheWait(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		const maxHold = 2 * ttl
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, MaxHold: maxHold})
+		reader := f.get(f.process().rw.WithAutoRenew(true).RLock)
+		writing := f.start(f.Context(), p.rw.Lock)
+		time.Sleep(2 * maxHold)
+		f.waits(writing)
+		f.unlock(reader)
+		writer, got := f.gets(writing), time.Now()
+		<-writer.Context().Done()
+		if d := time.Since(got); d < ttl-time.Second || d > ttl {
+			f.Errorf("it has lasted for %v", d)
+		}
+		f.is(context.Cause(writer.Context()), sqllock.ErrLockLost)
+		f.is(writer.Unlock(f.Context()), sqllock.ErrLockLost)
+	})
+}

@@ -18,7 +18,9 @@ import (
 //   - If ctx carries a read lease of this lock, Lock returns [sqllock.ErrInvalid] at once: it would
 //     wait for itself.
 //   - If ctx carries a plain lease of the key, Lock enters that, and waits for the readers that are in.
-//   - The lease lasts for its whole time-to-live from when Lock returns, however long it has waited.
+//   - If Lock has waited for readers, it renews the lease for its whole time-to-live before it returns.
+//     [sqllock.RegistryOptions.MaxHold] counts from when it had the writer's row, so the wait for readers
+//     counts too.
 //   - The fencing token is higher than those of all earlier write leases.
 //
 // On an error the caller does not hold the lock. The errors are
@@ -35,7 +37,7 @@ func (l *Lock) Lock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.write(ctx, seats.Forever)
 }
 
-// TryLock acquires the write lock if no writer and no reader holds it, and no caller waits in turn.
+// TryLock acquires the write lock if no writer and no reader holds it, and no waiter has the turn.
 // Otherwise it returns [sqllock.ErrNotAcquired]. It does not wait, except for the database. The
 // other errors are those of [Lock.Lock].
 func (l *Lock) TryLock(ctx context.Context) (*sqllock.Lease, error) {

@@ -22,7 +22,7 @@
 //   - A caller that wants many permits is not overtaken for ever by callers that want few, in
 //     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
 //     turn is the plain lock of the key "printers permit turn": while a waiter has it, no other caller
-//     acquires. Callers of one process get it in the order of their arrival, and processes in
+//     acquires. Callers of one [Semaphore] get it in the order of their arrival, and processes in
 //     no particular order. A process whose callers have had it for two seconds, one after the other,
 //     leaves it to others for a moment.
 //   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
@@ -35,8 +35,8 @@
 //     with those of others that hold permits at the same time.
 //   - A permit that could not be released, because the database did not answer, counts as held until
 //     its time-to-live ends.
-//   - A wait ends with the first error of the database, also if the registry waits through outages
-//     ([sqllock.RegistryOptions]).
+//   - In its turn a wait ends with the first error of the database, also if the registry waits through
+//     outages ([sqllock.RegistryOptions]). A caller that waits for its turn does go on then.
 //
 // # Changing the number of permits
 //

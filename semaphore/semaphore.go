@@ -14,8 +14,9 @@ const MaxPermits = 1000
 // A Semaphore is a number of permits that callers of all processes share. It holds nothing itself.
 // All methods are safe for concurrent use.
 //
-// Make one for each key and keep it: a caller that waits learns at once of permits that are released
-// through the same Semaphore, or a handle of it, and of others by polling.
+// Make one for each key and keep it. Callers of the same Semaphore, or a handle of it, wait in the order of
+// their arrival, and leave the turn to other processes. They learn at once of permits that are released
+// through it, and of others by polling.
 type Semaphore struct {
 	permits *seats.Set
 	most    int
@@ -82,7 +83,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*sqllock.Lease, error) 
 	return s.acquire(ctx, n, seats.Forever)
 }
 
-// TryAcquire acquires n permits if that many are free and no caller waits in turn. Otherwise it
+// TryAcquire acquires n permits if that many are free and no waiter has the turn. Otherwise it
 // returns [sqllock.ErrNotAcquired]. It does not wait, except for the database. The other errors are
 // those of [Semaphore.Acquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*sqllock.Lease, error) {
