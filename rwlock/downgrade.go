@@ -41,10 +41,16 @@ func (l *Lock) Downgrade(ctx context.Context, lease *sqllock.Lease) (*sqllock.Le
 	if err != nil {
 		return nil, r.failed(err)
 	}
+	downgraded := false
+	defer func() {
+		if !downgraded { // or if an observer has panicked
+			seats.Release(ctx, read)
+		}
+	}()
 	if err := lease.Unlock(ctx); errors.Is(err, sqllock.ErrLockLost) {
-		seats.Release(ctx, read) // a writer may have come and gone before the reader's row was there
-		return nil, err
+		return nil, err // a writer may have come and gone before the reader's row was there
 	}
+	downgraded = true
 	return read, nil
 }
 

@@ -58,8 +58,8 @@ func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
 					}
 					p.network.Follow(nil)
 					lost := lose(p)
-					next, err := other.rw.TryLock(f.Context()) //nolint:contextcheck // it is another caller
-					return errors.Join(lost, err, next.Unlock(f.Context()))
+					next, err := other.rw.TryLock(f.Context())              //nolint:contextcheck // it is another caller
+					return errors.Join(lost, err, next.Unlock(f.Context())) //nolint:contextcheck // as above
 				})
 				reader, err := p.rw.Downgrade(f.Context(), writer)
 				f.is(err, sqllock.ErrLockLost)

@@ -3,11 +3,13 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // errGone is what the driver says when the database has gone.
@@ -37,6 +39,7 @@ func inside(outer, inner func(p *process) method) func(context.Context, *process
 		if err != nil {
 			return nil, err
 		}
+		defer unlockIfItPanics(ctx, lease)
 		within, err := inner(p)(lease.Context()) //nolint:contextcheck // it is made from ctx
 		if err != nil {
 			return lease, err
@@ -72,12 +75,21 @@ var actions = map[string]action{
 		if err != nil {
 			return nil, err
 		}
+		defer unlockIfItPanics(ctx, lease)
 		reader, err := p.rw.Downgrade(ctx, lease)
 		if err != nil {
 			return lease, err
 		}
 		return reader, nil
 	}},
+}
+
+// unlockIfItPanics is deferred by an action that has a lease.
+func unlockIfItPanics(ctx context.Context, lease *sqllock.Lease) {
+	if r := recover(); r != nil {
+		_ = lease.Unlock(ctx)
+		panic(r)
+	}
 }
 
 // everyMoment runs a test for every action and moment, up to the first one that is not reached. These
@@ -189,6 +201,62 @@ func TestAnOutage(t *testing.T) {
 		p.network.Follow(nil)
 		f.unlock(f.get(p.rw.Lock))
 	})
+}
+
+// TestAnObserverThatPanics has an observer panic at each event of a call. The caller does not get a lease
+// then, so none may be left.
+func TestAnObserverThatPanics(t *testing.T) {
+	t.Parallel()
+	for name, a := range actions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var left atomic.Int64 // until the event at which it panics
+				event := func() {
+					if left.Add(-1) == 0 {
+						panic(errGone)
+					}
+				}
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{
+					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+						event()
+						return ctx, func(observe.AcquireEnd) { event() }
+					},
+					LeaseEnd: func(context.Context, observe.LeaseEnd) { event() },
+				}}})
+				for n, panicked := int64(1), true; panicked; n++ {
+					a.prepare(p)
+					left.Store(n)
+					panicked = f.panics(func() {
+						lease, err := a.do(f.Context(), p)
+						f.must(err)
+						f.must(lease.Unlock(f.Context()))
+					})
+					left.Store(0)
+					if held := p.registry.Held(); len(held) > 0 {
+						f.Fatalf("after a panic at event %d it holds %+v", n, held)
+					}
+					time.Sleep(time.Second) // until the rows of prepare have expired
+				}
+				p.rows(0)
+			})
+		})
+	}
+}
+
+// panics reports whether fn panics with errGone.
+func (f *fixture) panics(fn func()) (panicked bool) {
+	f.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			if r != errGone { //nolint:errorlint // the very value
+				panic(r)
+			}
+			panicked = true
+		}
+	}()
+	fn()
+	return false
 }
 
 // TestWhatWaitsThroughAnOutage has the database fail for a while, in a registry that waits through outages.
