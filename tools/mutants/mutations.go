@@ -374,4 +374,154 @@ var mutations = []mutation{
 			"	if !isNoAnswer(err) || h.waiters() == 0 {\n",
 		}},
 	},
+
+	// Several keys together.
+	{
+		name:   "joint-partly",
+		breaks: "joint lock: an acquisition that has got some of its rows is not rolled back",
+		danger: "The rows keep others out, and nobody holds them.",
+		edits: []edit{{
+			"internal/locktable/acquire_joint.go",
+			"				err = errPartlyTaken\n",
+			"				return written, nil\n",
+		}, {
+			"internal/locktable/acquire_joint.go",
+			"	got.value.Acquired = true\n",
+			"	got.value.Acquired = len(tokens) == len(claims)\n",
+		}},
+	},
+	{
+		name:   "joint-some",
+		breaks: "joint lock: some of the rows are enough",
+		danger: "Two callers hold one key.",
+		edits: []edit{{
+			"internal/locktable/acquire_joint.go",
+			"len(tokens) < len(claims)",
+			"len(tokens) == 0",
+		}},
+	},
+	{
+		name:   "joint-renewal",
+		breaks: "joint lock: a renewal is for all rows if it has found the first",
+		danger: "A holder that has lost one of its rows goes on.",
+		edits: []edit{{
+			"internal/locktable/renew.go",
+			"	case slices.Contains(outcomes, Lost):\n",
+			"	case outcomes[0] == Lost:\n",
+		}, {
+			"internal/locktable/renew.go",
+			"	if err != nil || slices.Contains(outcomes, Lost) {\n",
+			"	if err != nil || outcomes[0] == Lost {\n",
+		}},
+	},
+	{
+		name:   "joint-order",
+		breaks: "joint lock: callers wait for each other in any order",
+		danger: "They let each other pass for ever.",
+		edits: []edit{{
+			"queue.go",
+			"i < first && owner != nil && owner != h && owner.isJoint()",
+			"false && owner != nil",
+		}},
+	},
+
+	// Permits, and readers and writers.
+	{
+		name:   "permit",
+		breaks: "semaphore: it has a permit more",
+		danger: "More callers than allowed do at once what it limits.",
+		edits: []edit{{
+			"semaphore/semaphore.go",
+			"seats.New(registry, key, seats.Permit, permits)",
+			"seats.New(registry, key, seats.Permit, permits+1)",
+		}},
+	},
+	{
+		name:   "turn",
+		breaks: "waiting in turn: the turn is not given back",
+		danger: "Nobody else gets what is free.",
+		edits: []edit{{
+			"internal/seats/turn.go",
+			"	defer Release(waiting, turn)\n",
+			"",
+		}},
+	},
+	{
+		name:   "late-try",
+		breaks: "waiting in turn: a try does not end with the wait",
+		danger: "The call returns long after its limit.",
+		edits: []edit{{
+			"internal/seats/turn.go",
+			"context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })",
+			"context.AfterFunc(waiting, func() {})",
+		}, {
+			"internal/seats/turn.go",
+			"	if !goOn() {\n",
+			"	if goOn(); false {\n",
+		}},
+	},
+	{
+		name:   "late-release",
+		breaks: "waiting in turn: what is given back has the rest of its lease for that",
+		danger: "The same.",
+		edits: []edit{{
+			"internal/seats/release.go",
+			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(max(left, shortestRelease))))",
+			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(max(left, shortestRelease)+time.Hour)))",
+		}},
+	},
+	{
+		name:   "reader",
+		breaks: "read-write lock: a reader does not look at the writer's row once it has its own",
+		danger: "It reads beside a writer.",
+		edits: []edit{{
+			"rwlock/read.go",
+			"	if err := r.checkNoWriter(); err != nil {\n		return nil, err\n	}\n	lease, err := r.readers.Alive(",
+			"	lease, err := r.readers.Alive(",
+		}},
+	},
+	{
+		name:   "reader-early",
+		breaks: "read-write lock: a reader looks at the writer's row before it has its own",
+		danger: "A writer that comes in between does not see it, nor it the writer.",
+		edits: []edit{{
+			"rwlock/read.go",
+			"	if err := r.checkNoWriter(); err != nil {\n		return nil, err\n	}\n	lease, err := r.readers.Alive(",
+			"	lease, err := r.readers.Alive(",
+		}, {
+			"rwlock/read.go",
+			"	seat := r.readers.AnySeat()\n",
+			"	seat := r.readers.AnySeat()\n	if err := r.checkNoWriter(); err != nil {\n		return nil, err\n	}\n",
+		}},
+	},
+	{
+		name:   "reader-row",
+		breaks: "read-write lock: a reader gives its row back before it looks at the writer's",
+		danger: "A writer that looks for readers does not see it.",
+		edits: []edit{{
+			"rwlock/read.go",
+			"	if err := r.checkNoWriter(); err != nil {\n		return nil, err\n	}\n	lease, err := r.readers.Alive(",
+			"	key := lease.Key()\n	_ = lease.Unlock(r.ctx)\n	if err := r.checkNoWriter(); err != nil {\n		return nil, err\n	}\n	lease, err := r.readers.TryLock(r.ctx, r.waiting, r.terms, key)\n	if err != nil {\n		return nil, r.failed(err)\n	}\n	lease, err = r.readers.Alive(",
+		}},
+	},
+	{
+		name:   "writer",
+		breaks: "read-write lock: a writer does not wait for the readers that are in",
+		danger: "It writes beside them.",
+		edits: []edit{{
+			"rwlock/drain.go",
+			"	inside := d.stillInside(read.Holders())\n",
+			"	inside := d.stillInside(read.Holders())[:0]\n",
+		}},
+	},
+	{
+		name:   "downgrade",
+		breaks: "read-write lock: Downgrade unlocks before it has the read lock",
+		danger: "A writer comes in between.",
+		edits: []edit{{
+			"rwlock/downgrade.go",
+			"	read, err := r.attempt()\n",
+			"	_ = lease.Unlock(ctx)\n	read, err := r.attempt()\n",
+		}},
+	},
 }

@@ -160,6 +160,19 @@ func (w *witness) checkMinHold(c *claim, until time.Time) {
 	}
 }
 
+// checkRenewed checks, after a renewal that began at an instant has succeeded, that none of the rows of a
+// claim had been deleted by force before that.
+func (w *witness) checkRenewed(c *claim, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range c.keys {
+		deleted := w.deletions[key]
+		if deleted.After(c.since) && deleted.Before(began) && w.rows[key].holder != c.holder {
+			w.world.violated("unnoticed", "%q: %v was renewed, and its row was deleted %v ago", key, c, time.Since(deleted))
+		}
+	}
+}
+
 // leftBehind returns the holders of rows of a process that nothing explains.
 func (w *witness) leftBehind(client string) (holders []string) {
 	w.mu.Lock()

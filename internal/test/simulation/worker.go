@@ -291,6 +291,9 @@ func (k *worker) renew(ctx context.Context, c *claim, name string, renew func(co
 	err := renew(ctx)
 	k.note("%s: %v", name, err)
 	call.returned(max(0, deadline.Sub(call.began)))
+	if err == nil && !k.isDead() {
+		k.world.witness.checkRenewed(c, call.began)
+	}
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		k.expect(name, err, sqllock.ErrDatabase, sqllock.ErrLockLost, sqllock.ErrPinned)
 	}
