@@ -45,7 +45,8 @@
 //     until its time-to-live ends.
 //   - A wait for readers, or for a writer to leave, ends with the first error of the database, also if the
 //     registry waits through outages ([sqllock.RegistryOptions]). A caller that waits for its turn, and a
-//     writer that waits for the writer's row, do go on then.
+//     writer that waits for the writer's row, do go on then, and get [sqllock.ErrNotAcquired] if their limit
+//     ends meanwhile.
 //   - A plain lock of a reader's row is not the read lock, although writers wait for it. It does not look
 //     for a writer. Do not lock those rows.
 //   - In a group of servers, each of which can be written to, a read must see what was committed on

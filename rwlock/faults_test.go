@@ -244,6 +244,24 @@ func TestAnObserverThatPanics(t *testing.T) {
 	}
 }
 
+// TestALimitInAnOutage has the limit of a wait for the turn end while the database fails.
+func TestALimitInAnOutage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+		for _, row := range []string{turn, key} {
+			p.crashed(row, time.Hour)
+		}
+		writing := f.start(f.Context(), func(ctx context.Context) (*sqllock.Lease, error) {
+			return p.rw.TryLockFor(ctx, 5*time.Second)
+		})
+		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		f.is((<-writing).err, sqllock.ErrNotAcquired)
+		p.network.Follow(nil)
+		f.must(p.repository.ReleaseAll(f.Context()))
+	})
+}
+
 // panics reports whether fn panics with errGone.
 func (f *fixture) panics(fn func()) (panicked bool) {
 	f.Helper()

@@ -24,7 +24,8 @@ import (
 //   - [sqllock.ErrNotAcquired] if ctx ends first, and ctx's own. It is a [*sqllock.HeldError] with the
 //     key of the lock. Its Holder is the writer or, if there are [MaxReaders] readers, the one whose
 //     lease ends first; "" if none is known.
-//   - [sqllock.ErrDatabase], which ends the wait at once.
+//   - [sqllock.ErrDatabase], which ends the wait at once. If the database does not answer a caller that
+//     locks the turn, those that wait behind it in this process get the same error.
 //   - [sqllock.ErrLockLost] if ctx carries a lease of this lock that is lost.
 //   - [sqllock.ErrInvalid] for a time-to-live that no lease can have.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
@@ -36,7 +37,8 @@ func (l *Lock) RLock(ctx context.Context) (*sqllock.Lease, error) {
 // it returns [sqllock.ErrNotAcquired]. It does not wait, except for the database. The other errors
 // are those of [Lock.RLock].
 //
-// Of a TryRLock and a [Lock.TryLock] at the same moment both may be refused.
+// Of a TryRLock and a [Lock.TryLock] at the same moment both may be refused. So may a TryRLock beside
+// another one, if a writer's lease has ended and its row is left: one of them takes that row over.
 func (l *Lock) TryRLock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.read(ctx, seats.NotAtAll)
 }

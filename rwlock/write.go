@@ -28,7 +28,8 @@ import (
 //   - [sqllock.ErrNotAcquired] if ctx ends first, and ctx's own. It is a [*sqllock.HeldError] with the
 //     key of the lock. Its Holder is a writer, a reader, or the waiter whose turn it is; "" if none is
 //     known.
-//   - [sqllock.ErrDatabase], which ends the wait at once.
+//   - [sqllock.ErrDatabase], which ends the wait at once. If the database does not answer a caller that
+//     locks the turn, those that wait behind it in this process get the same error.
 //   - [sqllock.ErrLockLost] if ctx carries a write lease of this lock, or a plain lease of its key, that
 //     is lost.
 //   - [sqllock.ErrInvalid] if ctx carries a read lease, or for a time-to-live that no lease can have.

@@ -36,7 +36,8 @@
 //   - A permit that could not be released, because the database did not answer, counts as held until
 //     its time-to-live ends.
 //   - In its turn a wait ends with the first error of the database, also if the registry waits through
-//     outages ([sqllock.RegistryOptions]). A caller that waits for its turn does go on then.
+//     outages ([sqllock.RegistryOptions]). A caller that waits for its turn does go on then, and gets
+//     [sqllock.ErrNotAcquired] if its limit ends meanwhile.
 //
 // # Changing the number of permits
 //

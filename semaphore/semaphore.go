@@ -75,7 +75,8 @@ func (s *Semaphore) WithAutoRenew(on bool) *Semaphore {
 //   - [sqllock.ErrNotAcquired] if ctx ends first, and ctx's own. It is a [*sqllock.HeldError] with the
 //     semaphore's key. Its Holder is that of the permit which ends first, or the waiter whose turn it
 //     is; "" if none is known.
-//   - [sqllock.ErrDatabase], which ends the wait at once.
+//   - [sqllock.ErrDatabase], which ends the wait at once. If the database does not answer a caller that
+//     locks the turn, those that wait behind it in this process get the same error.
 //   - [sqllock.ErrInvalid] if n is not 1 to [Semaphore.Permits].
 //   - [sqllock.ErrLockLost] if ctx carries a lease of a permit that is lost.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
