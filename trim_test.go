@@ -1,12 +1,15 @@
 package sqllock_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -50,4 +53,30 @@ func TestTheTableOfNumbersIsTrimmed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Close waits for the statement that trims: nothing of a registry runs on after that.
+func TestCloseWaitsForTheTrim(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var begun, ended atomic.Bool
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			if end, limited := ctx.Deadline(); limited && time.Until(end) <= time.Second { // all others have longer
+				begun.Store(true)
+				time.Sleep(300 * time.Millisecond)
+				ended.Store(m.Done)
+			}
+			return nil
+		})
+		for range 1100 {
+			must(t, held(s).Unlock(t.Context()))
+			if begun.Load() {
+				break
+			}
+		}
+		must(t, s.registry.Close(t.Context()))
+		if !begun.Load() || !ended.Load() {
+			t.Error("begun:", begun.Load(), "ended:", ended.Load())
+		}
+	})
 }

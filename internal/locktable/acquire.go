@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // Acquire inserts the claim's row, or takes it over if it has expired or carries this very
@@ -213,16 +215,20 @@ func (t *Table) draw(ctx context.Context, db sqlx.ExecerContext, v values) (toke
 const trimTimeout = time.Second
 
 // countToken keeps the table that tokens are drawn from small. The statement for that runs in
-// the background.
+// the background. Settle waits for it.
 func (t *Table) countToken(token int64) {
 	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
+		t.orphans.add()
 		go t.trim(token)
 	}
 }
 
 func (t *Table) trim(token int64) {
+	defer t.orphans.done()
 	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.
-	_, _ = exec(ctx, t.pool.db, t.statements.trim, values{token: trimBefore(token)})
+	_, _ = bounded.Do(ctx, bounded.Grace, func() (int64, error) {
+		return exec(ctx, t.pool.db, t.statements.trim, values{token: trimBefore(token)})
+	}, nil)
 }

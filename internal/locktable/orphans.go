@@ -6,7 +6,8 @@ import (
 )
 
 // orphans counts the acquisitions under way whose callers have gone. If they succeed after
-// all, their rows are deleted; a process that ends before would leave them.
+// all, their rows are deleted; a process that ends before would leave them. Statements that trim are
+// counted too: no caller waits for them.
 type orphans struct {
 	mu   sync.Mutex
 	n    int
