@@ -210,7 +210,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	}
 	l.unlock.Do(func() {
 		l.unlocked.Store(true)
-		l.releasing = releaseContext{l.hold, context.WithoutCancel(ctx)}
+		l.releasing = newReleaseContext(ctx, l.hold)
 		l.result = l.hold.unlock(&l.releasing) //nolint:contextcheck // it is made from ctx
 		l.hold.remove(l)
 		l.cancel(nil)

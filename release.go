@@ -19,6 +19,13 @@ const maxStreak = 10
 type releaseContext struct {
 	hold   *hold
 	values context.Context
+	by     time.Time // until when the caller waits for the outcome (see bounded.ReleaseBy), or zero
+}
+
+// newReleaseContext returns the context of a release for ctx, the caller's.
+func newReleaseContext(ctx context.Context, h *hold) releaseContext {
+	by, _ := bounded.ReleaseEnd(ctx)
+	return releaseContext{h, context.WithoutCancel(ctx), by}
 }
 
 func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
@@ -47,7 +54,7 @@ func (h *hold) unlock(ctx *releaseContext) error {
 	h.mu.Lock()
 	h.unlocked = true
 	h.mu.Unlock()
-	if _, hurries := bounded.ReleaseEnd(ctx); !hurries && h.handOver(ctx) {
+	if ctx.by.IsZero() && h.handOver(ctx) {
 		return nil
 	}
 	return h.release(ctx)
@@ -80,21 +87,26 @@ func (h *hold) release(ctx *releaseContext) error {
 }
 
 // releaseRow deletes the row, or keeps it for the rest of the minimum hold.
-func (h *hold) releaseRow(ctx context.Context) (released bool, err error) {
+func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	if rest := h.minHoldLeft(); rest > 0 {
 		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
 		return released, failure(err, h.key)
 	}
-	if by, hurries := bounded.ReleaseEnd(ctx); hurries {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, by)
-		defer cancel()
-	}
-	released, err = h.config.table.Release(ctx, h.claim())
+	released, err = h.deleteRow(ctx)
 	if err != nil {
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	return released, failure(err, h.key)
+}
+
+// deleteRow deletes the row, if that can be done while the caller waits.
+func (h *hold) deleteRow(ctx *releaseContext) (deleted bool, err error) {
+	if ctx.by.IsZero() {
+		return h.config.table.Release(ctx, h.claim())
+	}
+	limited, cancel := context.WithDeadline(ctx, ctx.by)
+	defer cancel()
+	return h.config.table.Release(limited, h.claim())
 }
 
 // minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.

@@ -113,7 +113,8 @@ func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
 	}
 	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
-		_ = h.unlock(&releaseContext{h, context.WithoutCancel(ctx)}) //nolint:contextcheck // it is made from ctx
+		releasing := newReleaseContext(ctx, h)
+		_ = h.unlock(&releasing) //nolint:contextcheck // it is made from ctx
 		return nil, err
 	}
 	lease, _ := newLease(ctx, h, r.key)
