@@ -9,11 +9,11 @@ import (
 // MaxKeys is how many keys a joint lock has at most: see [Registry.ObtainAll].
 const MaxKeys = 1000
 
-// ObtainAll returns one lock of several keys, a joint lock: whoever acquires it has all of them,
+// ObtainAll returns one lock of several keys, a joint lock: a caller acquires all of them,
 // or none. It sends nothing to the database.
 //
 //   - The rows of all keys are acquired by one statement in one transaction, released by one, and
-//     renewed by one. Each excludes whoever wants that key alone, also in Java.
+//     renewed by one. Each excludes callers that want that key alone, also in Java.
 //   - There is one [*Lease]: one context, one deadline, one holder, and one fencing token, which is
 //     higher than every earlier token of each of the keys. [Lease.Guard] pins all rows. If one of
 //     the rows is taken or deleted, the whole lease is lost.

@@ -68,7 +68,7 @@ func TestAJointLockIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// In one registry the keys of a joint lock exclude the single ones, whoever comes first.
+// In one registry the keys of a joint lock exclude the single ones, and these exclude them.
 func TestAJointLockInItsOwnRegistry(t *testing.T) {
 	t.Parallel()
 	one, _ := twoRegistries(t, nil)
@@ -561,7 +561,7 @@ func TestNoAnswerEndsTheWaitsBehindAJointLock(t *testing.T) {
 				_, err := lock.Lock(t.Context())
 				done <- err
 			}()
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // virtual: they queue in this order
 		}
 		for range wants {
 			if err := <-done; !errors.Is(err, sqllock.ErrDatabase) {

@@ -40,19 +40,14 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
 	}
 	switch {
-	case !h.isJoint() && w.once:
-		if _, ok := h.entry.mutex.TryLock(h); !ok {
-			err = errHeld
-		}
-	case !h.isJoint():
-		_, err = h.entry.mutex.Lock(ctx, h)
 	case w.once:
 		seen, err = w.tryAll()
-	default:
+	case h.isJoint():
 		seen, err = w.queueAll(ctx)
-	}
-	if err != nil && !h.isJoint() {
-		seen = h.ownerAt(0)
+	default:
+		if _, err = h.entry.mutex.Lock(ctx, h); err != nil {
+			seen = h.ownerAt(0)
+		}
 	}
 	if err != nil {
 		return seen, err
@@ -108,7 +103,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	return locktable.Row{}, nil
 }
 
-// tryAll is queueAll without waiting.
+// tryAll makes the hold own the local mutexes of all its keys, without waiting.
 func (w *waiter) tryAll() (seen locktable.Row, err error) {
 	for i := range w.hold.count() {
 		if _, ok := w.hold.entryAt(i).mutex.TryLock(w.hold); !ok {

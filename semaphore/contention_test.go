@@ -34,8 +34,8 @@ func TestTwoProcessesContend(t *testing.T) {
 						if all := inside.Add(int32(n)); all > permits { //nolint:gosec // few
 							t.Errorf("%d permits are held", all)
 						}
-						time.Sleep(time.Millisecond)
-						inside.Add(-int32(n)) //nolint:gosec // as above
+						time.Sleep(time.Millisecond) // others try meanwhile
+						inside.Add(-int32(n))        //nolint:gosec // as above
 						return ctx.Err()
 					})
 					if err != nil {

@@ -124,7 +124,7 @@ func TestSeatsAreKnown(t *testing.T) {
 	known := Keys()
 	for key, want := range map[string]bool{
 		"two words permit 0": true, "two words permit 2": true, "two words permit 3": false, "two words permit turn": true, "two words reader turn": false,
-		"two words":                         false, // nobody has used the plain lock
+		"two words":                         false, // the plain lock was not used
 		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
 	} {
 		lockKey, err := sqllock.SpringKeys(key)
