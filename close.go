@@ -4,21 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
 
 // settleTimeout is how long Close waits for acquisitions that are under way.
 const settleTimeout = 10 * time.Second
 
+// keptAtOnce is how many rows with a minimum hold Close waits for at a time that a transaction has pinned.
+const keptAtOnce = 4
+
 // closeAll is [Registry.Close].
 func (s *locks) closeAll(ctx context.Context) error {
 	s.endWaiting()
-	var ended []*hold
+	var ended, kept []*hold
 	for _, h := range s.allHolds() {
 		if h.finish(observe.EndClosed, nil) {
 			ended = append(ended, h)
@@ -26,7 +31,14 @@ func (s *locks) closeAll(ctx context.Context) error {
 	}
 	settled := make(chan error, 1)
 	go func() { settled <- s.settle(ctx) }()
-	left, noAnswer, err := s.releaseRows(ctx, ended)
+	ended, kept = splitByMinHold(ended)
+	keeping := make(chan error, 1)
+	go func() { keeping <- s.keepRows(ctx, kept) }()
+	left, noAnswer, err := releaseRows(ended, s.table.MaxReleases(), func(h *hold) error {
+		_, err := s.table.Release(ctx, h.claim())
+		return err
+	})
+	err = errors.Join(err, <-keeping)
 	unsettled := <-settled
 	err = errors.Join(err, unsettled)
 	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either
@@ -67,14 +79,62 @@ func (s *locks) settle(ctx context.Context) error {
 	return nil
 }
 
-// releaseRows deletes the rows of holds that are over, many at a time, so that the
-// deletions are batched. If the database does not answer it begins no more of them, and
-// noAnswer is true. It returns the holds whose rows may be left.
-func (s *locks) releaseRows(ctx context.Context, holds []*hold) (left []*hold, noAnswer bool, err error) {
+// splitByMinHold divides holds that are over: the rows of some have to stay for the rest of their minimum
+// holds.
+func splitByMinHold(holds []*hold) (ended, kept []*hold) {
+	for _, h := range holds {
+		if h.minHoldLeft() > 0 {
+			kept = append(kept, h)
+		} else {
+			ended = append(ended, h)
+		}
+	}
+	return ended, kept
+}
+
+// keepRows leaves the rows of holds that are over for the rest of their minimum holds. One statement does
+// that for those whose rests differ by less than a second. A row that it could not keep stays until its
+// time-to-live ends.
+func (s *locks) keepRows(ctx context.Context, holds []*hold) error {
+	slices.SortStableFunc(holds, func(a, b *hold) int { return b.minHoldEnd().Compare(a.minHoldEnd()) })
+	var passedOver []*hold
+	for first := 0; first < len(holds); {
+		end := holds[first].minHoldEnd()
+		n := slices.IndexFunc(holds[first:], func(h *hold) bool { return end.Sub(h.minHoldEnd()) >= time.Second })
+		if n < 0 {
+			n = len(holds) - first
+		}
+		for part := range byRows(holds[first:first+n], locktable.MaxRenewals) {
+			claims := make([]locktable.Claim, len(part))
+			for i, h := range part {
+				claims[i] = h.claim()
+			}
+			kept, err := s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
+			if err != nil {
+				return fmt.Errorf("close: %d rows with a minimum hold stay until they expire: %w", len(holds)-first, failure(err, part[0].key))
+			}
+			for i, h := range part {
+				if !kept[i] {
+					passedOver = append(passedOver, h)
+				}
+			}
+		}
+		first += n
+	}
+	_, _, err := releaseRows(passedOver, keptAtOnce, func(h *hold) error {
+		_, err := s.table.Keep(ctx, h.claim(), max(h.minHoldLeft(), time.Millisecond))
+		return err
+	})
+	return err
+}
+
+// releaseRows calls release for holds that are over, for some at a time. If the database does not answer it
+// begins no more of them, and noAnswer is true. It returns the holds whose rows may be left.
+func releaseRows(holds []*hold, atOnce int, release func(*hold) error) (left []*hold, noAnswer bool, err error) {
 	var stopped atomic.Bool
 	outcomes := make([]error, len(holds))
 	var working sync.WaitGroup
-	workers := min(s.table.MaxReleases(), len(holds))
+	workers := min(atOnce, len(holds))
 	for first := range workers {
 		working.Go(func() {
 			for i := first; i < len(holds); i += workers {
@@ -82,7 +142,7 @@ func (s *locks) releaseRows(ctx context.Context, holds []*hold) (left []*hold, n
 				if stopped.Load() {
 					continue
 				}
-				_, failed := s.table.Release(ctx, holds[i].claim())
+				failed := release(holds[i])
 				outcomes[i] = failure(failed, holds[i].key)
 				if isNoAnswer(failed) {
 					stopped.Store(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -226,4 +227,92 @@ func TestCloseNamesTheKeyOfARowThatIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	s.connector.Follow(nil)
+}
+
+// A job that is running when its instance closes, or has just run, does not run again on another one
+// before its minimum hold has passed.
+func TestCloseKeepsTheRowsOfMinimumHolds(t *testing.T) {
+	t.Parallel()
+	const minHold = ttl / 2
+	for name, close := range map[string]func(*fixture, *sqllock.Lease){
+		"while the job runs": func(s *fixture, _ *sqllock.Lease) { must(s.T, s.registry.Close(s.Context())) },
+		"while the job's own statement is on its way": func(s *fixture, lease *sqllock.Lease) {
+			late, unlocked := holdBack(s, flaky.Exec), make(chan error, 1)
+			go func() { unlocked <- lease.Unlock(s.Context()) }()
+			<-late.reached
+			must(s.T, s.registry.Close(s.Context()))
+			close(late.let)
+			if err := <-unlocked; !errors.Is(err, sqllock.ErrClosed) {
+				s.Error(err)
+			}
+			s.connector.Follow(nil)
+		},
+		"while a renewal is on its way": func(s *fixture, lease *sqllock.Lease) {
+			late, renewed := holdBack(s, flaky.Exec), make(chan error, 1)
+			go func() { renewed <- lease.Renew(s.Context()) }()
+			<-late.reached
+			closed := make(chan error, 1)
+			go func() { closed <- s.registry.Close(s.Context()) }()
+			synctest.Wait()
+			close(late.let)
+			must(s.T, <-closed)
+			if err := <-renewed; !errors.Is(err, sqllock.ErrClosed) {
+				s.Error(err)
+			}
+			s.connector.Follow(nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Autocommit)
+				began := time.Now()
+				lease, err := s.lock.WithMinHold(minHold).TryLock(t.Context())
+				must(t, err)
+				time.Sleep(minHold / 4)
+				close(s, lease)
+				rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
+				next, err := rival.TryLockFor(t.Context(), ttl)
+				must(t, err)
+				if after := time.Since(began); after < minHold || after > minHold+slack {
+					t.Errorf("acquired again after %v, want %v", after, minHold)
+				}
+				must(t, next.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// Many of them are kept by few statements. A Close that comes again does not delete the rows that the first
+// one could not keep: they stay as after a crash.
+func TestCloseKeepsManyMinimumHoldsTogether(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprint("outage ", fails), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const leases, minHold = 600, ttl / 2
+				s := newFixture(t, sqllock.Autocommit)
+				for i := range leases {
+					_, err := obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold + time.Duration(i)).TryLock(t.Context())
+					must(t, err)
+				}
+				s.connector.Follow(nil)
+				if fails {
+					s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+					if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+						t.Error(err)
+					}
+					s.connector.Follow(nil)
+				}
+				must(t, s.registry.Close(t.Context()))
+				if n := s.connector.Count(); n > 6 {
+					t.Errorf("%d rows were kept by %d statements", leases, n)
+				}
+				rows, err := s.repository.List(t.Context())
+				must(t, err)
+				if n := len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })); n != leases {
+					t.Errorf("%d of %d rows are left", n, leases)
+				}
+			})
+		})
+	}
 }

@@ -77,6 +77,29 @@ func TestAMemberThatLeftItsGroupAcquiresNothing(t *testing.T) {
 	}
 }
 
+// Nor does it acquire several keys, which are not taken for one whatever the collation is.
+func TestAMemberThatLeftItsGroupAcquiresNoJointLock(t *testing.T) {
+	t.Parallel()
+	r, mock, _ := opened(t, func(mock sqlmock.Sqlmock) {
+		expectCollated(mock, "utf8mb4_general_ci")
+		expectAsked(mock, groupMember...)
+	})
+	none, rowIDs := sqlmock.NewRows(listed), sqlmock.NewRows([]string{"LOCK_KEY", "CLIENT_ID"})
+	mock.ExpectQuery("SELECT REGION").WillReturnRows(none)
+	mock.ExpectBegin()
+	mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnResult(driver.RowsAffected(0))
+	mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID").WillReturnRows(rowIDs)
+	mock.ExpectQuery("SELECT REGION").WillReturnRows(none)
+	mock.ExpectRollback()
+	mock.ExpectQuery("SELECT REGION").WillReturnRows(none)
+	expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
+	joint, err := newRegistry(t, r, nil).ObtainAll("a", "b")
+	must(t, err)
+	if _, err := joint.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE is OFFLINE") {
+		t.Error(err)
+	}
+}
+
 // A statement that fails does not make the server one that belongs to no group.
 func TestAMemberThatCannotBeAskedIsNoError(t *testing.T) {
 	t.Parallel()

@@ -218,9 +218,12 @@ func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlm
 }
 
 // expectInspected has a server describe the table. It says nothing of its cluster yet.
-func expectInspected(mock sqlmock.Sqlmock) {
-	rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("9.7.4", nil, nil, nil, nil, nil))
+func expectInspected(mock sqlmock.Sqlmock) { expectCollated(mock, "") }
+
+// expectCollated is expectInspected for a column LOCK_KEY of a collation that may take two keys for one.
+func expectCollated(mock sqlmock.Sqlmock, collation string) {
+	rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("9.7.4", "", "", "", collation, nil, nil, nil, nil, nil))
 	mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"ID"}).AddRow(7))
 }
 
@@ -234,8 +237,8 @@ func TestNewRepositoryRefusesASequenceOnGalera(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-				rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", nil, nil, nil, nil, nil))
+				rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", "", "", "", "", nil, nil, nil, nil, nil))
 				mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"next_not_cached_value", "increment", "cache_size", "cycle_option"}).
 					AddRow([]byte("7"), []byte("1"), []byte("0"), []byte("0")))
 				expectAsked(mock, test.facts...)
@@ -258,8 +261,8 @@ func TestAcquireWithoutTokensOnGalera(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-				rows := sqlmock.NewRows([]string{"version", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", nil, nil, nil, nil, nil))
+				rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", "", "", "", "", nil, nil, nil, nil, nil))
 				expectAsked(mock, test.facts...)
 				r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
 					DisableFencing: true, Isolation: sqllock.Autocommit,
@@ -269,7 +272,7 @@ func TestAcquireWithoutTokensOnGalera(t *testing.T) {
 					mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 					mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("holder", 0, 1000))
 				} else {
-					mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token"}).AddRow("holder", 0, 1000, 0))
+					mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token", "isolation"}).AddRow("holder", 0, 1000, 0, "repeatable-read"))
 				}
 				got, err := r.Acquire(t.Context(), "k", "holder", ttl)
 				must(t, err)
@@ -294,6 +297,8 @@ func TestNewRepositoryOnANodeOfACluster(t *testing.T) {
 		"Galera":                        {facts: galeraNode},
 		"Galera without a quorum":       {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary"}, want: sqllock.ErrDatabase, text: "wsrep_cluster_status is non-Primary"},
 		"Galera that is not ready":      {facts: []string{"WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "Primary"}, want: sqllock.ErrDatabase, text: "wsrep_ready is OFF"},
+		"Galera that is switched off":   {facts: []string{"WSREP_ON", "OFF", "WSREP_CLUSTER_ADDRESS", "gcomm://a,b"}, want: sqllock.ErrDatabase, text: "wsrep_on is OFF"},
+		"a library without a cluster":   {facts: []string{"WSREP_ON", "OFF", "WSREP_CLUSTER_ADDRESS", ""}},
 		"Group Replication":             {facts: groupMember},
 		"a plugin without a group":      {facts: []string{"group_replication_group_name", "", "group_replication_enforce_update_everywhere_checks", "ON", "member_state", "OFFLINE"}},
 		"a server outside of its group": {facts: []string{"group_replication_group_name", "aaaa", "member_state", "OFFLINE"}, want: sqllock.ErrDatabase, text: "MEMBER_STATE is OFFLINE"},

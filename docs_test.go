@@ -86,6 +86,9 @@ func TestDocuments(t *testing.T) {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for i, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(block[1], "defer lease.Unlock(") {
+				t.Errorf("%s: a deferred Unlock drops ErrLockLost: %s", page, block[1])
+			}
 			if !strings.Contains(compiled, unspaced(block[1])) {
 				files[fmt.Sprintf("%s_%d.go", strings.TrimSuffix(filepath.Base(page), ".md"), i)] = fileOf(block[1], len(files))
 			}

@@ -138,8 +138,12 @@ func (e *tableError) Error() string {
 		text += fmt.Sprintf(" %q", e.key)
 	}
 	text += ": " + e.table.Err.Error()
-	if e.table.Kind == locktable.NoTable {
+	switch e.table.Kind {
+	case locktable.NoTable:
 		text += " (run `sqllock migrate up`, or see docs/schema.md)"
+	case locktable.NoFence:
+		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
+	default:
 	}
 	return text
 }
@@ -196,9 +200,9 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrPinned
 	case locktable.ReadOnly:
 		return ErrReadOnly
-	case locktable.NoTable, locktable.WrongTable:
+	case locktable.NoTable, locktable.NoFence, locktable.WrongTable:
 		return ErrSchema
-	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.WrongTx:
+	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
 		return ErrInvalid
 	default:
 		return ErrDatabase

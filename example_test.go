@@ -51,7 +51,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = lease.Unlock(ctx) }() // its error is ErrLockLost if the lease was lost
+	defer func() {
+		if err := lease.Unlock(ctx); err != nil { // ErrLockLost, if the lease was lost
+			log.Print(err)
+		}
+	}()
 
 	fmt.Println("working on", lease.Key())
 	// Output: working on orders/42

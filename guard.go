@@ -53,19 +53,34 @@ type Tx interface {
 // registry and tx the same node. tx must not be read-only there, its user needs UPDATE on the
 // table, and transactions that guard several leases must do so in one order. Guard notices a
 // cluster by itself: until it has found one, it asks the server of tx once a minute. Where several
-// members of a replication group accept writes they refuse a tx that is SERIALIZABLE (3098).
+// members of a replication group accept writes they refuse a tx that is SERIALIZABLE (3098). On Galera
+// the DSN of tx needs interpolateParams=true: with prepared statements a node of MariaDB may abort tx
+// without an error, and commit what follows without Guard (docs/clusters.md has figures).
+//
+// Begin tx with a context that does not end with the lease. Over lib/pq, Commit of a transaction that was
+// begun with Context returns nil if the lease ends while the server's answer to COMMIT is awaited, although
+// nothing may be committed. [Registry.ExecuteLockedTx] sees to that.
 //
 // Call Guard in the transaction itself, not in a nested one, which is a savepoint: on PostgreSQL and on
 // clusters a ROLLBACK TO that savepoint undoes the guard, and the outer transaction could still commit.
 //
+// PostgreSQL answers a COMMIT whose wait for a synchronous standby is cancelled with success and a warning,
+// and a failover undoes it. lib/pq cancels it when the context ends with which tx was begun, such as
+// [Lease.Context], and tx.Commit returns nil. So begin tx with a context that does not end while it
+// commits, or use [Registry.ExecuteLockedTx], which takes care of that. Nor should statement_timeout or
+// pg_cancel_backend end a COMMIT: no driver makes an error of the warning.
+//
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
-// no such protection: that is what Token is for.
+// no such protection: that is what Token is for. With AutoRenew, a Guard that comes when a renewal is
+// overdue first renews the lease, by a statement of the registry's own: it waits up to a fifteenth of TTL
+// for that, and a second at most. So transactions that follow one another lose no lease if each
+// is shorter than TTL / 2, however many leases there are.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
 // [ErrDatabase] if the statement failed. After any error roll tx back: on MySQL a Guard
 // that was refused may have the next holder's row locked until then. ctx, or the Deadline
-// if that is earlier, limits the call.
+// after such a renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	if err := l.alive(); err != nil {
 		return err
@@ -119,6 +134,7 @@ func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.
 	if err := h.alive(); err != nil {
 		return err
 	}
+	h.config.renewOverdue(ctx, h)
 	limited, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
 	got, err := send(limited)

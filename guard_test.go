@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
@@ -254,5 +255,43 @@ func TestAnAcquisitionClosesAConnectionThatItCannotEnd(t *testing.T) {
 		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) {
 			t.Errorf("error %v", err)
 		}
+	})
+}
+
+// A caller enters again inside of a transaction that has the row pinned, which on SQLite keeps all others from
+// writing: of one that ExecuteLockedTx has begun, which is known, and of one of its own, which may have ended.
+func TestEnteringAgainDoesNotWaitForTheCallersTransaction(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db := migrated(t)
+		registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
+		enter := func(ctx context.Context, most time.Duration) {
+			t.Helper()
+			began := time.Now()
+			lease, err := registry.TryLock(ctx, "k")
+			must(t, err)
+			if took := time.Since(began); took > most {
+				t.Errorf("entered again after %v", took)
+			}
+			must(t, lease.Unlock(ctx))
+		}
+		must(t, registry.ExecuteLockedTx(t.Context(), "k", db.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
+			time.Sleep(time.Second)
+			enter(ctx, 0)
+			return nil
+		}))
+		lease, err := registry.TryLock(t.Context(), "k")
+		must(t, err)
+		tx, err := db.DB.BeginTx(t.Context(), nil)
+		must(t, err)
+		must(t, lease.Guard(t.Context(), tx))
+		enter(lease.Context(), slack)
+		must(t, tx.Commit())
+		time.Sleep(sqllock.DefaultTTL / 2)
+		end := lease.Deadline()
+		enter(lease.Context(), 0)
+		if !lease.Deadline().After(end) {
+			t.Error("it was not renewed")
+		}
+		must(t, lease.Unlock(t.Context()))
 	})
 }

@@ -17,11 +17,12 @@ import (
 
 // A holdConfig is what all holds of a registry have in common.
 type holdConfig struct {
-	table    *locktable.Table
-	onEnd    func(*hold)   // called once when a hold is over
-	fixedTTL time.Duration // the only one that a lease can have, or 0
-	handOff  bool          // Unlock hands the row over to the next local waiter
-	idle     time.Duration // IdleBetweenTries: how often other processes poll
+	table        *locktable.Table
+	onEnd        func(*hold)                  // called once when a hold is over
+	renewOverdue func(context.Context, *hold) // called before the row is pinned
+	fixedTTL     time.Duration                // the only one that a lease can have, or 0
+	handOff      bool                         // Unlock hands the row over to the next local waiter
+	idle         time.Duration                // IdleBetweenTries: how often other processes poll
 }
 
 // checkTTL refuses a time-to-live that a lease of key cannot have.
@@ -30,7 +31,7 @@ func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
 		return err
 	}
 	if c.fixedTTL != 0 && ttl != c.fixedTTL {
-		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up` adds it, if no Spring before 7 uses the table)",
+		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)",
 			ttl, key, c.fixedTTL)
 	}
 	return nil
@@ -92,6 +93,8 @@ type hold struct {
 	first     [1]user       // the memory of users, which mostly is one
 	ended     chan struct{} // closed when it is over; nil until done is called
 	guarded   bool          // a transaction of the caller's may have the row pinned
+	pinnedBy  int           // how many of ExecuteLockedTx have
+	granted   bool          // the caller has got the lease, so that the minimum hold counts
 	unlocked  bool          // the last Unlock has begun
 	over      bool
 	turnOver  bool  // the process steps back after the release; only the last Unlock uses it
@@ -183,8 +186,38 @@ func (h *hold) remove(u user) {
 	h.users = slices.DeleteFunc(h.users, func(other user) bool { return other == u })
 }
 
-// renew makes the row, then the lease, last for ttl from now.
+// renew makes the row, then the lease, last for ttl from now. It waits for a pinned row.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
+	return h.renewBy(ctx, ttl, func(ctx context.Context, c locktable.Claim, late func()) (bool, error) {
+		return h.config.table.Renew(ctx, c, locktable.PinnedTimeout, late)
+	})
+}
+
+// renewForEntry renews for a caller that enters again. The caller may be in the transaction that has the
+// row pinned, so renewForEntry does not wait for that: its error is ErrPinned then, or nil.
+func (h *hold) renewForEntry(ctx context.Context) error {
+	h.mu.Lock()
+	guarded, pinned := h.guarded, h.pinnedBy > 0
+	h.mu.Unlock()
+	switch {
+	case pinned:
+		return h.alive()
+	case guarded:
+		return h.renewBy(ctx, h.ttl, h.config.table.RenewUnpinned)
+	default:
+		return h.renew(ctx, h.ttl)
+	}
+}
+
+// notePin counts the transactions of ExecuteLockedTx that have the row pinned.
+func (h *hold) notePin(more int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pinnedBy += more
+}
+
+// renewBy is renew with a way to send the statement.
+func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context.Context, locktable.Claim, func()) (bool, error)) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
@@ -195,7 +228,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 	c.TTL = ttl
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	renewed, err := h.config.table.Renew(bounded, c, locktable.PinnedTimeout, func() {
+	renewed, err := send(bounded, c, func() {
 		if errors.Is(h.alive(), ErrLockLost) {
 			h.abandon(ctx)
 		}
@@ -210,9 +243,9 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 		h.finish(observe.EndTaken, nil)
 	}
 	if lost := h.alive(); lost != nil {
-		if renewed && !errors.Is(lost, ErrNotHeld) {
-			// The answer came too late. The row has no holder, and no Unlock is about
-			// to delete it.
+		if renewed && errors.Is(lost, ErrLockLost) {
+			// The answer came too late. The row has no holder, and neither Unlock nor Close is
+			// about to delete it.
 			h.abandon(ctx)
 		}
 		return lost
@@ -340,6 +373,14 @@ func (h *hold) alive() error {
 	return nil
 }
 
+// give has the caller get the lease, unless h is over: then it returns why.
+func (h *hold) give() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.granted = !h.over
+	return h.lostLocked()
+}
+
 // lost returns why h is over, or nil if it is not or was unlocked.
 func (h *hold) lost() error {
 	h.mu.Lock()
@@ -449,19 +490,6 @@ func (h *hold) place(row locktable.Row) int {
 		return i
 	}
 	return 0
-}
-
-// lockAt makes h own the local mutex of its i-th key. It does not enter it again.
-func (h *hold) lockAt(ctx context.Context, i int) error {
-	m := &h.entryAt(i).mutex
-	if m.Owner() == h {
-		return nil
-	}
-	if _, ok := m.TryLock(h); ok { // also if the turn has no length
-		return nil
-	}
-	_, err := m.Lock(ctx, h)
-	return err
 }
 
 // ownerAt describes the hold of this process that has the i-th key of h.

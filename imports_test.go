@@ -88,7 +88,7 @@ func TestLinks(t *testing.T) {
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
 		"internal/batch", "internal/bounded", "internal/expiring", "internal/jitter", "internal/locktable", "internal/lru",
-		"internal/reentrant", "internal/stmtcache", "internal/transaction",
+		"internal/reentrant", "internal/stmtcache", "internal/streak", "internal/transaction",
 	}
 	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
 		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {

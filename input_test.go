@@ -146,7 +146,7 @@ func TestAMissingTableIsNamed(t *testing.T) {
 func TestAWrongTableIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36))")
+		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), PRIMARY KEY (LOCK_KEY, REGION))")
 		must(t, err)
 		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {

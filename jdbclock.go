@@ -64,7 +64,8 @@ func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
 //   - If the lock is entered several times, the longest d counts.
 //   - d does not make a lease last longer: after a crash, or if the lease is lost, the lock
 //     is free when its time-to-live has ended.
-//   - [Registry.Close] releases the row all the same.
+//   - [Registry.Close] leaves the row like Unlock, so that the job does not run on another instance
+//     because this one is replaced.
 //
 // If d is negative, the methods of the handle that lock return an [ErrInvalid].
 func (l *JdbcLock) WithMinHold(d time.Duration) *JdbcLock {
@@ -82,7 +83,8 @@ func (l *JdbcLock) WithMinHold(d time.Duration) *JdbcLock {
 // error, the caller does not hold the lock.
 //
 // If ctx carries a lease of this lock, the lock is entered again at once and the lease
-// renewed. The row is released with the last of its leases. If that lease is lost, so is
+// renewed, unless a guarded transaction has its row pinned: then what is left of the lease is all there
+// is. The row is released with the last of its leases. If that lease is lost, so is
 // the new one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
 	return l.locks.lock(ctx, l.request, forever)

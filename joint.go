@@ -19,16 +19,20 @@ const MaxKeys = 1000
 //     the rows is taken or deleted, the whole lease is lost.
 //   - Callers may name the keys in any order: joint locks cannot deadlock with each other. While one
 //     is waited for, none of its rows is taken.
-//   - In this registry the caller queues at one key after the other. It keeps its place at some of them
-//     for a limited time while it queues at others, then lets others pass: so it cannot deadlock with
-//     callers that hold one key and want another, either. That time grows from nothing to 16 s with each
-//     try that fails. While another process has one of the keys, it has its place at that one alone.
+//   - In this registry the caller queues at one key after the other. While it waits for some of them, it
+//     keeps others, which are free, for a limited time, and then lets others pass: so it cannot deadlock
+//     with callers that hold one key and want another, either. That time grows from nothing to 2 s with
+//     each try that fails. Where it has let others pass it is the next. While another process has one of
+//     the keys, it keeps none of the others.
 //   - A refusal is a [*HeldError] about a key that was held.
 //   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys
 //     or several. If ctx carries leases of some of the keys and not of all, Lock returns
 //     [ErrInvalid]: it would wait for itself.
 //   - Joint locks are neither handed over to the next caller of the process (see
 //     [RegistryOptions.HandOff]) nor cached.
+//
+// Keys that differ, and that the collation of LOCK_KEY takes for one, cannot be acquired together: Lock
+// and the like return an [ErrInvalid] that names the collation.
 //
 // Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more
 // than [MaxKeys] or a bad one give an [ErrInvalid].

@@ -268,29 +268,48 @@ func TestAFreeKeyOfAWaitingJointLock(t *testing.T) {
 	})
 }
 
-// The queue at each key is longer than the shortest turn of a joint lock.
+// The queue at each key is longer than any turn of a joint lock. That gets its keys all the same, and
+// keeps none of them for long from those that wait.
 func TestAJointLockBesideLongQueues(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		one, _ := twoRegistries(t, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		var working sync.WaitGroup
-		for i := range 12 {
-			working.Go(func() {
-				for ctx.Err() == nil {
-					_ = one.ExecuteLocked(ctx, []string{"a", "b"}[i%2], func(context.Context) error {
-						time.Sleep(500 * time.Millisecond)
-						return nil
+	t.Parallel()
+	for _, hold := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
+		t.Run(hold.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true})
+				ctx, cancel := context.WithCancel(t.Context())
+				keys := []string{"a", "b"}
+				freed, unused := make([]time.Time, 2), make([]time.Duration, 2) // the longest that each was free
+				var working sync.WaitGroup
+				for i := range 12 {
+					working.Go(func() {
+						for ctx.Err() == nil {
+							_ = one.ExecuteLocked(ctx, keys[i%2], func(context.Context) error {
+								if !freed[i%2].IsZero() {
+									unused[i%2] = max(unused[i%2], time.Since(freed[i%2]))
+								}
+								time.Sleep(hold)
+								freed[i%2] = time.Now()
+								return nil
+							})
+						}
 					})
 				}
+				time.Sleep(10 * time.Second)
+				for range 5 {
+					began := time.Now()
+					lease, err := obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute)
+					must(t, err)
+					t.Logf("waited for %v", time.Since(began))
+					must(t, lease.Unlock(t.Context()))
+				}
+				cancel()
+				working.Wait()
+				if longest := slices.Max(unused); longest > 2100*time.Millisecond {
+					t.Errorf("a key was free for %v", longest)
+				}
 			})
-		}
-		time.Sleep(10 * time.Second)
-		lease, err := obtainAll(t, one, "a", "b").TryLockFor(t.Context(), time.Minute)
-		cancel()
-		working.Wait()
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
-	})
+		})
+	}
 }
 
 // A wait that has ended leaves nothing behind, wherever the caller waited.

@@ -57,7 +57,9 @@ func SpringKeys(key string) (string, error) {
 //
 // Java services on the same table must override pathFor to do the same. On
 // MySQL the collation of LOCK_KEY must distinguish 'a' from 'A', as the migrated
-// table's does; Spring's own script leaves that to the server.
+// table's does, and its character set must be utf8mb4; Spring's own script leaves both
+// to the server. [NewRepository] refuses another character set, and a session that
+// does not send UTF-8.
 func PlainKeys(key string) (string, error) {
 	if err := checkText("key", key, maxLockKey); err != nil {
 		return "", err

@@ -199,7 +199,8 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 //     for a minimum hold stays until its time-to-live ends.
 //   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays
 //     as after an ErrDatabase. (On SQLite, where such a transaction locks the whole file,
-//     the error is an ErrDatabase.)
+//     the error is an ErrDatabase. So it is, after 5 s, on Oracle's MySQL over a pool of one's own whose
+//     sessions have the server's innodb_lock_wait_timeout, 50 s; set it to 1 in the DSN.)
 //
 // On PostgreSQL a release does not wait for the disk. If the server crashes within a
 // second or so it may forget the release. Then, too, the row stays until its time-to-live

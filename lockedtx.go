@@ -16,7 +16,8 @@ import (
 // waits for the lock, begins a transaction, guards it (see [Lease.Guard]), runs fn,
 // commits, and releases the lock. opts are those of the transaction, and may be nil. fn's
 // context is that of the lease, and is the transaction's too: if the lease is lost
-// meanwhile, the transaction is rolled back. fn must not end tx.
+// meanwhile, the transaction is rolled back. fn must not end tx. If fn enters the lock again, the lease is
+// not renewed: tx has its row pinned.
 //
 // ExecuteLockedTx returns nil exactly if the transaction was committed. A release that
 // fails then is no error: the row expires. Otherwise nothing was committed, with one
@@ -104,6 +105,8 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	if err != nil {
 		return err
 	}
+	l.hold.notePin(1)
+	defer l.hold.notePin(-1)
 	defer rollBack(ctx, tx) // after Commit it does nothing
 	if err := fn(ctx, tx.Tx); err != nil {
 		return err
@@ -148,7 +151,7 @@ func rollBack(ctx context.Context, tx *transaction.Tx) {
 // unless the database refused it.
 func (l *Lease) commit(ctx context.Context, tx *transaction.Tx) error {
 	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
-	if !l.hold.config.table.IsRefusal(err) {
+	if !l.hold.config.table.IsRefusedCommit(err) {
 		ctx = context.WithoutCancel(ctx) // its end does not explain the error
 	}
 	return l.explain(ctx, "commit under", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,12 @@ func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqll
 // mockedPool is mocked, and returns the pool, too.
 func mockedPool(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
 	t.Helper()
+	return mockedWith(t, d, sqllock.RepositoryOptions{Isolation: isolation})
+}
+
+// mockedWith is mockedPool with other options.
+func mockedWith(t *testing.T, d dialect.Dialect, o sqllock.RepositoryOptions) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
+	t.Helper()
 	// The first word distinguishes the statements; their text has golden files.
 	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
 		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
@@ -48,9 +55,8 @@ func mockedPool(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*
 		_ = db.Close() // the mock did not expect it
 	})
 	pool := sqlx.NewDb(db, "sqlmock")
-	r, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{
-		Layout: dialect.Spring7, Isolation: isolation,
-	})
+	o.Layout = dialect.Spring7
+	r, err := sqllock.NewRepository(t.Context(), pool.DB, d, &o)
 	must(t, err)
 	return r, mock, pool
 }
@@ -152,6 +158,43 @@ func TestAHolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
 		}
 		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
 		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// So it is after an attempt that was sent again, because its connection was closed, and was refused then: the
+// server may still apply what was sent first.
+func TestAHolderIsNotUsedAgainAfterARefusalOfWhatWasSentAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		var deleted argument
+		mock.ExpectQuery("INSERT").WillReturnError(io.ErrUnexpectedEOF)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn))
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnError(errGone)
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		must(t, err)
+		if deleted.value == "" || lease.Holder() == deleted.value {
+			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+		}
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// What a message has answered before its connection was closed does not count if it is sent again.
+func TestAMessageThatIsSentAgainHasItsOwnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock, _ := mockedWith(t, dialect.MySQL(), sqllock.RepositoryOptions{Isolation: sqllock.Serializable, MultiStatements: true})
+		outcome := []string{"acquired", "number"}
+		expectFree(mock)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(outcome).AddRow(1, 7).AddRow(1, 7).
+			RowError(1, &mysql.MySQLError{Number: 1053, Message: "Server shutdown in progress"}))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(outcome).AddRow(1, 8))
+		got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+		if err != nil || !got.Acquired || got.Token != 8*tokensPerNumber {
+			t.Errorf("%+v, %v", got, err)
+		}
 	})
 }
 
@@ -353,19 +396,24 @@ func TestABrokenListIsADatabaseError(t *testing.T) {
 	}
 }
 
-// Without a transaction an attempt that fails may have been applied. The error still says what
-// is wrong with the database.
+// Without a transaction an attempt that fails may have been applied, unless the server refuses to
+// write at all. The error still says what is wrong with the database.
 func TestAnAttemptWithoutATransactionSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ err, want error }{
-		"NoTable":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema},
-		"ReadOnly": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly},
+	for name, test := range map[string]struct {
+		err, want error
+		applied   bool // perhaps
+	}{
+		"NoTable":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema, true},
+		"ReadOnly": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 			mock.ExpectQuery("INSERT").WillReturnError(test.err)
-			mock.ExpectExec("DELETE").WillReturnError(test.err)
+			if test.applied {
+				mock.ExpectExec("DELETE").WillReturnError(test.err)
+			}
 			if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, test.want) {
 				t.Error(err)
 			}

@@ -20,7 +20,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/mysqllock"
 	"github.com/sqllock/sqllock/pgxlock"
 	"github.com/sqllock/sqllock/pqlock"
@@ -298,6 +300,33 @@ func TestOpenWithoutATable(t *testing.T) {
 	})
 }
 
+// In a table of Spring 4.3 to 6 a Spring that uses it goes on working: without Migrate the error says
+// how to keep its columns, and Migrate keeps them unless the options name the other layout.
+func TestOpenBesideSpring6(t *testing.T) {
+	t.Parallel()
+	const insert = "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE) VALUES ('DEFAULT', 'k', 'java', CURRENT_TIMESTAMP)"
+	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
+		t.Helper()
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 1, nil)) // Spring's own
+		db.DB.MustExec("DROP TABLE INT_LOCK_MIGRATIONS")
+		if o.name != "sqlitelock" { // it migrates
+			_, err := o.open(t.Context(), db.DSN, openOptions{})
+			if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "`sqllock migrate up --layout spring6`") {
+				t.Errorf("error %v", err)
+			}
+		}
+		r := o.opened(t, db.DSN, openOptions{migrate: true})
+		must(t, r.Close(t.Context()))
+		db.DB.MustExec(insert)
+		db.DB.MustExec("DELETE FROM INT_LOCK")
+		r = o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
+		must(t, r.Close(t.Context()))
+		if _, err := db.DB.ExecContext(t.Context(), insert); err == nil {
+			t.Error("the layout that the options name was not made")
+		}
+	})
+}
+
 // An Open that fails after it has connected leaves no session on the server.
 func TestOpenThatFailsLeavesNoSession(t *testing.T) {
 	t.Parallel()
@@ -494,4 +523,18 @@ func TestCloseLimitsOnClose(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // it ends
 	})
+}
+
+// The drivers send one text for a key, whatever the encoding of the database and of the DSN.
+func TestOpenInADatabaseThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	dsn := latin1Database(t).DSN
+	options := openOptions{migrate: true, repository: sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Region: "größe"}}
+	_, err := byName(t, "pqlock").opened(t, dsn, options).TryLock(t.Context(), "café")
+	must(t, err)
+	for _, of := range []string{"", "&client_encoding=latin1"} {
+		if _, err := byName(t, "pgxlock").opened(t, dsn+of, options).TryLock(t.Context(), "café"); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Errorf("DSN with %q: %v", of, err)
+		}
+	}
 }

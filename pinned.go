@@ -27,8 +27,10 @@ type pinnedRenewals struct {
 	// byHold has those under way. Only the goroutine of the renewer uses it.
 	byHold map[*hold]*pinnedRenewal
 	// turns limit the statements that wait. Rows that a guarded transaction has locked,
-	// maybe for long, have a turn of their own and do not keep the others waiting.
+	// maybe for long, have a turn of their own and do not keep the others waiting. Those
+	// that do not have it are tried again by join, all together.
 	turns, guardedTurns chan struct{}
+	join                func(*hold) <-chan struct{} // see renewal.join
 }
 
 // background is where the renewals of a registry run.
@@ -67,7 +69,7 @@ type pinnedRenewal struct {
 	err  error // of the last attempt
 }
 
-func newPinnedRenewals(b *background, timeout, retry time.Duration) pinnedRenewals {
+func newPinnedRenewals(b *background, timeout, retry time.Duration, join func(*hold) <-chan struct{}) pinnedRenewals {
 	return pinnedRenewals{
 		background:   b,
 		timeout:      timeout,
@@ -75,6 +77,7 @@ func newPinnedRenewals(b *background, timeout, retry time.Duration) pinnedRenewa
 		byHold:       make(map[*hold]*pinnedRenewal),
 		turns:        make(chan struct{}, pinnedAtOnce),
 		guardedTurns: make(chan struct{}, 1),
+		join:         join,
 	}
 }
 
@@ -139,16 +142,11 @@ func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
 	ctx, cancel := context.WithDeadline(p.background.closing, h.deadline())
 	defer cancel()
-	turns := p.turns
-	if h.isGuarded() {
-		turns = p.guardedTurns
-	}
-	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
-	case <-ctx.Done():
+	turn := p.turn(ctx, h)
+	if turn == nil {
 		return false
 	}
+	defer func() { <-turn }()
 	if !isDue() {
 		return false
 	}
@@ -167,6 +165,25 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 		p.background.tasks.Go(func() { h.abandon(p.background.closing) })
 	}
 	return true
+}
+
+// turn waits for a turn of h, and returns the turns that it is one of. It returns nil if there is none:
+// ctx has ended, or a guarded row has been tried together with others.
+func (p *pinnedRenewals) turn(ctx context.Context, h *hold) chan struct{} {
+	turns, tried := p.turns, (<-chan struct{})(nil)
+	if h.isGuarded() {
+		turns = p.guardedTurns
+		if len(turns) == cap(turns) {
+			tried = p.join(h)
+		}
+	}
+	select {
+	case turns <- struct{}{}:
+		return turns
+	case <-tried:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 func (r *pinnedRenewal) setError(err error) {

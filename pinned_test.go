@@ -33,12 +33,18 @@ func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlm
 	mock.ExpectCommit()
 	lease, err := obtain(t, registry, "k").TryLock(t.Context())
 	must(t, err)
-	lockKey, err := r.LockKey("k")
-	must(t, err)
 	return lease, mock, func() {
 		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
-		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKey, lease.Holder()))
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKeyOf(t, lease), lease.Holder()))
 	}
+}
+
+// lockKeyOf returns the LOCK_KEY of the default KeyMapper.
+func lockKeyOf(t *testing.T, lease *sqllock.Lease) string {
+	t.Helper()
+	lockKey, err := sqllock.SpringKeys(lease.Key())
+	must(t, err)
+	return lockKey
 }
 
 // The statement that renews all leases passes over rows that another transaction has locked,

@@ -6,19 +6,22 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // errTurnOver is why a caller of a joint lock lets others pass.
 var errTurnOver = errors.New("others may pass")
 
-// A caller of a joint lock keeps its place at some of its keys for a turn while it queues at others. The
-// first turn has no length: the others may be taken for long. Each one that was too short is followed by
-// one that is twice as long: otherwise callers that want single keys, and queue for longer at each, would
-// keep it out for ever.
+// A caller of a joint lock keeps some of its keys for a turn while it waits for others. Callers that want
+// those that it keeps wait meanwhile for keys that are free, so turns are short. The first has no length.
+// Each one that was too short is followed by one that is twice as long, up to longestTurn.
+//
+// Short turns suffice, because the caller queues at each key once. Where it has been the first, and has let
+// others pass, it is the next: see [waiter.served]. So it then waits for one holder and for no queue.
 const (
-	shortestTurn = time.Second
-	longestTurn  = 16 * time.Second
+	shortestTurn = 100 * time.Millisecond
+	longestTurn  = 2 * time.Second
 )
 
 // A waiter is a call that locks, until it has the row or gives up.
@@ -29,8 +32,9 @@ type waiter struct {
 	once bool // it tries once and does not wait
 	subscription
 
-	busy int           // the key of a joint lock at which its caller queues first
-	turn time.Duration // for how long the caller of a joint lock has kept its places at last
+	busy   int           // the key of a joint lock at which its caller queues first
+	turn   time.Duration // for how long the caller of a joint lock has kept its keys at last
+	served []bool        // at which keys of a joint lock it has been the first in the queue
 }
 
 // queue makes the hold own the local mutex. If it cannot, seen describes the owner.
@@ -75,21 +79,25 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 }
 
 // queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
-// the one at which it waited in vain before, as it has no other then; and until the end of its turn
-// at the others.
+// the one at which it waited in vain before, as it has no other then; and until the end of its turn,
+// whose length is random, at the others: otherwise callers that hold keys for equally long could stay
+// in step.
 //
 // Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
 // it needs. If each waited for what another has, with keys that are free, all would lose their turns.
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
-	if err := h.lockAt(ctx, w.busy); err != nil {
+	if w.served == nil {
+		w.served = make([]bool, h.count())
+	}
+	if err := w.lockAt(ctx, w.busy); err != nil {
 		return h.ownerAt(w.busy), err
 	}
-	turn, cancel := context.WithTimeout(ctx, w.turn)
+	turn, cancel := context.WithTimeout(ctx, w.turn-jitter.N(w.turn/2+1))
 	defer cancel()
 	first := w.busy
 	for i := range h.count() {
-		switch err := h.lockInOrder(turn, i, first); {
+		switch err := w.lockInOrder(turn, i, first); {
 		case err == nil:
 		case ctx.Err() != nil:
 			return h.ownerAt(i), ctx.Err()
@@ -115,11 +123,28 @@ func (w *waiter) tryAll() (seen locktable.Row, err error) {
 
 // lockInOrder is lockAt for a caller that has the mutex at first already. It refuses to wait for a joint
 // lock against the order of the keys.
-func (h *hold) lockInOrder(ctx context.Context, i, first int) error {
-	if owner := h.entryAt(i).mutex.Owner(); i < first && owner != nil && owner != h && owner.isJoint() {
+func (w *waiter) lockInOrder(ctx context.Context, i, first int) error {
+	if owner := w.hold.entryAt(i).mutex.Owner(); i < first && owner != nil && owner != w.hold && owner.isJoint() {
 		return errTurnOver
 	}
-	return h.lockAt(ctx, i)
+	return w.lockAt(ctx, i)
+}
+
+// lockAt makes the hold own the local mutex of its i-th key. It does not enter it again.
+func (w *waiter) lockAt(ctx context.Context, i int) (err error) {
+	m, h := &w.hold.entryAt(i).mutex, w.hold
+	if m.Owner() == h {
+		return nil
+	}
+	if _, ok := m.TryLock(h); !ok { // which succeeds also if the turn has no length
+		lock := m.Lock
+		if w.served[i] {
+			lock = m.LockFirst
+		}
+		_, err = lock(ctx, h)
+	}
+	w.served[i] = w.served[i] || err == nil
+	return err
 }
 
 // errHeld ends a single try that found the lock held.

@@ -50,7 +50,8 @@ type RegistryOptions struct {
 	AutoRenew bool
 
 	// MaxHold is how long after its acquisition a lease ends although AutoRenew could renew
-	// it, so that a holder that is stuck does not keep the lock for ever. It does not limit
+	// it, so that a holder that is stuck does not keep the lock for ever. Others acquire the lock up to
+	// TTL later: the row lasts as long as its last renewal has given it. It does not limit
 	// [Lease.Renew] and [Lease.RenewFor]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
 
@@ -121,7 +122,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		return nil, err
 	}
 	if fixedTTL != 0 && o.TTL != fixedTTL {
-		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
+		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
 	}
 	onClose := func() error { return nil }
 	if o.OnClose != nil {
@@ -180,11 +181,16 @@ func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration, all 
 		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,
 		maxHold: o.MaxHold, observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
 	}
+	s.config.renewOverdue = s.renewal.renewOverdue
 	return s
 }
 
 // Repository returns the repository of the registry: for [Repository.List] and the like.
 func (r *Registry) Repository() *Repository { return r.repository }
+
+// IdleBetweenTries returns the setting of [RegistryOptions]: for packages that wait for locks in
+// ways of their own, as package semaphore does.
+func (r *Registry) IdleBetweenTries() time.Duration { return r.locks.idle }
 
 // Observers returns the observers of the registry, and of its repository: for packages that
 // report events of their own, as package leader does.
@@ -436,12 +442,13 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 
 // Close ends all waiting with [ErrClosed], ends the contexts of all leases with that cause,
 // and then releases their rows, together. Stop the work under the leases first: once its
-// row is gone, another process can acquire the lock. Afterwards every method that needs a
+// row is gone, another process can acquire the lock. The row of a lock with a minimum hold stays for the
+// rest of it: see [JdbcLock.WithMinHold]. Afterwards every method that needs a
 // lock returns ErrClosed, and Unlock too. The database stays open, unless
 // [RegistryOptions.OnClose] closes it, as that of pgxlock.Open and the like does.
 //
 // Close also waits for acquisitions that are under way, even if their callers have
-// returned, and deletes what they acquire. So a process that ends after Close leaves no row
+// returned, and deletes what they acquire. So a process that ends after Close leaves no other row
 // behind, unless the error says so. Such a row stays until its time-to-live ends, and so does
 // the row of a lease that was lost before.
 //

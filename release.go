@@ -7,30 +7,27 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/streak"
 	"github.com/sqllock/sqllock/observe"
 )
-
-// maxStreak is for how many IdleBetweenTries a row is handed over within this process
-// before it is released, so that other processes get their turn.
-const maxStreak = 10
 
 // A releaseContext is the context of a release. It lasts as long as the hold, and has the
 // values of the context that the caller gave to Unlock.
 type releaseContext struct {
 	hold   *hold
-	values context.Context
-	by     time.Time // until when the caller waits for the outcome (see bounded.ReleaseBy), or zero
+	caller context.Context // the context that the caller gave to Unlock
+	by     time.Time       // until when the row may be deleted (see bounded.ReleaseBy), or zero
 }
 
 // newReleaseContext returns the context of a release for ctx, the caller's.
 func newReleaseContext(ctx context.Context, h *hold) releaseContext {
 	by, _ := bounded.ReleaseEnd(ctx)
-	return releaseContext{h, context.WithoutCancel(ctx), by}
+	return releaseContext{h, ctx, by}
 }
 
 func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
 func (c *releaseContext) Done() <-chan struct{}       { return c.hold.done() }
-func (c *releaseContext) Value(key any) any           { return c.values.Value(key) }
+func (c *releaseContext) Value(key any) any           { return c.caller.Value(key) }
 
 func (c *releaseContext) Err() error {
 	if c.hold.isOver() {
@@ -65,8 +62,7 @@ func (h *hold) unlock(ctx *releaseContext) error {
 func (h *hold) release(ctx *releaseContext) error {
 	released, err := h.releaseRow(ctx)
 	if h.turnOver {
-		// Another process polls within IdleBetweenTries, and then needs a moment to try.
-		until := time.Now().Add(h.config.idle + h.config.idle/2)
+		until := time.Now().Add(streak.StepBack(h.config.idle))
 		h.entry.stepBack.Store(&until)
 	}
 	switch {
@@ -104,19 +100,25 @@ func (h *hold) deleteRow(ctx *releaseContext) (deleted bool, err error) {
 	if ctx.by.IsZero() {
 		return h.config.table.Release(ctx, h.claim())
 	}
-	limited, cancel := context.WithDeadline(ctx, ctx.by)
-	defer cancel()
-	return h.config.table.Release(limited, h.claim())
+	left := min(time.Until(ctx.by), time.Until(h.deadline()))
+	return h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
 }
 
 // minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.
 func (h *hold) minHoldLeft() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.minHold == 0 {
+	if h.minHold == 0 || !h.granted {
 		return 0
 	}
 	return time.Until(h.acquired.Add(h.minHold))
+}
+
+// minHoldEnd returns until when the row has to stay.
+func (h *hold) minHoldEnd() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.acquired.Add(h.minHold)
 }
 
 // handOver gives the row to the next caller of this process that waits for it. It needs
@@ -129,7 +131,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	given := h.currentTerm()
 	if time.Until(given.end) < h.ttl/2 {
 		sent := time.Now()
-		limited, cancel := context.WithDeadline(ctx.values, given.end)
+		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)
 		defer cancel()
 		renewed, err := h.config.table.Renew(limited, h.claim(), locktable.PinnedTimeout, nil)
 		if err != nil || !renewed {
@@ -161,7 +163,7 @@ func (h *hold) mayBeHandedOver() bool {
 	if !h.config.handOff || h.isJoint() || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
 		return false
 	}
-	if time.Since(h.term.since) < maxStreak*h.config.idle {
+	if time.Since(h.term.since) < streak.Longest(h.config.idle) {
 		return true
 	}
 	h.turnOver = true

@@ -26,6 +26,9 @@ const (
 	renewalGrace     = 0 // an answer to the next try will do
 )
 
+// longestWaitForRenewal limits how long a guard waits for the renewal that precedes it.
+const longestWaitForRenewal = time.Second
+
 // The renewal of a registry is what AutoRenew needs: a renewer for each time-to-live that
 // there are leases of.
 type renewal struct {
@@ -53,7 +56,7 @@ func (r *renewal) add(h *hold) {
 	}
 	one := &renewer{
 		renewal: r, ttl: h.ttl, holds: map[*hold]struct{}{h: {}},
-		pinned: newPinnedRenewals(&r.background, h.ttl/renewalTimeout, h.ttl/renewalRetry),
+		pinned: newPinnedRenewals(&r.background, h.ttl/renewalTimeout, h.ttl/renewalRetry, r.join),
 	}
 	r.renewers[h.ttl] = one
 	r.tasks.Go(one.run)
@@ -73,13 +76,15 @@ func (r *renewal) remove(h *hold) {
 type renewer struct {
 	*renewal
 
-	ttl    time.Duration
-	holds  map[*hold]struct{} // guarded by renewal.mu
-	pinned pinnedRenewals
+	ttl     time.Duration
+	holds   map[*hold]struct{} // guarded by renewal.mu
+	pinned  pinnedRenewals
+	overdue overdue
 }
 
 // run renews until there is nothing to renew, or the registry is closed.
 func (r *renewer) run() {
+	defer r.retire()
 	for pause := r.ttl / renewalsPerTTL; bounded.Sleep(r.closing, pause); {
 		start := time.Now()
 		holds := r.current()
@@ -90,6 +95,15 @@ func (r *renewer) run() {
 		if r.renew(holds) {
 			pause = max(r.ttl/renewalsPerTTL-time.Since(start), pause)
 		}
+	}
+}
+
+// retire has nothing join the renewer any more.
+func (r *renewer) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.renewers[r.ttl] == r {
+		delete(r.renewers, r.ttl)
 	}
 }
 
@@ -225,4 +239,94 @@ func (b *background) apply(holds []*hold, sent time.Time, outcomes []locktable.O
 		}
 	}
 	return pinned, late, lost
+}
+
+// overdue has the leases that are to be renewed between two transactions that pin their rows. The
+// statement for all leases passes over a pinned row, and where one guarded transaction follows the
+// other it would find the row pinned each time. So a guard first has its lease renewed, if that is
+// overdue. Leases that come while such a statement is under way share the next one. It waits for no
+// row, so it may also be sent while another transaction of the lease has the row pinned.
+//
+// Its fields are guarded by renewal.mu.
+type overdue struct {
+	next    *overdueRenewal // of those that wait, or nil
+	sending bool
+}
+
+// An overdueRenewal is one statement for some leases.
+type overdueRenewal struct {
+	holds []*hold
+	done  chan struct{} // closed once they are renewed, or passed over
+}
+
+// join adds h to the leases that the next statement renews, and returns what is closed after it. It
+// returns nil if h is not renewed any more.
+func (r *renewal) join(h *hold) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.renewers[h.ttl] // its goroutine is one of the tasks, and Close cannot have seen them all end
+	if one == nil {
+		return nil
+	}
+	if one.overdue.next == nil {
+		one.overdue.next = &overdueRenewal{done: make(chan struct{})}
+	}
+	next := one.overdue.next
+	if !slices.Contains(next.holds, h) {
+		next.holds = append(next.holds, h)
+	}
+	if !one.overdue.sending {
+		one.overdue.sending = true
+		r.tasks.Go(one.renewAllOverdue)
+	}
+	return next.done
+}
+
+// renewAllOverdue renews the leases that have joined, until there are none.
+func (r *renewer) renewAllOverdue() {
+	for next := r.takeOverdue(); next != nil; next = r.takeOverdue() {
+		holds := slices.DeleteFunc(next.holds, func(h *hold) bool { // the statement before may have done it
+			return !h.isOverdue() || !h.mayBeRenewed()
+		})
+		if len(holds) > 0 {
+			_, _, _ = r.renewAll(holds)
+		}
+		close(next.done)
+	}
+}
+
+func (r *renewer) takeOverdue() *overdueRenewal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.overdue.next
+	r.overdue.next = nil
+	r.overdue.sending = next != nil
+	return next
+}
+
+// isOverdue reports whether h should have been renewed: the statement for all leases, and the try
+// that follows one that fails, have come and gone.
+func (h *hold) isOverdue() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	due := h.ttl/renewalsPerTTL + h.ttl/renewalRetry
+	return time.Until(h.term.end) < h.ttl-margin(h.ttl)-due
+}
+
+// renewOverdue renews h if that is overdue and its row is not pinned. It returns a moment later in
+// any case. The errors are those of the renewals of all leases, which report them.
+func (r *renewal) renewOverdue(ctx context.Context, h *hold) {
+	if !h.autoRenew || !h.isOverdue() || !h.mayBeRenewed() {
+		return
+	}
+	done := r.join(h)
+	if done == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, min(h.ttl/renewalRetry, longestWaitForRenewal))
+	defer cancel()
+	select {
+	case <-done:
+	case <-limited.Done():
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jmoiron/sqlx"
 
@@ -31,7 +33,9 @@ const (
 	// ReadCommitted acquires in a READ COMMITTED transaction, as Spring does since 6.0.8.
 	ReadCommitted
 	// Autocommit acquires without an explicit transaction: the one statement is its own,
-	// which saves the round trips of BEGIN and COMMIT.
+	// which saves the round trips of BEGIN and COMMIT. Over MySQL and over lib/pq one round trip
+	// checks that the application has left no transaction open on the connection, which could undo
+	// it; with Prepare nothing checks that.
 	Autocommit
 )
 
@@ -110,8 +114,9 @@ type RepositoryOptions struct {
 	// thereby checks that the dialect is right and that the table exists. If Layout is
 	// set, NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On
 	// MySQL each attempt to acquire then reads the row first, which Oracle's MySQL needs
-	// and MariaDB does not. In a replication group of MySQL locks are then also acquired
-	// where the server is not ONLINE. On MariaDB acquisitions then fail with [ErrSchema] if the
+	// and MariaDB does not. In a cluster of Galera or a replication group locks are then
+	// also acquired where the server is no member, and read-write locks may have a reader and a
+	// writer at once if several servers write. On MariaDB acquisitions then fail with [ErrSchema] if the
 	// source of fencing tokens is a sequence, unless the dialect is
 	// dialect.MySQL().WithSequence(). mysqllock.Open looks for itself, once: a
 	// process that was started before the migration must be restarted after it.
@@ -138,6 +143,9 @@ type RepositoryOptions struct {
 	// Do not set it behind PgBouncer's transaction pooling: the name of a statement may
 	// mean another one on the next server connection. On PostgreSQL, closing the pool
 	// then asks the server about each statement, and waits if it does not answer.
+	//
+	// On a node of Galera or of a replication group it has no effect with [Autocommit]: the
+	// statements of an acquisition must go to one server, and so to one connection.
 	Prepare bool
 
 	// DisableFencing makes acquisitions draw no fencing tokens: [Lease.Token] is 0. It is
@@ -202,6 +210,13 @@ func (o *RepositoryOptions) names() (dialect.Names, error) {
 	return names, nil
 }
 
+// isASCII reports whether the region and all LOCK_KEYs are ASCII, as those of [SpringKeys] are: then they
+// are the same in every character set. A mapper that keeps what is not ASCII keeps the probe.
+func (o *RepositoryOptions) isASCII() bool {
+	lockKey, err := o.Keys("ü €")
+	return err == nil && !strings.ContainsFunc(lockKey+o.Region, func(c rune) bool { return c > unicode.MaxASCII })
+}
+
 // acquirers returns the pool of Acquirers, or nil.
 func (o *RepositoryOptions) acquirers() *sqlx.DB {
 	if o.Acquirers == nil {
@@ -250,12 +265,18 @@ type Repository struct {
 // again until ctx ends. It returns
 //   - [ErrInvalid] if d is not the dialect of the server, or the server refuses the isolation:
 //     a replication group that several members write to takes no [Serializable]; or if the
-//     session does not commit its statements: autocommit=0 on MySQL and MariaDB; or if Acquirers
+//     session does not commit its statements: autocommit=0 on MySQL and MariaDB; or if it does not
+//     send text as UTF-8 (client_encoding, charset), unless the region and all that Keys returns are
+//     ASCII, as with [SpringKeys]: other sessions would see another key; or if Acquirers
 //     are connected to another table, or MultiStatements is set and the pool does not take them,
-//   - [ErrSchema] if the table is missing or has other columns than expected,
+//   - [ErrSchema] if the table is missing, is a view, or has other columns than expected: times with
+//     a time zone or without digits of a second, or a LOCK_KEY that is not utf8mb4 for keys that
+//     are not ASCII,
 //   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
 //     within 10 s, or the server is not a working member of its Galera cluster or replication
 //     group.
+//
+// It asks one connection: all of a pool must have the same settings.
 //
 // Bad options return [ErrInvalid] before anything is sent.
 func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
@@ -274,7 +295,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout,
+		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.acquirers(), OnFallback: observers(o.Observers).ofFallbacks().fallback, MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
@@ -400,7 +421,8 @@ type Row struct {
 func (row Row) Expired() bool { return row.Left < 0 }
 
 // Peek reads the row of key. It writes nothing and locks nothing. ok is false if there is no
-// row.
+// row. Where several servers of a cluster write, it waits until the one that it asks has applied what was
+// committed before.
 //
 // The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
 func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, err error) {
@@ -408,12 +430,13 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 	if err != nil {
 		return Row{}, false, err
 	}
-	read, ok, err := r.table.Read(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
+	read, ok, err := r.table.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
 	return Row(read), ok, failure(err, key)
 }
 
 // PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
-// not, by key as it was written. It writes nothing and locks nothing. It takes 10 000 keys at most.
+// not, by key as it was written. It writes nothing and locks nothing, and waits as [Repository.Peek] does. It takes
+// 10 000 keys at most.
 //
 // The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
 func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Row, error) {
@@ -460,6 +483,15 @@ func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 		return nil, invalid("limit %d: it must be at least 1", limit)
 	}
 	return converted(r.table.ListFirst(ctx, limit, r.ttl))
+}
+
+// Count counts the rows of the region: those that are held, and those that have expired. The database
+// counts, by one statement, which reads all rows of the region there. It is for metrics.
+//
+// The errors are [ErrDatabase], or that of ctx.
+func (r *Repository) Count(ctx context.Context) (held, expired int64, err error) {
+	n, err := r.table.Count(ctx, r.ttl)
+	return n.Held, n.Expired, failure(err, "")
 }
 
 // converted returns what a list of the table has read, or its error.

@@ -3,12 +3,14 @@ package sqllock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -233,6 +235,94 @@ func TestAnOutageOfTheServer(t *testing.T) {
 			}
 			must(t, lease.Unlock(t.Context()))
 			must(t, before.Unlock(t.Context()))
+		})
+	}
+}
+
+// What a joint lock sends does not grow with its keys: to guard a transaction, to keep its rows for a
+// minimum hold, and to delete rows that an outage has left, before the next attempt and in Close.
+func TestRoundTripsOfAThousandKeys(t *testing.T) {
+	t.Parallel()
+	type scene struct {
+		t        *testing.T
+		proxy    *wire.Proxy
+		registry *sqllock.Registry
+		app      *sqlx.DB
+		keys     []string
+	}
+	trips := func(s scene, do func()) int {
+		s.proxy.Trips()
+		do()
+		return s.proxy.Trips()
+	}
+	leave := func(s scene) { // an Unlock during an outage
+		lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+		must(s.t, err)
+		target := s.proxy.LeadTo("")
+		if err := lease.Unlock(s.t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			s.t.Error(err)
+		}
+		s.proxy.LeadTo(target)
+	}
+	for name, count := range map[string]func(scene) int{
+		"guard": func(s scene) (n int) {
+			lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+			must(s.t, err)
+			tx, err := s.app.BeginTxx(s.t.Context(), nil)
+			must(s.t, err)
+			n = trips(s, func() { must(s.t, lease.Guard(s.t.Context(), tx)) })
+			must(s.t, tx.Commit())
+			must(s.t, lease.Unlock(s.t.Context()))
+			return n
+		},
+		"minimum hold": func(s scene) int {
+			lease, err := obtainAll(s.t, s.registry, s.keys...).WithMinHold(ttl).TryLock(s.t.Context())
+			must(s.t, err)
+			return trips(s, func() { must(s.t, lease.Unlock(s.t.Context())) })
+		},
+		"attempt": func(s scene) int {
+			leave(s)
+			return trips(s, func() {
+				lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+				must(s.t, err)
+				must(s.t, lease.Unlock(s.t.Context()))
+			})
+		},
+		"close": func(s scene) int {
+			leave(s)
+			n := trips(s, func() { must(s.t, s.registry.Close(s.t.Context())) })
+			var rows int
+			must(s.t, s.app.GetContext(s.t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
+			if rows > 0 {
+				s.t.Errorf("%d rows are left", rows)
+			}
+			return n
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, o := range onServers(t) {
+				t.Run(o.name, func(t *testing.T) {
+					t.Parallel()
+					db := o.database(t)
+					must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+					proxy, dsn := through(t, db)
+					app, err := sqlx.Open(db.DB.DriverName(), dsn)
+					must(t, err)
+					t.Cleanup(func() { _ = app.Close() })
+					counted := func(keys int) int {
+						s := scene{t, proxy, o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}}), app, nil}
+						for i := range keys {
+							s.keys = append(s.keys, fmt.Sprint(keys, "/", i))
+						}
+						return count(s)
+					}
+					few, many := counted(10), counted(sqllock.MaxKeys)
+					if many > few+5 { // a statement for many keys may be another one, which is prepared
+						t.Errorf("%d round trips for 10 keys, %d for %d", few, many, sqllock.MaxKeys)
+					}
+				})
+			}
 		})
 	}
 }

@@ -55,6 +55,19 @@ func TestSpringDocs(t *testing.T) {
 	}
 }
 
+// TestTestingDocs checks that every test which docs/testing.md names exists.
+func TestTestingDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("docs", "testing.md"))
+	must(t, err)
+	tests := findTests(t)
+	for _, match := range inBackticks.FindAllStringSubmatch(string(codeBlock.ReplaceAll(text, nil)), -1) {
+		if name := match[1]; testName.MatchString(name) && !tests.have(name) {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
 // rowsWithTests returns the rows of the tables whose last column is "test".
 func rowsWithTests(page string) []string {
 	var rows []string

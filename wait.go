@@ -111,7 +111,7 @@ func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
 	if _, ok := h.entry.mutex.Enter(h); !ok {
 		return nil, h.lost()
 	}
-	if err := h.renew(ctx, h.ttl); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
+	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
 		releasing := newReleaseContext(ctx, h)
 		_ = h.unlock(&releasing) //nolint:contextcheck // it is made from ctx
@@ -127,16 +127,17 @@ func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
 func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error) {
 	h := lease.hold
 	gaveUp := h.wasHandedOver() && bounded.Ended(waiting) != nil
-	if gaveUp {
-		h.minHold = 0 // the caller never held the lock
-	}
 	h.start(lease)
 	if !s.addHold(h) {
 		h.finish(observe.EndClosed, nil)
 	}
 	h.startTimer()
-	if err := h.alive(); err != nil {
-		h.abandon(ctx)
+	err := h.alive()
+	if err == nil && !gaveUp {
+		err = h.give()
+	}
+	if err != nil {
+		h.abandon(waiting)
 		lease.cancel(nil)
 		if errors.Is(err, ErrLockLost) {
 			err = tooLate(h.key)
@@ -146,7 +147,7 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	if !gaveUp {
 		return lease, nil
 	}
-	if err := lease.Unlock(ctx); err != nil {
+	if err := lease.Unlock(bounded.ReleaseBy(waiting, h.deadline())); err != nil {
 		return nil, err
 	}
 	return nil, notAcquired(ctx, h.key, locktable.Row{})

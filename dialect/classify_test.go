@@ -1,8 +1,12 @@
 package dialect_test
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -45,9 +49,17 @@ func TestClassify(t *testing.T) {
 		{pg, &pq.Error{Code: "42P01"}, dialect.Schema},
 		{pg, &pgconn.PgError{Code: "42703"}, dialect.Schema},
 		{pg, &pq.Error{Code: "23502"}, dialect.Schema},
-		{pg, &pq.Error{Code: "57P01"}, dialect.Unknown},
+		{pg, &pq.Error{Code: "57P01"}, dialect.Closed},
+		{pg, &pgconn.PgError{Code: "57P05"}, dialect.Closed},
+		{pg, &pq.Error{Code: "57014"}, dialect.Blocked},
+		{pg, io.ErrUnexpectedEOF, dialect.Closed},
+		{my, driver.ErrBadConn, dialect.Closed},
+		{my, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, dialect.Closed},
+		{my, &mysql.MySQLError{Number: 1927}, dialect.Closed},
 		{my, &mysql.MySQLError{Number: 1213}, dialect.Transient},
 		{my, &mysql.MySQLError{Number: 1205}, dialect.Blocked},
+		{my, &mysql.MySQLError{Number: 1969}, dialect.Blocked},
+		{my, &mysql.MySQLError{Number: 3024}, dialect.Blocked},
 		{my, &mysql.MySQLError{Number: 3572}, dialect.Blocked},
 		{my, &mysql.MySQLError{Number: 1180}, dialect.Transient},
 		{my, &mysql.MySQLError{Number: 3101}, dialect.Transient},
@@ -67,7 +79,16 @@ func TestClassify(t *testing.T) {
 		{lite, &sqliteError{1, "SQL logic error: no such table: INT_LOCK"}, dialect.Schema},
 		{lite, &sqliteError{1, "near SELEC"}, dialect.Unknown},
 		{lite, &sqliteError{1299, "NOT NULL constraint failed"}, dialect.Schema},
-		{lite, &sqliteError{1555, "UNIQUE constraint failed"}, dialect.Unknown},
+		{lite, &sqliteError{1555, "UNIQUE constraint failed"}, dialect.Refused},
+		{pg, &pq.Error{Code: "23514"}, dialect.Refused},
+		{pg, &pgconn.PgError{Code: "P0001"}, dialect.Refused},
+		{pg, &pq.Error{Code: "21000"}, dialect.Repeated},
+		{pg, &pq.Error{Code: "42P10"}, dialect.NoKey},
+		{pg, &pgconn.PgError{Code: "42501", Message: `new row violates row-level security policy for table "int_lock"`}, dialect.Refused},
+		{pg, &pq.Error{Code: "42501", Message: "permission denied for table int_lock"}, dialect.Unknown},
+		{my, &mysql.MySQLError{Number: 3819}, dialect.Refused},
+		{my, &mysql.MySQLError{Number: 4025}, dialect.Refused},
+		{my, &mysql.MySQLError{Number: 1176}, dialect.NoKey},
 	} {
 		for _, err := range []error{test.err, fmt.Errorf("op: %w", test.err), errors.Join(errors.New("other"), test.err)} {
 			if got := test.dialect.Classify(err); got != test.want {

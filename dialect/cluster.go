@@ -12,12 +12,19 @@ const leastStep = "CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICR
 // clusterFacts is one text for MariaDB, which reads the comments with M, and MySQL, which reads
 // those with its version. It selects from no other table and is no subquery, because a Galera
 // node without a quorum refuses everything else. The user needs no rights for it. It asks for
-// one fact of the session, too: whether its statements commit.
+// facts of the session, too: whether its statements commit, its reads wait, and what it has
+// that locks cannot work with.
 const clusterFacts = `SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
-WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
-UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
-WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
-UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')`
+WHERE VARIABLE_NAME IN ('wsrep_on', 'wsrep_cluster_address', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
+UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM ` + statusTables + `
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')
+/*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
+WHERE VARIABLE_NAME = 'group_replication_consistency' */
+UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type <> 'NO_CHAIN', CONCAT('completion_type=', @@SESSION.completion_type), NULL))`
+
+const statusTables = "/*M! information_schema *//*!80000 performance_schema */.global_status"
 
 // memberFact follows clusterFacts. The user needs SELECT on that table. Until a server has begun to
 // join its group, some versions of MySQL return it OFFLINE, without a MEMBER_ID.

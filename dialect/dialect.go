@@ -35,6 +35,8 @@
 // driver's parsing of dates nor the time zone of the session can shift a lease.
 package dialect
 
+import "errors"
+
 // A Class is what an error of a database means for a lock.
 type Class int
 
@@ -48,13 +50,29 @@ const (
 	ReadOnly
 	// Schema means that the table is missing or lacks a column.
 	Schema
-	// Blocked means that the statement timed out while it waited for a row that
-	// another transaction has locked.
+	// Blocked means that the statement timed out while it waited for a row that another transaction has
+	// locked, or that the server has ended it for its time limit (statement_timeout, max_statement_time),
+	// which then was most likely shorter than that wait. It has changed nothing. PostgreSQL gives a
+	// statement that was cancelled the same code, whether the client's context has ended, which the caller
+	// knows, or an administrator has called pg_cancel_backend.
 	Blocked
-	// Stuck means that the connection is still inside a transaction that the server has
-	// refused to end. It must be closed.
+	// NoKey is Schema: the table has no primary key of LOCK_KEY and REGION, as a view has none.
+	NoKey
+	// Refused means that the server has refused the statement for what stands in one of its rows: a
+	// constraint, a policy, a trigger, or text that the column cannot hold. It has changed nothing.
+	Refused
+	// Repeated is Refused, because two keys of the statement are one for the collation of LOCK_KEY.
+	Repeated
+	// Stuck means that the connection is still inside a transaction: the server has refused to
+	// end it, or another user of the pool has left it open. It must be closed.
 	Stuck
+	// Closed means that the connection was closed, by the server or on the way to it. The statement
+	// may have been applied. It can be sent again on another connection if that does no harm.
+	Closed
 )
+
+// ErrNotCommitted is of class [Stuck].
+var ErrNotCommitted = errors.New("the application has left a transaction open on a connection of the pool")
 
 // A Dialect describes one kind of database. The zero value cannot be used; call
 // [Postgres], [MySQL] or [SQLite].
@@ -94,6 +112,10 @@ type Dialect struct {
 	// Classify returns the class of an error of this database, for every driver. It
 	// accepts wrapped errors and nil.
 	Classify func(error) Class
+
+	// Outside is a statement that changes nothing, and fails with an error of class Stuck inside a
+	// transaction that was begun on the session and left open. It is empty if there is none.
+	Outside string
 
 	// IsOver reports whether the transaction is over although COMMIT or ROLLBACK returned
 	// an error. If it is not, the connection must be closed.

@@ -23,12 +23,16 @@ type fragments struct {
 	number    string // follows drawOne in one message: which number it drew
 	notify    string // notifies {channel} that a row of {topic} was deleted
 	guard     string
+	guardAll  string // guard for several rows, in the order of their keys
 	// guardByWriting is guard by a change that a cluster replicates.
 	guardByWriting string
-	// onlineOnly follows the condition that a lease lasts, or is "".
-	onlineOnly string
-	// cluster and member read what a server says of its cluster.
-	cluster, member string
+	// isMember is the condition that the server is a working member of its cluster, or "".
+	isMember string
+	// waits stands before a SELECT that waits for what others have committed, or is "". Where no
+	// statement can do that, before and after are sent around it.
+	waits, before, after string
+	// cluster and member read what a server says of its cluster; clusterEnd ends the statement.
+	cluster, member, clusterEnd string
 
 	items       string // the items of {list}, a parameter, in parentheses
 	itemsHashed bool   // whether a long list is better looked up in a hash table, whatever the planner expects
@@ -47,7 +51,13 @@ type fragments struct {
 
 	readOnly string
 	version  string
+	file     string
+	// described are what [Statements.Columns] returns beside the version: of {table} AS held, in order.
+	described string
 }
+
+// ofRow is the condition that a statement for one row begins with.
+const ofRow = "WHERE {row} AND CLIENT_ID = :holder"
 
 // lockTimeout limits how long a statement waits for a row that another transaction has
 // locked. Depending on the statement, the limit stands in one of four places. inDelete,

@@ -32,7 +32,8 @@ func TestStatements(t *testing.T) {
 func TestStatementsOfVariants(t *testing.T) {
 	t.Parallel()
 	for variant, d := range map[string]dialect.Dialect{
-		"group": dialect.MySQL().InGroup(), "sequence": dialect.MySQL().WithSequence(),
+		"group": dialect.MySQL().InGroup().AwaitingGroup(), "galera": dialect.MySQL().InGalera("0000-aaaa", true),
+		"galera_mysql": dialect.MySQL().InGalera("0000-aaaa", false), "sequence": dialect.MySQL().WithSequence(),
 	} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 			all, some := dialect.MySQL().Statements(layout, names(t)), d.Statements(layout, names(t))
@@ -93,7 +94,7 @@ func TestStatementsAreComplete(t *testing.T) {
 // optional are the statements that some databases do not need.
 var optional = []string{
 	"AcquireRow", "PeekMany", "Isolation", "Outcome", "Number", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickAny", "PickClient", "PickExpired",
-	"GuardByWriting", "Cluster", "ClusterVariables",
+	"GuardByWriting", "GuardAllByWriting", "Cluster", "ClusterVariables", "File", "PeekCurrent", "BeforeCurrent", "AfterCurrent",
 }
 
 func names(t *testing.T) dialect.Names {

@@ -1,5 +1,7 @@
 package dialect
 
+import "errors"
+
 // MySQL returns the dialect of MySQL 8 and later and of MariaDB 10.6 and later. Both
 // use the same statements, except for acquisitions: see [Dialect.WithSequence].
 //
@@ -12,6 +14,7 @@ func MySQL() Dialect {
 		Name:        "mysql",
 		LocksLatest: true,
 		Classify:    classifyMySQL,
+		Outside:     "SET TRANSACTION READ WRITE",
 		// A node of Galera that has lost its quorum refuses to end it (1047).
 		IsOver: func(err error) bool { return classifyMySQL(err) == Transient },
 		fragments: fragments{
@@ -35,28 +38,43 @@ func MySQL() Dialect {
 			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.
 			guard:          "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
-			guardByWriting: "UPDATE {table} SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, " + leastStep + ", CREATED_DATE) WHERE {row} AND CLIENT_ID = :holder AND {valid}",
+			guardAll:       "SELECT COUNT(*) FROM {table by key} WHERE {mine} AND {valid} LOCK IN SHARE MODE",
+			guardByWriting: "UPDATE {table by key} SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, " + leastStep + ", CREATED_DATE) " + ofRow + " AND {valid}",
 			cluster:        clusterFacts,
 			member:         memberFact,
+			clusterEnd:     "\nLIMIT 1000", // also where sql_select_limit is less
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
 			pickAny:       "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
-			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED",
-			deleteExpired: deletePicked,
-			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 1000 FOR UPDATE SKIP LOCKED",
-			deleteClient:  deletePicked,
+			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 999 FOR UPDATE SKIP LOCKED",
+			deleteExpired: deletePicked + " AND {expired}",
+			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 999 FOR UPDATE SKIP LOCKED",
+			deleteClient:  deletePicked + " AND {of client}",
 			// In seconds, and only on MariaDB. Oracle's MySQL cannot limit a single
 			// statement; there the session's innodb_lock_wait_timeout applies.
 			lockTimeout: lockTimeout{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
 			readOnly:    "SELECT @@global.read_only",
 			version:     "SELECT VERSION()",
+			described:   describedByMySQL,
 		},
 	}
 }
 
+// describedByMySQL leaves the types of columns to the driver, which knows them: information_schema may
+// take long. A table without a primary key, or a view, fails the statement: it names the key.
+const describedByMySQL = `
+IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4', '', CONCAT('character_set_client is ', @@character_set_client,
+	', character_set_connection is ', @@character_set_connection, ': add charset=utf8mb4 to the DSN')),
+'',
+IF(CHARSET(held.LOCK_KEY) IN ('utf8mb4', 'binary'), '', CHARSET(held.LOCK_KEY)),
+IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY))`
+
+// deletePicked is the first part of a condition. The second one is about another column: MariaDB takes a small
+// table for an index that has all it needs if there are only columns of the key, and scans it in spite of the hint.
+// From 1000 :keys on it makes a join of the list, and scans as well.
 const deletePicked = "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)"
 
 // onDuplicateKey is the acquire statement. ON DUPLICATE KEY UPDATE takes no condition,
@@ -103,8 +121,11 @@ var proposedRow = map[Layout]string{
 
 func classifyMySQL(err error) Class {
 	number, ok := numberIn(err, "Number")
+	if errors.Is(err, ErrNotCommitted) {
+		return Stuck
+	}
 	if !ok {
-		return Unknown
+		return classOfOther(err)
 	}
 	switch number {
 	case 1213, // ER_LOCK_DEADLOCK
@@ -113,6 +134,8 @@ func classifyMySQL(err error) Class {
 		3101: // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: the same
 		return Transient
 	case 1205, // ER_LOCK_WAIT_TIMEOUT
+		1969, // ER_STATEMENT_TIMEOUT: max_statement_time of MariaDB
+		3024, // ER_QUERY_TIMEOUT: max_execution_time of MySQL
 		3572: // ER_LOCK_NOWAIT
 		return Blocked
 	case 1290, // ER_OPTION_PREVENTS_STATEMENT: --read-only, --super-read-only
@@ -125,8 +148,20 @@ func classifyMySQL(err error) Class {
 		4089, // ER_NOT_SEQUENCE: it has been replaced by a table
 		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that sqllock does not fill
 		return Schema
-	case 1568: // ER_CANT_CHANGE_TX_CHARACTERISTICS, at the begin of a transaction
+	case 1176: // ER_KEY_DOES_NOT_EXITS
+		return NoKey
+	case 1048, 1062, 1451, 1452, 3819, 4025, // constraints; CHECK has a number of its own on each server
+		1264, 1265, 1267, 1292, 1366, 1406, 1690, 3988, // a value or a character that the column cannot hold or compare
+		1369, // ER_VIEW_CHECK_FAILED
+		1644: // ER_SIGNAL_EXCEPTION: a trigger
+		return Refused
+	case 1568: // ER_CANT_CHANGE_TX_CHARACTERISTICS, before or at the begin of a transaction
 		return Stuck
+	case 1053, // ER_SERVER_SHUTDOWN
+		1927, // ER_CONNECTION_KILLED of MariaDB
+		3169, // ER_SESSION_WAS_KILLED
+		4031: // ER_CLIENT_INTERACTION_TIMEOUT
+		return Closed
 	}
 	return Unknown
 }

@@ -16,6 +16,7 @@ func Postgres() Dialect {
 		JSONLists: true,
 		Notifies:  true,
 		Classify:  classifyPostgres,
+		Outside:   "DO 'BEGIN COMMIT; END'", // PostgreSQL 10 refuses it in any case
 		// A COMMIT that the server has refused has rolled the transaction back.
 		IsOver: func(err error) bool { return errors.As(err, new(sqlState)) },
 		fragments: fragments{
@@ -45,6 +46,11 @@ func Postgres() Dialect {
 			itemsHashed: true,
 			// FOR KEY SHARE would permit a take-over.
 			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
+			// The rows are looked up one by one: in a SERIALIZABLE transaction a look at the whole table
+			// would conflict with every acquisition.
+			guardAll: `SELECT COUNT(*) FROM (SELECT 1 FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), {table} AS held
+WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND {valid} AND ` + fewRows + `
+ORDER BY held.LOCK_KEY COLLATE "C" FOR SHARE OF held) AS pinned`,
 			// Two hash tables, whatever the planner's statistics say: see mineHashed.
 			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} AND ` + fewHeld + ` FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE {table} SET {prolong} WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID`,
@@ -67,9 +73,30 @@ RETURNING LOCK_KEY, {deletedClient}`,
 			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
 			version:  "SELECT version()",
+
+			described: describedByPostgres,
 		},
 	}
 }
+
+// describedByPostgres reads the types of columns itself: drivers do not know how many digits of a second
+// they keep. A server that keeps text as it comes (SQL_ASCII) is given UTF-8 by each client. LOCK_KEY's
+// character set is that of the database, which refuses what is not in it.
+const describedByPostgres = `
+CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server_encoding') = 'SQL_ASCII'
+	OR current_setting('client_encoding') = 'SQL_ASCII' AND current_setting('server_encoding') = 'UTF8'
+	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END,
+(SELECT CASE WHEN relkind NOT IN ('r', 'p') THEN 'it is no table, but a view or the like: name the table itself by Prefix, or by the search_path'
+	ELSE COALESCE((SELECT string_agg('column ' || upper(attname) || ' is ' || format_type(c.type, c.digits), ', ')
+		|| ', a lease needs TIMESTAMP(6) without time zone: change it, while no program uses the table'
+		FROM (SELECT attname, CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END AS type, CASE typtype WHEN 'd' THEN typtypmod ELSE atttypmod END AS digits
+			FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid WHERE attrelid = pg_class.oid AND attname IN ('created_date', 'expired_after')) AS c
+		WHERE c.type <> CAST('timestamp' AS regtype) OR c.digits BETWEEN 0 AND 2), '') END
+	FROM pg_class WHERE pg_class.oid = CAST('{table}' AS regclass)),
+'',
+(SELECT CASE WHEN typname = 'citext' THEN 'citext' WHEN to_jsonb(pg_collation) ->> 'collisdeterministic' = 'false' THEN collname ELSE '' END
+	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+	WHERE attrelid = CAST('{table}' AS regclass) AND attname = 'lock_key')`
 
 // setLockTimeout limits how long the statement that contains it, and the rest of the
 // transaction, wait for a row, in milliseconds. It is evaluated before the row is
@@ -116,14 +143,22 @@ type sqlState interface{ SQLState() string }
 func classifyPostgres(err error) Class {
 	var state sqlState
 	if !errors.As(err, &state) {
-		return Unknown
+		return classOfOther(err)
 	}
 	switch state.SQLState() {
 	case "40001", // serialization_failure
 		"40P01": // deadlock_detected
 		return Transient
-	case "55P03": // lock_not_available
+	case "55P03", // lock_not_available
+		"57014": // query_canceled, also by statement_timeout; the text, which would say which, is translated
 		return Blocked
+	case "57P01", // admin_shutdown, also by pg_terminate_backend
+		"57P02", // crash_shutdown
+		"57P05": // idle_session_timeout
+		return Closed
+	case "2D000", // invalid_transaction_termination
+		"25P02": // in_failed_sql_transaction
+		return Stuck
 	case "25006": // read_only_sql_transaction
 		return ReadOnly
 	case "0A000": // feature_not_supported
@@ -135,9 +170,25 @@ func classifyPostgres(err error) Class {
 	case "42P01", // undefined_table
 		"42703", // undefined_column
 		"3F000", // invalid_schema_name
-		"42P10", // no primary key for ON CONFLICT
 		"23502": // not_null_violation: the table has a column that sqllock does not fill
 		return Schema
+	case "42P10": // nothing that ON CONFLICT could mean
+		return NoKey
+	case "21000": // cardinality_violation: "cannot affect row a second time"
+		return Repeated
+	case "42501": // insufficient_privilege, for all rows, unless a policy has refused one
+		if strings.Contains(err.Error(), "row-level security policy") {
+			return Refused
+		}
+		return Unknown
+	}
+	switch code := state.SQLState(); code[:min(2, len(code))] {
+	case "22", // data_exception
+		"23",             // integrity_constraint_violation
+		"27",             // triggered_data_change_violation
+		"38", "39", "P0", // of a function
+		"44": // with_check_option_violation
+		return Refused
 	}
 	return Unknown
 }

@@ -32,4 +32,7 @@ const (
 // sessionIsolation does not show what SET TRANSACTION has set for one transaction. All versions of
 // MariaDB know tx_isolation; transaction_isolation is younger. A statement that commits by itself is not
 // in_transaction; it is in one that was begun on the session and left open.
-const sessionIsolation = "IF(@@SESSION.autocommit AND NOT @@in_transaction, LOWER(@@SESSION.tx_isolation), 'not committed')"
+const sessionIsolation = "IF(@@SESSION.autocommit AND NOT @@in_transaction, LOWER(@@SESSION.tx_isolation), '" + NotCommitted + "')"
+
+// NotCommitted stands for the isolation of a statement on a session that does not commit it.
+const NotCommitted = "not committed"

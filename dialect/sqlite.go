@@ -40,7 +40,9 @@ func SQLite() Dialect {
 			items:   "(SELECT value FROM json_each({list}))",
 			mine:    "(LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows))",
 			// A transaction that has written excludes all other writers.
-			guard:         "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
+			guard: "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
+			guardAll: "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {mine} AND {valid}" +
+				" RETURNING (SELECT COUNT(*) FROM {table} WHERE {mine} AND {valid})",
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
@@ -49,6 +51,8 @@ func SQLite() Dialect {
 			lockTimeout: lockTimeout{inSelect: "WHERE true"},
 			readOnly:    "PRAGMA query_only",
 			version:     "SELECT 'SQLite ' || sqlite_version()",
+			file:        "SELECT COALESCE(file, '') FROM pragma_database_list WHERE name = 'main'",
+			described:   "'', '', '', ''", // its text is Unicode, and its columns have no types
 		},
 	}
 }
@@ -56,7 +60,7 @@ func SQLite() Dialect {
 func classifySQLite(err error) Class {
 	code, ok := numberIn(err, "Code")
 	if !ok {
-		return Unknown
+		return classOfOther(err)
 	}
 	const primary = 0xff // the low byte; the other bytes hold details
 	switch code & primary {
@@ -75,6 +79,7 @@ func classifySQLite(err error) Class {
 		if strings.Contains(err.Error(), "NOT NULL") {
 			return Schema
 		}
+		return Refused
 	}
 	return Unknown
 }

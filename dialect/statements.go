@@ -38,6 +38,11 @@ type Statements struct {
 	// an empty table might compare each row with each key. It is "" where PeekAll does
 	// neither.
 	PeekMany string
+	// PeekCurrent is PeekAll on a server that may not have applied yet what was committed on another
+	// one. It waits for that. It also returns a row without a REGION if the server is no member of its
+	// cluster. BeforeCurrent and AfterCurrent are sent around it on the same connection, unless they
+	// are "". PeekCurrent is "" where PeekAll reads what was committed.
+	PeekCurrent, BeforeCurrent, AfterCurrent string
 	// DrawOne draws the next fencing token. It is the last inserted id.
 	DrawOne string
 	// Draw draws the next fencing token if the row carries the holder; otherwise it
@@ -52,6 +57,8 @@ type Statements struct {
 	// ListFirst returns the same columns of :limit rows: those that are held before those that
 	// have expired, the oldest first.
 	ListFirst string
+	// Count returns how many rows of a region are held, and how many have expired.
+	Count string
 	// Held counts the rows of (region, key) that carry the holder and have not expired.
 	Held string
 	// Renew makes the row that carries the holder last :left from now, if it has not
@@ -65,6 +72,11 @@ type Statements struct {
 	// Guard would return it. It is for clusters that compare what transactions have written
 	// when they commit. It is "" for databases that have none.
 	GuardByWriting string
+	// GuardAll is Guard for several rows, and returns how many there are. It locks them in the order
+	// of their keys, as the statements that acquire do.
+	GuardAll string
+	// GuardAllByWriting is GuardByWriting for several rows.
+	GuardAllByWriting string
 	// Pick returns LOCK_KEY and CLIENT_ID of rows that have not expired, and locks them.
 	// The rows carry one of :keys and one of :holders; the caller drops those whose key
 	// and holder do not belong together. It skips rows that others have locked. It is ""
@@ -84,6 +96,10 @@ type Statements struct {
 	// the CLIENT_ID :next: statements that are still in flight for the holder no longer
 	// find it.
 	Keep string
+	// KeepAll is Keep for several rows, all with the same :left and :next. It skips rows that others have
+	// locked. If the database is Returning, it returns LOCK_KEY and the new CLIENT_ID of each row;
+	// otherwise it must be given only rows that Pick has returned.
+	KeepAll string
 	// Delete deletes the row that carries the holder.
 	Delete string
 	// DeleteAll deletes several rows. It skips rows that others have locked. If the
@@ -106,8 +122,10 @@ type Statements struct {
 	// DeleteExpired deletes the expired rows of a region; if PickExpired is not "", only
 	// those with one of :keys.
 	DeleteExpired string
-	// Columns returns one row: the result of Version, followed by the columns of the
-	// table, all NULL. The names of the columns show the layout.
+	// Columns returns one row: the result of Version; what is wrong with the encoding of the
+	// session's text, or ""; what is wrong with the table, or ""; the character set and the collation
+	// of LOCK_KEY, or "" if they cannot do harm; and then the columns of the table, all NULL. Their
+	// names show the layout.
 	Columns string
 	// Fence fails if the source of fencing tokens is missing. The columns that it returns show
 	// what the source is; on MariaDB there is a row if it is a sequence.
@@ -122,6 +140,9 @@ type Statements struct {
 	ReadOnly string
 	// Version returns the name and version that the server reports.
 	Version string
+	// File returns the path of the database's file, or "" if it is in memory. It is "" for
+	// databases on servers.
+	File string
 }
 
 // Statements returns the statements for a layout and for the tables with the given names.
@@ -152,6 +173,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		last = "CREATED_DATE = " + f.add(f.now, ":shift")
 		prolong = last
 	}
+	onlyMembers := ""
+	if f.isMember != "" {
+		onlyMembers = " AND " + f.isMember
+	}
 	fill := strings.NewReplacer(
 		"{table}", names.Lock,
 		"{table by key}", names.Lock+f.byKey,
@@ -165,7 +190,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{prolong}", prolong,
 		"{expired}", expiry+" < "+f.now,
 		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
-		"{valid}", expiry+" >= "+f.now+f.onlineOnly,
+		"{valid}", expiry+" >= "+f.now+onlyMembers,
+		"{member}", f.isMember,
 		"{age}", f.elapsed("CREATED_DATE", f.now),
 		"{left}", f.elapsed(f.now, expiry),
 		"{of client}", "REGION = :region AND SUBSTR("+f.bytes("CLIENT_ID")+", 1, LENGTH(:client)) = "+f.bytes(":client")+
@@ -182,13 +208,24 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		peekMany = "SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" WHERE REGION = :region AND (LOCK_KEY IN " + f.list(":keys") + ") IS TRUE"
 	}
+	peekAll := "SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+		" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")
+	peekCurrent := ""
+	if f.waits+f.before+f.isMember != "" {
+		peekCurrent = f.waits + peekAll
+	}
+	if f.isMember != "" {
+		peekCurrent += " UNION ALL SELECT '', '', '', 0, 0 FROM DUAL WHERE NOT ({member})"
+	}
 	return Statements{
 		PeekMany:   fill(peekMany),
 		Acquire:    fill(acquire),
 		AcquireAll: fill(f.acquireAll[layout]),
 		AcquireRow: fill(f.acquireRow[layout]),
-		PeekAll: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
-			" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")),
+		PeekAll:    fill(peekAll),
+
+		PeekCurrent: fill(peekCurrent), BeforeCurrent: f.before, AfterCurrent: f.after,
+
 		Isolation: f.isolation,
 		Outcome:   fill(outcome),
 		Number:    number,
@@ -200,11 +237,16 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 			" ORDER BY REGION, LOCK_KEY"),
 		ListFirst: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
 			" ORDER BY CASE WHEN {expired} THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit"),
+		Count: fill("SELECT COUNT(CASE WHEN {expired} THEN NULL ELSE 1 END), COUNT(CASE WHEN {expired} THEN 1 END)" +
+			" FROM {table} WHERE REGION = :region"),
 		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Renew: fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Guard: fill(f.guard),
 
 		GuardByWriting: fill(f.guardByWriting),
+
+		GuardAll:          fill(f.guardAll),
+		GuardAllByWriting: fill(strings.Replace(f.guardByWriting, ofRow, "WHERE {mine}", 1)),
 
 		Pick:     fill(f.pick),
 		PickAny:  fill(f.pickAny),
@@ -212,6 +254,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
 		Keep: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		KeepAll:       fill(strings.Replace(f.renewAll, "{prolong}", "CLIENT_ID = :next, {last}", 1)),
 		Delete:        fill("{lockTimeout}DELETE FROM {table}{lockTimeout.delete} WHERE {row} AND CLIENT_ID = :holder{notify}"),
 		DeleteAll:     fill(f.deleteAll),
 		PickClient:    fill(f.pickClient),
@@ -219,14 +262,15 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		CountClient:   fill("SELECT COUNT(*) FROM {table} WHERE {of client}"),
 		PickExpired:   fill(f.pickExpired),
 		DeleteExpired: fill(f.deleteExpired + "{notify}"),
-		Columns:       fill("SELECT server.version, held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
+		Columns:       fill("SELECT server.version, " + f.described + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held" + f.byKey + " ON 1 = 0"),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
-		Cluster:       f.cluster + f.member,
+		Cluster:       f.cluster + f.member + f.clusterEnd,
 
-		ClusterVariables: f.cluster,
+		ClusterVariables: f.cluster + f.clusterEnd,
 
 		ReadOnly: f.readOnly,
 		Version:  f.version,
+		File:     f.file,
 	}
 }

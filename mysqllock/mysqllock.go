@@ -27,7 +27,9 @@ type Options struct {
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
 	// Migrate, if true, creates the tables if need be, and brings them up to date. The user
-	// of the DSN must be allowed to change the schema then.
+	// of the DSN must be allowed to change the schema then. A table without EXPIRED_AFTER
+	// gets that column, which ends the work of a Spring before 7, only if Layout of Repository
+	// is dialect.Spring7.
 	Migrate bool
 }
 

@@ -54,6 +54,18 @@ type Observer struct {
 	// [sqllock.RepositoryOptions.Acquirers]. It is about the repository: observers that are set in
 	// RegistryOptions are not told.
 	Fallback func(ctx context.Context, e Fallback)
+
+	// Refusal is called when package job or gocronlock refuses to run a job, with an
+	// [sqllock.ErrInvalid]: the scheduler that has called them may drop the error.
+	Refusal func(ctx context.Context, e Refusal)
+}
+
+// A Refusal says which job cannot run, each time that it should.
+type Refusal struct {
+	// Key is the key of its lock.
+	Key string
+	// Err is the [sqllock.ErrInvalid]. It says why.
+	Err error
 }
 
 // An AcquireStart says what a caller asks for.

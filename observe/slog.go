@@ -10,7 +10,7 @@ import (
 
 // SlogObserver returns an observer that writes to logger, or to slog.Default() if that is nil.
 //
-//   - A lease that is lost is an error.
+//   - A lease that is lost is an error, and so is a [Refusal].
 //   - When renewals begin to fail there is one warning, and one line of level Info when they
 //     succeed again.
 //   - The first [Fallback] is a warning.
@@ -33,6 +33,9 @@ func SlogObserver(logger *slog.Logger) *Observer {
 			return ctx, func(e AcquireEnd) { l.acquired(ctx, e) }
 		},
 		LeaseEnd: l.ended, Renewal: l.renewed, Election: l.elected, Fallback: l.fellBack,
+		Refusal: func(ctx context.Context, e Refusal) {
+			l.write(ctx, slog.LevelError, "job refused", slog.String("key", e.Key), slog.Any("error", e.Err))
+		},
 	}
 }
 

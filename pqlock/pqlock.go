@@ -31,7 +31,9 @@ type Options struct {
 	// server must not share.
 	Wake bool
 	// Migrate, if true, creates the tables if need be, and brings them up to date. The user
-	// of the DSN must be allowed to change the schema then.
+	// of the DSN must be allowed to change the schema then. A table without EXPIRED_AFTER
+	// gets that column, which ends the work of a Spring before 7, only if Layout of Repository
+	// is dialect.Spring7.
 	Migrate bool
 }
 
@@ -42,8 +44,8 @@ type Options struct {
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
-//   - [sqllock.ErrReadOnly], an ErrDatabase, if the server is a standby, unless Isolation is
-//     another one than Serializable: then the first acquisition returns it,
+//   - [sqllock.ErrReadOnly], an ErrDatabase, if the server is a standby, or the user's sessions are
+//     read-only (default_transaction_read_only),
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.
 //

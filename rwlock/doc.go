@@ -11,7 +11,8 @@
 //	return prices.ExecuteLocked(ctx, work) // alone
 //
 // The writer's row is the plain lock of the key itself. A reader's row is the plain lock of the key
-// "prices reader 0", and so on up to [MaxReaders]. So both locks are held by a [sqllock.Lease], which
+// "K reader 0", and so on up to [MaxReaders], where K is the LOCK_KEY of the key: all keys that the
+// [sqllock.KeyMapper] maps to it are one lock. So both locks are held by a [sqllock.Lease], which
 // is renewed, lost and released as that of any lock. If a holder crashes, its row is free when its
 // time-to-live has ended.
 //
@@ -24,7 +25,7 @@
 //   - A writer that waits is not starved by readers. It has its row while it waits for those that are
 //     in, and that keeps new readers out.
 //   - Readers that wait are not starved by writers. Callers that have to wait do so in turn: a row with
-//     the key "prices reader turn" says that it is somebody's turn. Then no writer gets in but the one whose
+//     the key "K reader turn" says that it is somebody's turn. Then no writer gets in but the one whose
 //     turn it is. The turn is passed on in no particular order between processes, and in the order of
 //     their arrival among callers of one [Lock].
 //   - A plain lock of the key, by Go or Java, keeps out writers and new readers.
@@ -50,7 +51,6 @@
 //   - A plain lock of a reader's row is not the read lock, although writers wait for it. It does not look
 //     for a writer. Do not lock those rows.
 //   - In a group of servers, each of which can be written to, a read must see what was committed on
-//     another. A replication group of MySQL with several primaries needs
-//     group_replication_consistency=BEFORE_AND_AFTER. On Galera, commits have one order on the node
-//     that a process uses. A process whose connections lead to several nodes needs wsrep_sync_wait=1.
+//     another. Where sqllock finds Galera or a replication group of MySQL, its reads wait for that. With
+//     [sqllock.RepositoryOptions].Layout it does not ask, and they do not wait.
 package rwlock

@@ -3,6 +3,7 @@ package rwlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/rwlock"
 )
 
 // A room counts who is in.
@@ -183,22 +185,54 @@ func TestAPlainLockKeepsOthersOut(t *testing.T) {
 	})
 }
 
-// TestSpellingsOfAUUIDAreOneLock has a reader and a writer write the same UUID in two ways.
-func TestSpellingsOfAUUIDAreOneLock(t *testing.T) {
+// TestSpellingsAreOneLock has a reader and a writer write the same key in two ways.
+func TestSpellingsAreOneLock(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		keys         sqllock.KeyMapper
+		key, another string
+	}{
+		"a UUID":                {nil, "0a1b2c3d-0000-4000-8000-00000000abcd", "0A1B2C3D-0000-4000-8000-00000000ABCD"},
+		"a key and its UUID":    {nil, key, lockKey},
+		"a mapper that trims":   {func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) }, key, " " + key},
+		"a mapper of two cases": {func(key string) (string, error) { return sqllock.PlainKeys(strings.ToLower(key)) }, key, "Prices"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				p, other := f.processMapping(one.keys), f.processMapping(one.keys)
+				lock, another, others := f.lockOf(p, one.key), f.lockOf(p, one.another), f.lockOf(other, one.another)
+				reader := f.get(lock.RLock)
+				for _, lock := range []*rwlock.Lock{another, others} {
+					if _, err := lock.TryLock(f.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+						f.Error(err)
+					}
+				}
+				if _, err := another.Lock(reader.Context()); !errors.Is(err, sqllock.ErrInvalid) {
+					f.Error(err)
+				}
+				if inner, err := another.RLock(reader.Context()); err != nil || inner.Holder() != reader.Holder() {
+					f.Error(inner, err)
+				} else {
+					f.unlock(inner)
+				}
+				f.unlock(reader)
+				p.rows(0)
+			})
+		})
+	}
+}
+
+// TestAMapperMustDistinguishTheRows has two readers' keys mapped to one row.
+func TestAMapperMustDistinguishTheRows(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		p := f.process()
-		lower := f.lockOf(p, "0a1b2c3d-0000-4000-8000-00000000abcd")
-		upper := f.lockOf(p, "0A1B2C3D-0000-4000-8000-00000000ABCD")
-		reader := f.get(lower.RLock)
-		if _, err := upper.TryLock(f.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		p := f.processMapping(func(key string) (string, error) {
+			return strings.Replace(key, "catalog reader 17", "catalog reader 1", 1), nil
+		})
+		if _, err := rwlock.New(p.registry, "catalog"); !errors.Is(err, sqllock.ErrInvalid) {
 			f.Error(err)
 		}
-		if _, err := upper.Lock(reader.Context()); !errors.Is(err, sqllock.ErrInvalid) {
-			f.Error(err)
-		}
-		f.unlock(reader)
-		p.rows(0)
 	})
 }
 

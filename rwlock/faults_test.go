@@ -64,10 +64,10 @@ var actions = map[string]action{
 	"RLock inside Lock":     {free, inside(wlock, rlock)},
 	"Lock":                  {free, calls(wlock)},
 	"Lock beside a writer":  {held(key), calls(wlock)},
-	"Lock beside a reader":  {held(key + " reader 77"), calls(wlock)},
+	"Lock beside a reader":  {held(lockKey + " reader 77"), calls(wlock)},
 	"Lock beside a turn":    {held(turn), calls(wlock)},
 	"Lock inside Lock":      {free, inside(wlock, wlock)},
-	"Lock inside a plain lock": {held(key + " reader 77"), inside(func(p *process) method {
+	"Lock inside a plain lock": {held(lockKey + " reader 77"), inside(func(p *process) method {
 		return func(ctx context.Context) (*sqllock.Lease, error) { return p.registry.Lock(ctx, key) }
 	}, wlock)},
 	"Downgrade": {free, func(ctx context.Context, p *process) (*sqllock.Lease, error) {
@@ -287,7 +287,7 @@ func TestWhatWaitsThroughAnOutage(t *testing.T) {
 	}{
 		"a turn, to write":   {[]string{turn}, wlock, false},
 		"a writer, to write": {[]string{key}, wlock, false},
-		"a reader, to write": {[]string{key + " reader 7"}, wlock, true},
+		"a reader, to write": {[]string{lockKey + " reader 7"}, wlock, true},
 		"a writer, to read":  {[]string{key}, rlock, true},
 		"a turn, to read":    {[]string{key, turn}, rlock, false},
 	} {
@@ -350,7 +350,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		left int             // how many of them are left
 	}{
 		"a writer":          {map[string]bool{key: true}, 1},
-		"a reader":          {map[string]bool{key + " reader 1": true}, 1},
+		"a reader":          {map[string]bool{lockKey + " reader 1": true}, 1},
 		"a turn":            {map[string]bool{turn: true}, 1},
 		"a writer's turn":   {map[string]bool{turn: true, key: true}, 2},
 		"nothing but a row": {map[string]bool{"another": true}, 1},
@@ -395,7 +395,7 @@ func TestCloseEndsAnUpgrade(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
-		other.crashed(key+" reader 1", time.Hour)
+		other.crashed(lockKey+" reader 1", time.Hour)
 		plain, err := p.registry.Lock(f.Context(), key)
 		f.must(err)
 		// A context of a lease ends with the registry. This one carries the lease all the same.
@@ -408,4 +408,53 @@ func TestCloseEndsAnUpgrade(t *testing.T) {
 		}
 		other.rows(1)
 	})
+}
+
+// TestARowThatIsTakenOverIsLost has all rows deleted once, while callers take over what a crashed process has
+// left. They must not hear that they have lost a lock, since they had none.
+func TestARowThatIsTakenOverIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]func(p *process) method{
+		"TryRLock": func(p *process) method { return p.rw.TryRLock }, "TryLock": func(p *process) method { return p.rw.TryLock },
+		"RLock": rlock, "Lock": wlock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				p, other := f.process(), f.process()
+				for n, reached := 1, true; reached && n < mostOps; n++ {
+					f.get(other.rw.WithTTL(time.Second).RLock)
+					time.Sleep(2 * time.Second)
+					other.crashed(key, 50*time.Millisecond)
+					time.Sleep(time.Second)
+					inside := false
+					reached = false
+					p.network.Follow(func(ctx context.Context, m flaky.Moment) error {
+						switch {
+						case m.Op == flaky.Begin && m.Done:
+							inside = true
+						case m.Op == flaky.Commit || m.Op == flaky.Rollback:
+							inside = !m.Done
+						}
+						if m.N != n || m.Done || inside { // in a transaction no other can write
+							reached = reached || m.N >= n
+							return nil
+						}
+						reached = true
+						_, err := f.db.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")
+						return err
+					})
+					lease, err := lock(p)(f.Context())
+					p.network.Follow(nil)
+					if errors.Is(err, sqllock.ErrLockLost) {
+						f.Errorf("operation %d: %v", n, err)
+					}
+					if err == nil {
+						_ = lease.Unlock(f.Context())
+					}
+					time.Sleep(2 * ttl)
+				}
+			})
+		})
+	}
 }

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	ttl  = 10 * time.Second
-	key  = "prices"
-	turn = key + " reader turn"
+	ttl     = 10 * time.Second
+	key     = "prices"
+	lockKey = "afae32ef-e0f8-3fec-a3f9-6b377b768b33" // its LOCK_KEY, with which the keys of its rows begin
+	turn    = lockKey + " reader turn"
 )
 
 // A fixture is a database in virtual time, and processes on it.
@@ -58,10 +59,21 @@ func (f *fixture) process() *process {
 
 func (f *fixture) processWith(opts sqllock.RegistryOptions) *process {
 	f.Helper()
+	return f.processOf(opts, nil)
+}
+
+// processMapping returns a process with a KeyMapper.
+func (f *fixture) processMapping(keys sqllock.KeyMapper) *process {
+	f.Helper()
+	return f.processOf(sqllock.RegistryOptions{TTL: ttl}, keys)
+}
+
+func (f *fixture) processOf(opts sqllock.RegistryOptions, keys sqllock.KeyMapper) *process {
+	f.Helper()
 	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
 	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
 	f.Cleanup(func() { _ = db.Close() })
-	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, nil)
+	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, &sqllock.RepositoryOptions{Keys: keys})
 	f.must(err)
 	registry, err := sqllock.NewRegistry(repository, &opts)
 	f.must(err)

@@ -49,7 +49,7 @@ func TestAReaderEntersAJointLease(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
-		joint, err := p.registry.ObtainAll("another", key+" reader 7")
+		joint, err := p.registry.ObtainAll("another", lockKey+" reader 7")
 		f.must(err)
 		outer := f.get(joint.Lock)
 		inner := f.get(in(outer, p.rw.RLock))

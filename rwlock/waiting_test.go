@@ -126,8 +126,8 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 		f.refused(p.rw.TryRLock, f.holderOf(p, key))
 		reading := f.start(f.Context(), p.rw.RLock)
 		f.waits(reading)
-		p.crashed(key+" reader 3", time.Hour)     // it was about to read the writer's row
-		other.crashed(key+" reader 5", time.Hour) // as well
+		p.crashed(lockKey+" reader 3", time.Hour)     // it was about to read the writer's row
+		other.crashed(lockKey+" reader 5", time.Hour) // as well
 		f.unlock(reader)
 		began := time.Now()
 		writer := f.gets(writing)
@@ -144,7 +144,7 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 // seatedAt returns a plain lease of a reader's row.
 func (f *fixture) seatedAt(p *process, seat int) *sqllock.Lease {
 	f.Helper()
-	lease, err := p.registry.TryLock(f.Context(), fmt.Sprintf("%s reader %d", key, seat))
+	lease, err := p.registry.TryLock(f.Context(), fmt.Sprintf("%s reader %d", lockKey, seat))
 	f.must(err)
 	return lease
 }
@@ -222,7 +222,7 @@ func TestACrashedReader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
-		p.crashed(key+" reader 42", 5*time.Second)
+		p.crashed(lockKey+" reader 42", 5*time.Second)
 		began := time.Now()
 		f.unlock(f.get(p.rw.Lock))
 		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second {

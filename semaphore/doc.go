@@ -9,11 +9,11 @@
 //		return print(ctx) // in three places at most
 //	})
 //
-// A permit is a row: permit 0 of "printers" is the plain lock of the key "printers permit 0". So a
-// permit is held by a [sqllock.Lease], which is renewed, lost and released as that of any lock. If
-// its holder crashes, its permits are free when their time-to-live has ended. A caller that
-// acquires several permits gets all or none: they are one joint lock (see
-// [sqllock.Registry.ObtainAll]) with one lease.
+// A permit is a row: permit 0 is the plain lock of the key "K permit 0", where K is the LOCK_KEY of
+// the semaphore's key: all keys that the [sqllock.KeyMapper] maps to it are one semaphore. So a permit
+// is held by a [sqllock.Lease], which is renewed, lost and released as that of any lock. If its holder
+// crashes, its permits are free when their time-to-live has ended. A caller that acquires several
+// permits gets all or none: they are one joint lock (see [sqllock.Registry.ObtainAll]) with one lease.
 //
 // # What holds
 //
@@ -21,10 +21,10 @@
 //     for the key. The rows alone decide that.
 //   - A caller that wants many permits is not overtaken for ever by callers that want few, in
 //     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
-//     turn is the plain lock of the key "printers permit turn": while a waiter has it, no other caller
+//     turn is the plain lock of the key "K permit turn": while a waiter has it, no other caller
 //     acquires. Callers of one [Semaphore] get it in the order of their arrival, and processes in
-//     no particular order. A process whose callers have had it for two seconds, one after the other,
-//     leaves it to others for a moment.
+//     no particular order. A process whose callers have had it for ten IdleBetweenTries of their
+//     registry, one after the other, leaves it to others for a moment.
 //   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
 //
 // # What does not hold

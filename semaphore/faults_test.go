@@ -228,7 +228,7 @@ func TestALimitInADeadDatabase(t *testing.T) {
 			})
 			began := time.Now()
 			lease, err := a.TryAcquireFor(f.Context(), 1, limit)
-			f.takes("TryAcquireFor", began, 0, limit+1500*time.Millisecond)
+			f.takes("TryAcquireFor", began, 0, limit+400*time.Millisecond)
 			network.Follow(nil)
 			if err == nil {
 				f.unlock(lease)

@@ -351,3 +351,25 @@ func TestExecute(t *testing.T) {
 		f.has()
 	})
 }
+
+// TestSpellingsAreOneSemaphore has a KeyMapper that maps what two processes write to one LOCK_KEY.
+func TestSpellingsAreOneSemaphore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		spelled := func(key string) *semaphore.Semaphore {
+			repository, err := sqllock.NewRepository(f.Context(), f.db.DB.DB, f.db.Dialect, &sqllock.RepositoryOptions{
+				Keys: func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) },
+			})
+			f.must(err)
+			registry, err := sqllock.NewRegistry(repository, nil)
+			f.must(err)
+			f.Cleanup(func() { _ = registry.Close(context.Background()) })
+			s, err := semaphore.New(registry, key, 1)
+			f.must(err)
+			return s
+		}
+		lease := f.acquires(spelled(key), 1)
+		f.refuses(spelled(key+" "), 1)
+		f.unlock(lease)
+	})
+}

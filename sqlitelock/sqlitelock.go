@@ -33,7 +33,8 @@ type Options struct {
 // created, but not its directory, and the tables in it are created or brought up to date.
 // Several processes may open one file. What excludes no other process is refused: a database in
 // memory, a temporary one, and a file without locks (nolock, vfs=unix-none). SQLite ignores
-// parameters and pragmas that it does not know. opts may be nil.
+// parameters and pragmas that it does not know. If the file is removed or replaced later, leases are lost
+// at their next renewal, and acquisitions return [sqllock.ErrSchema]. opts may be nil.
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,

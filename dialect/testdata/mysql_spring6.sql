@@ -30,6 +30,15 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), TIMESTAMPDIFF(MICROSECOND, CRE
 -- PeekMany
 ;
 
+-- PeekCurrent
+;
+
+-- BeforeCurrent
+;
+
+-- AfterCurrent
+;
+
 -- DrawOne
 INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL);
 
@@ -48,6 +57,9 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), TIMESTAMPDIFF(MICROSECOND, CRE
 -- ListFirst
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE)) FROM INT_LOCK ORDER BY CASE WHEN TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6) THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit;
 
+-- Count
+SELECT COUNT(CASE WHEN TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6) THEN NULL ELSE 1 END), COUNT(CASE WHEN TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6) THEN 1 END) FROM INT_LOCK WHERE REGION = :region;
+
 -- Held
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6);
 
@@ -58,7 +70,13 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLI
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE;
 
 -- GuardByWriting
-UPDATE INT_LOCK SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICROSECOND(CREATED_DATE) % 100 > 0 THEN 10 WHEN MICROSECOND(CREATED_DATE) % 1000 > 0 THEN 100 ELSE 1000 END, CREATED_DATE) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6);
+UPDATE INT_LOCK FORCE INDEX (PRIMARY) SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICROSECOND(CREATED_DATE) % 100 > 0 THEN 10 WHEN MICROSECOND(CREATED_DATE) % 1000 > 0 THEN 100 ELSE 1000 END, CREATED_DATE) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6);
+
+-- GuardAll
+SELECT COUNT(*) FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE;
+
+-- GuardAllByWriting
+UPDATE INT_LOCK FORCE INDEX (PRIMARY) SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICROSECOND(CREATED_DATE) % 100 > 0 THEN 10 WHEN MICROSECOND(CREATED_DATE) % 1000 > 0 THEN 100 ELSE 1000 END, CREATED_DATE) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6);
 
 -- Pick
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) FOR UPDATE SKIP LOCKED;
@@ -75,6 +93,9 @@ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :r
 -- Keep
 /*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = TIMESTAMPADD(MICROSECOND, :shift, UTC_TIMESTAMP(6)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6);
 
+-- KeepAll
+UPDATE INT_LOCK FORCE INDEX (PRIMARY) SET CLIENT_ID = :next, CREATED_DATE = TIMESTAMPADD(MICROSECOND, :shift, UTC_TIMESTAMP(6)) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders);
+
 -- Delete
 /*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
 
@@ -82,22 +103,27 @@ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :r
 DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders);
 
 -- PickClient
-SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CAST(CLIENT_ID AS BINARY), 1, LENGTH(:client)) = CAST(:client AS BINARY) AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 LIMIT 1000 FOR UPDATE SKIP LOCKED;
+SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CAST(CLIENT_ID AS BINARY), 1, LENGTH(:client)) = CAST(:client AS BINARY) AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 LIMIT 999 FOR UPDATE SKIP LOCKED;
 
 -- DeleteClient
-DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys);
+DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND REGION = :region AND SUBSTR(CAST(CLIENT_ID AS BINARY), 1, LENGTH(:client)) = CAST(:client AS BINARY) AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
 -- CountClient
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CAST(CLIENT_ID AS BINARY), 1, LENGTH(:client)) = CAST(:client AS BINARY) AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
 
 -- PickExpired
-SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6) LIMIT 1000 FOR UPDATE SKIP LOCKED;
+SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6) LIMIT 999 FOR UPDATE SKIP LOCKED;
 
 -- DeleteExpired
-DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys);
+DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) < UTC_TIMESTAMP(6);
 
 -- Columns
-SELECT server.version, held.* FROM (SELECT VERSION() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+SELECT server.version, 
+IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4', '', CONCAT('character_set_client is ', @@character_set_client,
+	', character_set_connection is ', @@character_set_connection, ': add charset=utf8mb4 to the DSN')),
+'',
+IF(CHARSET(held.LOCK_KEY) IN ('utf8mb4', 'binary'), '', CHARSET(held.LOCK_KEY)),
+IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY)), held.* FROM (SELECT VERSION() AS version) AS server LEFT JOIN INT_LOCK AS held FORCE INDEX (PRIMARY) ON 1 = 0;
 
 -- Fence
 SELECT * FROM INT_LOCK_FENCE LIMIT 1;
@@ -107,22 +133,35 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- Cluster
 SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
-WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
+WHERE VARIABLE_NAME IN ('wsrep_on', 'wsrep_cluster_address', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
-WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')
+/*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
+WHERE VARIABLE_NAME = 'group_replication_consistency' */
 UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-/*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */;
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type <> 'NO_CHAIN', CONCAT('completion_type=', @@SESSION.completion_type), NULL))
+/*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */
+LIMIT 1000;
 
 -- ClusterVariables
 SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
-WHERE VARIABLE_NAME IN ('wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
+WHERE VARIABLE_NAME IN ('wsrep_on', 'wsrep_cluster_address', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_status
-WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status')
-UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF');
+WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')
+/*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
+WHERE VARIABLE_NAME = 'group_replication_consistency' */
+UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type <> 'NO_CHAIN', CONCAT('completion_type=', @@SESSION.completion_type), NULL))
+LIMIT 1000;
 
 -- ReadOnly
 SELECT @@global.read_only;
 
 -- Version
 SELECT VERSION();
+
+-- File
+;
 

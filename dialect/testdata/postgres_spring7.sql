@@ -32,6 +32,15 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 -- PeekMany
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item)) IS TRUE;
 
+-- PeekCurrent
+;
+
+-- BeforeCurrent
+;
+
+-- AfterCurrent
+;
+
 -- DrawOne
 ;
 
@@ -50,6 +59,9 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 -- ListFirst
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK ORDER BY CASE WHEN EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit;
 
+-- Count
+SELECT COUNT(CASE WHEN EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') THEN NULL ELSE 1 END), COUNT(CASE WHEN EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') THEN 1 END) FROM INT_LOCK WHERE REGION = :region;
+
 -- Held
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
@@ -60,6 +72,14 @@ UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() 
 SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE;
 
 -- GuardByWriting
+;
+
+-- GuardAll
+SELECT COUNT(*) FROM (SELECT 1 FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), INT_LOCK AS held
+WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(mine.k) BETWEEN 1 AND 36
+ORDER BY held.LOCK_KEY COLLATE "C" FOR SHARE OF held) AS pinned;
+
+-- GuardAllByWriting
 ;
 
 -- Pick
@@ -77,6 +97,10 @@ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, 
 
 -- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+
+-- KeepAll
+WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
 
 -- Delete
 DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS lock_timeout, set_config('synchronous_commit', 'off', true) AS async_commit WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
@@ -106,7 +130,21 @@ DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN
 (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR UPDATE SKIP LOCKED)) IS TRUE;
 
 -- Columns
-SELECT server.version, held.* FROM (SELECT version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+SELECT server.version, 
+CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server_encoding') = 'SQL_ASCII'
+	OR current_setting('client_encoding') = 'SQL_ASCII' AND current_setting('server_encoding') = 'UTF8'
+	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END,
+(SELECT CASE WHEN relkind NOT IN ('r', 'p') THEN 'it is no table, but a view or the like: name the table itself by Prefix, or by the search_path'
+	ELSE COALESCE((SELECT string_agg('column ' || upper(attname) || ' is ' || format_type(c.type, c.digits), ', ')
+		|| ', a lease needs TIMESTAMP(6) without time zone: change it, while no program uses the table'
+		FROM (SELECT attname, CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END AS type, CASE typtype WHEN 'd' THEN typtypmod ELSE atttypmod END AS digits
+			FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid WHERE attrelid = pg_class.oid AND attname IN ('created_date', 'expired_after')) AS c
+		WHERE c.type <> CAST('timestamp' AS regtype) OR c.digits BETWEEN 0 AND 2), '') END
+	FROM pg_class WHERE pg_class.oid = CAST('INT_LOCK' AS regclass)),
+'',
+(SELECT CASE WHEN typname = 'citext' THEN 'citext' WHEN to_jsonb(pg_collation) ->> 'collisdeterministic' = 'false' THEN collname ELSE '' END
+	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+	WHERE attrelid = CAST('INT_LOCK' AS regclass) AND attname = 'lock_key'), held.* FROM (SELECT version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
 
 -- Fence
 SELECT CAST('INT_LOCK_FENCE' AS regclass);
@@ -125,4 +163,7 @@ SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER);
 
 -- Version
 SELECT version();
+
+-- File
+;
 

@@ -32,6 +32,15 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime
 -- PeekMany
 ;
 
+-- PeekCurrent
+;
+
+-- BeforeCurrent
+;
+
+-- AfterCurrent
+;
+
 -- DrawOne
 INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL);
 
@@ -50,6 +59,9 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime
 -- ListFirst
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0))) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK ORDER BY CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit;
 
+-- Count
+SELECT COUNT(CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN NULL ELSE 1 END), COUNT(CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 1 END) FROM INT_LOCK WHERE REGION = :region;
+
 -- Held
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
 
@@ -60,6 +72,12 @@ UPDATE INT_LOCK SET CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec',
 UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING 1;
 
 -- GuardByWriting
+;
+
+-- GuardAll
+UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING (SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec'));
+
+-- GuardAllByWriting
 ;
 
 -- Pick
@@ -76,6 +94,9 @@ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, C
 
 -- Keep
 UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');
+
+-- KeepAll
+UPDATE INT_LOCK SET CLIENT_ID = :next, CREATED_DATE = datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', :shift / 1000000.0)) WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT value ->> 'k', value ->> 'h' FROM json_each(:rows)) AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec') RETURNING LOCK_KEY, CLIENT_ID;
 
 -- Delete
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
@@ -99,7 +120,7 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LE
 DELETE FROM INT_LOCK WHERE REGION = :region AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec');
 
 -- Columns
-SELECT server.version, held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+SELECT server.version, '', '', '', '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
 
 -- Fence
 SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
@@ -118,4 +139,7 @@ PRAGMA query_only;
 
 -- Version
 SELECT 'SQLite ' || sqlite_version();
+
+-- File
+SELECT COALESCE(file, '') FROM pragma_database_list WHERE name = 'main';
 

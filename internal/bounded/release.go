@@ -7,9 +7,9 @@ import (
 
 type releaseKey struct{}
 
-// ReleaseBy returns a context with which a lease is unlocked whose caller does not wait for the outcome
-// for longer than until an instant. If the row could not be deleted by then, that is left to the next
-// acquisition.
+// ReleaseBy returns a context with which a lease is unlocked whose row is to be deleted until an instant. Its
+// caller waits for that until ctx ends, and for a [Grace] longer. A row that could not be deleted is left to
+// the next acquisition.
 func ReleaseBy(ctx context.Context, by time.Time) context.Context {
 	return context.WithValue(ctx, releaseKey{}, by)
 }

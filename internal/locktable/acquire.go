@@ -1,7 +1,6 @@
 package locktable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,34 +19,38 @@ import (
 // not acquired. If the outcome is unknown (the connection broke, or ctx ended, while the
 // transaction was being committed), Acquire returns the error and sees to it that no row is
 // left behind: it deletes the row at once or, if the database cannot be reached, before the
-// next acquisition of the key. After an error the holder must not be used again, for that
-// deletion may come late.
+// next acquisition of the key. So it does if the connection was closed, and the statement was sent
+// again and refused: then the error is of kind [OutcomeUnknown]. After an error the holder must not be
+// used again, for that deletion may come late.
 func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, t.errors.explain(ctx, acquiring.op, err)
 	}
-	for i := range c.count() {
-		lockKey := c.lockKeyAt(i)
-		switch err := t.deleteUnsettled(ctx, lockKey); {
-		case Is(err, PinnedRow): // the row is there and cannot be taken
-			row, _, err := t.Read(ctx, c.single(lockKey))
-			return Result{Row: row}, err
-		case err != nil:
-			return Result{}, err
-		}
+	if t.file.isGone() {
+		return Result{}, &Error{acquiring.op, WrongTable, errGone}
 	}
-	unknown := false
+	switch left, err := t.deleteUnsettledOf(ctx, c); {
+	case Is(err, PinnedRow): // the row is there and cannot be taken
+		row, _, err := t.Read(ctx, c.single(left))
+		return Result{Row: row}, err
+	case err != nil:
+		return Result{}, err
+	}
+	unknown, resent := false, false
 	got, err := call(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
 		got, err := t.acquires.do(ctx, c)
+		resent = resent || got.resent
 		if unknown = err != nil && got.unknown; unknown && t.errors.isRefusal(err) {
 			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err) // not to be sent again
 		}
 		return got.value, err
 	})
-	if unknown {
+	if unknown || resent && !got.Acquired {
 		t.Abandon(ctx, c)
 	}
 	switch {
+	case resent && !got.Acquired && (err == nil || Is(err, Race) || Is(err, PinnedRow)):
+		return Result{}, &Error{acquiring.op, OutcomeUnknown, errOutcomeUnknown}
 	case err == nil:
 	case Is(err, Race), Is(err, PinnedRow):
 		got = Result{} // too late this time
@@ -56,7 +59,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	if !got.Acquired && got.Row == (Row{}) {
 		got.Row, _, err = t.Read(ctx, c)
-		if err == nil && t.inGroup && (got.Row == (Row{}) || got.Row.Expired()) {
+		if err == nil && t.home.isKnown() && (got.Row == (Row{}) || got.Row.Expired()) {
 			err = t.explainFree(ctx)
 		}
 		return got, err
@@ -65,14 +68,14 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 }
 
 // explainFree returns an error if a row that looks free could not be acquired because the server is
-// not ONLINE in its replication group.
+// no longer a member of its cluster.
 func (t *Table) explainFree(ctx context.Context) error {
 	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
 		// Without its MEMBER_STATE the answer would read as that of a server without a group.
 		return readCluster(ctx, t.pool.db, t.statements.cluster)
 	}, nil)
-	if err == nil && found.Member != "ONLINE" {
-		return &Error{acquiring.op, Failed, cmp.Or(found.Problem(), errLeftGroup)}
+	if left := t.home.leftBy(found); err == nil && left != nil {
+		return &Error{acquiring.op, Failed, left}
 	}
 	// Another server has answered, or this one has joined meanwhile; or it cannot be asked.
 	return nil
@@ -82,19 +85,19 @@ func (t *Table) explainFree(ctx context.Context) error {
 // open whether the attempt was applied: a failed race never does.
 func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], err error) {
 	if t.readBeforeAcquire {
-		row, ok, err := t.peek(ctx, t.pool.on(nil), c)
+		row, ok, err := t.peekOn(ctx, c)
 		if err != nil || ok && !row.Expired() && row.Holder != c.Holder {
 			return effect[Result]{value: Result{Row: row}}, err
 		}
 	}
-	got.unknown, err = t.write(ctx, ways{
+	got.unknown, got.resent, err = t.write(ctx, ways{
 		statement: func(db executor, verify bool) (written bool, err error) {
 			got.value, written, err = t.upsert(ctx, db, c, verify)
 			return written, err
 		},
-		message: func() (err error) {
-			got.value, err = t.acquireByMessage(ctx, c)
-			return err
+		message: func() (resent bool, err error) {
+			got.value, resent, err = t.acquireByMessage(ctx, c)
+			return resent, err
 		},
 	})
 	if got.value.Acquired && err == nil {
@@ -106,37 +109,45 @@ func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], er
 // ways are two ways to acquire the same rows.
 type ways struct {
 	// statement runs the statements on what it is given. If verify is true, it returns an
-	// *isolationError unless they ran in a serializable transaction. written reports whether
+	// *isolationError unless they ran in a serializable transaction; or, in Autocommit,
+	// dialect.ErrNotCommitted if they are not committed. written reports whether
 	// anything was written before it failed.
 	statement func(db executor, verify bool) (written bool, err error)
-	// message sends a transaction of the table's isolation in one message.
-	message func() error
+	// message sends a transaction of the table's isolation in one message. resent is as for write.
+	message func() (resent bool, err error)
 }
 
 // write acquires on an acquirer, by one message, in a transaction or on the pool, as the options
-// say.
-func (t *Table) write(ctx context.Context, w ways) (unknown bool, err error) {
+// say. The claims recognise their own rows, so that all of it can be sent again if the connection was closed.
+func (t *Table) write(ctx context.Context, w ways) (unknown, resent bool, err error) {
 	if !t.transaction {
-		written, err := w.statement(t.pool.on(nil), false)
-		return err != nil && (written || !t.errors.isRefusal(err)), err
+		written, send, verify := false, t.pool.sendAlone, t.dialect.ReturnsHolder
+		if verify || t.pool.prepared != nil { // the statement says whether it is committed; or belongs to no connection
+			send = t.pool.send
+		}
+		resent, err := send(ctx, func(db executor) (err error) {
+			written, err = w.statement(db, verify)
+			return err
+		})
+		return err != nil && (written || !t.errors.isAnswer(err)), resent, err
 	}
 	wrote := false // in another isolation
 	if t.acquirers.areTrusted() {
-		written, err := t.acquirers.send(ctx, w.statement)
+		written, resent, err := t.acquirers.send(ctx, w.statement)
 		var wrong *isolationError
 		if !errors.As(err, &wrong) {
-			return err != nil && (written || !t.errors.isRefusal(err)), err
+			return err != nil && (written || !t.errors.isAnswer(err)), resent, err
 		}
 		t.acquirers.distrust(wrong)
 		wrote = true // the next statement finds the row of its own holder
 	}
 	if t.statements.acquireMessage.text != "" {
-		err = w.message()
-		unknown = err != nil && !t.errors.isRefusal(err)
+		resent, err = w.message()
+		unknown = err != nil && !t.errors.isAnswer(err)
 	} else {
 		unknown, err = t.writeInTransaction(ctx, w)
 	}
-	return unknown || wrote && err != nil, err
+	return unknown || wrote && err != nil, resent, err
 }
 
 // writeInTransaction acquires in an explicit transaction.
@@ -150,7 +161,7 @@ func (t *Table) writeInTransaction(ctx context.Context, w ways) (unknown bool, e
 		return false, err
 	}
 	err = tx.Commit()
-	return err != nil && !t.errors.isRefusal(err), err
+	return err != nil && !t.errors.isRefusedCommit(err), err
 }
 
 // upsert runs the acquire statement, and finds out who owns the row then. written reports

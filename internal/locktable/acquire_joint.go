@@ -1,12 +1,16 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
@@ -49,7 +53,10 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], 
 			}
 			tokens, written, err = t.upsertMany(ctx, db, together(claims), false)
 			if err == nil && len(tokens) < len(claims) {
-				err = errPartlyTaken
+				err = t.explainPartly(ctx, db, together(claims))
+			}
+			if t.errors.isOf(err, dialect.Repeated) {
+				err = t.errOneRow()
 			}
 			return written, err
 		},
@@ -70,6 +77,29 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (got effect[Result], 
 	}
 	t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
 	return got, nil
+}
+
+// explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some
+// are one row, because the collation takes different keys for one.
+func (t *Table) explainPartly(ctx context.Context, db sqlx.QueryerContext, v values) error {
+	if t.collation == "" {
+		return errPartlyTaken
+	}
+	rows, err := selectRows(ctx, db, t.statements.peekAll, v)
+	if err != nil {
+		return err
+	}
+	// There may be none: the server of a cluster may have ceased to be a member.
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(row Row) bool { return row.Holder != v.rows[0].Holder }) {
+		return errPartlyTaken
+	}
+	return t.errOneRow()
+}
+
+// errOneRow says that the rows of a joint claim can never be acquired together.
+func (t *Table) errOneRow() error {
+	return &Error{acquiring.op, OneRow, fmt.Errorf("some of the keys differ, but are one for the database, because LOCK_KEY has the collation or type %s, "+
+		"which does not distinguish them: name one of them, or change the collation", cmp.Or(t.collation, "of its own"))}
 }
 
 // pickExpired locks rows that have expired, or returns errPinned. The statement that acquires would wait

@@ -13,17 +13,17 @@ import (
 // that processes cannot deadlock.
 func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[effect[Result]]) {
 	free, err := t.withoutTaken(ctx, claims, outcomes)
-	var unknown bool
+	var unknown, resent bool
 	var tokens map[string]int64
 	if err == nil && len(free.rows) > 0 {
-		unknown, err = t.write(ctx, ways{
+		unknown, resent, err = t.write(ctx, ways{
 			statement: func(db executor, verify bool) (written bool, err error) {
 				tokens, written, err = t.upsertMany(ctx, db, free, verify)
 				return written, err
 			},
-			message: func() (err error) {
-				tokens, err = t.acquireManyByMessage(ctx, free)
-				return err
+			message: func() (resent bool, err error) {
+				tokens, resent, err = t.acquireManyByMessage(ctx, free)
+				return resent, err
 			},
 		})
 	}
@@ -34,7 +34,7 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 	for i, c := range claims {
 		outcomes[i].Value.value.Batched = true
 		if o := &outcomes[i]; o.Err == nil && o.Value.value.Row == (Row{}) {
-			o.Err, o.Value.unknown = err, unknown
+			o.Err, o.Value.unknown, o.Value.resent = err, unknown, resent
 			o.Value.value.Token, o.Value.value.Acquired = tokens[c.LockKey]
 		}
 	}
@@ -50,7 +50,7 @@ func (t *Table) errorOfMany(ctx context.Context, err error, unknown bool) error 
 		return err
 	}
 	switch t.errors(err) {
-	case dialect.Transient, dialect.Schema, dialect.ReadOnly:
+	case dialect.Transient, dialect.Schema, dialect.NoKey, dialect.ReadOnly:
 		return err // it would be the same alone
 	default:
 		return errRetryAlone

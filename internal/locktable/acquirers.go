@@ -79,10 +79,10 @@ func checkIsolation(got string) error {
 
 // send runs a statement on one of the sessions, in autocommit, and returns what it returns. A session
 // with another isolation is closed.
-func (a *acquirers) send(ctx context.Context, statement func(db executor, verify bool) (bool, error)) (written bool, err error) {
-	err = transaction.Send(ctx, a.db, a.dialect, func(conn *sqlx.Conn) (err error) {
+func (a *acquirers) send(ctx context.Context, statement func(db executor, verify bool) (bool, error)) (written, resent bool, err error) {
+	resent, err = transaction.Send(ctx, a.db, a.dialect, func(conn *sqlx.Conn) (err error) {
 		written, err = statement(conn, true)
 		return err
 	})
-	return written, err
+	return written, resent, err
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // errNoOutcome is why it is not known what a statement, or a message, has done.
@@ -18,8 +20,8 @@ func (t *Table) scanResult(rows *sqlx.Rows, c Claim, verify bool) (got Result, w
 	if t.dialect.ReturnsHolder {
 		columns = []any{&row.Holder, &age, &left, &number}
 	}
-	if err := scanVerified(rows, verify, columns...); err != nil {
-		return Result{}, errors.As(err, new(*isolationError)), err
+	if err := t.scanVerified(rows, verify, columns...); err != nil {
+		return Result{}, errors.As(err, new(*isolationError)) || errors.Is(err, dialect.ErrNotCommitted), err
 	}
 	row.Holder = unpadded(row.Holder)
 	if row.Holder != c.Holder {
@@ -32,8 +34,8 @@ func (t *Table) scanResult(rows *sqlx.Rows, c Claim, verify bool) (got Result, w
 }
 
 // scanVerified scans a row of an acquire statement. If verify is true, the row ends in the
-// isolation in which the statement ran.
-func scanVerified(rows *sqlx.Rows, verify bool, columns ...any) error {
+// isolation in which the statement ran. In Autocommit any one will do.
+func (t *Table) scanVerified(rows *sqlx.Rows, verify bool, columns ...any) error {
 	if !verify {
 		return rows.Scan(columns...)
 	}
@@ -41,7 +43,13 @@ func scanVerified(rows *sqlx.Rows, verify bool, columns ...any) error {
 	if err := rows.Scan(append(columns, &isolation)...); err != nil {
 		return err
 	}
-	return checkIsolation(isolation)
+	if t.transaction {
+		return checkIsolation(isolation)
+	}
+	if isolation == dialect.NotCommitted {
+		return dialect.ErrNotCommitted
+	}
+	return nil
 }
 
 // acquired collects the fencing tokens of the rows that a statement has acquired.
@@ -68,7 +76,7 @@ func (a acquired) scan(rows *sqlx.Rows, verify bool) error {
 	if a.table.dialect.ReturnsHolder {
 		columns = []any{&id.lockKey, &id.holder, &number}
 	}
-	if err := scanVerified(rows, verify, columns...); err != nil {
+	if err := a.table.scanVerified(rows, verify, columns...); err != nil {
 		return err
 	}
 	*a.answers++

@@ -32,6 +32,9 @@ type effect[V any] struct {
 	value V
 	// unknown reports whether the statement may have been applied without an answer.
 	unknown bool
+	// resent reports whether a statement that acquires was sent again because its connection was
+	// closed. The answer is that of the last one; the server may still apply an earlier one.
+	resent bool
 }
 
 // A batched verb is sent for one row, or for many at once. Calls that arrive while a batch is
@@ -100,7 +103,7 @@ func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
 	if b.blocked != nil && b.errors.isBlocked(err) {
 		b.blocked.add(c.LockKey)
 	}
-	got.unknown = got.unknown || o.Value.unknown
+	got.unknown, got.resent = got.unknown || o.Value.unknown, got.resent || o.Value.resent
 	return got, err
 }
 

@@ -55,6 +55,7 @@ var (
 
 	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout}
 	listing         = policy{op: "list", races: always, pinned: PinnedTimeout, lockless: true}
+	counting        = policy{op: "count", races: always, pinned: PinnedTimeout, lockless: true}
 	deletingExpired = policy{op: "delete expired locks", races: always, pinned: PinnedTimeout}
 	deletingClient  = policy{op: "release all", races: always, pinned: PinnedTimeout}
 	closing         = policy{op: "close", answer: answerTimeout}

@@ -1,13 +1,15 @@
 package locktable
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Claim is a row as one acquisition wants it, or several.
 //
 // A joint claim is one of several rows: one acquisition has all of them, or none. It has one
 // holder. Each verb of the table takes it like that of one row, and does what it does to all of
-// the rows: to acquire, to release and to renew them by one statement, to keep and to guard them
-// one by one. Joint claims are not batched: they are batches.
+// the rows, by one statement. Joint claims are not batched: they are batches.
 type Claim struct {
 	LockKey string        // LOCK_KEY
 	Holder  string        // CLIENT_ID of the acquisition: see [Table.NewHolder]
@@ -31,6 +33,9 @@ type Row struct {
 
 // Expired reports whether any contender may take the row over.
 func (r Row) Expired() bool { return r.Left < 0 }
+
+// isHeldBy reports whether the row is that of the claim, and lasts.
+func (r Row) isHeldBy(c Claim) bool { return r.Holder == c.Holder && !r.Expired() }
 
 // A Result is the answer to an attempt to acquire.
 type Result struct {
@@ -71,11 +76,6 @@ const (
 	StaleSnapshot
 )
 
-// A joint claim is one of several rows: one acquisition has all of them, or none. It has one
-// holder. Each verb of the table takes it like that of one row, and does what it does to all of
-// the rows: to acquire, to release and to renew them by one statement, to keep and to guard them
-// one by one. Joint claims are not batched: they are batches.
-
 // IsJoint reports whether c is a claim of several rows.
 func (c Claim) IsJoint() bool { return len(c.More) > 0 }
 
@@ -105,4 +105,16 @@ func (c Claim) each() []Claim {
 		claims[i] = c.single(c.lockKeyAt(i))
 	}
 	return claims
+}
+
+// flattened returns the claims of all rows of claims.
+func flattened(claims []Claim) []Claim {
+	if !slices.ContainsFunc(claims, Claim.IsJoint) {
+		return claims
+	}
+	var all []Claim
+	for _, c := range claims {
+		all = append(all, c.each()...)
+	}
+	return all
 }

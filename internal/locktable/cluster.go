@@ -20,6 +20,11 @@ type Cluster struct {
 	// Ready is wsrep_ready: ON or OFF. Component is wsrep_cluster_status: Primary, or another
 	// word on a node without a quorum.
 	Ready, Component string
+	// UUID is wsrep_cluster_state_uuid, which a cluster keeps until it is bootstrapped without its past.
+	UUID string
+	// Size is wsrep_cluster_size: how many nodes the component has. Address is wsrep_cluster_address,
+	// which names the others. Both are also known where wsrep_on is OFF.
+	Size, Address string
 	// Group is the name of the group that the server is configured for.
 	Group string
 	// Member is its MEMBER_STATE, as in ONLINE. Not every user may read it.
@@ -28,8 +33,12 @@ type Cluster struct {
 	// SERIALIZABLE transactions. A group with SinglePrimary does so for a moment while its
 	// primary changes.
 	UpdatesEverywhere, SinglePrimary bool
+	// Consistency is the session's group_replication_consistency.
+	Consistency string
 	// Uncommitted reports whether the session does not commit statements by itself: autocommit=0.
 	Uncommitted bool
+	// Session is what else the session has that statements cannot work with, as in sql_select_limit=1000.
+	Session string
 }
 
 // Certifies reports whether the cluster compares the rows that transactions have changed when
@@ -41,10 +50,44 @@ func (c Cluster) RefusesSerializable() bool {
 	return c.Group != "" && c.UpdatesEverywhere && !c.SinglePrimary
 }
 
+// ReadsLate reports whether a member of a group may miss, in a read, what another one has committed.
+func (c Cluster) ReadsLate() bool {
+	switch c.Consistency {
+	case "BEFORE", "BEFORE_AND_AFTER":
+		return false
+	case "BEFORE_ON_PRIMARY_FAILOVER":
+		return c.Group != "" && !c.SinglePrimary
+	default: // AFTER helps if all that write have set it
+		return c.Group != ""
+	}
+}
+
+// isKnown reports whether the server was known to be a working member of the cluster.
+func (c Cluster) isKnown() bool { return c.Galera || c.Member == "ONLINE" }
+
+// leftBy returns why a server that says now is no member of c, a cluster that is known, or nil.
+func (c Cluster) leftBy(now Cluster) error {
+	left := c.Galera && (!now.Galera || now.UUID != c.UUID) || !c.Galera && now.Member != "ONLINE"
+	switch problem := now.Problem(); {
+	case !left:
+	case problem != nil:
+		return problem
+	case c.Galera && !now.Galera:
+		return errLeftGalera
+	case c.Galera:
+		return fmt.Errorf("%w: its wsrep_cluster_state_uuid is %s, and was %s", errOtherCluster, now.UUID, c.UUID)
+	default:
+		return errLeftGroup
+	}
+	return nil
+}
+
 // Problem returns why the server must not be used: what it writes is not, or may not be, that of
 // its cluster. It returns nil if nothing speaks against it.
 func (c Cluster) Problem() error {
 	switch {
+	case !c.Galera && strings.HasPrefix(c.Address, "gcomm://"):
+		return fmt.Errorf("%w: wsrep_cluster_address is %s, and wsrep_on is OFF, so nothing that is written here reaches another node", errNotAMember, c.Address)
 	case c.Galera && c.Component != "" && c.Component != "Primary":
 		return fmt.Errorf("%w: the Galera node is cut off from its cluster: wsrep_cluster_status is %s", errNotAMember, c.Component)
 	case c.Galera && c.Ready != "" && c.Ready != "ON":
@@ -61,8 +104,16 @@ var (
 
 	errLeftGroup = errors.New("the server was ONLINE in a replication group when the repository was created, and is in none now: create another one")
 
+	errLeftGalera = errors.New("the server was a node of Galera when the repository was created, and is none now: start it with wsrep_on=ON, or create another repository")
+
+	errOtherCluster = errors.New("the server is in another Galera cluster than when the repository was created, as after a bootstrap without grastate.dat: " +
+		"have it join the nodes that hold the locks or, if there are none, create another repository")
+
 	errUncommitted = errors.New("the session has autocommit=0, so releases and renewals would not be committed: " +
 		"set autocommit=1 in the DSN, or for the server")
+
+	errSession = errors.New("statements about several rows would leave some out or fail, or COMMIT would do more than that: " +
+		"set sql_select_limit=18446744073709551615, sql_safe_updates=0 and completion_type=0 in the DSN, or for the server; the session has")
 
 	errSerializable = errors.New("a replication group that several members write to (group_replication_enforce_update_everywhere_checks) " +
 		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")
@@ -111,8 +162,18 @@ func (c *Cluster) note(name, value string) {
 		c.Ready = value
 	case "wsrep_cluster_status":
 		c.Component = value
+	case "wsrep_cluster_state_uuid":
+		c.UUID = value
+	case "wsrep_cluster_size":
+		c.Size = value
+	case "wsrep_cluster_address":
+		c.Address = value
+	case "group_replication_consistency":
+		c.Consistency = value
 	case "autocommit":
 		c.Uncommitted = value == "OFF"
+	case "session":
+		c.Session = value
 	case "group_replication_group_name":
 		c.Group = value
 	case "member_state":

@@ -15,6 +15,7 @@ type Config struct {
 	Names    dialect.Names // without a Fence no tokens are drawn, without a Channel releases do not notify
 	Region   string
 	ClientID string         // random if ""
+	ASCII    bool           // whether Region and all LOCK_KEYs are ASCII
 	Layout   dialect.Layout // asked of the database if 0
 
 	Isolation       sql.IsolationLevel // of the transaction that acquires

@@ -40,10 +40,8 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 		if _, err := t.deleteUnpinned(ctx, deletingClient, t.statements.pickClient, t.statements.deleteClient, v); err != nil {
 			return err
 		}
-		left, err := callAlone(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (n int, err error) {
-			s := t.statements.countClient
-			err = t.pool.db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&n)
-			return n, err
+		left, err := callAlone(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (int, error) {
+			return t.count(ctx, t.statements.countClient, v)
 		}, nil)
 		switch {
 		case err != nil || left == 0:

@@ -33,6 +33,8 @@
 // where tokens come from a sequence, it returns the row in any case, with its holder. On MySQL, and on
 // a MariaDB with a table of numbers, the owner is read afterwards, by primary key, in the same transaction.
 // In Autocommit it is the next statement: no contender can take an unexpired row in between.
+// There, and before a renewal, a statement of its own ([dialect.Dialect.Outside]) makes sure that the
+// application has left no transaction open on the connection; with a sequence the acquisition says so.
 // Counts of affected rows are not used for that, because they depend on the driver's
 // clientFoundRows and differ between servers.
 //
@@ -101,6 +103,7 @@
 //	Acquire                    10 times       not acquired         the batch's, see below
 //	Release                    until ctx ends 3 s                  the batch's
 //	Renew                      until ctx ends as the caller says   10 s, or TTL if longer
+//	RenewUnpinned          until ctx ends an error at once     as Renew; 100 ms on SQLite
 //	Keep                       until ctx ends 1 s                  10 s, or TTL if longer
 //	Read, ReadFirst            until ctx ends an error after 1 s   5 s, then another one, as IsHeld in all
 //	IsHeld                     until ctx ends an error after 1 s   10 s, or TTL if longer
@@ -123,8 +126,8 @@
 //
 //   - A batch belongs to no caller. It has 5 s. A caller whose ctx ends leaves at once, and
 //     what was acquired for it is deleted.
-//   - After an error that need not be about every row, each caller's statement is sent alone,
-//     four at a time. So it is after a pinned row, whose key is then sent alone for 5 s. A
+//   - After an answer of the server that need not be about every row (a constraint, a policy, a
+//     trigger), each caller's statement is sent alone, four at a time. So it is after a pinned row, whose key is then sent alone for 5 s. A
 //     statement sent alone has 10 s, or its time-to-live if that is longer.
 //   - A batch that takes longer than 100 ms does not delay those behind it: another one is
 //     begun, up to four.
@@ -157,7 +160,8 @@
 //
 // RenewAll renews up to 10 000 rows by one statement. PostgreSQL and SQLite take the keys and
 // holders as JSON, so that one text serves any number. On MySQL they are placeholders, because
-// the collation of a JSON table would clash with the column's. Rows that were not renewed are
+// the collation of a JSON table would clash with the column's. If the server refuses one of the rows, the
+// statement is sent for halves of them. Rows that were not renewed are
 // read once more: a row that is gone is [Lost], one that is there is [Pinned]. The caller then
 // renews such a row by [Table.Renew], which waits in the row's queue: where many processes try,
 // a statement that skips locked rows may find it locked each time.
@@ -185,11 +189,17 @@
 //
 // # Statements sent twice
 //
-// A release or Keep that finds no row proves a loss only if it was sent once. database/sql sends
-// a statement again when the driver calls a connection bad, and lib/pq does so also for one that
-// breaks while it waits for the answer. A batch whose answer was lost is sent again row by row.
-// pool.once notices when a statement was sent twice. Then a release counts as done, and Keep
-// reads the row.
+// A restart closes all connections of a pool. lib/pq and go-sql-driver have database/sql pass over them;
+// pgx does not look for a second after their last use, and returns what the server has said, as 57P01. So
+// all statements go through transaction.OnConn, which sends them again on another connection if theirs was
+// closed (dialect.Closed). An error of a new connection is returned. All statements can be repeated: they
+// name the holder, and an acquisition recognises its own row. Within an explicit transaction it is only
+// BEGIN. If an acquisition was sent again, and has failed or was refused, an earlier one may still come: it
+// is abandoned, and its holder not used again.
+//
+// A release or Keep that finds no row proves a loss only if it was sent once. A batch whose answer was
+// lost is sent again row by row. pool.once notices when a statement was sent twice. Then a release counts
+// as done, and Keep reads the row.
 //
 // # Unknown outcomes and unsettled rows
 //
@@ -197,7 +207,8 @@
 // there. It has no holder, yet it would keep all contenders out. So [Table.Abandon]
 //
 //  1. deletes the row at once by its holder, whatever has become of ctx, within a second or
-//     the time-to-live if that is shorter;
+//     the time-to-live if that is shorter. A caller whose ctx has ended waits for that for 100 ms,
+//     and then leaves it as if it had failed;
 //  2. if that fails, or finds no row (the statement that writes it may still be on its way),
 //     remembers the claim as unsettled and deletes it before this client's next acquisition of
 //     the key. It forgets the claim after its time-to-live; after a minute if no row was found,
@@ -235,8 +246,12 @@
 // If Open has read that the server is ONLINE in a replication group, that becomes a condition of
 // the statements that acquire, renew, keep and guard. A member that is restarted outside of its
 // group then acquires, keeps and guards nothing, on whichever connection; it still deletes what is
-// released. That costs no round trip. Galera needs no
-// such condition: a node without a quorum refuses all statements about tables.
+// released. That costs no round trip. On Galera the condition is the cluster's UUID: a node without a quorum
+// refuses all statements about tables by itself, but one that is started outside of its cluster does not.
+//
+// Servers that certify read what they have applied, which may be less than was committed. See current.go
+// for the answers that count only from one that has caught up: [Table.ReadAll], [Table.ReadNow],
+// [Table.IsHeld], and that a row to be renewed, kept or released is not there.
 //
 // # The four-column layout
 //

@@ -21,8 +21,9 @@ const (
 	NoAnswer
 	// Race means that the statement lost a race and was not applied.
 	Race
-	// OutcomeUnknown means that an acquisition lost a race after it had written its row.
-	// The row is being deleted, maybe late, so the holder must not be used again.
+	// OutcomeUnknown means that an acquisition lost a race after it had written its row, or was refused
+	// after it had been sent on a connection that was closed. The row is being deleted, maybe late, so
+	// the holder must not be used again.
 	OutcomeUnknown
 	// PinnedRow means that a transaction has the row pinned. The statement was not applied.
 	PinnedRow
@@ -30,6 +31,9 @@ const (
 	ReadOnly
 	// NoTable means that the server does not know the table, or a column of it.
 	NoTable
+	// NoFence means that the server does not know what fencing tokens are drawn from, beside a table
+	// without EXPIRED_AFTER, which a Spring before 7 may be using.
+	NoFence
 	// WrongTable means that the table has other columns than expected.
 	WrongTable
 	// WrongDialect means that the server needs another dialect.
@@ -38,6 +42,8 @@ const (
 	WrongIsolation
 	// WrongSession means that the session does not commit its statements.
 	WrongSession
+	// OneRow means that keys of a joint claim are one row.
+	OneRow
 	// WrongTx means that a transaction of the user's cannot send what a guard must.
 	WrongTx
 )
@@ -84,11 +90,24 @@ type classifier func(error) dialect.Class
 // applied and may be sent again.
 func (c classifier) isRace(err error) bool { return c.isOf(err, dialect.Transient) }
 
-// isBlocked reports whether err means that a transaction has the row pinned.
+// isBlocked reports whether err means that a transaction has the row pinned, or that the server allows a
+// statement less time than waiting for that takes.
 func (c classifier) isBlocked(err error) bool { return c.isOf(err, dialect.Blocked) }
 
 // isRefusal reports whether err means that the statement was not applied.
-func (c classifier) isRefusal(err error) bool { return c.isRace(err) || c.isBlocked(err) }
+func (c classifier) isRefusal(err error) bool {
+	return c.isRace(err) || c.isBlocked(err) || c.isOf(err, dialect.ReadOnly)
+}
+
+// isRefusedCommit reports whether err means that COMMIT was not applied. It waits for no row: one that the
+// server has ended for its time limit may have been applied.
+func (c classifier) isRefusedCommit(err error) bool { return c.isRefusal(err) && !c.isBlocked(err) }
+
+// isAnswer reports whether err is an answer of the server that says that a statement, which was a
+// transaction by itself, was not applied.
+func (c classifier) isAnswer(err error) bool {
+	return c.isRefusal(err) || c.isOf(err, dialect.Refused) || c.isOf(err, dialect.Repeated)
+}
 
 func (c classifier) isOf(err error, class dialect.Class) bool {
 	return err != nil && !errors.Is(err, errOutcomeUnknown) && c(err) == class
@@ -127,7 +146,7 @@ func (c classifier) kindOf(err error) Kind {
 		return PinnedRow
 	case dialect.ReadOnly:
 		return ReadOnly
-	case dialect.Schema:
+	case dialect.Schema, dialect.NoKey:
 		return NoTable
 	default:
 		return Failed

@@ -26,26 +26,36 @@ type Scanner interface{ Scan(dest ...any) error }
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
 func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
 	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
-		return pinAll(c, func(one Claim) (bool, error) { return t.guard(ctx, tx, one) })
+		return t.guard(ctx, tx, c)
 	})
 }
 
 // GuardFunc is Guard for a transaction that is not one of database/sql.
 func (t *Table) GuardFunc(ctx context.Context, queryRow QueryRow, c Claim) (GuardResult, error) {
-	if t.statements.guardByWriting.text != "" {
+	if t.statements.guards.writing.text != "" {
 		return NotHeld, &Error{guarding.op, WrongTx, errUncounted}
 	}
 	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
-		return pinAll(c, func(one Claim) (bool, error) {
-			var found int
-			s := t.statements.guard
-			err := queryRow(ctx, s.text, s.args(values{Claim: one})...).Scan(&found)
-			if errors.Is(err, sql.ErrNoRows) {
-				return false, nil
-			}
-			return err == nil, err
-		})
+		s, v := t.guardsOf(c)
+		text, args, err := s.locking.bind(v)
+		if err != nil {
+			return false, err
+		}
+		found := 1 // that of one row counts nothing
+		err = queryRow(ctx, text, args...).Scan(&found)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil && found == c.count(), err
 	})
+}
+
+// guardsOf returns the statements that pin the rows of c, and their values.
+func (t *Table) guardsOf(c Claim) (guards, values) {
+	if c.IsJoint() {
+		return t.statements.guardsAll, together(c.each())
+	}
+	return t.statements.guards, values{Claim: c}
 }
 
 // errUncounted is why a transaction that only returns rows cannot be guarded.
@@ -53,6 +63,9 @@ var errUncounted = errors.New("on a cluster the row must be changed and the chan
 
 // guarded runs pin, which pins the row inside a transaction of the user's.
 func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) (bool, error)) (GuardResult, error) {
+	if t.file.isGone() {
+		return NotHeld, nil
+	}
 	pinned, err := callAlone(ctx, t.errors, guarding, c.TTL, pin, nil)
 	switch {
 	case Is(err, PinnedRow): // another statement has it locked for longer than the session waits
@@ -80,7 +93,7 @@ var errNotThere = errors.New("the transaction's server does not have the row of 
 // guard pins the row: by a lock, or by a change where the server certifies what a transaction has
 // changed. It asks the server of tx, which need not be the one that was asked at the start.
 func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	if t.statements.guardByWriting.text == "" {
+	if t.statements.guards.writing.text == "" {
 		return t.guardByLocking(ctx, tx, c)
 	}
 	if !t.certification.found.Load() && t.certification.isDue() {
@@ -115,32 +128,34 @@ func (t *Table) guardUnanswered(ctx context.Context, tx Tx, c Claim) (pinned boo
 }
 
 func (t *Table) guardByWriting(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	s := t.statements.guardByWriting
-	result, err := tx.ExecContext(ctx, s.text, s.args(values{Claim: c})...)
-	if err != nil && t.inGroup && t.errors(err) == dialect.Unknown {
+	s, v := t.guardsOf(c)
+	n, err := exec(ctx, tx, s.writing, v)
+	if err != nil && t.home.Member == "ONLINE" && t.errors(err) == dialect.Unknown {
 		// The user of tx may lack the right to read whether the server is ONLINE.
-		s = t.statements.guardAnywhere
-		result, err = tx.ExecContext(ctx, s.text, s.args(values{Claim: c})...)
-	}
-	if err != nil {
-		return false, err
+		n, err = exec(ctx, tx, s.anywhere, v)
 	}
 	// This count can be trusted on MySQL too: a row that is found is changed.
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return err == nil && n == int64(c.count()), err
 }
 
 func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	s := t.statements.guard
-	rows, err := tx.QueryContext(ctx, s.text, s.args(values{Claim: c})...)
+	s, v := t.guardsOf(c)
+	text, args, err := s.locking.bind(v)
+	if err != nil {
+		return false, err
+	}
+	rows, err := tx.QueryContext(ctx, text, args...)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	found := 0
 	for rows.Next() {
-		pinned = true
+		if err := rows.Scan(&found); err != nil {
+			return false, err
+		}
 	}
-	return pinned, rows.Err()
+	return found == c.count(), rows.Err()
 }
 
 // Begin begins a transaction of the user's on a pool of the same kind of database.
@@ -154,16 +169,6 @@ func (t *Table) Explain(ctx context.Context, op string, err error) error {
 	return t.errors.explain(ctx, op, err)
 }
 
-// IsRefusal reports whether err, of a transaction of the user's, means that the database
-// refused the statement: it was not applied.
-func (t *Table) IsRefusal(err error) bool { return t.errors.isRefusal(err) }
-
-// pinAll runs pin for the rows of c, in the order of their keys, until one is not pinned.
-func pinAll(c Claim, pin func(Claim) (bool, error)) (pinned bool, err error) {
-	for _, one := range c.each() {
-		if pinned, err = pin(one); err != nil || !pinned {
-			return false, err
-		}
-	}
-	return true, nil
-}
+// IsRefusedCommit reports whether err, of COMMIT of a transaction of the user's, means that the
+// database refused it: it was not applied.
+func (t *Table) IsRefusedCommit(err error) bool { return t.errors.isRefusedCommit(err) }

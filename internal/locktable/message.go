@@ -9,9 +9,11 @@ import (
 )
 
 // send sends a message, and gives the rows of its results to the functions, in order. If the
-// message fails, its transaction is not left open.
-func (t *Table) send(ctx context.Context, text string, args []any, scans ...func(*sqlx.Rows) error) error {
+// message fails, its transaction is not left open. It calls begin each time that it sends the message:
+// what was answered before does not count.
+func (t *Table) send(ctx context.Context, text string, args []any, begin func(), scans ...func(*sqlx.Rows) error) (resent bool, err error) {
 	return transaction.Send(ctx, t.pool.db, t.dialect, func(conn *sqlx.Conn) error {
+		begin()
 		rows, err := conn.QueryxContext(ctx, text, args...)
 		if err != nil {
 			return err
@@ -31,10 +33,11 @@ func (t *Table) send(ctx context.Context, text string, args []any, scans ...func
 }
 
 // acquireByMessage makes an attempt for one row by one message.
-func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, err error) {
+func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, resent bool, err error) {
 	s := t.statements.acquireMessage
 	var acquired, number, answers int64
-	err = t.send(ctx, s.text, s.args(values{Claim: c}), func(rows *sqlx.Rows) (err error) {
+	begin := func() { got, acquired, number, answers = Result{}, 0, 0, 0 }
+	resent, err = t.send(ctx, s.text, s.args(values{Claim: c}), begin, func(rows *sqlx.Rows) (err error) {
 		answers++
 		if t.dialect.ReturnsHolder {
 			got, _, err = t.scanResult(rows, c, false)
@@ -47,32 +50,33 @@ func (t *Table) acquireByMessage(ctx context.Context, c Claim) (got Result, err 
 	}
 	switch {
 	case err != nil:
-		return Result{}, err
+		return Result{}, resent, err
 	case t.dialect.ReturnsHolder || acquired == 0:
-		return got, nil
+		return got, resent, nil
 	}
 	got.Token, err = t.tokens.of(number)
 	got.Acquired = err == nil
-	return got, err
+	return got, resent, err
 }
 
 // acquireManyByMessage makes an attempt for many rows by one message. It returns the fencing
 // tokens of those that were acquired, by LOCK_KEY.
-func (t *Table) acquireManyByMessage(ctx context.Context, v values) (map[string]int64, error) {
+func (t *Table) acquireManyByMessage(ctx context.Context, v values) (tokens map[string]int64, resent bool, err error) {
 	text, args, err := t.statements.acquireAllMessage.bindMany(t.statements.acquireRow, v)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if t.dialect.ReturnsHolder {
-		got := t.newAcquired(v)
-		if err := t.send(ctx, text, args, func(rows *sqlx.Rows) error { return got.scan(rows, false) }); err != nil {
-			return nil, err
+		var got acquired
+		if resent, err = t.send(ctx, text, args, func() { got = t.newAcquired(v) }, func(rows *sqlx.Rows) error { return got.scan(rows, false) }); err == nil {
+			tokens, err = got.result()
 		}
-		return got.result()
+		return tokens, resent, err
 	}
 	var number, answers int64
-	owned := make(map[rowID]bool, len(v.rows))
-	err = t.send(ctx, text, args,
+	var owned map[rowID]bool
+	resent, err = t.send(ctx, text, args,
+		func() { answers, owned = 0, make(map[rowID]bool, len(v.rows)) },
 		func(rows *sqlx.Rows) error {
 			answers++
 			return rows.Scan(&number)
@@ -86,17 +90,17 @@ func (t *Table) acquireManyByMessage(ctx context.Context, v values) (map[string]
 		err = errNoOutcome
 	}
 	if err != nil {
-		return nil, err
+		return nil, resent, err
 	}
 	token, err := t.tokens.of(number)
 	if err != nil {
-		return nil, err
+		return nil, resent, err
 	}
-	tokens := make(map[string]int64, len(owned))
+	tokens = make(map[string]int64, len(owned))
 	for _, c := range v.rows {
 		if owned[c.id()] {
 			tokens[c.LockKey] = token
 		}
 	}
-	return tokens, nil
+	return tokens, resent, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/sqllock/sqllock/internal/stmtcache"
 )
@@ -23,15 +24,15 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.polls.read, t.polled = t.pollMany, newTurns(maxAlone)
 	mariaDB := false
 	if t.layout == 0 {
-		found, err := t.inspect(ctx)
+		found, err := t.inspect(ctx, config.ASCII)
 		if err != nil {
 			return nil, err
 		}
-		t.layout, mariaDB = found.layout, isMariaDB(found.server)
+		t.layout, t.collation, mariaDB = found.layout, found.collation, isMariaDB(found.server)
 		if found.sequence {
 			t.dialect = t.dialect.WithSequence()
 		}
-		if err := t.adapt(found.cluster, config); err != nil {
+		if err := t.adapt(found.cluster, config, mariaDB); err != nil {
 			return nil, err
 		}
 	}
@@ -39,6 +40,10 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		t.acquirers = newAcquirers(config.Acquirers, config.Dialect, config.OnFallback)
 	}
 	if config.Layout == 0 {
+		var err error
+		if t.file, err = t.findFile(ctx); err != nil {
+			return nil, err
+		}
 		if err := t.checkConnections(ctx, config.MultiStatements); err != nil {
 			return nil, err
 		}
@@ -54,38 +59,56 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		message = messageLevel(t.level)
 		t.refusalsLockRows = false // for no longer than the server works
 	}
-	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, message, t.acquirers != nil); err != nil {
+	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, message, t.acquirers != nil || config.Autocommit && t.dialect.ReturnsHolder); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
-	anywhere := config.Dialect.Statements(t.layout, t.names).GuardByWriting
-	if t.statements.guardAnywhere, err = compile(anywhere, t.dialect, t.region); err != nil {
-		return nil, &Error{opening.op, Failed, err}
+	anywhere := config.Dialect.Statements(t.layout, t.names)
+	t.statements.guards.anywhere, err = compile(anywhere.GuardByWriting, t.dialect, t.region)
+	if err == nil {
+		t.statements.guardsAll.anywhere, err = compile(anywhere.GuardAllByWriting, t.dialect, t.region)
 	}
-	if config.Prepare {
-		t.pool.prepared = stmtcache.New(config.DB, t.statements.constant()...)
+	if err != nil {
+		return nil, &Error{opening.op, Failed, err}
 	}
 	// Without round trips, one transaction for two statements is cheaper than one for each.
 	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
+	// On a cluster the statements that acquire must go to one server, and so to one connection.
+	if config.Prepare && (t.transaction || !t.certification.found.Load()) {
+		t.pool.prepared = stmtcache.New(config.DB, t.statements.constant()...)
+	}
 	t.makeVerbs(!config.DisableBatching)
 	return t, nil
 }
 
 // adapt prepares t for the cluster that the server has said it belongs to. found is nil if it has
 // not answered: then the first guard asks.
-func (t *Table) adapt(found *Cluster, config Config) error {
+func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 	if found == nil {
 		return nil
 	}
 	if found.Uncommitted {
 		return &Error{opening.op, WrongSession, errUncommitted}
 	}
-	if found.RefusesSerializable() && config.Isolation == sql.LevelSerializable && !config.Autocommit {
-		return &Error{opening.op, WrongIsolation, errSerializable}
+	if found.Session != "" {
+		return &Error{opening.op, WrongSession, fmt.Errorf("%w %s", errSession, found.Session)}
+	}
+	if found.RefusesSerializable() && config.Isolation == sql.LevelSerializable {
+		if !config.Autocommit {
+			return &Error{opening.op, WrongIsolation, errSerializable}
+		}
+		t.level = sql.LevelReadCommitted // of joint claims, for which no option asks
 	}
 	t.certification.know(*found)
-	if found.Member == "ONLINE" {
-		t.inGroup, t.dialect = true, t.dialect.InGroup()
+	switch {
+	case found.Galera:
+		t.dialect = t.dialect.InGalera(found.UUID, mariaDB)
+	case found.Member == "ONLINE":
+		t.dialect = t.dialect.InGroup()
 	}
+	if found.ReadsLate() {
+		t.dialect = t.dialect.AwaitingGroup()
+	}
+	t.home = *found
 	return nil
 }
 
@@ -106,8 +129,8 @@ func (t *Table) makeVerbs(batching bool) {
 // errNotReady says what Open has waited for until ctx ended.
 var errNotReady = errors.New("the database is not ready")
 
-func (t *Table) inspect(ctx context.Context) (finding, error) {
-	i := inspector{t.pool.db, t.dialect, t.names}
+func (t *Table) inspect(ctx context.Context, ascii bool) (finding, error) {
+	i := inspector{t.pool.db, t.dialect, t.names, ascii}
 	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
@@ -125,4 +148,21 @@ func (t *Table) Close() error {
 		return struct{}{}, t.pool.prepared.Close()
 	}, nil)
 	return err
+}
+
+// findFile asks the database for its file.
+func (t *Table) findFile(ctx context.Context) (file, error) {
+	question := t.dialect.Statements(t.layout, t.names).File
+	if question == "" {
+		return file{}, nil
+	}
+	return callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (f file, err error) {
+		if err := t.pool.db.GetContext(ctx, &f.path, question); err != nil {
+			return file{}, err
+		}
+		if f.was, err = os.Stat(f.path); err != nil {
+			return file{}, nil //nolint:nilerr // it is not this machine's to look at
+		}
+		return f, nil
+	}, nil)
 }

@@ -3,8 +3,8 @@ package locktable
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
+	"reflect"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -64,24 +64,70 @@ type executor interface {
 // is given. resent reports whether the statement may have been sent before: then a result of
 // 0 rows does not say who did its work.
 //
-// database/sql sends a statement again on another connection if the driver reports the first
-// one as bad. Drivers should do so only for what the server cannot have seen, but lib/pq also
-// does it for a connection that breaks while it waits for the answer. On a connection that was
-// taken from the pool database/sql sends a statement once, so here the second time is ours.
+// On a connection that was taken from the pool database/sql sends a statement once, so that the second
+// time is ours.
 func (p pool) once(ctx context.Context, s statement, v values, fn func(executor, values) error) (resent bool, err error) {
 	if p.prepared != nil && p.prepared.Keeps(ctx, s.text) {
-		return p.oncePrepared(v, fn)
+		if resent, err = p.oncePrepared(v, fn); !p.isUnusable(ctx, err) {
+			return resent, err
+		}
+		resent = true
 	}
-	conn, err := p.db.Connx(ctx)
-	if err != nil {
-		return false, err
+	again, err := transaction.OnConn(ctx, p.db, p.dialect, func(conn *sqlx.Conn) error { return fn(conn, v) })
+	return resent || again, err
+}
+
+// send runs fn, which sends statements that may be repeated. If the server has closed the connection, as
+// after a restart, it runs fn on another one. resent reports whether statements may have been sent before.
+func (p pool) send(ctx context.Context, fn func(executor) error) (resent bool, err error) {
+	if p.prepared != nil {
+		if err := fn(p.on(nil)); !p.isUnusable(ctx, err) {
+			return false, err
+		}
 	}
-	err = fn(conn, v)
-	_ = conn.Close() // goes back to the pool; err says more
-	if errors.Is(err, driver.ErrBadConn) {
-		return true, fn(p.db, v)
+	resent, err = transaction.OnConn(ctx, p.db, p.dialect, func(conn *sqlx.Conn) error { return fn(conn) })
+	return resent || p.prepared != nil, err
+}
+
+// sendAlone is send for statements that must be committed by themselves. If the application has left a
+// transaction open on the connection, which would undo them, it is closed, and fn runs on another one.
+func (p pool) sendAlone(ctx context.Context, fn func(executor) error) (resent bool, err error) {
+	if p.dialect.Outside == "" || p.discardsOpen() {
+		return p.send(ctx, fn)
 	}
-	return false, err
+	return transaction.OnConn(ctx, p.db, p.dialect, func(conn *sqlx.Conn) error {
+		_, err := conn.ExecContext(ctx, p.dialect.Outside)
+		if class := p.dialect.Classify(err); class == dialect.Stuck || class == dialect.Closed {
+			return err
+		}
+		return fn(conn) // if it is for another reason, this fails as well
+	})
+}
+
+// discardsOpen reports whether database/sql gives out no connection in an open transaction: pgx asks its
+// connections for that.
+func (p pool) discardsOpen() bool {
+	driver := reflect.TypeOf(p.db.Driver())
+	return driver != nil && driver.Kind() == reflect.Pointer && strings.HasPrefix(driver.Elem().PkgPath(), "github.com/jackc/pgx/")
+}
+
+// isUnusable reports whether err means that the connection was closed, or is to be closed, and it is
+// worthwhile to try another one.
+func (p pool) isUnusable(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	class := p.dialect.Classify(err)
+	return class == dialect.Closed || class == dialect.Stuck
+}
+
+// ask returns what fn returns, which sends statements that may be repeated, as pool.send does.
+func ask[T any](ctx context.Context, p pool, fn func(executor) (T, error)) (answer T, err error) {
+	_, err = p.send(ctx, func(db executor) (err error) {
+		answer, err = fn(db)
+		return err
+	})
+	return answer, err
 }
 
 // oncePrepared is once for a statement that is prepared, and belongs to the pool: it counts how

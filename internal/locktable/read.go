@@ -27,7 +27,7 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 				row, _, err := t.peekJoint(ctx, c)
 				return row, err
 			}
-			row, _, err := t.peek(ctx, t.pool.on(nil), c)
+			row, _, err := t.peekOn(ctx, c)
 			return row, err
 		}, nil)
 		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil || time.Since(began) >= limit {
@@ -37,11 +37,22 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 	return row, err == nil && row != (Row{}), err
 }
 
+// ReadNow is [Table.ReadAll] for one key.
+func (t *Table) ReadNow(ctx context.Context, c Claim) (row Row, ok bool, err error) {
+	if !t.readsLate() {
+		return t.Read(ctx, c)
+	}
+	rows, err := t.ReadAll(ctx, []string{c.LockKey}, c.TTL)
+	row, ok = rows[c.LockKey]
+	return row, ok, err
+}
+
 // ReadAll reads the rows of many keys, whichever holders they have, and returns those that there
 // are, by LOCK_KEY. In the four-column layout ttl decides how long they last.
+// It misses nothing that was committed before, on whichever server of a cluster.
 func (t *Table) ReadAll(ctx context.Context, lockKeys []string, ttl time.Duration) (map[string]Row, error) {
 	return callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (map[string]Row, error) {
-		return t.peekMany(ctx, values{Claim: Claim{TTL: ttl}, keys: lockKeys})
+		return t.peekCurrent(ctx, values{Claim: Claim{TTL: ttl}, keys: lockKeys})
 	}, nil)
 }
 
@@ -80,7 +91,7 @@ func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
 // four-column layout ttl decides how long they last.
 func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
 	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
-		return selectRows(ctx, t.pool.db, t.statements.list, values{Claim: Claim{TTL: ttl}})
+		return t.selectRows(ctx, t.statements.list, values{Claim: Claim{TTL: ttl}})
 	}, nil)
 }
 
@@ -88,7 +99,21 @@ func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
 // that have expired, the oldest first. In the four-column layout ttl decides how long they last.
 func (t *Table) ListFirst(ctx context.Context, limit int, ttl time.Duration) ([]Row, error) {
 	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
-		return selectRows(ctx, t.pool.db, t.statements.listFirst, values{Claim: Claim{TTL: ttl}, limit: limit})
+		return t.selectRows(ctx, t.statements.listFirst, values{Claim: Claim{TTL: ttl}, limit: limit})
+	}, nil)
+}
+
+// Counts are numbers of rows.
+type Counts struct{ Held, Expired int64 }
+
+// Count counts the rows of the region. In the four-column layout ttl decides which have expired.
+func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
+	return callAlone(ctx, t.errors, counting, ttl, func(ctx context.Context) (n Counts, err error) {
+		s := t.statements.count
+		err = queryFirst(ctx, t.pool.db, s, values{Claim: Claim{TTL: ttl}}, func(rows *sqlx.Rows) error {
+			return rows.Scan(&n.Held, &n.Expired)
+		})
+		return n, err
 	}, nil)
 }
 
@@ -105,10 +130,29 @@ func (t *Table) peek(ctx context.Context, db sqlx.QueryerContext, c Claim) (Row,
 	return row, err == nil, err
 }
 
+// peekOn is peek on a connection of the pool.
+func (t *Table) peekOn(ctx context.Context, c Claim) (row Row, ok bool, err error) {
+	_, err = t.pool.send(ctx, func(db executor) (err error) {
+		row, ok, err = t.peek(ctx, db, c)
+		return err
+	})
+	return row, ok, err
+}
+
+// count returns the number that s answers.
+func (t *Table) count(ctx context.Context, s statement, v values) (int, error) {
+	return ask(ctx, t.pool, func(db executor) (n int, err error) {
+		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&n)
+		return n, err
+	})
+}
+
 func (t *Table) isHeld(ctx context.Context, c Claim) (bool, error) {
-	var n int
-	s := t.statements.held
-	err := t.pool.on(nil).QueryRowxContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&n)
+	if t.readsLate() {
+		held, err := t.heldCurrent(ctx, together([]Claim{c}))
+		return held[c.id()], err
+	}
+	n, err := t.count(ctx, t.statements.held, values{Claim: c})
 	return n > 0, err
 }
 
@@ -132,38 +176,6 @@ func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []
 // isJointHeld reports whether all rows of c carry its holder and have not expired.
 func (t *Table) isJointHeld(ctx context.Context, c Claim) (bool, error) {
 	claims := c.each()
-	held, err := selectRowIDs(ctx, t.pool.on(nil), t.statements.heldAll, together(claims))
+	held, err := t.heldCurrent(ctx, together(claims))
 	return len(held) == len(claims), err
-}
-
-// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
-// whole table would cost more, if it is large.
-const manyKeys = 128
-
-// If the statement with the hash table takes longer than the limits, the table is large, or has many
-// dead rows: then each key is looked up in the index, for a while.
-const (
-	hashedLimit     = 5 * time.Millisecond
-	hashedLimitEach = 5 * time.Microsecond // for each key
-	hashedPause     = time.Minute
-)
-
-// peekMany returns the rows of many keys, by LOCK_KEY.
-func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
-	again := t.hashedAgain.Load()
-	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
-		s = &t.statements.peekMany
-	}
-	began := time.Now()
-	rows, err := selectRows(ctx, t.pool.on(nil), *s, v)
-	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
-		until := began.Add(hashedPause)
-		t.hashedAgain.Store(&until)
-	}
-	found := make(map[string]Row, len(rows))
-	for _, row := range rows {
-		found[row.LockKey] = row
-	}
-	return found, err
 }

@@ -1,9 +1,13 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // MaxRenewals is how many rows [Table.RenewAll] takes at most, those of joint claims counted one by
@@ -20,6 +24,9 @@ const MaxRenewals = 10_000
 // [PinnedTimeout]. late, unless it is nil, is called if the row was renewed after the driver had
 // been left behind.
 func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, late func()) (bool, error) {
+	if t.file.isGone() {
+		return false, nil
+	}
 	p := renewing
 	p.pinned = pinnedFor
 	return callAlone(ctx, t.errors, p, c.TTL, func(ctx context.Context) (bool, error) {
@@ -34,13 +41,52 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 	})
 }
 
+// unpinnedTimeout is how long RenewUnpinned waits for the one writer that SQLite has at a time.
+const unpinnedTimeout = 100 * time.Millisecond
+
+// RenewUnpinned is Renew for a caller that may itself have the row pinned: it does not wait for that, and its
+// error is a [PinnedRow]. On SQLite, where a transaction that has pinned a row keeps all others from
+// writing, it gives up after a moment.
+func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, error) {
+	if t.file.isGone() {
+		return false, nil
+	}
+	p, ttl := renewing, c.TTL
+	if t.dialect.Embedded {
+		p.races, p.answer, ttl = 0, unpinnedTimeout, 0
+	}
+	got, err := callAlone(ctx, t.errors, p, ttl, func(ctx context.Context) (Outcome, error) {
+		outcomes, err := t.renewAll(ctx, together(c.each()))
+		return combined(outcomes), err
+	}, func(got Outcome, err error) {
+		if err == nil && got == Renewed {
+			late()
+		}
+	})
+	if err == nil && got == Pinned || t.dialect.Embedded && (Is(err, Race) || Is(err, NoAnswer)) {
+		err = &Error{p.op, PinnedRow, cmp.Or(err, errPinnedNow)}
+	}
+	return err == nil && got == Renewed, err
+}
+
+// errPinnedNow is why a row was not renewed.
+var errPinnedNow = errors.New("a transaction has the row locked")
+
 func (t *Table) renew(ctx context.Context, c Claim) (bool, error) {
-	n, err := exec(ctx, t.pool.on(nil), t.statements.renew, values{Claim: c})
+	var n int64
+	_, err := t.pool.sendAlone(ctx, func(db executor) (err error) {
+		n, err = exec(ctx, db, t.statements.renew, values{Claim: c})
+		return err
+	})
 	if err != nil || n > 0 {
 		return n > 0, err
 	}
 	// MySQL counts changed rows, not matched ones, unless the driver's clientFoundRows is
 	// set: a row renewed to the same instant counts 0.
+	if t.readsLate() {
+		got, err := t.execCurrent(ctx, t.statements.renew, values{Claim: c})
+		return err == nil && (got.n > 0 || got.row.isHeldBy(c) && got.row.Left >= c.TTL), err
+	}
 	return t.isHeld(ctx, c)
 }
 
@@ -53,6 +99,9 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 	if len(claims) == 0 {
 		return nil, nil
 	}
+	if t.file.isGone() {
+		return make([]Outcome, len(claims)), nil // Lost, as the rows are for all others
+	}
 	v := together(flattened(claims))
 	return call(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
 		rows, err := t.renewAll(ctx, v)
@@ -64,13 +113,32 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 }
 
 func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
+	refusals := maxRefusals
+	return t.renewParts(ctx, v, &refusals)
+}
+
+// maxRefusals is how often the statement is sent for halves of its rows, after the server has refused one
+// of them. If it refuses many, it may be about all, and to ask for each of them would be of no use.
+const maxRefusals = 64
+
+// renewParts renews rows by one statement. A row that the server refuses must not keep the others from being
+// renewed: the statement is then sent for halves. The row counts as pinned, for the caller's own
+// statement has an error that says why.
+func (t *Table) renewParts(ctx context.Context, v values, refusals *int) ([]Outcome, error) {
 	renewed, err := t.renewMany(ctx, v)
+	if t.errors.isOf(err, dialect.Refused) && *refusals > 0 {
+		*refusals--
+		if len(v.rows) == 1 {
+			return []Outcome{Pinned}, nil
+		}
+		return t.renewHalves(ctx, v, refusals)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var pinned map[rowID]bool
 	if len(renewed) < len(v.rows) {
-		if pinned, err = selectRowIDs(ctx, t.pool.on(nil), t.statements.heldAll, v); err != nil {
+		if pinned, err = t.heldCurrent(ctx, v); err != nil {
 			return nil, err
 		}
 	}
@@ -88,10 +156,27 @@ func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
 	return outcomes, nil
 }
 
+func (t *Table) renewHalves(ctx context.Context, v values, refusals *int) (all []Outcome, err error) {
+	rows := v.rows
+	for _, half := range [][]Claim{rows[:len(rows)/2], rows[len(rows)/2:]} {
+		v.rows = half
+		outcomes, err := t.renewParts(ctx, v, refusals)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, outcomes...)
+	}
+	return all, nil
+}
+
 // renewMany returns the rows that it has renewed.
 func (t *Table) renewMany(ctx context.Context, v values) (renewed map[rowID]bool, err error) {
 	if t.statements.pick.text == "" {
-		return selectRowIDs(ctx, t.pool.on(nil), t.statements.renewAll, v)
+		_, err = t.pool.sendAlone(ctx, func(db executor) (err error) {
+			renewed, err = selectRowIDs(ctx, db, t.statements.renewAll, v)
+			return err
+		})
+		return renewed, err
 	}
 	return t.pickAnd(ctx, t.statements.renewAll, v)
 }
@@ -134,16 +219,4 @@ func combinedBy(claims []Claim, rows []Outcome) []Outcome {
 		outcomes[i], rows = combined(rows[:n]), rows[n:]
 	}
 	return outcomes
-}
-
-// flattened returns the claims of all rows of claims.
-func flattened(claims []Claim) []Claim {
-	if !slices.ContainsFunc(claims, Claim.IsJoint) {
-		return claims
-	}
-	var all []Claim
-	for _, c := range claims {
-		all = append(all, c.each()...)
-	}
-	return all
 }

@@ -17,12 +17,15 @@ type inspector struct {
 	db      *sqlx.DB
 	dialect dialect.Dialect
 	names   dialect.Names
+	ascii   bool // whether all LOCK_KEYs and the region are ASCII
 }
 
 // A finding is what the database says of itself and of the lock table.
 type finding struct {
 	server string // its name and version
 	layout dialect.Layout
+	// collation is that of LOCK_KEY if it takes different keys for one, or "".
+	collation string
 	// sequence reports whether fencing tokens come from a sequence of MariaDB, or from nowhere on
 	// a MariaDB, so that an acquisition is one statement. It is false on Galera, which may repeat
 	// such a statement after it has sent the first result.
@@ -34,22 +37,25 @@ type finding struct {
 // missing or has other columns, there is nothing to draw fencing tokens from, or the server is not
 // a working member of its cluster.
 func (i inspector) inspect(ctx context.Context) (found finding, err error) {
-	server, columns, err := i.readTable(ctx)
+	seen, err := i.readTable(ctx)
+	if i.dialect.Classify(err) == dialect.NoKey {
+		return found, wrongTable("%s has no primary key (LOCK_KEY, REGION), or is a view: create the key, or name the table itself by Prefix: %w", i.names.Lock, err)
+	}
 	if err != nil {
 		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
 		}
-		err = fmt.Errorf("read %s: %w", i.names.Lock, err)
+		err = fmt.Errorf("read %s: %w%s", i.names.Lock, err, i.hint())
 		if _, problem := i.cluster(ctx); errors.Is(problem, errNotAMember) {
 			// Even if the table is missing: it must not be created there.
 			err = &Error{opening.op, Failed, fmt.Errorf("%w: %w", problem, err)}
 		}
 		return found, err
 	}
-	if err := i.checkServer(server); err != nil {
+	if err := i.checkServer(seen.server); err != nil {
 		return found, err
 	}
-	layout, err := layoutOf(i.names.Lock, columns)
+	layout, err := i.checkTable(seen)
 	if err != nil {
 		return found, err
 	}
@@ -62,9 +68,18 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		err = i.checkCluster(cluster)
 	}
 	if i.names.Fence == "" {
-		sequence = isMariaDB(server) && cluster != nil && !cluster.Galera
+		sequence = isMariaDB(seen.server) && cluster != nil && !cluster.Galera
 	}
-	return finding{server, layout, sequence, cluster}, err
+	return finding{seen.server, layout, seen.collation, sequence, cluster}, err
+}
+
+// hint says what may be wrong with a prefix that names a schema.
+func (i inspector) hint() string {
+	if i.names.Schema == "" {
+		return ""
+	}
+	return " (the schema " + i.names.Schema + " of the prefix stands in statements without quotes: a reserved word cannot be used, " +
+		"and PostgreSQL reads it in lower case)"
 }
 
 // checkCluster returns an error if a sequence must not be used on the server.
@@ -86,27 +101,36 @@ func (i inspector) cluster(ctx context.Context) (*Cluster, error) {
 	return &found, found.Problem()
 }
 
-// readTable returns the server's name and version, and the columns of the table.
-func (i inspector) readTable(ctx context.Context) (server string, columns []*sql.ColumnType, err error) {
+// A description is what the server says of itself, of the session and of the table. What is wrong
+// with the latter two says so; "" is right.
+type description struct {
+	server             string // its name and version
+	session, table     string
+	charset, collation string // of LOCK_KEY, if they are not those that every key survives
+	columns            []*sql.ColumnType
+}
+
+// readTable has the server describe the table.
+func (i inspector) readTable(ctx context.Context) (d description, err error) {
 	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(dialect.Spring6, i.names).Columns)
 	if err != nil {
-		return "", nil, err
+		return d, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
-	if columns, err = rows.ColumnTypes(); err != nil {
-		return "", nil, err
+	if d.columns, err = rows.ColumnTypes(); err != nil {
+		return d, err
+	}
+	into := []any{&d.server, &d.session, &d.table, &d.charset, &d.collation}
+	d.columns = d.columns[len(into):]
+	for range d.columns {
+		into = append(into, new(any)) // NULL
 	}
 	for rows.Next() {
-		into := make([]any, len(columns))
-		for n := range into {
-			into[n] = new(any) // NULL
-		}
-		into[0] = &server
 		if err := rows.Scan(into...); err != nil {
-			return "", nil, err
+			return d, err
 		}
 	}
-	return server, columns[1:], rows.Err()
+	return d, rows.Err()
 }
 
 // serverOf returns the name and version of a server that refused the first statement with
@@ -154,7 +178,7 @@ func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") 
 // the layout to [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
 func HasSequence(ctx context.Context, db *sqlx.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
 	return callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (bool, error) {
-		i := inspector{db, d, names}
+		i := inspector{db: db, dialect: d, names: names}
 		sequence, err := i.findFence(ctx, dialect.Spring7)
 		if err == nil && sequence {
 			cluster, _ := i.cluster(ctx) // that it is a working member is not checked with a given layout
@@ -172,7 +196,11 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 	}
 	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(layout, i.names).Fence)
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w", i.names.Fence, err)
+		err = fmt.Errorf("read %s: %w", i.names.Fence, err)
+		if layout == dialect.Spring6 && i.dialect.Classify(err) == dialect.Schema {
+			err = &Error{opening.op, NoFence, err}
+		}
+		return false, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
 	for rows.Next() {
@@ -206,27 +234,57 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-func layoutOf(table string, columns []*sql.ColumnType) (dialect.Layout, error) {
+// checkTable returns the layout of the table, or an error if locks would not work in it, or not over
+// the connection that described it.
+func (i inspector) checkTable(d description) (dialect.Layout, error) {
+	if d.table != "" {
+		return 0, wrongTable("%s: %s", i.names.Lock, d.table)
+	}
 	found := make(map[string]bool)
-	for _, c := range columns {
+	for _, c := range d.columns {
 		name := strings.ToUpper(c.Name())
 		found[name] = true
+		if name != "CREATED_DATE" && name != "EXPIRED_AFTER" {
+			continue
+		}
+		if i.dialect.Name == dialect.MySQL().Name && c.DatabaseTypeName() == "TIMESTAMP" {
+			return 0, wrongTable("column %s of %s is a TIMESTAMP, which sessions of different time zones read differently, so a lease has no one end: "+
+				"change it to DATETIME(6), while no program uses the table", name, i.names.Lock)
+		}
 		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one ends
 		// before its holder knows.
-		_, digits, known := c.DecimalSize()
-		if known && digits < 3 && (name == "CREATED_DATE" || name == "EXPIRED_AFTER") {
-			return 0, wrongTable("column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)", name, table, digits)
+		if _, digits, known := c.DecimalSize(); known && digits < 3 {
+			return 0, wrongTable("column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)", name, i.names.Lock, digits)
 		}
 	}
 	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
 		if !found[name] {
-			return 0, wrongTable("%s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`", table, name)
+			return 0, wrongTable("%s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`", i.names.Lock, name)
 		}
+	}
+	if err := i.checkText(d); err != nil {
+		return 0, err
 	}
 	if found["EXPIRED_AFTER"] {
 		return dialect.Spring7, nil
 	}
 	return dialect.Spring6, nil
+}
+
+// checkText returns an error if a key, or the region, could be written otherwise than it is read by
+// others. That does not concern ASCII, which is the same everywhere.
+func (i inspector) checkText(d description) error {
+	switch {
+	case i.ascii:
+		return nil
+	case d.session != "":
+		return &Error{opening.op, WrongSession, fmt.Errorf("the session translates text, so a key would be another one for other sessions: %s", d.session)}
+	case d.charset != "":
+		return wrongTable("LOCK_KEY of %s has the character set %s, which lacks characters that a key may have: "+
+			"ALTER TABLE %[1]s CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, while no program uses it", i.names.Lock, d.charset)
+	default:
+		return nil
+	}
 }
 
 func wrongTable(format string, args ...any) error {

@@ -172,6 +172,9 @@ func (s statement) args(v values) []any {
 			args[i] = s.list(v.lockKeys())
 		case "holders":
 			args[i] = s.list(v.holders())
+			if text, ok := args[i].(string); ok {
+				args[i] = v.counted(text)
+			}
 		}
 	}
 	return args
@@ -209,12 +212,16 @@ func proposed(rows []Claim) string {
 // bindRows returns the text and arguments of s with a row of its own for each of
 // v.rows, where the database takes no JSON.
 func (s statement) bindRows(row statement, v values) (string, []any) {
-	rows := strings.Repeat(", "+row.text, len(v.rows))
+	between := ", "
+	if strings.HasPrefix(row.text, "SELECT ") {
+		between = " UNION ALL "
+	}
+	rows := strings.Repeat(between+row.text, len(v.rows))
 	var args []any
 	for _, one := range inOrder(v.rows) {
 		args = append(args, row.args(values{Claim: *one})...)
 	}
-	return strings.Replace(s.text, "{rows}", rows[len(", "):], 1), append(args, s.args(v)...)
+	return strings.Replace(s.text, "{rows}", rows[len(between):], 1), append(args, s.args(v)...)
 }
 
 // bindMany is bind for a statement, or a message, that acquires v.rows. row is the text of one, or

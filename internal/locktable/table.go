@@ -16,6 +16,7 @@ type Table struct {
 	errors     classifier
 	statements statements
 	layout     dialect.Layout
+	collation  string // of LOCK_KEY if it takes different keys for one, or ""
 	names      dialect.Names
 	region     string
 	holders    holders
@@ -31,7 +32,9 @@ type Table struct {
 	// trips.
 	refusalsLockRows bool
 	certification    certification
-	inGroup          bool // whether statements acquire only where the server is ONLINE in its group
+	file             file
+	// home is the cluster that a server must be a member of to acquire.
+	home Cluster
 
 	acquires batched[Result]
 	releases batched[bool]

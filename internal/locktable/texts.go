@@ -9,14 +9,22 @@ import (
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, held, renew, guard, guardByWriting, guardAnywhere, pick, pickAny, renewAll, heldAll, keep statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, count, held, renew, pick, pickAny, renewAll, heldAll, keep, keepAll statement
+
+	peekCurrent statement // see current.go
+	// guards are for one row, guardsAll for several.
+	guards, guardsAll guards
 	// acquireVerified and acquireAllVerified also return the isolation in which they ran, or are "".
 	acquireVerified, acquireAllVerified statement
 	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
 	acquireMessage, acquireAllMessage                                                      statement
 	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
-	cluster, clusterVariables                                                              string
+	cluster, clusterVariables, beforeCurrent, afterCurrent                                 string
 }
+
+// guards pin rows in a transaction of the user's: by locks, or by a change. anywhere is writing without the
+// condition that the server is a member of its cluster.
+type guards struct{ locking, writing, anywhere statement }
 
 // constant returns the frequent texts that are the same for each execution.
 func (s statements) constant() (texts []string) {
@@ -51,7 +59,10 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 			acquireAllMessage = message(level, acquireAll)
 		}
 	}
-	all := statements{cluster: texts.Cluster, clusterVariables: texts.ClusterVariables}
+	all := statements{
+		cluster: texts.Cluster, clusterVariables: texts.ClusterVariables,
+		beforeCurrent: texts.BeforeCurrent, afterCurrent: texts.AfterCurrent,
+	}
 	for _, each := range []struct {
 		text string
 		into *statement
@@ -65,6 +76,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{acquireAllMessage, &all.acquireAllMessage},
 		{texts.PeekAll, &all.peekAll},
 		{texts.PeekMany, &all.peekMany},
+		{texts.PeekCurrent, &all.peekCurrent},
 		{texts.DrawOne, &all.drawOne},
 		{texts.DeleteAll, &all.releaseAll},
 		{texts.Draw, &all.draw},
@@ -72,15 +84,19 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Peek, &all.peek},
 		{texts.List, &all.list},
 		{texts.ListFirst, &all.listFirst},
+		{texts.Count, &all.count},
 		{texts.Held, &all.held},
 		{texts.Renew, &all.renew},
-		{texts.Guard, &all.guard},
-		{texts.GuardByWriting, &all.guardByWriting},
+		{texts.Guard, &all.guards.locking},
+		{texts.GuardByWriting, &all.guards.writing},
+		{texts.GuardAll, &all.guardsAll.locking},
+		{texts.GuardAllByWriting, &all.guardsAll.writing},
 		{texts.Pick, &all.pick},
 		{texts.PickAny, &all.pickAny},
 		{texts.RenewAll, &all.renewAll},
 		{texts.HeldAll, &all.heldAll},
 		{texts.Keep, &all.keep},
+		{texts.KeepAll, &all.keepAll},
 		{texts.Delete, &all.release},
 		{texts.PickClient, &all.pickClient},
 		{texts.DeleteClient, &all.deleteClient},

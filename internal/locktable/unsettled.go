@@ -27,6 +27,13 @@ type unsettledHolder struct {
 	until  time.Time // when it is forgotten
 }
 
+// An unsettledClaim is a claim of one row that was taken.
+type unsettledClaim struct {
+	Claim
+
+	until time.Time
+}
+
 // addPresent adds a claim whose row may be there until then.
 func (u *unsettled) addPresent(c Claim, until time.Time) {
 	for i := range c.count() {
@@ -53,17 +60,22 @@ func (u *unsettled) has(lockKey string) bool {
 // keys are the LOCK_KEYs of all claims.
 func (u *unsettled) keys() []string { return append(u.present.Keys(), u.absent.Keys()...) }
 
-// take removes and returns the holders of a key.
-func (u *unsettled) take(lockKey string) []unsettledHolder {
-	present, _ := u.present.Take(lockKey)
-	absent, _ := u.absent.Take(lockKey)
-	return withoutForgotten(append(present, absent...))
+// take removes and returns the claims of keys.
+func (u *unsettled) take(lockKeys []string) (claims []unsettledClaim) {
+	for _, lockKey := range lockKeys {
+		present, _ := u.present.Take(lockKey)
+		absent, _ := u.absent.Take(lockKey)
+		for _, h := range withoutForgotten(append(present, absent...)) {
+			claims = append(claims, unsettledClaim{Claim{LockKey: lockKey, Holder: h.holder}, h.until})
+		}
+	}
+	return claims
 }
 
-// putBack adds holders that were taken, and whose rows may be there.
-func (u *unsettled) putBack(lockKey string, holders []unsettledHolder) {
-	for _, h := range holders {
-		add(&u.present, lockKey, h)
+// putBack adds claims that were taken, and whose rows may be there.
+func (u *unsettled) putBack(claims []unsettledClaim) {
+	for _, c := range claims {
+		add(&u.present, c.LockKey, unsettledHolder{c.Holder, c.until})
 	}
 }
 

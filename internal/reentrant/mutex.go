@@ -32,6 +32,7 @@ type waiter[O comparable] struct {
 	owner  O
 	ready  chan struct{} // closed when owner has acquired the mutex
 	passed bool          // Pass has granted the mutex
+	first  bool          // it waits before those that are not
 }
 
 // Lock acquires the mutex for o, after all earlier waiters, and returns the depth: 1, or more
@@ -40,7 +41,13 @@ type waiter[O comparable] struct {
 // If ctx ends first, or has ended already, Lock returns ctx.Err() and leaves the mutex
 // unchanged. There is one exception: if the mutex was granted by [Mutex.Pass], Lock succeeds
 // even if ctx has ended.
-func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
+func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) { return m.lock(ctx, o, false) }
+
+// LockFirst is Lock for an owner whose turn has come before and who has let others pass: it waits
+// before all those that have called Lock, and after those that have called LockFirst.
+func (m *Mutex[O]) LockFirst(ctx context.Context, o O) (int, error) { return m.lock(ctx, o, true) }
+
+func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) (int, error) {
 	// Fail even if the mutex is free: a cancelled caller does not need it.
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -50,11 +57,8 @@ func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) {
 		m.mu.Unlock()
 		return depth, nil
 	}
-	w := &waiter[O]{owner: o, ready: make(chan struct{})}
-	if m.waiters == nil {
-		m.waiters = list.New()
-	}
-	place := m.waiters.PushBack(w)
+	w := &waiter[O]{owner: o, ready: make(chan struct{}), first: first}
+	place := m.queueLocked(w)
 	m.mu.Unlock()
 
 	select {
@@ -192,6 +196,21 @@ func (m *Mutex[O]) handOnLocked() {
 	next := m.removeLocked(m.waiters.Front())
 	m.owner, m.depth = next.owner, 1
 	close(next.ready)
+}
+
+// queueLocked puts a waiter into the queue.
+func (m *Mutex[O]) queueLocked(w *waiter[O]) (place *list.Element) {
+	if m.waiters == nil {
+		m.waiters = list.New()
+	}
+	if w.first {
+		for e := m.waiters.Front(); e != nil; e = e.Next() {
+			if !e.Value.(*waiter[O]).first {
+				return m.waiters.InsertBefore(w, e)
+			}
+		}
+	}
+	return m.waiters.PushBack(w)
 }
 
 // removeLocked removes a waiter from the queue.

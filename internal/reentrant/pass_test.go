@@ -2,6 +2,8 @@ package reentrant_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -33,6 +35,36 @@ func TestPass(t *testing.T) {
 		}
 		if depth, ok := m.Leave(2); depth != 0 || !ok || !m.Release(2) {
 			t.Fatal("the depth of the new owner is not 1")
+		}
+	})
+}
+
+// Those that wait first come before the others, and each in the order of their arrival.
+func TestLockFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var m reentrant.Mutex[int]
+		m.TryLock(9)
+		var order []int
+		var waiting sync.WaitGroup
+		for owner := range 6 {
+			lock := m.Lock
+			if owner >= 2 && owner%2 == 0 {
+				lock = m.LockFirst
+			}
+			waiting.Go(func() {
+				if _, err := lock(t.Context(), owner+1); err != nil {
+					t.Error(err)
+				}
+				order = append(order, owner+1) // one at a time
+				m.Release(owner + 1)
+			})
+			synctest.Wait()
+		}
+		m.Release(9)
+		waiting.Wait()
+		if want := []int{3, 5, 1, 2, 4, 6}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
 		}
 	})
 }

@@ -25,17 +25,10 @@ func (s *Set) CheckWait(wait time.Duration) error {
 // Limited returns the context of a call's wait, which is made from ctx, the caller's. A wait that is
 // not positive does not limit it.
 func Limited(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	e := new(end)
-	parent := context.WithValue(ctx, endKey{}, e)
-	waiting, cancel := parent, context.CancelFunc(func() {})
-	if wait > 0 {
-		waiting, cancel = context.WithTimeout(parent, wait)
+	if wait <= 0 {
+		return ctx, func() {}
 	}
-	stop := context.AfterFunc(waiting, e.note)
-	return waiting, func() {
-		stop()
-		cancel()
-	}
+	return context.WithTimeout(ctx, wait)
 }
 
 // Execute runs fn under the lease that acquire returns, and unlocks it when fn returns or panics. The

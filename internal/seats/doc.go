@@ -1,7 +1,7 @@
 // Package seats has what locks share that are made of several rows of the lock table: the semaphore
 // and the read-write lock.
 //
-// A seat is a numbered row that one holder can have. Its key is that of the lock with a suffix, so
+// A seat is a numbered row that one holder can have. Its key is the LOCK_KEY of the lock with a suffix, so
 // it is a plain lock of a [sqllock.Registry]: a crash frees it after its time-to-live, and whether
 // it is held is decided by its row alone.
 //

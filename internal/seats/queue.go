@@ -7,21 +7,15 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
-)
-
-const (
-	// longestStreak is for how long the callers of a process may have the turn, one after the other,
-	// before the process leaves it to others.
-	longestStreak = 2 * time.Second
-	// stepBack is for how long it does so: another process polls the turn each 100 ms, unless its
-	// registry has another IdleBetweenTries, and then needs a moment to acquire it.
-	stepBack = 150 * time.Millisecond
+	"github.com/sqllock/sqllock/internal/streak"
 )
 
 // A queue has the callers of this process that wait for the turn, in the order of their arrival. The
 // first one waits for the row. Without the queue the next caller would have the row at the moment
 // when it is released, and processes that poll it could starve.
 type queue struct {
+	interval time.Duration // the registry's IdleBetweenTries
+
 	first chan struct{} // has a value while a caller is the first
 
 	mu     sync.Mutex
@@ -40,7 +34,9 @@ type outage struct {
 
 func newOutage() *outage { return &outage{met: make(chan struct{})} }
 
-func newQueue() *queue { return &queue{first: make(chan struct{}, 1), outage: newOutage()} }
+func newQueue(interval time.Duration) *queue {
+	return &queue{interval: interval, first: make(chan struct{}, 1), outage: newOutage()}
+}
 
 // enter waits until the caller is the first and may lock the turn. It returns an error if ctx ends
 // first, or that of share. Otherwise the caller calls leave once it has released the turn.
@@ -55,8 +51,8 @@ func (q *queue) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rest := stepBack - time.Since(q.left)
-	if rest > 0 && time.Since(q.began) < longestStreak {
+	rest := streak.StepBack(q.interval) - time.Since(q.left)
+	if rest > 0 && time.Since(q.began) < streak.Longest(q.interval) {
 		return nil // the streak goes on
 	}
 	if !bounded.Sleep(ctx, max(rest, 0)) {

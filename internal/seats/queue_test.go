@@ -8,11 +8,17 @@ import (
 	"time"
 )
 
+const (
+	interval      = 200 * time.Millisecond
+	longestStreak = 2 * time.Second
+	stepBack      = 300 * time.Millisecond
+)
+
 // TestAProcessStepsBack has callers have the turn one after the other for longer than a streak may last.
 func TestAProcessStepsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
+		q := newQueue(interval)
 		began, steps := time.Now(), 0
 		for range 100 {
 			before := time.Now()
@@ -56,7 +62,7 @@ func TestAProcessStepsBack(t *testing.T) {
 func TestTheQueueIsInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
+		q := newQueue(interval)
 		if err := q.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,8 @@ type Set struct {
 
 // New returns the seats of key, of one kind. It sends nothing to the database.
 //
-// The errors are [sqllock.ErrInvalid], also if there is no room for a suffix in the LOCK_KEY, and
-// those of [sqllock.Registry.Obtain].
+// The errors are [sqllock.ErrInvalid], also if the registry's KeyMapper refuses a row of the set or gives two
+// of them one LOCK_KEY, and those of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) {
 	if registry == nil {
 		return nil, Invalid("%q needs a registry", key)
@@ -40,20 +40,34 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	base := Base(key, lockKey)
 	s := &Set{
-		registry: registry, key: key, turn: TurnKey(base, kind),
-		keys: make([]string, seats), queue: newQueue(), freed: make(chan struct{}, 1),
+		registry: registry, key: key, turn: TurnKey(lockKey, kind),
+		keys: make([]string, seats), queue: newQueue(registry.IdleBetweenTries()), freed: make(chan struct{}, 1),
 	}
 	for i := range s.keys {
-		s.keys[i] = SeatKey(base, kind, i)
+		s.keys[i] = SeatKey(lockKey, kind, i)
 	}
-	for _, written := range []string{s.turn, s.keys[seats-1]} { // the last one is the longest
-		if _, err := registry.Repository().LockKey(written); err != nil {
-			return nil, err
-		}
+	if err := s.checkRows(lockKey); err != nil {
+		return nil, err
 	}
 	return s, s.CheckOpen()
+}
+
+// checkRows returns [sqllock.ErrInvalid] unless each key of the set has a row of its own, beside that
+// of the lock: a KeyMapper that cuts keys off would have two holders of seats share one.
+func (s *Set) checkRows(lockKey string) error {
+	owners := map[string]string{lockKey: s.key}
+	for _, key := range slices.Concat(s.keys, []string{s.turn}) {
+		row, err := s.registry.Repository().LockKey(key)
+		if err != nil {
+			return fmt.Errorf("%w (a row of %q, named after its LOCK_KEY)", err, s.key)
+		}
+		if other, taken := owners[row]; taken {
+			return Invalid("the KeyMapper maps %q and %q to one LOCK_KEY, and both are rows of %q: it must distinguish them", other, key, s.key)
+		}
+		owners[row] = key
+	}
+	return nil
 }
 
 // Key returns the key of the lock.

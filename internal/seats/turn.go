@@ -2,6 +2,7 @@ package seats
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -153,5 +154,9 @@ func (s *Set) TakeOver(ctx, waiting context.Context, t Terms, keys ...string) er
 	if err != nil {
 		return err
 	}
-	return release(waiting, lease)
+	err = release(waiting, lease)
+	if errors.Is(err, sqllock.ErrLockLost) {
+		return s.NotAcquired(ctx, sqllock.Row{}) // another may have the rows now
+	}
+	return err
 }

@@ -43,12 +43,12 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	if err != nil {
 		return nil, err
 	}
+	if !t.Dialect.Embedded {
+		connector = t.rotate(connector)
+	}
 	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
 	setLimit(db, limit)
-	if !t.Dialect.Embedded {
-		db.SetConnMaxLifetime(connectionLife)
-		db.SetConnMaxIdleTime(t.Idle)
-	}
+	db.SetConnMaxIdleTime(t.Idle)
 	limited, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	if err := t.ping(limited, db); err != nil {
@@ -62,10 +62,6 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	}
 	return db, nil
 }
-
-// connectionLife is how long a connection is used. A proxy, a name or a switchover may have led
-// it to a server that is no longer the right one.
-const connectionLife = 5 * time.Minute
 
 func setLimit(db *sqlx.DB, limit int) {
 	db.SetMaxOpenConns(limit)

@@ -58,6 +58,9 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err != nil {
 		return nil, target.explain(err)
 	}
+	if err := target.checkWritable(ctx, pools); err != nil {
+		return nil, errors.Join(target.explain(err), pools.Close())
+	}
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
 	if err != nil {
@@ -69,6 +72,21 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 // explain returns an error of Connect as the user gets it.
 func (t Target) explain(err error) error {
 	return fmt.Errorf("%w: connect to %s: %w", t.sentinel(err), t.Redacted, err)
+}
+
+var errReadOnly = errors.New("the session is read-only: the server is a standby, or default_transaction_read_only is on for the user or the database")
+
+// checkWritable returns an error if transactions of PostgreSQL are read-only by default.
+func (t Target) checkWritable(ctx context.Context, p *Pools) error {
+	if !t.HasIsolation {
+		return nil
+	}
+	readOnly := false
+	err := p.DB.GetContext(ctx, &readOnly, "SELECT current_setting('transaction_read_only') = 'on'")
+	if err == nil && readOnly {
+		err = errReadOnly
+	}
+	return err
 }
 
 // migrate creates the tables over connections of its own: a migration may take longer than patience.
@@ -112,7 +130,7 @@ func (t Target) sentinel(err error) error {
 		return sqllock.ErrInvalid
 	case errors.Is(err, migrations.ErrState), errors.Is(err, migrations.ErrDialect):
 		return sqllock.ErrSchema
-	case t.Dialect.Classify(err) == dialect.ReadOnly:
+	case errors.Is(err, errReadOnly), t.Dialect.Classify(err) == dialect.ReadOnly:
 		return sqllock.ErrReadOnly
 	default:
 		return sqllock.ErrDatabase

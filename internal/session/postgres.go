@@ -18,6 +18,8 @@ type Address struct {
 	Host           string
 	Port           uint16
 	User, Database string
+	// SSLMode is what the driver takes for sslmode, unless that is what pgx takes.
+	SSLMode string
 
 	Choice
 }
@@ -56,8 +58,35 @@ func ParsePostgres(
 		return Target{}, err
 	}
 	return Target{
-		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: dsn, HasIsolation: true, Connector: connector,
+		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, Connector: connector,
 	}, nil
+}
+
+// complete returns the DSN with what is to be the same for the pools and for package notify, which reads it by
+// pgx: sslmode, and of several hosts the primary. Another one refuses to write, and to LISTEN. (It is not
+// read-write, which would pass over a primary whose sessions are read-only by default, and not say why.)
+func (a Address) complete(dsn string) string {
+	if a.SSLMode != "" {
+		dsn = withParameter(dsn, "sslmode", a.SSLMode)
+	}
+	if a.Hosts > 1 && a.Any {
+		dsn = withParameter(dsn, "target_session_attrs", "primary")
+	}
+	return dsn
+}
+
+// withParameter adds a parameter to a DSN that does not have it.
+func withParameter(dsn, name, value string) string {
+	separator := " "
+	switch {
+	case strings.Contains(dsn, name):
+		return dsn
+	case postgresScheme.MatchString(dsn) && strings.Contains(dsn, "?"):
+		separator = "&"
+	case postgresScheme.MatchString(dsn):
+		separator = "?"
+	}
+	return dsn + separator + name + "=" + value
 }
 
 func postgresURL(dsn string, address func(string) (Address, error)) (Address, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -255,6 +256,25 @@ func TestTimeoutOf(t *testing.T) {
 	} {
 		if got := session.TimeoutOf(hosts); got != want {
 			t.Errorf("%d hosts: %v", hosts, got)
+		}
+	}
+}
+
+// What reads the DSN by pgx, as package notify does, connects as lib/pq does: that requires TLS, and pgx prefers it.
+func TestSourceOfPq(t *testing.T) {
+	for _, test := range [][3]string{ // $PGSSLMODE, the DSN, what is used
+		{"", "postgres://u@h/db", "postgres://u@h/db?sslmode=require"},
+		{"prefer", "postgres://u@h/db?connect_timeout=3", "postgres://u@h/db?connect_timeout=3&sslmode=prefer"},
+		{"", "host=h,i user=u dbname=db", "host=h,i user=u dbname=db sslmode=require target_session_attrs=primary"},
+		{"", "host=h user=u sslmode=disable", "host=h user=u sslmode=disable"},
+	} {
+		t.Setenv("PGSSLMODE", test[0])
+		if test[0] == "" {
+			_ = os.Unsetenv("PGSSLMODE") // an empty one is an error of lib/pq
+		}
+		target, err := pqdriver.Parse(test[1])
+		if err != nil || target.Source != test[2] {
+			t.Errorf("%s: %s, error %v", test[1], target.Source, err)
 		}
 	}
 }

@@ -35,17 +35,20 @@ type Target struct {
 	// that are idle for longer, or 0.
 	Idle time.Duration
 
+	// OnNotice, unless it is nil, has note called for each notice of the server on a connection.
+	OnNotice func(c driver.Conn, note func(routine string))
+
 	// Check, unless it is nil, checks what the parameters of the DSN have made of a session.
 	Check func(context.Context, *sql.DB) error
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
 }
 
-// A Choice is what else lib/pq reads from a DSN. The command warns about it.
+// A Choice is what else a driver of PostgreSQL reads from a DSN. The command warns about it.
 type Choice struct {
-	Hosts            int  // how many hosts there are to choose from
-	ReadWrite        bool // only one that accepts writes is chosen
-	BinaryParameters bool // a pool that is opened with the DSN alone has binary_parameters
+	Hosts  int  // how many hosts there are to choose from
+	Any    bool // target_session_attrs does not say which one
+	Pooled bool // a pool that is opened with the DSN alone goes on behind a pooler of transactions
 }
 
 // Settings say what the sessions of a pool are like.

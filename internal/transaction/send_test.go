@@ -61,7 +61,7 @@ func TestTheEndOfAMessage(t *testing.T) {
 						end.WillReturnError(c.rollback)
 					}
 				}
-				if err := transaction.Send(t.Context(), db, c.dialect, exec(t.Context())); !errors.Is(err, c.err) {
+				if _, err := transaction.Send(t.Context(), db, c.dialect, exec(t.Context())); !errors.Is(err, c.err) {
 					t.Errorf("error %v", err)
 				}
 				want := 0
@@ -86,7 +86,8 @@ func TestSendOnUnusableConnections(t *testing.T) {
 				db, mock, connections := mocked(t)
 				mock.ExpectExec("message").WillReturnError(failure)
 				mock.ExpectExec("message").WillReturnResult(driver.RowsAffected(1))
-				must(t, transaction.Send(t.Context(), db, dialect.MySQL(), exec(t.Context())))
+				_, err := transaction.Send(t.Context(), db, dialect.MySQL(), exec(t.Context()))
+				must(t, err)
 				if got := connections(); got != 1 {
 					t.Errorf("%d connections in the pool", got)
 				}

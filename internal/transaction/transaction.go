@@ -17,32 +17,32 @@ import (
 type Tx struct {
 	*sqlx.Tx
 
+	ctx     context.Context //nolint:containedctx // that of the transaction, as sql.Tx has it
 	conn    *sqlx.Conn
 	dialect dialect.Dialect
 	ending  atomic.Bool // Commit or Rollback was called
 }
 
-// Begin begins a transaction. Like database/sql it passes over connections of the pool that
-// turn out to be broken, and also over those that are still inside another transaction.
-func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dialect) (*Tx, error) {
-	for unusable := db.Stats().OpenConnections; ; unusable-- {
-		conn, err := db.Connx(ctx)
-		if err != nil {
-			return nil, err
-		}
+// Begin begins a transaction. Like [OnConn] it passes over connections that turn out to be closed, and
+// over those that are still inside another transaction.
+func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dialect) (begun *Tx, err error) {
+	_, err = onConn(ctx, db, d, func(conn *sqlx.Conn) error {
 		tx, err := conn.BeginTxx(ctx, opts)
-		if err == nil {
-			return &Tx{Tx: tx, conn: conn, dialect: d}, nil
+		if err != nil {
+			giveBack(conn, d.Embedded)
+			return err
 		}
-		giveBack(conn, d.Embedded)
-		if unusable <= 0 || !errors.Is(err, driver.ErrBadConn) && d.Classify(err) != dialect.Stuck {
-			return nil, err
-		}
-	}
+		begun = &Tx{Tx: tx, ctx: ctx, conn: conn, dialect: d}
+		return nil
+	}, nil)
+	return begun, err
 }
 
-// Commit commits the transaction.
-func (t *Tx) Commit() error { return t.end(t.Tx.Commit) }
+// Commit commits the transaction. It returns an error also if the server has committed it, and has stopped
+// waiting for its synchronous standby: see [ErrUnreplicated].
+func (t *Tx) Commit() error {
+	return t.end(func() error { return replicated(t.ctx, t.conn, t.dialect, t.Tx.Commit()) })
+}
 
 // Rollback rolls the transaction back.
 func (t *Tx) Rollback() error { return t.end(t.Tx.Rollback) }

@@ -134,11 +134,7 @@ func connector(source string, s session.Settings) (driver.Connector, error) {
 		// Only MariaDB reads it. Oracle's MySQL takes several statements to acquire.
 		config.Params["autocommit"] += " /*M!100600 , tx_isolation = 'SERIALIZABLE' */"
 	}
-	c, err := mysql.NewConnector(config)
-	if err != nil {
-		return nil, err
-	}
-	return session.DiscardReadOnly(c, dialect.MySQL().Classify), nil
+	return mysql.NewConnector(config)
 }
 
 // checkCharset checks that the server reads statements in the character set in which the driver quotes
@@ -187,6 +183,11 @@ func complete(parameters map[string]string) {
 		}
 	}
 	parameters["autocommit"] = "1"
+	for name, value := range defaults {
+		if !sets(parameters, name) {
+			parameters[name] = value
+		}
+	}
 	const wait = "innodb_lock_wait_timeout"
 	if sets(parameters, wait) {
 		return
@@ -201,6 +202,10 @@ func complete(parameters map[string]string) {
 	}
 	parameters[wait] = value
 }
+
+// defaults are those of the server, whatever a DBA has set for all sessions: a limit leaves rows out of
+// statements about several, and sql_safe_updates refuses some of them.
+var defaults = map[string]string{"sql_select_limit": "18446744073709551615", "sql_safe_updates": "0", "completion_type": "0"}
 
 // autocommit matches what the variable can be called in SET.
 var autocommit = regexp.MustCompile(`(?i)^\s*(?:(?:@@)?(?:(?:session|local)(?:\s+|\s*\.\s*))?|@@)autocommit\s*$`)

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +20,22 @@ import (
 // Parse returns the database that a DSN of PostgreSQL names: postgres://… or host=… user=….
 // Its errors never contain a part of a password.
 func Parse(dsn string) (session.Target, error) {
-	return session.ParsePostgres(dsn, "pgx", address, connector)
+	target, err := session.ParsePostgres(dsn, "pgx", address, connector)
+	target.OnNotice = onNotice
+	return target, err
+}
+
+// noteKey is where a connection has the function that gets its notices.
+const noteKey = "sqllock"
+
+func onNotice(c driver.Conn, note func(routine string)) {
+	c.(*stdlib.Conn).Conn().PgConn().CustomData()[noteKey] = note //nolint:forcetypeassert // connector makes no other
+}
+
+func passNotice(c *pgconn.PgConn, n *pgconn.Notice) {
+	if note, ok := c.CustomData()[noteKey].(func(string)); ok {
+		note(n.Routine)
+	}
 }
 
 // errParse stands for pgx's errors about a DSN, which repeat parts of it.
@@ -37,7 +54,20 @@ func address(dsn string) (session.Address, error) {
 	if err != nil {
 		return session.Address{}, withoutDSN(err)
 	}
-	return session.Address{Host: config.Host, Port: config.Port, User: config.User, Database: config.Database}, nil
+	// pgx takes what follows the first @ for the host, and that may be a part of the password.
+	isStray := func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") }
+	if strings.Contains(config.Host, "@") || slices.ContainsFunc(config.Fallbacks, isStray) {
+		return session.Address{}, session.ErrStray
+	}
+	mode := config.DefaultQueryExecMode
+	return session.Address{
+		Host: config.Host, Port: config.Port, User: config.User, Database: config.Database,
+		Choice: session.Choice{
+			Hosts:  hosts(config),
+			Any:    config.ValidateConnect == nil,
+			Pooled: mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol || config.RuntimeParams["binary_parameters"] == "yes",
+		},
+	}, nil
 }
 
 func connector(dsn string, s session.Settings) (driver.Connector, error) {
@@ -46,6 +76,9 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 		return nil, withoutDSN(err)
 	}
 	s.Complete(config.RuntimeParams)
+	config.OnNotice = passNotice
+	// pgx sends text as UTF-8, whatever the database, the role or the DSN says. lib/pq sets it itself.
+	config.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = session.TimeoutOf(hosts(config))
 	}

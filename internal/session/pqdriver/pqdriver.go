@@ -2,6 +2,7 @@
 package pqdriver
 
 import (
+	"cmp"
 	"database/sql/driver"
 
 	"github.com/lib/pq" // also registers the driver "postgres"
@@ -12,7 +13,13 @@ import (
 // Parse returns the database that a DSN of PostgreSQL names: postgres://… or host=… user=….
 // Its errors never contain a part of a password.
 func Parse(dsn string) (session.Target, error) {
-	return session.ParsePostgres(dsn, "postgres", address, connector)
+	target, err := session.ParsePostgres(dsn, "postgres", address, connector)
+	target.OnNotice = onNotice
+	return target, err
+}
+
+func onNotice(c driver.Conn, note func(routine string)) {
+	pq.SetNoticeHandler(c, func(e *pq.Error) { note(e.Routine) })
 }
 
 func address(dsn string) (session.Address, error) {
@@ -22,11 +29,11 @@ func address(dsn string) (session.Address, error) {
 	}
 	attrs := config.TargetSessionAttrs
 	return session.Address{
-		Host: config.Host, Port: config.Port, User: config.User, Database: config.Database,
+		Host: config.Host, Port: config.Port, User: config.User, Database: config.Database, SSLMode: string(cmp.Or(config.SSLMode, pq.SSLModeRequire)),
 		Choice: session.Choice{
-			Hosts:            1 + len(config.Multi),
-			ReadWrite:        attrs == pq.TargetSessionAttrsReadWrite || attrs == pq.TargetSessionAttrsPrimary,
-			BinaryParameters: config.BinaryParameters,
+			Hosts:  1 + len(config.Multi),
+			Any:    attrs == "" || attrs == pq.TargetSessionAttrsAny,
+			Pooled: config.BinaryParameters,
 		},
 	}, nil
 }

@@ -483,12 +483,24 @@ var leaseTests = []test{
 			f.checkDeleted(f.process(), "k", row.Holder, true)
 		}
 	}},
-	{"CloseReleasesALockWithAMinimumHold", func(f *fixture) {
+	{"CloseKeepsLocksForTheirMinimumHold", func(f *fixture) {
+		const minHold = ttl / 2
 		r := f.registry(ttl)
-		lease := f.acquire(f.obtain(r).WithMinHold(ttl))
+		leases := []*sqllock.Lease{
+			f.acquire(f.obtain(r).WithMinHold(minHold)), f.acquire(f.obtainAll(r, "a", "b").WithMinHold(minHold)),
+			f.acquire(f.obtainAll(r, "passed").WithMinHold(time.Nanosecond)), f.acquire(f.obtainAll(r, "none")),
+		}
+		f.pause(time.Millisecond)
 		f.must(r.Close(f.Context()))
-		f.is(lease.Unlock(f.Context()), sqllock.ErrClosed)
-		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
+		f.is(leases[0].Unlock(f.Context()), sqllock.ErrClosed)
+		kept, err := f.process().PeekAll(f.Context(), "k", "a", "b", "passed", "none")
+		f.must(err)
+		equal(f, "rows", len(kept), 3)
+		for key, row := range kept {
+			if row.Holder == leases[0].Holder() || row.Holder == leases[1].Holder() || row.Left <= minHold/2 || row.Left > minHold {
+				f.Fatalf("%s: %+v", key, row)
+			}
+		}
 	}},
 	{"ALostLeaseHasNoMinimumHold", func(f *fixture) {
 		l := f.lock(f.brief).WithMinHold(ttl)

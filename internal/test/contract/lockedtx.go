@@ -23,6 +23,33 @@ var lockedTxTests = []test{
 		equal(f, "counter", f.readCounter(table), 1)
 		equal(f, "rows", len(f.rows(f.process())), 0)
 	}},
+	{"EnteringAgainDoesNotWaitForTheGuardedTransaction", func(f *fixture) {
+		const times = 20 // each would wait for a second
+		r := f.registry(ttl)
+		enter := func(ctx context.Context) {
+			began := time.Now()
+			for range times {
+				again, err := r.TryLock(ctx, "k")
+				f.must(err)
+				f.must(again.Unlock(ctx))
+			}
+			if took := time.Since(began); took > times*time.Second*3/4 {
+				f.Errorf("entered again %d times in %v", times, took)
+			}
+		}
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
+			enter(ctx)
+			return nil
+		}))
+		if f.cell.Dialect.Embedded {
+			return // each gives up after a moment, because there is no other writer meanwhile
+		}
+		lease, tx := f.acquire(f.obtain(r)), f.begin(nil)
+		f.must(tx.guard(f.Context(), lease))
+		enter(lease.Context())
+		f.must(tx.commit())
+		f.must(lease.Unlock(f.Context()))
+	}},
 	{"ExecuteLockedTxRollsBack", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
 		failure := errors.New("work")

@@ -291,6 +291,26 @@ var repositoryTests = []test{
 		f.must(err)
 		equal(f, "rows", len(rows), 2)
 	}},
+	{"CountCountsTheRowsOfTheRegion", func(f *fixture) {
+		r := f.processWith(short)
+		count := func(want ...int64) {
+			f.Helper()
+			held, expired, err := r.Count(f.Context())
+			f.must(err)
+			if got := []int64{held, expired}; !slices.Equal(got, want) {
+				f.Fatalf("held and expired: %v, want %v", got, want)
+			}
+		}
+		count(0, 0)
+		f.acquireRow(r, "a", short)
+		f.acquireRow(r, "b", short)
+		f.untilExpired(r, "b", short)
+		count(0, 2)
+		if f.cell.Layout == dialect.Spring7 { // in the other one all rows last equally long
+			f.acquireRow(r, "c", ttl)
+			count(1, 2)
+		}
+	}},
 	{"DeleteRowDeletesARowOfAnotherRegion", func(f *fixture) {
 		r := f.process()
 		holder := f.acquireRow(r, "k", ttl)

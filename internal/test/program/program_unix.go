@@ -47,7 +47,10 @@ func StartAs(t *testing.T, dsn, name string, args ...string) *Program {
 	t.Helper()
 	//nolint:noctx // a test's context ends before its cleanups, which need the process
 	p := &Program{t: t, Cmd: exec.Command(name, args...)}
-	p.Cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), "SQLLOCK_DSN="+dsn)
+	p.Cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TMPDIR="+t.TempDir())
+	if dsn != "" {
+		p.Cmd.Env = append(p.Cmd.Env, "SQLLOCK_DSN="+dsn)
+	}
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var toClose [2]*os.File
 	p.Stdout, toClose[0] = NewStream(t)

@@ -24,7 +24,7 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 	deadline := c.lease.Deadline()
 	call := k.begin(ctx, "Guard")
 	err = c.lease.Guard(ctx, tx)
-	call.returned(max(0, deadline.Sub(call.began)))
+	call.returned(k.longestGuard(c, call.began, deadline))
 	if err != nil {
 		_ = tx.Rollback()
 		k.note("Guard %s no. %d: %v", c.name(), c.number, err)
@@ -50,6 +50,17 @@ func (k *worker) guard(ctx context.Context, c *claim) {
 	default: // it is open when the lock is unlocked
 		k.workers.Go(commit)
 	}
+}
+
+// longestGuard is how long a Guard that began then may take, with the Deadline that the lease had. Where
+// the lease has been renewed since, Guard may have done it itself: that takes up to a fifteenth of the TTL, and
+// what limits Guard is the Deadline after it.
+func (k *worker) longestGuard(c *claim, began, deadline time.Time) time.Duration {
+	if c.lease.Deadline().After(deadline) {
+		ttl := k.world.plan.LongestTTL()
+		return max(deadline.Sub(began), ttl+ttl/15)
+	}
+	return max(0, deadline.Sub(began))
 }
 
 // write writes the number of a claim, and takes its time.

@@ -48,7 +48,7 @@ func (w *World) observe(by commit) {
 		locks = append(locks, lockRow{w.names[row[0].(string)], row[1].(string), expires, w.instantOf(expires)})
 	}
 	for _, key := range w.witness.observed(locks, written, by) {
-		w.wakers.deleted(w.lockKeys[key])
+		w.wakers.deleted(key)
 	}
 }
 
@@ -57,7 +57,7 @@ func (w *World) deleteByForce(key string) {
 	var result driver.Result
 	var err error
 	w.serve(func() {
-		result, err = w.observer.exec("DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", []driver.NamedValue{{Ordinal: 1, Value: w.lockKeys[key]}})
+		result, err = w.observer.exec("DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", []driver.NamedValue{{Ordinal: 1, Value: key}})
 	})
 	if err != nil {
 		return // another connection writes

@@ -53,7 +53,8 @@ type process struct {
 
 	mu     sync.Mutex
 	dead   bool
-	closed bool // Close was called
+	closed bool     // Close was called
+	kept   []*claim // with a minimum hold, when Close was called
 }
 
 func newProcess(s *slot) *process {
@@ -111,7 +112,7 @@ const bootTimeout = 30 * time.Second
 // boot opens the repository and the registry.
 func (p *process) boot() error {
 	opts := p.plan.Repository
-	opts.ClientID = p.id
+	opts.ClientID, opts.Keys = p.id, sqllock.PlainKeys // a history shows the rows
 	ctx, cancel := context.WithTimeout(p.ctx, bootTimeout)
 	defer cancel()
 	call := p.begin(ctx, "NewRepository")
@@ -180,6 +181,7 @@ func (p *process) close(ctx context.Context) {
 	}
 	began := time.Now()
 	err := p.registry.Close(ctx)
+	closed := time.Now()
 	w.note(p.id, "Close: %v", err)
 	p.expectSome("Close", err, sqllock.ErrDatabase, sqllock.ErrPinned)
 	p.timely("Close", began, closeSettles+2*max(10*time.Second, w.plan.LongestTTL())+slack)
@@ -198,16 +200,28 @@ func (p *process) close(ctx context.Context) {
 	p.closePools()
 	if err == nil && !w.isBroken() {
 		p.checkNothingLeft()
+		for _, c := range p.kept {
+			if closed.Before(c.lease.Deadline()) { // otherwise its row may have expired before Close reached it
+				w.witness.checkMinHold(c)
+			}
+		}
 	}
+}
+
+// keeps notes a claim with a minimum hold that Close has ended.
+func (p *process) keeps(c *claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = append(p.kept, c)
 }
 
 // closeSettles is how long Close waits for what is under way, before it deletes what that has left.
 const closeSettles = 10 * time.Second
 
 // mostElements is how many values of one type a registry may keep that is not in use: its
-// statements, and a few for each key. A leak grows with the number of acquisitions, of which there
-// are hundreds.
-const mostElements = 64
+// statements, which are about fifty, and a few for each key. A leak grows with the number of
+// acquisitions, of which there are hundreds.
+const mostElements = 96
 
 // checkMemory checks that the registry keeps no more than it needs.
 func (p *process) checkMemory() {

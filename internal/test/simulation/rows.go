@@ -80,9 +80,26 @@ func (w *witness) checkTaken(before, after lockRow, by commit) {
 		w.world.violated("stolen", "%q: %s has changed the row of %s, which lasts for another %v, to %q",
 			before.key, by.by, w.world.alias(before.holder), time.Until(before.end), w.world.alias(after.holder))
 	}
-	if lasts && w.kept[before.holder] && clientOf(after.holder) == by.client {
+	if lasts && clientOf(after.holder) == by.client && (w.kept[before.holder] || w.hasMinHold(before.holder)) {
 		w.kept[after.holder] = true // the minimum hold goes on under another holder
 	}
+}
+
+// hasMinHold reports whether a caller has a lease with a minimum hold: Close may keep its row at any time.
+func (w *witness) hasMinHold(holder string) bool {
+	for c := range w.claims {
+		if c.holder == holder && !c.minHoldEnd.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// staysUntil notes until when the rows of a claim stay at least.
+func (w *witness) staysUntil(c *claim, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.minHoldEnd = end
 }
 
 // checkRevived finds renewals of rows that had expired.
@@ -144,11 +161,12 @@ func (w *witness) wrote(number int64) bool {
 	return w.committed[number]
 }
 
-// checkMinHold checks, after a release, that the row of a claim stays until its minimum hold has
-// passed.
-func (w *witness) checkMinHold(c *claim, until time.Time) {
+// checkMinHold checks, after a release or Close, that the rows of a claim stay until its minimum hold
+// has passed.
+func (w *witness) checkMinHold(c *claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	until := c.minHoldEnd
 	if !time.Now().Before(until) || w.isForced(c.holder) {
 		return
 	}

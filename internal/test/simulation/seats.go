@@ -35,10 +35,10 @@ func (w *World) readerKeys() []string { return numbered(readWriteKey+" reader ",
 
 func (w *World) seatKeys() (keys []string) {
 	if w.plan.Permits > 0 {
-		keys = append(w.permitKeys(), semaphoreKey+" turn")
+		keys = append(w.permitKeys(), semaphoreKey+" permit turn")
 	}
 	if w.plan.ReadWrite {
-		keys = append(append(keys, w.readerKeys()...), readWriteKey, readWriteKey+" turn")
+		keys = append(append(keys, w.readerKeys()...), readWriteKey, readWriteKey+" reader turn")
 	}
 	return keys
 }

@@ -70,6 +70,8 @@ type claim struct {
 	// once the caller has renewed the lease itself.
 	latest  time.Time
 	renewed bool
+	// minHoldEnd is until when the rows stay at least, or zero.
+	minHoldEnd time.Time
 }
 
 // lives reports whether the context of the lease has not ended.

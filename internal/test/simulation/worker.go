@@ -202,7 +202,9 @@ func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time, writer *c
 	w := k.world
 	c := w.witness.acquiredWithin(k.process, lease, writer)
 	k.note("holds %s as no. %d, token %d", c.name(), c.number, c.token)
-	minHoldEnd := h.minHoldEnd(lease, began)
+	if h.minHold > 0 {
+		w.witness.staysUntil(c, h.minHoldEnd(lease, began))
+	}
 	k.work(lease.Context(), c)
 	if k.downgrades(c) {
 		return
@@ -225,8 +227,12 @@ func (k *worker) hold(h handle, lease *sqllock.Lease, began time.Time, writer *c
 	k.timely("Unlock", unlocks, max(0, deadline.Sub(unlocks))+slack)
 	k.expect("Unlock "+c.name(), err, sqllock.ErrLockLost, sqllock.ErrDatabase, sqllock.ErrPinned)
 	k.noteLost(c, err)
-	if err == nil && h.minHold > 0 && !k.isDead() {
-		w.witness.checkMinHold(c, minHoldEnd)
+	switch {
+	case h.minHold == 0 || k.isDead():
+	case err == nil:
+		w.witness.checkMinHold(c)
+	case errors.Is(err, sqllock.ErrClosed):
+		k.keeps(c)
 	}
 }
 

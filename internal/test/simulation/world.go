@@ -10,22 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
 // A World is a database and the processes that share it. It lives in a synctest bubble.
 type World struct {
-	plan  Plan
-	dir   string
-	keys  []string          // as callers write them
-	names map[string]string // of LOCK_KEYs
-	// lockKeys are what keys are mapped to.
-	lockKeys map[string]string
-	history  history
-	witness  *witness
-	wakers   wakers
+	plan    Plan
+	dir     string
+	keys    []string          // as callers write them
+	names   map[string]string // of LOCK_KEYs
+	history history
+	witness *witness
+	wakers  wakers
 	// requests are for the goroutine of the database.
 	requests chan func()
 	// writer has a value while a connection may write.
@@ -87,7 +84,7 @@ func (r Result) Print(to io.Writer, events int) {
 func Run(plan Plan, dir string, template []byte) (Result, error) {
 	w := &World{
 		plan: plan, dir: dir, calmFrom: time.Now().Add(plan.Duration),
-		names: make(map[string]string), lockKeys: make(map[string]string),
+		names:   make(map[string]string),
 		aliases: make(map[string]string), numbers: make(map[string]int), jitters: make(map[int64]int),
 		requests: make(chan func()), writer: make(chan struct{}, 1),
 		resting: make(chan struct{}, 1), stopping: make(chan struct{}),
@@ -98,19 +95,11 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	w.wakers.world = w
 	for i := range plan.Keys {
 		key := "k" + strconv.Itoa(i+1)
-		lockKey, err := sqllock.SpringKeys(key)
-		if err != nil {
-			return Result{}, err
-		}
 		w.keys = append(w.keys, key)
-		w.name(key, lockKey)
+		w.name(key)
 	}
 	for _, key := range w.seatKeys() {
-		lockKey, err := sqllock.SpringKeys(key)
-		if err != nil {
-			return Result{}, err
-		}
-		w.name(key, lockKey)
+		w.name(key)
 	}
 	defer close(w.requests)
 	go func() {
@@ -133,9 +122,9 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	}, nil
 }
 
-// name notes a key and its LOCK_KEY. It is free as yet.
-func (w *World) name(key, lockKey string) {
-	w.names[lockKey], w.lockKeys[key] = key, lockKey
+// name notes a key. It is free as yet.
+func (w *World) name(key string) {
+	w.names[key] = key
 	w.witness.free[key] = time.Now()
 }
 

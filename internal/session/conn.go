@@ -1,0 +1,76 @@
+package session
+
+import (
+	"context"
+	"database/sql/driver"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A session has what database/sql asks of a connection.
+type session interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+}
+
+// A conn is a connection of a pool that Open makes. It leaves the pool
+//
+//   - after the server has refused a write as read-only: the name or the proxy in the DSN may lead elsewhere
+//     by now. The error stays what it is. (rejectReadOnly of go-sql-driver returns driver.ErrBadConn instead,
+//     which does not say why.) Statements that are kept prepared are not watched;
+//   - when it is old, and its successor is connected: see [rotation].
+//
+// It is used by one goroutine at a time.
+type conn struct {
+	session
+
+	classify     func(error) dialect.Class
+	readOnly     bool
+	rotation     *rotation
+	since        time.Time
+	unreplicated atomic.Bool
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.session.ExecContext(ctx, query, args)
+	c.note(err)
+	return result, err
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.session.QueryContext(ctx, query, args)
+	c.note(err)
+	return rows, err
+}
+
+func (c *conn) note(err error) {
+	c.readOnly = c.readOnly || err != nil && c.classify(err) == dialect.ReadOnly
+}
+
+// noteNotice gets the name of the server's function that sent a notice. Unlike the text it is not translated,
+// and the warning has no code of its own.
+func (c *conn) noteNotice(routine string) {
+	if routine == "SyncRepWaitForLSN" {
+		c.unreplicated.Store(true)
+	}
+}
+
+// Unreplicated reports whether the server has stopped waiting for its synchronous standby since the last
+// call: package transaction asks.
+func (c *conn) Unreplicated() bool { return c.unreplicated.Swap(false) }
+
+// IsValid implements driver.Validator.
+func (c *conn) IsValid() bool {
+	v, ok := c.session.(driver.Validator)
+	return !c.readOnly && (!ok || v.IsValid()) && !c.rotation.replaces(c)
+}
