@@ -63,7 +63,7 @@ func TestAdoptSpring6(t *testing.T) {
 			t.Error(diff)
 		}
 		start := time.Now()
-		up(t, db, &migrations.Options{TTL: time.Hour})
+		up(t, db, &migrations.Options{TTL: time.Hour, Layout: dialect.Spring7})
 		took := time.Since(start) + time.Millisecond // the resolution of SQLite's clock
 		after := rows(t, db, dialect.Spring7)
 		for i := range after {
@@ -78,12 +78,26 @@ func TestAdoptSpring6(t *testing.T) {
 	})
 }
 
+// TestSpring6GoesOn migrates a table that a Spring 6 uses, without a layout. Its INSERT still succeeds,
+// also after the next start of the program that migrates.
+func TestSpring6GoesOn(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		for range 2 {
+			up(t, db, nil)
+			wantAt(t, db, 2, dialect.Spring6)
+			run(t, db, insert4, "DELETE FROM INT_LOCK")
+		}
+	})
+}
+
 func TestBackfillByDefaultIsSpringsTTL(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		spring(t, db, dialect.Spring6)
 		run(t, db, insert4)
-		up(t, db, nil)
+		up(t, db, &migrations.Options{Layout: dialect.Spring7})
 		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > migrations.DefaultTTL || got[0] < -time.Minute {
 			t.Errorf("time left %v", got)
 		}

@@ -51,7 +51,7 @@ func TestConcurrentUpAndDown(t *testing.T) {
 			})
 		}
 		all.Wait()
-		up(t, db, nil)
+		up(t, db, &migrations.Options{Layout: dialect.Spring7})
 		wantAt(t, db, 3, dialect.Spring7)
 		wantTables(t, db)
 	})

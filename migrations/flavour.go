@@ -19,6 +19,9 @@ const (
 type flavour struct {
 	// columns returns the names of a table's columns.
 	columns string
+	// probe, if not empty, fails if there is no table, or no right to read it: columns returns
+	// nothing in both cases.
+	probe string
 	// bookkeeping creates the bookkeeping table in golang-migrate's format.
 	bookkeeping string
 	// write sets the version in the bookkeeping table to {version}.

@@ -9,7 +9,9 @@
 //	3   the column EXPIRED_AFTER of INT_LOCK, as in Spring Integration 7
 //
 // A table that Spring has created is adopted, with or without EXPIRED_AFTER and with its
-// rows: [Up] adds what is missing and keeps the rest.
+// rows. Version 3 ends the work of a Spring before 7: its INSERT gives no EXPIRED_AFTER, is refused,
+// and its callers wait for ever. So a table without the column gets it only if [Options.Layout] or
+// [Goto] asks for it.
 //
 // The current version is stored in a table of its own, INT_LOCK_MIGRATIONS, in
 // golang-migrate's format. It is written only when a step is complete, and each step can be
@@ -38,16 +40,15 @@ const (
 	latest  = 3
 )
 
-// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. It never
-// migrates down. If the tables are up to date, it only reads, so an application without
+// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. Without a Layout it
+// makes new tables of version 3, and leaves a lock table without EXPIRED_AFTER at version 2, so that
+// a Spring before 7 that uses it goes on working. It never migrates down. If the tables are up to date, it only reads, so an application without
 // the right to change the schema can call it at each start. opts may be nil.
 //
 // Up returns errors of the database and [ErrDialect], [ErrOption], [dialect.ErrPrefix],
 // [ErrState] and [ErrBusy].
 func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
-	return run(ctx, db, d, opts, func(s *session, version uint) uint {
-		return max(version, s.target)
-	})
+	return run(ctx, db, d, opts, func(st State) uint { return max(st.Version, st.Target) })
 }
 
 // Down migrates down by one version. opts may be nil.
@@ -61,9 +62,7 @@ func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error
 //
 // Down returns the errors of [Up] and ErrHeld.
 func Down(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
-	return run(ctx, db, d, opts, func(_ *session, version uint) uint {
-		return max(version, 1) - 1
-	})
+	return run(ctx, db, d, opts, func(st State) uint { return max(st.Version, 1) - 1 })
 }
 
 // Goto migrates up or down to a version. Version 0 drops all tables, unless locks are held,
@@ -74,5 +73,5 @@ func Goto(ctx context.Context, db *sql.DB, d dialect.Dialect, version uint, opts
 	if version > latest {
 		return fmt.Errorf("%w %d: the last is %d", ErrVersion, version, latest)
 	}
-	return run(ctx, db, d, opts, func(*session, uint) uint { return version })
+	return run(ctx, db, d, opts, func(State) uint { return version })
 }

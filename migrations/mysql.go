@@ -14,6 +14,7 @@ import (
 var mysql = flavour{
 	columns: "SELECT COLUMN_NAME FROM information_schema.COLUMNS" +
 		" WHERE TABLE_SCHEMA = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND TABLE_NAME = '{name}'",
+	probe:       "SELECT 1 FROM {table} WHERE 1 = 0",
 	bookkeeping: createBookkeeping + " ENGINE=InnoDB",
 	write:       append(append([]string{"START TRANSACTION"}, writeVersion...), "COMMIT"),
 	lock:        lockMySQL,

@@ -16,8 +16,10 @@ type Options struct {
 	// a schema, the schema must exist. Default "INT_".
 	Prefix string
 
-	// Layout is the layout to which Up migrates. Use [dialect.Spring6] if the locks are
-	// shared with Spring Integration 6 or older. Default [dialect.Spring7].
+	// Layout is the layout to which Up migrates. [dialect.Spring6] makes a table that Spring
+	// Integration 6 or older can share. [dialect.Spring7] adds the column EXPIRED_AFTER to a table
+	// without it, after which these no longer work. Default: that of the lock table, or
+	// [dialect.Spring7] if there is none.
 	Layout dialect.Layout
 
 	// TTL is the time-to-live of the existing locks. When EXPIRED_AFTER is added, all
@@ -35,7 +37,7 @@ type settings struct {
 	flavour     flavour
 	lock        table
 	bookkeeping table
-	target      uint
+	asked       dialect.Layout // by the options, or 0
 	ttl         time.Duration
 	force       bool
 }
@@ -60,7 +62,7 @@ func newSettings(d dialect.Dialect, opts *Options) (settings, error) {
 		flavour:     f,
 		lock:        newTable(names, "LOCK"),
 		bookkeeping: newTable(names, "LOCK_MIGRATIONS"),
-		target:      latest,
+		asked:       opts.Layout,
 		ttl:         opts.TTL,
 		force:       opts.Force,
 	}
@@ -68,9 +70,7 @@ func newSettings(d dialect.Dialect, opts *Options) (settings, error) {
 		s.ttl = DefaultTTL
 	}
 	switch opts.Layout {
-	case 0, dialect.Spring7:
-	case dialect.Spring6:
-		s.target = spring6
+	case 0, dialect.Spring6, dialect.Spring7:
 	default:
 		return settings{}, fmt.Errorf("%w: unknown layout %d", ErrOption, opts.Layout)
 	}

@@ -48,7 +48,7 @@ func TestPrefixWithSchema(t *testing.T) {
 			}
 		}
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, opts))
-		up(t, db, opts)
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 3, opts))
 		want := migrations.State{
 			Version: 3, Target: 3, Latest: 3, Layout: dialect.Spring7,
 			Table: prefix + "LOCK", Bookkeeping: prefix + "LOCK_MIGRATIONS",

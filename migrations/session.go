@@ -14,6 +14,9 @@ import (
 type session struct {
 	settings
 	conn *sql.Conn
+	// begun is true if the last state that was read is that of tables which Up was making when it
+	// was interrupted.
+	begun bool
 }
 
 func open(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (*session, error) {
@@ -39,10 +42,10 @@ func (s *session) close() error {
 	return nil
 }
 
-// run migrates to the version that plan returns for the current version. It calls plan
+// run migrates to the version that plan returns for the current state. It calls plan
 // again after it has acquired the lock, since the version may have changed.
 func run(
-	ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options, plan func(s *session, version uint) uint,
+	ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options, plan func(State) uint,
 ) (err error) {
 	s, err := open(ctx, db, d, opts)
 	if err != nil {
@@ -58,7 +61,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	if target := plan(s, st.Version); target == st.Version && st.sound(target) == nil {
+	if target := plan(st); target == st.Version && st.sound(target) == nil {
 		return nil
 	}
 	return s.locked(ctx, func() error {
@@ -66,7 +69,7 @@ func run(
 		if err != nil {
 			return err
 		}
-		target := plan(s, st.Version)
+		target := plan(st)
 		// Checked only now: without the lock, the state may be inconsistent.
 		if err := st.sound(target); err != nil {
 			return err

@@ -48,7 +48,7 @@ func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (
 }
 
 func (s *session) state(ctx context.Context) (State, error) {
-	st := State{Target: s.target, Latest: latest, Table: s.lock.String(), Bookkeeping: s.bookkeeping.String()}
+	st := State{Latest: latest, Table: s.lock.String(), Bookkeeping: s.bookkeeping.String()}
 	var err error
 	if st.Layout, err = s.layout(ctx); err != nil {
 		return State{}, err
@@ -56,7 +56,18 @@ func (s *session) state(ctx context.Context) (State, error) {
 	if st.Version, st.Dirty, err = s.version(ctx); err != nil {
 		return State{}, err
 	}
+	st.Target = s.target(st.Layout)
 	return st, nil
+}
+
+// target returns the version to which Up migrates a table of a layout.
+func (s *session) target(layout dialect.Layout) uint {
+	switch {
+	case s.asked == dialect.Spring6, s.asked == 0 && layout == dialect.Spring6 && !s.begun:
+		return spring6
+	default:
+		return latest
+	}
 }
 
 func (s *session) layout(ctx context.Context) (dialect.Layout, error) {
@@ -74,16 +85,18 @@ func (s *session) layout(ctx context.Context) (dialect.Layout, error) {
 }
 
 func (s *session) version(ctx context.Context) (version uint, dirty bool, err error) {
+	s.begun = false
 	columns, err := s.columns(ctx, s.bookkeeping)
 	if err != nil || len(columns) == 0 {
 		return 0, false, err
 	}
-	var number int64 // golang-migrate's own drivers write -1 for none
+	var number int64 // -1 for none: see migrate; golang-migrate's own drivers write it, too
 	query := s.bookkeeping.fill("SELECT version, dirty FROM {table}")
 	err = s.conn.QueryRowContext(ctx, query).Scan(&number, &dirty)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) && !s.dropped(ctx, err) {
 		return 0, false, fmt.Errorf("read %v: %w", s.bookkeeping, err)
 	}
+	s.begun = number < 0
 	return uint(max(number, 0)), dirty, nil
 }
 
@@ -119,7 +132,14 @@ func (s *session) columns(ctx context.Context, t table) (_ []string, err error) 
 		}
 		columns = append(columns, column)
 	}
-	return columns, rows.Err()
+	if err := rows.Err(); err != nil || len(columns) > 0 || s.flavour.probe == "" {
+		return columns, err
+	}
+	_, err = s.conn.ExecContext(ctx, t.fill(s.flavour.probe))
+	if s.dialect.Classify(err) == dialect.Schema {
+		err = nil // there is none
+	}
+	return nil, err
 }
 
 func has(columns []string, name string) bool {
@@ -139,8 +159,8 @@ func (st State) sound(target uint) error {
 		return fmt.Errorf("%w: %s has version %d, but there is no table %s: drop %[2]s and migrate up again",
 			ErrState, st.Bookkeeping, st.Version, st.Table)
 	case st.Version > spring6 && target > spring6 && st.Layout == dialect.Spring6:
-		return fmt.Errorf("%w: %s has version %d, but %s has no column EXPIRED_AFTER: it was dropped, or migrating down was interrupted; go to version %d, then up",
-			ErrState, st.Bookkeeping, st.Version, st.Table, spring6)
+		return fmt.Errorf("%w: %s has version %d, but %s has no column EXPIRED_AFTER: it was dropped, or migrating down was interrupted; go to version %d, then to %d",
+			ErrState, st.Bookkeeping, st.Version, st.Table, spring6, latest)
 	}
 	return nil
 }

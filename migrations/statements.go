@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/golang-migrate/migrate/v4/database"
 )
 
 // condition is a comment in a file. The statement after it runs only if the lock table has,
@@ -49,7 +51,15 @@ func (s *session) write(ctx context.Context, version uint) error {
 	if version == 0 {
 		return s.exec(ctx, s.bookkeeping.fill("DROP TABLE {table}"))
 	}
-	number := strconv.FormatUint(uint64(version), 10)
+	return s.record(ctx, int(version))
+}
+
+// none is what is recorded instead of a version while Up makes new tables.
+const none = database.NilVersion
+
+// record stores a version, or none.
+func (s *session) record(ctx context.Context, version int) error {
+	number := strconv.Itoa(version)
 	for _, text := range s.flavour.write {
 		if err := s.exec(ctx, strings.ReplaceAll(s.bookkeeping.fill(text), "{version}", number)); err != nil {
 			return err
