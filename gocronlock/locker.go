@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/refused"
 )
 
 // Options are the settings of a [Locker]. A zero field means its default.
@@ -81,28 +82,38 @@ var literal = regexp.MustCompile(`\.func\d+(\.|$)`)
 //   - [sqllock.ErrDatabase] and [sqllock.ErrClosed],
 //   - [sqllock.ErrInvalid] for a name that gocron has made of a function literal, such as
 //     "main.main.func1". It changes when the code around it does, and then two builds would lock
-//     two keys: use gocron.WithName. Also if L has methods beside Unlock, or if the registry is nil.
+//     two keys: use gocron.WithName. A task that [job.New] has made locks by itself: use
+//     gocron.WithDisabledDistributedJobLocker for it. With a name that is its key it would find its
+//     own lock taken, and not run either. Also if L has methods beside Unlock, or if the registry is nil.
+//
+// Observers of the registry are told of an ErrInvalid: [observe.SlogObserver] writes an error.
 func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	var none L
 	if _, ok := any((*held)(nil)).(L); !ok {
-		return none, fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid)
+		return none, l.refuse(ctx, name, fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid))
 	}
 	if l.registry == nil {
 		return none, fmt.Errorf("%w: a locker needs a registry", sqllock.ErrInvalid)
 	}
 	if literal.MatchString(name) {
-		return none, fmt.Errorf("%w: the name of job %q differs between builds: use gocron.WithName", sqllock.ErrInvalid, name)
+		return none, l.refuse(ctx, name, fmt.Errorf("%w: the name of job %q differs between builds: use gocron.WithName, or,"+
+			" for a task of package job, which locks by itself, gocron.WithDisabledDistributedJobLocker", sqllock.ErrInvalid, name))
 	}
 	lock, err := l.registry.Obtain(l.opts.Prefix + name)
 	if err != nil {
-		return none, err
+		return none, l.refuse(ctx, name, err)
 	}
 	lease, err := lock.WithAutoRenew(true).WithMinHold(l.opts.MinHold).TryLock(ctx)
 	if err != nil {
-		return none, err
+		return none, l.refuse(ctx, name, err)
 	}
 	result, _ := any(&held{lease, name, l.opts.OnUnlock}).(L)
 	return result, nil
+}
+
+// refuse returns err, of which gocron tells no more than a listener: see [observe.Observer].
+func (l *Locker[L]) refuse(ctx context.Context, name string, err error) error {
+	return refused.Report(ctx, l.registry, l.opts.Prefix+name, err)
 }
 
 // held is a lock that gocron holds.

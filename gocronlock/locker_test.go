@@ -1,16 +1,21 @@
 package gocronlock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/gocronlock"
+	"github.com/sqllock/sqllock/job"
+	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -149,4 +154,29 @@ func is(t *testing.T, err, wanted error) {
 	if !errors.Is(err, wanted) {
 		t.Errorf("error %v, want %v", err, wanted)
 	}
+}
+
+// TestARefusalIsLogged has gocron name a task of package job, which locks by itself: it runs on no instance,
+// and gocron drops the error.
+func TestARefusalIsLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{Observers: []*observe.Observer{
+			observe.SlogObserver(slog.New(slog.NewTextHandler(&text, nil))), nil,
+		}})
+		task := job.New(r.Registry, "report", 0, func(context.Context) error { return nil })
+		name := runtime.FuncForPC(reflect.ValueOf(task).Pointer()).Name() // as gocron does
+		_, err := gocronlock.New[lock](r.Registry, nil).Lock(t.Context(), name)
+		is(t, err, sqllock.ErrInvalid)
+		is(t, job.New(r.Registry, "negative", -1, func(context.Context) error { return nil })(t.Context()), sqllock.ErrInvalid)
+		own := job.New(r.Registry, "own", 0, func(context.Context) error { return sqllock.ErrInvalid })
+		is(t, own(t.Context()), sqllock.ErrInvalid)
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		for i, want := range []string{"gocron.WithDisabledDistributedJobLocker", "key=negative"} {
+			if len(lines) != 2 || !strings.Contains(lines[i], want) || !strings.Contains(lines[i], "level=ERROR") {
+				t.Errorf("%d lines, no %q: %s", len(lines), want, text.String())
+			}
+		}
+	})
 }

@@ -8,6 +8,7 @@
 package httplock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -38,7 +39,9 @@ type Options struct {
 // The context of the request that the handler gets is that of the lease: it ends with cause
 // [sqllock.ErrLockLost] before another request of the key can be served, and carries the lease for
 // [sqllock.Registry.LeaseFrom]. The lease is renewed automatically for as long as the handler runs,
-// or until a MaxHold of the registry ends it.
+// or until a MaxHold of the registry ends it. Once the lease is lost, a handler that reads the body gets
+// [os.ErrDeadlineExceeded], and a second later one that writes, too, so that a slow client does not keep it. Without a
+// MaxHold, a slow client keeps the lock for as long as ReadTimeout and WriteTimeout of the server let it.
 // The lock is released when the handler returns or panics. A handler that was not called is
 // answered for:
 //
@@ -95,8 +98,29 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		m.refuse(w, r, status(err), err)
 		return
 	}
-	defer func() { m.report(r, lease.Unlock(r.Context())) }()
-	next.ServeHTTP(w, r.WithContext(lease.Context()))
+	defer func() { m.report(r, lease.Unlock(r.Context())) }() //nolint:contextcheck // of the request, whatever has become of the lease
+	serveUnder(lease.Context(), next, w, r)                   //nolint:contextcheck // it is made from the request's
+}
+
+// serveUnder has next serve the request under the context of a lease.
+func serveUnder(lease context.Context, next http.Handler, w http.ResponseWriter, r *http.Request) {
+	stop := context.AfterFunc(lease, func() { interrupt(lease, w) })
+	defer stop() // Unlock ends the context, too
+	next.ServeHTTP(w, r.WithContext(lease))
+}
+
+// timeToAnswer is how long a handler whose lease was lost may still write.
+const timeToAnswer = time.Second
+
+// interrupt has a handler whose lease was lost return if it waits for its client: it does not see its context end.
+// A ResponseWriter without deadlines is left alone.
+func interrupt(lease context.Context, w http.ResponseWriter) {
+	if !errors.Is(context.Cause(lease), sqllock.ErrLockLost) {
+		return // the client has gone away, or the server stops
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now())
+	_ = control.SetWriteDeadline(time.Now().Add(timeToAnswer))
 }
 
 // status returns the status of a response to a request that could not be locked.

@@ -3,8 +3,11 @@ package httplock_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,4 +314,36 @@ func TestPathValues(t *testing.T) {
 		})))
 		(&server{T: t, Handler: mux}).answers(t.Context(), "/orders/42", http.StatusOK, "")
 	})
+}
+
+// TestASlowClientDoesNotKeepItsKey has a client stop sending its body. A handler that reads it does not see its
+// context end; the registry's MaxHold frees the key, and has the handler return.
+func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
+	t.Parallel()
+	registry := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Second, MaxHold: time.Second})
+	began, ended := make(chan struct{}), make(chan error, 1)
+	lock := httplock.New(registry.Registry, func(*http.Request) string { return "k" }, nil)
+	server := httptest.NewServer(lock(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		_, err := io.ReadAll(r.Body)
+		ended <- err
+	})))
+	defer server.Close()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow"); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the handler reads although the lease has ended")
+	}
 }

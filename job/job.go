@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/refused"
 )
 
 // New returns a function that runs fn under the lock of key, if no other instance does. Otherwise
@@ -23,7 +24,7 @@ import (
 // instances must use the same key, which must not change between builds.
 //
 // minHold is how long the lock stays taken at least, from when it was acquired, also after fn has
-// returned or failed. With it, a fast job does not run again on an instance whose clock is late.
+// returned or failed, and after [sqllock.Registry.Close]. With it, a fast job does not run again on an instance whose clock is late.
 // Choose it longer than the clocks of the instances differ, and shorter than the time between two
 // runs: half of that time fits. With 0 the lock is free when fn returns.
 //
@@ -42,7 +43,8 @@ import (
 //   - [sqllock.ErrNotAcquired], a *[sqllock.HeldError] with the key, if the run is skipped. If the
 //     context given has ended, its error is found, too.
 //   - [sqllock.ErrDatabase], if the database failed before fn was run, or [sqllock.ErrClosed].
-//   - [sqllock.ErrInvalid] for a bad key, a negative minHold, or if registry or fn is nil.
+//   - [sqllock.ErrInvalid] for a bad key, a negative minHold, or if registry or fn is nil. Observers of the
+//     registry are told, since a scheduler may drop it: [observe.SlogObserver] writes an error.
 //   - fn's own error, joined with that of [sqllock.Lease.Unlock]: sqllock.ErrLockLost, if the
 //     lease was lost while fn ran, or an ErrDatabase, if the lock was not released. The job has run
 //     then.
@@ -60,8 +62,19 @@ func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(
 		}
 		lock, err := registry.Obtain(key)
 		if err != nil {
-			return err
+			return refused.Report(ctx, registry, key, err)
 		}
-		return lock.WithAutoRenew(true).WithMinHold(minHold).ExecuteLockedFor(ctx, 0, fn)
+		ran, run := false, fn
+		if fn != nil { // otherwise ExecuteLockedFor has the error
+			run = func(ctx context.Context) error {
+				ran = true
+				return fn(ctx)
+			}
+		}
+		err = lock.WithAutoRenew(true).WithMinHold(minHold).ExecuteLockedFor(ctx, 0, run)
+		if !ran { // fn may return an ErrInvalid of its own
+			err = refused.Report(ctx, registry, key, err)
+		}
+		return err
 	}
 }

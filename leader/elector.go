@@ -54,7 +54,7 @@ func (e *Elector) Role() string { return e.role }
 //     the lease was lost before lead returned,
 //   - the error of lead, if lead returned it while its context lasted, unless the release finds
 //     that the lease was lost already,
-//   - [sqllock.ErrClosed] when the registry was closed, within [Options].ObserveEvery while the
+//   - [sqllock.ErrClosed] when the registry was closed, within its IdleBetweenTries while the
 //     elector sits out,
 //   - [sqllock.ErrInvalid] at once, if lead is nil, if this elector runs already, or if ctx
 //     carries a lease of the role: with it, lead would run under that lease, beside its owner.

@@ -16,7 +16,9 @@ const (
 type Options struct {
 	// SitOut is how long at most the elector leaves the role to others after a term that it
 	// ended itself, by [Elector.Resign] or because the function returned nil. It campaigns
-	// again as soon as another elector leads. Default: the time-to-live of the lease.
+	// again as soon as another elector leads, which it notices within the registry's
+	// IdleBetweenTries. It may miss a term that is shorter than an eighth of that, or than
+	// 10 ms. Default: the time-to-live of the lease.
 	SitOut time.Duration
 
 	// ObserveEvery is the time between two reads of the role's row while this elector does

@@ -2,12 +2,14 @@ package leader_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // TestResignFromWithinDoesNotWait resigns in the function with contexts that do not end with it.
@@ -103,4 +105,81 @@ func TestResignInHooks(t *testing.T) {
 		f.is(<-resigned, sqllock.ErrLockLost)
 		f.is(running.stop(), errStop)
 	})
+}
+
+// TestResignInAnObserver resigns when a term begins, and when it ends, with a context that is not of the
+// term: the term goes on without the observer.
+func TestResignInAnObserver(t *testing.T) {
+	t.Parallel()
+	for _, when := range []observe.ElectorState{observe.ElectorLeader, observe.ElectorCandidate} {
+		t.Run(string(when), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var a *process
+				var told []observe.ElectorState
+				resigned := make(chan error, 100)
+				of := sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, Observers: []*observe.Observer{{
+					Election: func(_ context.Context, e observe.Election) {
+						told = append(told, e.State) // one at a time
+						if e.State == when && e.Holder != "" {
+							resigned <- a.Resign(f.Context()) //nolint:contextcheck // that of the term would do
+						}
+					},
+				}}}
+				a = f.processWith("a", leader.Options{SitOut: time.Hour}, of)
+				running := a.start(func(ctx context.Context, _ *sqllock.Lease) error {
+					if when == observe.ElectorLeader {
+						<-ctx.Done()
+					}
+					return nil
+				})
+				f.must(<-resigned)
+				if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
+					f.Errorf("%v, %v", rows, err)
+				}
+				f.is(running.stop(), errStop)
+				if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
+					f.Errorf("told %v, want %v", told, want)
+				}
+			})
+		})
+	}
+}
+
+// TestElectorsThatYield has two electors end short terms themselves. Neither looks who leads but to
+// lead.
+func TestElectorsThatYield(t *testing.T) {
+	t.Parallel()
+	const length = 150 * time.Millisecond
+	for name, yield := range map[string]func(context.Context, *process) error{
+		"by returning": func(context.Context, *process) error { return nil },
+		"by resigning": func(ctx context.Context, p *process) error { return p.Resign(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var mu sync.Mutex
+				var led, longest time.Duration
+				terms, last := 0, time.Now()
+				for _, name := range []string{"a", "b"} {
+					p := f.process(name, leader.Options{ObserveEvery: time.Hour})
+					p.start(func(ctx context.Context, _ *sqllock.Lease) error {
+						mu.Lock()
+						defer mu.Unlock()
+						longest = max(longest, time.Since(last))
+						time.Sleep(length)
+						terms, led, last = terms+1, led+length, time.Now()
+						return yield(ctx, p)
+					})
+				}
+				time.Sleep(5 * ttl)
+				mu.Lock()
+				defer mu.Unlock()
+				f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, 5*ttl, longest)
+				if longest > 2*idle || led < 2*ttl {
+					f.Errorf("vacant for %v, led for %v", longest, led)
+				}
+			})
+		})
+	}
 }

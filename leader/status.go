@@ -12,7 +12,8 @@ import (
 // [Options].SitOut at most.
 //
 // The function itself may resign with its own context, or one that is made from it. Resign
-// then returns nil without waiting. (To return nil from the function does the same.)
+// then returns nil without waiting. (To return nil from the function does the same.) Hooks and
+// observers may resign with any context.
 //
 // If ctx ends first, Resign returns its cause; the term ends all the same. If the elector does
 // not lead, the error is an [ErrNotLeader].
@@ -21,6 +22,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 	if t == nil {
 		return &NotLeaderError{e.role, seen}
 	}
+	t.resigned()
 	t.ctx.end(ErrResigned)
 	if ctx.Value(termKey{e.view}) == t {
 		return nil // the function calls: it cannot wait for itself

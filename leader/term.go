@@ -17,6 +17,11 @@ type term struct {
 	ctx   *termContext
 	began time.Time
 
+	resigned  func()         // closes resigning
+	reports   sync.WaitGroup // calls of observers
+	panicked  chan any       // has what one of them has panicked with
+	resigning chan struct{}  // closed when Resign is called
+
 	returned chan struct{}             // closed when lead has returned
 	lost     atomic.Pointer[time.Time] // when the lease was found to have ended before that
 	finished atomic.Bool               // lead has returned before ctx ended
@@ -30,7 +35,12 @@ type term struct {
 }
 
 func newTerm() *term {
-	return &term{returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{})}
+	t := &term{
+		returned: make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
+		resigning: make(chan struct{}), panicked: make(chan any, 2),
+	}
+	t.resigned = sync.OnceFunc(func() { close(t.resigning) })
+	return t
 }
 
 // begin begins the term. Its context ends with ctx, and with its lease, whose context forget
@@ -61,18 +71,57 @@ func (t *term) report(tell *observers) (ended func()) {
 		return func() {}
 	}
 	e := observe.Election{State: observe.ElectorLeader, Holder: t.lease.Holder(), Token: t.lease.Token()}
-	tell.report(t.ctx, e)
-	once := sync.OnceFunc(func() {
+	begun := t.call(func() { tell.report(t.ctx, e) })
+	t.await(begun)
+	end := sync.OnceValue(func() <-chan struct{} {
+		e := e
 		e.State, e.Led = observe.ElectorCandidate, t.lasted()
 		if !t.finished.Load() {
 			e.Cause = context.Cause(t.ctx)
 		}
-		tell.report(t.ctx, e)
+		return t.call(func() {
+			<-begun
+			tell.report(t.ctx, e)
+		})
 	})
-	stop := context.AfterFunc(t.ctx, once)
+	stop := context.AfterFunc(t.ctx, func() { end() })
 	return func() {
 		stop()
-		once()
+		t.await(end())
+	}
+}
+
+// call calls observers in a goroutine of their own. done is closed when they have returned.
+func (t *term) call(observers func()) (done <-chan struct{}) {
+	ended := make(chan struct{})
+	t.reports.Go(func() {
+		defer close(ended)
+		defer func() {
+			if p := recover(); p != nil {
+				t.panicked <- p
+			}
+		}()
+		observers()
+	})
+	return ended
+}
+
+// await waits until observers have returned, and panics if one has. It does not wait if Resign is
+// called: an observer that does so waits for the term.
+func (t *term) await(done <-chan struct{}) {
+	select {
+	case <-done:
+		t.panicAgain()
+	case <-t.resigning:
+	}
+}
+
+// panicAgain panics with what an observer has panicked with.
+func (t *term) panicAgain() {
+	select {
+	case p := <-t.panicked:
+		panic(p)
+	default:
 	}
 }
 
@@ -89,8 +138,10 @@ func (t *term) release(ctx context.Context, ended func()) {
 	ended()
 }
 
-// awaitHooks waits until OnStuck is not called any more. It may wait for released.
+// awaitHooks waits until neither OnStuck nor observers are called any more. They may wait for released.
 func (t *term) awaitHooks() {
+	t.reports.Wait()
+	t.panicAgain()
 	if t.watching {
 		<-t.watched
 	}

@@ -3,8 +3,10 @@ package tests_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io/fs"
 	"log"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -72,6 +74,10 @@ func handle(mux *http.ServeMux, registry *sqllock.Registry, putOrder func(http.R
 }
 
 func withCron(ctx context.Context, c *cron.Cron) error {
-	_, err := c.AddFunc("@every 1m", func() { _ = report(ctx) }) // c is a *cron.Cron of robfig/cron
+	_, err := c.AddFunc("@every 1m", func() { // c is a *cron.Cron of robfig/cron
+		if err := report(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
+			slog.ErrorContext(ctx, "report", "error", err)
+		}
+	})
 	return err
 }
