@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/observe"
 	sqllockotel "github.com/sqllock/sqllock/otel"
 	sqllockprom "github.com/sqllock/sqllock/prometheus"
@@ -171,6 +174,67 @@ func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
 	})
 }
 
+// TestEndedElectionsAreForgotten has many roles end. The last ones stay, so that their terms are scraped.
+func TestEndedElectionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	observers, prom, otel := both(t, nil, nil)
+	const roles, kept = 1000, 100
+	for i := range roles {
+		for _, e := range []observe.Election{
+			{State: observe.ElectorCandidate},
+			{State: observe.ElectorLeader, Holder: "h"},
+			{State: observe.ElectorCandidate, Holder: "h"},
+			{State: observe.ElectorRetired},
+		} {
+			e.Role = fmt.Sprint("role ", i)
+			for _, o := range observers {
+				o.Election(t.Context(), e)
+			}
+		}
+	}
+	for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+		terms, leaders := 0, 0
+		got := gather(t, registry)
+		for name := range got {
+			switch {
+			case strings.HasPrefix(name, "sqllock_leader_terms_total"):
+				terms++
+			case strings.HasPrefix(name, "sqllock_leader{"):
+				leaders++
+			}
+		}
+		if terms != kept || leaders != 0 || got[fmt.Sprintf(`sqllock_leader_terms_total{election="role %d"} COUNTER`, roles-1)] != 1 {
+			t.Errorf("%s: %d series of terms and %d of leaders after %d elections", who, terms, leaders, roles)
+		}
+	}
+}
+
+// TestLabelsAreText has keys, roles and a function that yield what is no UTF-8.
+func TestLabelsAreText(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, func(key string) string { return key[:1] }, nil)
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+		lease, err := s.registry.TryLock(t.Context(), "élan")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		for _, o := range observers {
+			o.Election(t.Context(), observe.Election{Role: "\xff", State: observe.ElectorCandidate})
+		}
+		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+			got := gather(t, registry)
+			for _, name := range []string{
+				"sqllock_acquire_duration_seconds{lock=\"\uFFFD\",outcome=\"acquired\"} HISTOGRAM",
+				"sqllock_leases_held{lock=\"\uFFFD\"} GAUGE", "sqllock_leader{election=\"\uFFFD\"} GAUGE",
+			} {
+				if _, ok := got[name]; !ok {
+					t.Errorf("%s: no %s", who, name)
+				}
+			}
+		}
+	})
+}
+
 // TestRowsAreCounted counts them at most every ten seconds, and not while the database fails.
 func TestRowsAreCounted(t *testing.T) {
 	t.Parallel()
@@ -186,7 +250,15 @@ func TestRowsAreCounted(t *testing.T) {
 					t.Errorf("%s: %v, and %v", name, a[name], b[name])
 				}
 			}
+			const failed = `sqllock_rows_failed{} GAUGE`
+			b := gatherLeniently(otel)
 			held, ok = a[`sqllock_rows{state="held"} GAUGE`]
+			if ok != (a[failed] == 0) || a[failed] != b[failed] {
+				t.Errorf("counted: %v; %s: %v, and %v", ok, failed, a[failed], b[failed])
+			}
+			if _, there := a[failed]; !there {
+				t.Errorf("no %s", failed)
+			}
 			return held, a[`sqllock_rows{state="expired"} GAUGE`], ok
 		}
 		for i, key := range []string{"a", "b", "c"} {
@@ -218,6 +290,32 @@ func TestRowsAreCounted(t *testing.T) {
 		}
 		s.network.Follow(nil)
 	})
+}
+
+// TestRowsAreCountedByTheDatabase has a table whose rows would take some megabytes. It runs alone, because
+// it counts allocations.
+func TestRowsAreCountedByTheDatabase(t *testing.T) {
+	const rows = 20_000
+	db := dbtest.SQLite(t) // with its own clock: that of virtual time allocates
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	_, err := db.DB.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO INT_LOCK SELECT i, 'DEFAULT', 'holder', '2000-01-01', CASE WHEN i % 4 = 0 THEN '2001-01-01' ELSE '9000-01-01' END FROM n`, rows)
+	must(t, err)
+	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+	must(t, err)
+	_, prom, otel := both(t, nil, repository)
+	for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := gather(t, registry)
+		runtime.ReadMemStats(&after)
+		if held, expired := got[`sqllock_rows{state="held"} GAUGE`], got[`sqllock_rows{state="expired"} GAUGE`]; held != rows*3/4 || expired != rows/4 {
+			t.Errorf("%s: %v held, %v expired", who, held, expired)
+		}
+		if n := after.Mallocs - before.Mallocs; n > rows {
+			t.Errorf("%s: a scrape allocates %d times for %d rows", who, n, rows)
+		}
+	}
 }
 
 // TestWhatIsLeftIsOfTheShortestLease reads it after renewals that succeed, that fail, and without a

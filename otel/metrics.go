@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -48,9 +49,7 @@ func newMetrics(meter metric.Meter, o Options) (*metrics, error) {
 		metric.WithDescription("How much of its time-to-live the shortest lease had left at the last renewal."))
 	m.elections, errs[7] = newElections(meter)
 	if o.Rows != nil {
-		r := &rows{repository: o.Rows}
-		_, errs[8] = meter.Int64ObservableGauge("sqllock.rows", metric.WithUnit("{row}"), metric.WithInt64Callback(r.observe),
-			metric.WithDescription("Rows of the lock table, in the region of the repository."))
+		errs[8] = observeRows(meter, o.Rows)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -74,14 +73,18 @@ func (m *metrics) begin(ctx context.Context, name ...attribute.KeyValue) {
 // of returns the attributes of a metric about the lock of key.
 func (m *metrics) of(key string, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if m.lock != nil {
-		attrs = append(attrs, attribute.String("lock", m.lock(key)))
+		attrs = append(attrs, attribute.String("lock", text(m.lock(key))))
 	}
 	return metric.WithAttributes(attrs...)
 }
 
+// text returns the value of an attribute, which has to be UTF-8: a function may cut a key inside of a
+// character, and exporters refuse it, some with all that they were to send.
+func text(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }
+
 func (m *metrics) acquire(ctx context.Context, e observe.AcquireStart) func(observe.AcquireEnd) {
 	if m.lock != nil {
-		name := m.lock(e.Key)
+		name := text(m.lock(e.Key))
 		if _, begun := m.begun.LoadOrStore(name, nil); !begun {
 			m.begin(ctx, attribute.String("lock", name))
 		}

@@ -39,8 +39,9 @@ type Options struct {
 	Lock func(key string) string
 
 	// Rows, if set, is a repository whose rows are counted for sqllock.rows, at most every ten
-	// seconds, by [sqllock.Repository.List]. Set it in one process, not in all that share the
-	// table. By default the table is not read.
+	// seconds, by [sqllock.Repository.Count]. It has five seconds; after a count that takes long there is a
+	// pause of ten times that. If it fails, sqllock.rows.failed is 1. Set it in one process, not in all that
+	// share the table. By default the table is not read.
 	Rows *sqllock.Repository
 }
 

@@ -7,6 +7,10 @@
 //
 //	mux.Handle("/locks/", requireOperator(page.Handler(registry, nil)))
 //
+// A network that only operators reach does not protect it: their browsers reach it, and a web site
+// can let its own name lead to its address (DNS rebinding). What asks for a password or a cookie
+// protects against that; without one, refuse requests whose Host is not the page's.
+//
 // It can be mounted under any path, with or without [http.StripPrefix] and behind proxies that
 // rewrite paths, because it has only relative links. The path must end in a slash for a browser;
 // where a router leaves nothing of the path, the page redirects to the slash.
@@ -21,7 +25,8 @@
 //
 // The page is read-only unless [Options.AllowUnlock] is set. It then offers to remove the row of
 // a lock, asks for confirmation, and removes the row only if it still has the holder that was
-// shown. Requests from other sites are refused, by [http.CrossOriginProtection].
+// shown. Requests from other sites are refused, by [http.CrossOriginProtection], but not those of a
+// site whose name leads here: see above.
 //
 // # What a browser gets
 //

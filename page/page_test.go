@@ -196,17 +196,19 @@ func TestRecorder(t *testing.T) {
 		o := f.recorder.Observer()
 		elector, err := f.registry.Lock(f.Context(), "scheduler")
 		must(f.T, err)
-		for _, e := range []observe.Election{
-			{State: observe.ElectorCandidate},
-			{State: observe.ElectorLeader, Holder: elector.Holder()},
-			{State: observe.ElectorCandidate, Holder: elector.Holder(), Led: time.Minute, Cause: sqllock.ErrLockLost},
-			{State: observe.ElectorRetired},
-		} {
+		report := func(e observe.Election) {
 			e.Role = "scheduler"
 			o.Election(f.Context(), e)
 		}
+		report(observe.Election{State: observe.ElectorCandidate})
+		report(observe.Election{State: observe.ElectorLeader, Holder: elector.Holder()})
+		report(observe.Election{State: observe.ElectorCandidate, Holder: elector.Holder(), Led: time.Minute, Cause: sqllock.ErrLockLost})
 		if l := f.json(h, ""); l.Error != "" || len(l.Leaders) != 1 || l.Leaders[0].Role != "scheduler" || l.Leaders[0].Client != "web-1" {
 			t.Errorf("%+v", l)
+		}
+		report(observe.Election{State: observe.ElectorRetired})
+		if l := f.json(h, ""); len(l.Leaders) != 0 {
+			t.Errorf("%+v", l.Leaders)
 		}
 		if key := f.json(h, "").Locks[0].Key; key == nil || *key != "orders/42" {
 			t.Error("the page has forgotten the key of a lease that was lost")

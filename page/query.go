@@ -4,7 +4,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
@@ -97,4 +99,18 @@ func (q query) selected(locks []listing.Lock) []listing.Lock {
 	}
 	listing.Sort(chosen, q.Order)
 	return chosen
+}
+
+// maxForm is the longest form that is read, in bytes. The columns are shorter.
+const maxForm = 16 << 10
+
+// isAddressable reports whether an address can name a row. The columns that sqllock makes hold no
+// others; SQLite keeps any bytes, and any number of them.
+func isAddressable(r sqllock.Row) bool {
+	for _, text := range []string{r.Region, r.LockKey, r.Holder} {
+		if !utf8.ValidString(text) || len(text) > maxForm {
+			return false
+		}
+	}
+	return r.LockKey != ""
 }

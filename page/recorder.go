@@ -31,14 +31,15 @@ const (
 //	handler := page.Handler(registry, &page.Options{Recorder: recorder})
 //
 // The zero value is ready to use. It may observe several registries. A Recorder keeps a hundred
-// events at most. All methods are safe for concurrent use.
+// events at most, and the roles of electors that have not ended. All methods are safe for concurrent use.
 type Recorder struct {
 	mu       sync.Mutex
 	ordinary []event // each in the order of time
 	notable  []event
 	health   renewals                  // without Err and Since
 	failing  map[time.Duration]failure // of the times-to-live whose last renewal has failed
-	roles    []string
+	roles    []string                  // that electors of this process campaign for, the first one first
+	electors map[string]int            // of each role
 }
 
 // A failure is what is known of renewals that fail.
@@ -80,6 +81,9 @@ func (r *Recorder) Observer() *observe.Observer {
 		Election: func(_ context.Context, e observe.Election) { r.elected(e) },
 		Fallback: func(_ context.Context, e observe.Fallback) {
 			r.add(event{Severity: Note, What: "more round trips", Text: e.Reason.Error()})
+		},
+		Refusal: func(_ context.Context, e observe.Refusal) {
+			r.add(event{Severity: Broken, What: "job refused", Key: e.Key, Text: e.Err.Error()})
 		},
 	}
 }
@@ -171,9 +175,7 @@ func (r *Recorder) healthLocked() renewals {
 func (r *Recorder) elected(e observe.Election) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Contains(r.roles, e.Role) {
-		r.roles = append(r.roles, e.Role)
-	}
+	r.countLocked(e)
 	now := event{At: time.Now(), Severity: Note, Key: e.Role}
 	switch {
 	case e.State == observe.ElectorLeader:
@@ -189,6 +191,27 @@ func (r *Recorder) elected(e observe.Election) {
 		now.Severity, now.What = Good, "campaigns"
 	}
 	r.addLocked(now)
+}
+
+// countLocked counts the electors of the role of an event. One that has begun before the recorder observes
+// it counts from its next event on. A role without electors is forgotten.
+func (r *Recorder) countLocked(e observe.Election) {
+	begins := e.State == observe.ElectorCandidate && e.Holder == ""
+	switch n, known := r.electors[e.Role]; {
+	case e.State == observe.ElectorRetired && n > 1:
+		r.electors[e.Role] = n - 1
+	case e.State == observe.ElectorRetired:
+		delete(r.electors, e.Role)
+		r.roles = slices.DeleteFunc(r.roles, func(role string) bool { return role == e.Role })
+	case !known:
+		if r.electors == nil {
+			r.electors = make(map[string]int)
+		}
+		r.electors[e.Role] = 1
+		r.roles = append(r.roles, e.Role)
+	case begins:
+		r.electors[e.Role]++
+	}
 }
 
 func (r *Recorder) lose() {

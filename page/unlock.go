@@ -4,14 +4,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"unicode/utf8"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
 )
-
-// maxForm is the longest form that is read, in bytes. The columns are shorter.
-const maxForm = 16 << 10
 
 // A confirmation is what the template of unlock shows.
 type confirmation struct {
@@ -97,18 +93,12 @@ func (p *page) remove(r *http.Request, c *confirmation) (status int) {
 // that is no row, it writes an error.
 func (p *page) confirmation(w http.ResponseWriter, r *http.Request, values url.Values) (c confirmation, ok bool) {
 	region, lockKey, holder := values.Get("region"), values.Get("lock_key"), values.Get("holder")
-	for _, text := range []string{region, lockKey, holder} {
-		if !utf8.ValidString(text) || len(text) > maxForm {
-			http.Error(w, "region, lock_key and holder name a row", http.StatusBadRequest)
-			return c, false
-		}
-	}
-	if lockKey == "" {
+	lock := listing.Lock{Row: sqllock.Row{Region: region, LockKey: lockKey, Holder: holder}}
+	if !isAddressable(lock.Row) {
 		http.Error(w, "region, lock_key and holder name a row", http.StatusBadRequest)
 		return c, false
 	}
 	s := p.reader.read(r.Context())
-	lock := listing.Lock{Row: sqllock.Row{Region: region, LockKey: lockKey, Holder: holder}}
 	c = confirmation{Title: p.options.Title, State: "gone", Action: unlockAddress(lock.Row)}
 	if s.more || s.at.IsZero() {
 		c.State = "ask" // its row may be beyond the limit

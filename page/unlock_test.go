@@ -32,6 +32,19 @@ func header(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
+// TestRowsThatNoAddressCanName are shown without a link, which would lead to an error.
+func TestRowsThatNoAddressCanName(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
+		for _, key := range []string{"not utf-8: \xff", strings.Repeat("long", 5000)} {
+			f.row(key, "billing", "web-2-00000000001", time.Minute, time.Minute)
+		}
+		if body := f.get(f.handler(), "/").Body.String(); strings.Count(body, "web-2") < 2 || strings.Contains(body, `href="unlock?`) {
+			t.Errorf("the rows are missing or have links: %.2000s", body)
+		}
+	})
+}
+
 // TestUnlock removes a row of another region and mapping, which was shown.
 func TestUnlock(t *testing.T) {
 	inBubble(t, func(f *fixture) {

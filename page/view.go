@@ -201,7 +201,7 @@ func (p *page) row(l listing.Lock, s snapshot) rowView {
 	if l.Key != "" {
 		row.Key = &l.Key
 	}
-	if p.options.AllowUnlock != nil {
+	if p.options.AllowUnlock != nil && isAddressable(l.Row) {
 		row.Unlock = unlockAddress(l.Row)
 	}
 	return row

@@ -13,6 +13,7 @@ package sqllockprom
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,8 +29,9 @@ type Options struct {
 	Lock func(key string) string
 
 	// Rows, if set, is a repository whose rows are counted for sqllock_rows, at most every ten
-	// seconds, by [sqllock.Repository.List]. Set it in one process, not in all that share the
-	// table. By default the table is not read.
+	// seconds, by [sqllock.Repository.Count]. It has five seconds; after a count that takes long there is a
+	// pause of ten times that. If it fails, sqllock_rows_failed is 1. Set it in one process, not in all that
+	// share the table. By default the table is not read.
 	Rows *sqllock.Repository
 }
 
@@ -134,14 +136,17 @@ func (c *Collector) Observer() *observe.Observer {
 // labels returns the values of a metric about the lock of key.
 func (c *Collector) labels(key string, values ...string) []string {
 	if c.lock != nil {
-		values = append(values, c.lock(key))
+		values = append(values, text(c.lock(key)))
 	}
 	return values
 }
 
+// text returns the value of a label, which has to be UTF-8: a function may cut a key inside of a character.
+func text(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }
+
 func (c *Collector) asked(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 	if c.lock != nil {
-		name := c.lock(e.Key)
+		name := text(c.lock(e.Key))
 		if _, begun := c.begun.LoadOrStore(name, nil); !begun {
 			c.begin(name)
 		}

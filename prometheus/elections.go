@@ -2,6 +2,7 @@ package sqllockprom
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,8 +16,13 @@ type elections struct {
 	terms  *prometheus.CounterVec
 
 	mu     sync.Mutex
-	byRole map[string]*electors
+	byRole map[string]*electors // while there are any
+	ended  []string             // the roles whose terms stay although they have none, the last one at the end
 }
+
+// endedRoles is how many roles without an elector keep their terms: those of the last ones are to be scraped,
+// and those of all that ever were would not end.
+const endedRoles = 100
 
 // electors are those of one role.
 type electors struct{ running, leading int }
@@ -38,27 +44,33 @@ func newElections() *elections {
 func (c *elections) changed(_ context.Context, e observe.Election) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of := c.byRole[e.Role]
+	role := text(e.Role)
+	of := c.byRole[role]
 	if of == nil {
 		of = new(electors)
-		c.byRole[e.Role] = of
+		c.byRole[role] = of
+		c.ended = slices.DeleteFunc(c.ended, func(other string) bool { return other == role })
 	}
 	switch {
 	case e.State == observe.ElectorLeader:
 		of.leading++
-		c.terms.WithLabelValues(e.Role).Inc()
+		c.terms.WithLabelValues(role).Inc()
 	case e.State == observe.ElectorRetired:
 		of.running--
 	case e.Holder != "": // a term is over
 		of.leading--
 	default:
 		of.running++
-		c.terms.WithLabelValues(e.Role)
+		c.terms.WithLabelValues(role)
 	}
 	if of.running == 0 {
-		delete(c.byRole, e.Role)
-		c.leader.DeleteLabelValues(e.Role)
+		delete(c.byRole, role)
+		c.leader.DeleteLabelValues(role)
+		if c.ended = append(c.ended, role); len(c.ended) > endedRoles {
+			c.terms.DeleteLabelValues(c.ended[0])
+			c.ended = slices.Clone(c.ended[1:])
+		}
 		return
 	}
-	c.leader.WithLabelValues(e.Role).Set(float64(of.leading))
+	c.leader.WithLabelValues(role).Set(float64(of.leading))
 }

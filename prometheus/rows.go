@@ -13,53 +13,61 @@ import (
 const (
 	rowsEvery   = 10 * time.Second
 	rowsTimeout = 5 * time.Second
+	// rowsRest is how many times as long as the last count the pause after it is at least: a large table
+	// is counted less often.
+	rowsRest = 10
 )
 
-// rows counts the rows of a repository. While the database does not answer there are no series.
+// rows counts the rows of a repository. While that fails there is no number of them, and failed is 1.
 type rows struct {
-	repository *sqllock.Repository
-	desc       *prometheus.Desc
+	repository   *sqllock.Repository
+	desc, failed *prometheus.Desc
 
 	mu            sync.Mutex
-	read          time.Time
-	held, expired float64
+	next          time.Time // when they are to be counted again
+	held, expired int64
 	err           error
 }
 
 func newRows(repository *sqllock.Repository) *rows {
-	return &rows{repository: repository, desc: prometheus.NewDesc(
-		"sqllock_rows", "Rows of the lock table, in the region of the repository.", []string{"state"}, nil,
-	)}
+	return &rows{
+		repository: repository,
+		desc: prometheus.NewDesc(
+			"sqllock_rows", "Rows of the lock table, in the region of the repository.", []string{"state"}, nil,
+		),
+		failed: prometheus.NewDesc(
+			"sqllock_rows_failed", "Whether the rows of the lock table could not be counted, 1 or 0.", nil, nil,
+		),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (r *rows) Describe(to chan<- *prometheus.Desc) { to <- r.desc }
+func (r *rows) Describe(to chan<- *prometheus.Desc) {
+	to <- r.desc
+	to <- r.failed
+}
 
 // Collect implements prometheus.Collector.
 func (r *rows) Collect(to chan<- prometheus.Metric) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if time.Since(r.read) >= rowsEvery {
-		r.count()
+	held, expired, err := r.count()
+	failed := 1.0
+	if err == nil {
+		failed = 0
+		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(held), "held")
+		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(expired), "expired")
 	}
-	if r.err == nil {
-		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, r.held, "held")
-		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, r.expired, "expired")
-	}
+	to <- prometheus.MustNewConstMetric(r.failed, prometheus.GaugeValue, failed)
 }
 
-func (r *rows) count() {
-	ctx, cancel := context.WithTimeout(context.Background(), rowsTimeout)
-	defer cancel()
-	found, err := r.repository.List(ctx)
-	r.read, r.err, r.held, r.expired = time.Now(), err, 0, 0
-	for _, row := range found {
-		switch {
-		case row.Region != r.repository.Region():
-		case row.Expired():
-			r.expired++
-		default:
-			r.held++
-		}
+// count counts the rows, unless that was done a short time ago.
+func (r *rows) count() (held, expired int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if began := time.Now(); !began.Before(r.next) {
+		ctx, cancel := context.WithTimeout(context.Background(), rowsTimeout)
+		defer cancel()
+		r.held, r.expired, r.err = r.repository.Count(ctx)
+		r.next = began.Add(max(rowsEvery, rowsRest*time.Since(began)))
 	}
+	return r.held, r.expired, r.err
 }

@@ -1,0 +1,28 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/sqllock/sqllock/observe"
+)
+
+// A recorder forgets the roles that this process campaigns for no more.
+func TestARecorderForgetsEndedElections(t *testing.T) {
+	t.Parallel()
+	r := new(Recorder)
+	report := func(role string, states ...observe.ElectorState) {
+		for _, state := range states {
+			r.elected(observe.Election{Role: role, State: state})
+		}
+	}
+	report("stays", observe.ElectorCandidate, observe.ElectorCandidate, observe.ElectorRetired)
+	for i := range 20_000 {
+		report(fmt.Sprint(i), observe.ElectorCandidate, observe.ElectorLeader, observe.ElectorRetired)
+	}
+	got := r.record()
+	if !slices.Equal(got.roles, []string{"stays"}) || len(got.events) > 2*recorded {
+		t.Errorf("%d roles and %d events after 20 000 elections", len(got.roles), len(got.events))
+	}
+}
