@@ -73,7 +73,8 @@ The database is given with --dsn or in SQLLOCK_DSN:
   user:password@tcp(host:3306)/database           (the form of the Go driver)
   sqlite:/path/to/locks.db
 
-Otherwise, locks are kept in an SQLite file of your own on this machine.
+Otherwise, or with --local, locks are in an SQLite file of your own on this machine;
+exec and lead need one of the three.
 
 The exit code is 0 for success, or:
 

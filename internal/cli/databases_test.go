@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/cli/connect"
@@ -109,6 +111,8 @@ func TestDoctorOnSpringsTable(t *testing.T) {
 CLIENT_ID CHAR(36), CREATED_DATE `+dateType+` NOT NULL, CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION))`)
 		program.Contains(t, want(t, 1, "doctor"), "✓ table        INT_LOCK, layout spring6", "✗ fence", "! schema       the table was not created by sqllock", "adopts it")
 		want(t, 0, "migrate", "up")
+		program.Contains(t, want(t, 0, "doctor"), "layout spring6", "✓ schema       version 2 of 3", "migrate up --layout spring7")
+		want(t, 0, "migrate", "up", "--layout", "spring7")
 		program.Contains(t, want(t, 0, "doctor"), "layout spring7", "✓ schema       version 3 of 3")
 	})
 }
@@ -135,6 +139,38 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 
 	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME NOT NULL`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE keeps 0 digits of a second: a lease would end")
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE TIMESTAMP(6) NOT NULL`)
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "✗ precision    CREATED_DATE is a TIMESTAMP", "→ ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME(6)")
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK MODIFY CREATED_DATE DATETIME(6) NOT NULL, CONVERT TO CHARACTER SET utf8mb3`)
+	program.Contains(t, want(t, exit.Failure, "doctor", "--plain-keys"), "✗ table        no usable lock table: LOCK_KEY of INT_LOCK has the character set utf8mb3")
+	program.Contains(t, want(t, exit.Failure, "doctor", "--dsn", db.DSN+separator+"charset=latin1"), "! pool         a pool that is opened with this DSN lacks charset=utf8mb4")
+}
+
+// TestDoctorOnPostgres checks what a lease needs of the types of columns.
+func TestDoctorOnPostgres(t *testing.T) {
+	db := dbtest.Postgres(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	want(t, 0, "migrate", "up")
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK ALTER EXPIRED_AFTER TYPE TIMESTAMPTZ, ALTER CREATED_DATE TYPE TIMESTAMP(0)`)
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "column EXPIRED_AFTER is timestamp with time zone", "column CREATED_DATE is timestamp(0)", "while no program uses it")
+	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK RENAME TO REAL_LOCK; CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK`)
+	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "a view", "--prefix")
+}
+
+// TestDoctorNamesTriggers: they may drop or change what is written, and no lock shows why.
+func TestDoctorNamesTriggers(t *testing.T) {
+	triggers := map[string]string{
+		"postgres": `CREATE FUNCTION drop_it() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER keeper BEFORE DELETE ON INT_LOCK FOR EACH ROW WHEN (OLD.REGION = 'other') EXECUTE PROCEDURE drop_it()`,
+		"mysql":  "CREATE TRIGGER keeper BEFORE UPDATE ON INT_LOCK FOR EACH ROW SET NEW.CLIENT_ID = IF(NEW.REGION = 'other', 'x', NEW.CLIENT_ID)",
+		"sqlite": "CREATE TRIGGER keeper BEFORE DELETE ON INT_LOCK WHEN OLD.REGION = 'other' BEGIN SELECT RAISE(IGNORE); END",
+	}
+	eachDatabase(t, func(t *testing.T, db *dbtest.DB) {
+		want(t, 0, "migrate", "up")
+		db.DB.MustExecContext(t.Context(), triggers[db.Name])
+		program.Contains(t, want(t, 0, "doctor"), "! triggers     INT_LOCK has the trigger keeper", "leases are lost")
+	})
 }
 
 // TestDoctorOnASequence uses a sequence of MariaDB that has been given a cache.
@@ -171,14 +207,14 @@ func TestDoctorOnReplica(t *testing.T) {
 	program.Contains(t, want(t, exit.Database, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")
 }
 
-// TestDoctorOnPgBouncer uses a pooler of transactions, with and without lib/pq's parameter.
+// TestDoctorOnPgBouncer uses a pooler of transactions, with and without what the drivers need.
 func TestDoctorOnPgBouncer(t *testing.T) {
 	db := dbtest.PgBouncer(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv(connect.DSNVariable, db.DSN)
 	want(t, 0, "migrate", "up")
 	program.Contains(t, want(t, 0, "doctor"), "✓ pooler       clients share the server's sessions", "✓ round trip")
-	t.Setenv(connect.DSNVariable, strings.Replace(db.DSN, "binary_parameters=yes", "binary_parameters=no", 1))
+	t.Setenv(connect.DSNVariable, strings.NewReplacer("&binary_parameters=yes", "", "&default_query_exec_mode=exec", "").Replace(db.DSN))
 	program.Contains(t, want(t, 0, "doctor"), "! pooler       clients share the server's sessions", "→ give pgx default_query_exec_mode=exec")
 }
 
@@ -192,27 +228,53 @@ func TestDoctorOnHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := u.Query()
-	query.Set("host", u.Hostname()+","+u.Hostname()) // lib/pq takes several hosts in no other part
-	query.Set("port", "1,"+u.Port())
-	u.Host = ""
-	u.RawQuery = query.Encode()
+	u.Host = u.Hostname() + ":1," + u.Host
 	t.Setenv(connect.DSNVariable, u.String())
-	program.Contains(t, want(t, 0, "doctor"), "! hosts        the DSN has 2", "→ add target_session_attrs=read-write")
+	program.Contains(t, want(t, 0, "doctor"), "! hosts        the DSN has 2", "→ add target_session_attrs=primary")
 	t.Setenv(connect.DSNVariable, u.String()+"&target_session_attrs=read-write")
-	program.Contains(t, want(t, 0, "doctor", "--json"), `"subject": "hosts"`, "2, and the one that accepts writes is chosen")
+	program.Contains(t, want(t, 0, "doctor", "--json"), `"subject": "hosts"`, "2, and target_session_attrs chooses one")
 }
 
-// TestPostgresWithoutTLS uses lib/pq's default, which requires TLS.
+// TestPostgresWithoutTLS uses a server that has none: it is asked for, unless the DSN requires it.
 func TestPostgresWithoutTLS(t *testing.T) {
 	db := dbtest.Postgres(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	if !strings.Contains(db.DSN, "sslmode=disable") {
 		t.Skip("the server may have TLS")
 	}
+	t.Setenv(connect.DSNVariable, strings.Replace(db.DSN, "sslmode=disable", "channel_binding=prefer", 1))
+	want(t, 0, "migrate", "up")
 	t.Setenv(connect.DSNVariable, strings.Replace(db.DSN, "sslmode=disable", "sslmode=require", 1))
-	program.Contains(t, want(t, exit.Database, "list"), "SSL is not enabled", "try: sslmode=prefer or sslmode=disable")
+	program.Contains(t, want(t, exit.Database, "list"), "server refused TLS", "try: sslmode=prefer or sslmode=disable")
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ connection", "→ sslmode=prefer or sslmode=disable")
+}
+
+// TestDoctorWithTheRightsToLock uses a user who may do what docs/schema.md says, and no more. The catalog of
+// MySQL and MariaDB shows such a user no other table.
+func TestDoctorWithTheRightsToLock(t *testing.T) {
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			db := open(t)
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			t.Setenv(connect.DSNVariable, db.DSN)
+			want(t, 0, "migrate", "up")
+			config, err := mysql.ParseDSN(db.DSN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.User, config.Passwd = config.DBName[:min(22, len(config.DBName))]+"_app", "few" // a user of MySQL has 32 characters
+			user := "'" + config.User + "'@'%'"
+			db.DB.MustExecContext(t.Context(), "CREATE USER "+user+" IDENTIFIED BY 'few'")
+			t.Cleanup(func() { db.DB.MustExec("DROP USER " + user) })
+			for _, table := range []string{"INT_LOCK", "INT_LOCK_FENCE"} {
+				db.DB.MustExecContext(t.Context(), "GRANT SELECT, INSERT, UPDATE, DELETE ON "+table+" TO "+user)
+			}
+			t.Setenv(connect.DSNVariable, config.FormatDSN())
+			program.Contains(t, want(t, 0, "doctor"), "✓ round trip", "! schema       version not known: ", "INT_LOCK_MIGRATIONS", "→ let the user SELECT from that table")
+			db.DB.MustExecContext(t.Context(), "GRANT SELECT ON INT_LOCK_MIGRATIONS TO "+user)
+			program.Contains(t, want(t, 0, "doctor"), "✓ schema       version 3 of 3")
+		})
+	}
 }
 
 // TestDoctorWithFewRights uses a user who may only read locks: SET ROLE in the DSN takes the

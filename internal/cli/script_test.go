@@ -75,6 +75,9 @@ func runHere(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range []string{"XDG_STATE_HOME", "HOME", "TMPDIR", "PATH", connect.DSNVariable} {
 		value, ok := os.LookupEnv(name)
 		ts.Check(os.Setenv(name, ts.Getenv(name)))
+		if ts.Getenv(name) == "" { // an empty DSN is an error
+			ts.Check(os.Unsetenv(name))
+		}
 		defer func() {
 			if !ok {
 				ts.Check(os.Unsetenv(name))

@@ -63,7 +63,7 @@ func TestUnwritableHints(t *testing.T) {
 		}
 	}
 	hints("", state, "list")
-	hints("", state, "exec", "nightly", "--", "true")
+	hints("", state, "exec", "--local", "nightly", "--", "true")
 	if err := os.Chmod(filepath.Dir(mine), 0o755); err != nil { //nolint:gosec // as above
 		t.Fatal(err)
 	}

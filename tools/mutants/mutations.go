@@ -123,6 +123,16 @@ var mutations = []mutation{
 		}},
 	},
 	{
+		name:   "minimum-hold-close",
+		breaks: "minimum hold: Close deletes the row",
+		danger: "A job runs again at once on another instance when its own one is replaced.",
+		edits: []edit{{
+			"close.go",
+			"	ended, kept = splitByMinHold(ended)\n",
+			"",
+		}},
+	},
+	{
 		name:   "maximum-hold",
 		breaks: "maximum hold: AutoRenew renews for ever",
 		danger: "A holder that is stuck keeps the lock.",
@@ -206,7 +216,7 @@ var mutations = []mutation{
 		danger: "If it was applied, the row has no holder and is never deleted.",
 		edits: []edit{{
 			"internal/locktable/acquire.go",
-			"	err = tx.Commit()\n	return err != nil && !t.errors.isRefusal(err), err\n",
+			"	err = tx.Commit()\n	return err != nil && !t.errors.isRefusedCommit(err), err\n",
 			"	err = tx.Commit()\n	return false, err\n",
 		}},
 	},
@@ -234,8 +244,8 @@ var mutations = []mutation{
 		danger: "The lease of the next holder outlasts its row.",
 		edits: []edit{{
 			"release.go",
-			"		sent := time.Now()\n		limited, cancel := context.WithDeadline(ctx.values, given.end)\n",
-			"		limited, cancel := context.WithDeadline(ctx.values, given.end)\n",
+			"		sent := time.Now()\n		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)\n",
+			"		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)\n",
 		}, {
 			"release.go",
 			"		given.end = leaseEnd(sent, h.ttl)\n",
@@ -294,8 +304,8 @@ var mutations = []mutation{
 		danger: "The lock is taken between the guard and the commit.",
 		edits: []edit{{
 			"internal/locktable/guard.go",
-			"{ return t.guard(ctx, tx, one) })\n",
-			"{ return t.isHeld(ctx, one) })\n",
+			"		return t.guard(ctx, tx, c)\n",
+			"		return t.isHeld(ctx, c)\n",
 		}},
 	},
 	{
@@ -304,8 +314,8 @@ var mutations = []mutation{
 		danger: "The caller does again what was done.",
 		edits: []edit{{
 			"lockedtx.go",
-			"	if !l.hold.config.table.IsRefusal(err) {\n",
-			"	if lost := l.hold.lost(); lost != nil {\n		return lost\n	}\n	if !l.hold.config.table.IsRefusal(err) {\n",
+			"	if !l.hold.config.table.IsRefusedCommit(err) {\n",
+			"	if lost := l.hold.lost(); lost != nil {\n		return lost\n	}\n	if !l.hold.config.table.IsRefusedCommit(err) {\n",
 		}},
 	},
 
@@ -382,7 +392,7 @@ var mutations = []mutation{
 		danger: "The rows keep others out, and nobody holds them.",
 		edits: []edit{{
 			"internal/locktable/acquire_joint.go",
-			"				err = errPartlyTaken\n",
+			"				err = t.explainPartly(ctx, db, together(claims))\n",
 			"				return written, nil\n",
 		}, {
 			"internal/locktable/acquire_joint.go",
@@ -420,7 +430,7 @@ var mutations = []mutation{
 		danger: "They let each other pass for ever.",
 		edits: []edit{{
 			"queue.go",
-			"i < first && owner != nil && owner != h && owner.isJoint()",
+			"i < first && owner != nil && owner != w.hold && owner.isJoint()",
 			"false && owner != nil",
 		}},
 	},
@@ -466,8 +476,8 @@ var mutations = []mutation{
 		danger: "The same.",
 		edits: []edit{{
 			"internal/seats/release.go",
-			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(max(left, shortestRelease))))",
-			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(max(left, shortestRelease)+time.Hour)))",
+			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(releaseTimeout)))",
+			"lease.Unlock(bounded.ReleaseBy(context.WithoutCancel(waiting), time.Now().Add(time.Hour)))",
 		}},
 	},
 	{

@@ -86,7 +86,7 @@ func complete(ctx context.Context, u user) error {
 	}
 	// As adduser does: the shell's own settings load bash-completion.
 	session := fmt.Sprintf(`cp /etc/skel/.bashrc ~
-sqllock exec orders/42 -- sqllock exec nightly:report -- script -qec 'bash -i' /dev/null < <(
+sqllock exec --local orders/42 -- sqllock exec --local nightly:report -- script -qec 'bash -i' /dev/null < <(
 	sleep 2; printf '%s'; printf 'exit\n')`, typed)
 	_, output, err := u.run(ctx, session)
 	if err != nil {

@@ -57,14 +57,38 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 // maxConnections is enough: one acquires and renews, the other reads.
 const maxConnections = 2
 
+// givenDSN returns the DSN of the flag, else that of the environment, or "" for the default file.
+func (f *Flags) givenDSN() (string, error) {
+	fromEnvironment, isSet := os.LookupEnv(DSNVariable)
+	switch {
+	case f.Local && f.DSN != "":
+		return "", exit.Usagef("--local and --dsn exclude each other")
+	case f.Local || f.DSN != "":
+		return f.DSN, nil
+	case isSet && fromEnvironment == "":
+		return "", exit.WithHint(exit.Usagef("%s is empty", DSNVariable), "a DSN; or, for locks on this machine alone, --local")
+	default:
+		return fromEnvironment, nil
+	}
+}
+
+// CheckChosen returns a usage error if the command line and the environment choose no database. A
+// command that runs under a lock in the default file without having asked for it would run on each
+// machine.
+func (f *Flags) CheckChosen() error {
+	given, err := f.givenDSN()
+	if err == nil && given == "" && !f.Local {
+		err = exit.WithHint(exit.Usagef("no database is given, so the lock would exclude nothing on other machines"),
+			"--dsn, or %s; or, for locks on this machine alone, --local", DSNVariable)
+	}
+	return err
+}
+
 // chosenDSN returns the DSN of the flag, else that of the environment, else that of
 // the default file, whose directory it creates.
 func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
-	if f.DSN != "" {
-		return f.DSN, false, nil
-	}
-	if chosen = os.Getenv(DSNVariable); chosen != "" {
-		return chosen, false, nil
+	if chosen, err = f.givenDSN(); chosen != "" || err != nil {
+		return chosen, false, err
 	}
 	directory, err := state.Directory()
 	if err != nil {
@@ -80,7 +104,7 @@ func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
 // WouldCreateDatabase reports whether Connect would create the default file, because it is not
 // there yet.
 func (f *Flags) WouldCreateDatabase() bool {
-	if f.DSN != "" || os.Getenv(DSNVariable) != "" {
+	if given, err := f.givenDSN(); given != "" || err != nil {
 		return false
 	}
 	directory, err := state.Directory()

@@ -96,8 +96,8 @@ func TestOpenSQLiteTimesOut(t *testing.T) {
 func TestDefaultFileIsInStateDirectory(t *testing.T) {
 	directory := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", directory)
-	t.Setenv(DSNVariable, "")
-	chosen, isDefault, err := (&Flags{}).chosenDSN()
+	t.Setenv(DSNVariable, "postgres://other")
+	chosen, isDefault, err := (&Flags{Local: true}).chosenDSN()
 	if err != nil {
 		t.Fatal(err)
 	}

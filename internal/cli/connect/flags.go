@@ -3,6 +3,7 @@
 package connect
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,12 +19,30 @@ const DSNVariable = "SQLLOCK_DSN"
 // Flags are the flags that all commands share.
 type Flags struct {
 	DSN, Prefix, Region string
+	Local               bool // the default file, also if the environment has a DSN
 	PlainKeys           bool
+}
+
+// A dsnValue is a DSN on the command line.
+type dsnValue string
+
+func (d *dsnValue) String() string { return string(*d) }
+func (*dsnValue) Type() string     { return "string" }
+
+// Set implements pflag.Value. An empty DSN is most likely a variable that is not set: locks in the
+// default file would exclude no other machine.
+func (d *dsnValue) Set(text string) error {
+	if text == "" {
+		return errors.New("the DSN is empty")
+	}
+	*d = dsnValue(text)
+	return nil
 }
 
 // Register adds the flags to a set.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.DSN, "dsn", "", "the database (default: $"+DSNVariable+", else a local SQLite file)")
+	flags.Var((*dsnValue)(&f.DSN), "dsn", "the database (default: $"+DSNVariable+"; without it, all but exec and lead use --local)")
+	flags.BoolVar(&f.Local, "local", false, "use the SQLite file of this user on this machine, which no other machine can use")
 	flags.StringVar(&f.Prefix, "prefix", dialect.DefaultPrefix, "the prefix before LOCK in the name of the table")
 	flags.StringVar(&f.Region, "region", sqllock.DefaultRegion, "the region of the keys")
 	flags.BoolVar(&f.PlainKeys, "plain-keys", false, "store keys unchanged in LOCK_KEY, instead of Spring's mapping")

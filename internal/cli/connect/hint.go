@@ -2,8 +2,7 @@ package connect
 
 import (
 	"errors"
-
-	"github.com/lib/pq"
+	"strings"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -15,6 +14,9 @@ import (
 // defaultFileHint is for users whose home directory is not writable, or not theirs.
 const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
 
+// refusedTLS is in the text of pgx's error, which has no type.
+const refusedTLS = "server refused TLS connection"
+
 // withOpenHint adds the hint for an error of Open.
 func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
 	switch {
@@ -22,7 +24,7 @@ func withOpenHint(err error, target session.Target, isDefault bool, file Presenc
 		return exit.WithHint(err, "%s", defaultFileHint)
 	case target.Missing() && file == MustExist:
 		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
-	case errors.Is(err, pq.ErrSSLNotSupported):
+	case strings.Contains(err.Error(), refusedTLS):
 		return exit.WithHint(err, "sslmode=prefer or sslmode=disable among the parameters of the DSN, if you trust the network")
 	default:
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -39,7 +40,11 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 		// Leave out the library's own advice, which does not have the prefix.
 		err = fmt.Errorf("%w: %w", sqllock.ErrSchema, table)
 	}
-	return exit.WithHint(err, "%s", MigrateUp(f.Prefix))
+	up := MigrateUp(f.Prefix)
+	if locktable.Is(err, locktable.NoFence) {
+		up += " --layout " + dialect.Spring6.String()
+	}
+	return exit.WithHint(err, "%s", up)
 }
 
 // WithRepository calls fn with the lock table that the flags choose. fn may not acquire

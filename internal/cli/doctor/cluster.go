@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/locktable"
@@ -18,7 +19,7 @@ func (e *examination) checkCluster(ctx context.Context) []finding {
 		return []finding{{noteworthy, "cluster", "not known whether the server belongs to one: " + exit.Text(err), "a node that is no working member of its cluster must not be used for locks: check it by other means"}}
 	}
 	e.cluster = cluster
-	if !cluster.Certifies() {
+	if !cluster.Certifies() && cluster.Problem() == nil {
 		return e.detachedFindings(ctx)
 	}
 	return clusterFindings(cluster)
@@ -30,6 +31,11 @@ func clusterFindings(c locktable.Cluster) []finding {
 	switch problem := c.Problem(); {
 	case problem != nil:
 		findings = append(findings, finding{broken, "cluster", problem.Error(), problemAdvice(c)})
+	case c.Galera && c.Size == "1" && strings.Contains(c.Address, ","):
+		findings = append(findings, finding{
+			noteworthy, "cluster", "Galera, and the node is the only one of its cluster, although wsrep_cluster_address is " + c.Address,
+			"if other nodes run, this one was bootstrapped apart from them (--wsrep-new-cluster, pc.bootstrap) and gives out locks that they hold: stop it, and have it join them",
+		})
 	case c.Galera:
 		findings = append(findings, finding{good, "cluster", "Galera, and the node is ready", ""})
 	case c.Member == "":
@@ -46,12 +52,21 @@ func clusterFindings(c locktable.Cluster) []finding {
 			"set RepositoryOptions.Isolation to ReadCommitted, and no higher isolation than REPEATABLE READ for guarded transactions",
 		})
 	}
+	if c.Group != "" && c.ReadsLate() {
+		findings = append(findings, finding{
+			noteworthy, "reads", "group_replication_consistency is " + c.Consistency + ", so a member may miss, in a read, what another one has committed",
+			"set it to BEFORE in the DSN: otherwise sqllock sets it around each read that decides, which takes two more round trips for read-write locks and semaphores",
+		})
+	}
 	return findings
 }
 
 func problemAdvice(c locktable.Cluster) string {
-	if c.Galera {
+	switch {
+	case c.Galera:
 		return "give the DSN of a node that has a quorum, or wait until this one has rejoined"
+	case c.Group == "":
+		return "give the DSN of a node that runs with wsrep_on=ON; if there are none any more, remove wsrep_cluster_address from the configuration"
 	}
 	return "give the DSN of a member, or let this server join; super_read_only=ON in its configuration keeps it from accepting writes before it has"
 }

@@ -14,13 +14,18 @@ import (
 // and as JSON.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	group := locktable.Cluster{Group: "aaaa-bbbb", Member: "ONLINE"}
+	group := locktable.Cluster{Group: "aaaa-bbbb", Member: "ONLINE", SinglePrimary: true, Consistency: "BEFORE_ON_PRIMARY_FAILOVER"}
 	everywhere, hidden, offline := group, group, group
-	everywhere.UpdatesEverywhere = true
+	everywhere.UpdatesEverywhere, everywhere.SinglePrimary = true, false
+	galera := locktable.Cluster{Galera: true, Ready: "ON", Component: "Primary", Size: "3", Address: "gcomm://10.0.0.1,10.0.0.2,10.0.0.3"}
+	alone, off := galera, galera
+	alone.Size, off.Galera = "1", false
 	hidden.Member = ""
 	offline.Member = "OFFLINE"
 	for name, findings := range map[string][]finding{
-		"galera":               clusterFindings(locktable.Cluster{Galera: true, Ready: "ON", Component: "Primary"}),
+		"galera":               clusterFindings(galera),
+		"galera_alone":         clusterFindings(alone),
+		"galera_off":           clusterFindings(off),
 		"galera_no_quorum":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "non-Primary"}),
 		"galera_not_ready":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "Primary"}),
 		"group":                clusterFindings(group),
@@ -34,14 +39,14 @@ func TestFindings(t *testing.T) {
 		"postgres_async":       postgresSettings{Fsync: "on", Commit: "on", Standbys: 2}.findings(),
 		"postgres_sync":        postgresSettings{Fsync: "on", Commit: "remote_apply", Names: "*", Standbys: 1}.findings(),
 		"postgres_local":       postgresSettings{Fsync: "on", Commit: "local", Names: "*", Standbys: 1}.findings(),
-		"one_host":             hostsFindings(session.Choice{Hosts: 1}),
-		"any_host":             hostsFindings(session.Choice{Hosts: 2}),
-		"read_write_host":      hostsFindings(session.Choice{Hosts: 3, ReadWrite: true}),
+		"one_host":             hostsFindings(session.Choice{Hosts: 1, Any: true}),
+		"any_host":             hostsFindings(session.Choice{Hosts: 2, Any: true}),
+		"chosen_host":          hostsFindings(session.Choice{Hosts: 3}),
 		"pool":                 poolFindings(shortcomings["mysql"]),
 		"pool_postgres":        poolFindings(shortcomings["postgres"]),
 		"pool_like_open":       poolFindings(nil),
 		"pooler":               {poolerFinding(false)},
-		"pooler_binary":        {poolerFinding(true)},
+		"pooler_settings":      {poolerFinding(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 type column struct {
 	Name      string         `db:"column_name"`
 	Collation sql.NullString `db:"collation_name"`
+	Type      string         `db:"data_type"`
 	Digits    sql.NullInt64  `db:"datetime_precision"`
 }
 
@@ -24,7 +25,7 @@ func (c column) isTime() bool {
 
 // columnsQuery names its columns in lower case: without that, MySQL 8 returns upper case
 // and MariaDB does not.
-const columnsQuery = `SELECT COLUMN_NAME AS column_name, COLLATION_NAME AS collation_name, DATETIME_PRECISION AS datetime_precision
+const columnsQuery = `SELECT COLUMN_NAME AS column_name, COLLATION_NAME AS collation_name, DATA_TYPE AS data_type, DATETIME_PRECISION AS datetime_precision
 FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ?
 ORDER BY ORDINAL_POSITION`
@@ -38,15 +39,15 @@ func (e *examination) columns(ctx context.Context) (columns []column, err error)
 // minDigits is the number of digits of a second that a lease needs.
 const minDigits = 3
 
-// hasCoarseTimes reports whether a column of the lock table in MySQL keeps too few digits
-// of a second.
-func (e *examination) hasCoarseTimes(ctx context.Context) bool {
+// hasWrongTimes reports whether a column of the lock table in MySQL keeps too few digits
+// of a second, or has a time zone.
+func (e *examination) hasWrongTimes(ctx context.Context) bool {
 	if e.Dialect.Name != "mysql" {
 		return false
 	}
 	columns, err := e.columns(ctx)
 	return err == nil && slices.ContainsFunc(columns, func(c column) bool {
-		return c.isTime() && c.Digits.Int64 < minDigits
+		return c.isTime() && (c.Digits.Int64 < minDigits || strings.EqualFold(c.Type, "timestamp"))
 	})
 }
 
@@ -62,7 +63,7 @@ func (e *examination) checkColumns(ctx context.Context) []finding {
 		case name == "LOCK_KEY" || name == "REGION":
 			findings = append(findings, e.collationFinding(name, c.Collation.String))
 		case c.isTime():
-			findings = append(findings, e.precisionFinding(name, c.Digits.Int64))
+			findings = append(findings, e.timeFinding(name, c.Type, c.Digits.Int64))
 		}
 	}
 	return findings
@@ -84,17 +85,22 @@ func (e *examination) collationFinding(name, collation string) finding {
 	return f
 }
 
-// precisionFinding checks for microseconds. The library rejects a table with fewer digits
-// than milliseconds.
-func (e *examination) precisionFinding(name string, digits int64) finding {
+// timeFinding checks for microseconds without a time zone. The library rejects a table with fewer digits
+// than milliseconds, and a TIMESTAMP.
+func (e *examination) timeFinding(name, kind string, digits int64) finding {
 	f := finding{good, "precision", fmt.Sprintf("%s keeps %d digits of a second", name, digits), ""}
-	if digits < 6 {
+	isZoned := strings.EqualFold(kind, "timestamp")
+	if digits < 6 || isZoned {
 		f.severity = noteworthy
 		f.advice = fmt.Sprintf("ALTER TABLE %s MODIFY %s DATETIME(6) NOT NULL, while no program uses it", e.names.Lock, name)
 	}
 	if digits < minDigits {
 		f.severity = broken
 		f.text += ": a lease would end before its holder knows"
+	}
+	if isZoned {
+		f.severity = broken
+		f.text = name + " is a TIMESTAMP: sessions of different time zones would hold one lock together"
 	}
 	return f
 }

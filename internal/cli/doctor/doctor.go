@@ -67,7 +67,7 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 	for _, check := range []func(*examination, context.Context) []finding{
 		(*examination).checkServer, (*examination).checkHosts, (*examination).checkSession, (*examination).checkPool, (*examination).checkPooler,
 		(*examination).checkWrites,
-		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkTable, (*examination).checkFence,
+		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkTable, (*examination).checkTriggers, (*examination).checkFence,
 		(*examination).checkSchema, (*examination).checkClock, (*examination).checkRoundTrip, (*examination).checkKind,
 	} {
 		findings = append(findings, check(e, ctx)...)

@@ -14,12 +14,12 @@ func hostsFindings(c session.Choice) []finding {
 	switch {
 	case c.Hosts < 2:
 		return nil
-	case c.ReadWrite:
-		return []finding{{good, "hosts", fmt.Sprintf("%d, and the one that accepts writes is chosen", c.Hosts), ""}}
+	case !c.Any:
+		return []finding{{good, "hosts", fmt.Sprintf("%d, and target_session_attrs chooses one", c.Hosts), ""}}
 	default:
 		return []finding{{
-			noteworthy, "hosts", fmt.Sprintf("the DSN has %d and takes the first that answers, which may be a standby, or the former primary after a failover", c.Hosts),
-			"add target_session_attrs=read-write, which pgx and lib/pq understand",
+			noteworthy, "hosts", fmt.Sprintf("the DSN has %d: Open chooses the primary, but a pool of your own the first that answers, which may be a standby", c.Hosts),
+			"add target_session_attrs=primary, which pgx and lib/pq understand",
 		}}
 	}
 }

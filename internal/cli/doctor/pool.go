@@ -13,16 +13,21 @@ import (
 type shortcoming struct {
 	question string // returns whether it does; not every server understands it
 	text     string
-	unsafe   bool
+	unsafe   string // what to add to the DSN if locks are not safe without it, or ""
 }
+
+const translated = " (text is translated, so two callers can hold the lock of one key that is not ASCII)"
 
 var shortcomings = map[string][]shortcoming{
 	"postgres": {
+		// lib/pq asks for UTF8 itself, pgx leaves it to the database.
+		{question: "SELECT current_setting('server_encoding') NOT IN ('UTF8', 'SQL_ASCII')", text: "client_encoding=UTF8" + translated, unsafe: "client_encoding=UTF8"},
 		{question: "SELECT current_setting('idle_in_transaction_session_timeout') = '0'", text: "idle_in_transaction_session_timeout (a client that is gone keeps its rows locked)"},
 		{question: "SELECT current_setting('default_transaction_isolation') <> 'serializable'", text: "sessions that acquire in one round trip (RepositoryOptions.Acquirers)"},
 	},
 	"mysql": {
-		{question: "SELECT @@autocommit = 0", text: "autocommit=1 (a renewal is undone when the session ends, so two callers can hold the lock)", unsafe: true},
+		{question: "SELECT @@autocommit = 0", text: "autocommit=1 (a renewal is undone when the session ends, so two callers can hold the lock)", unsafe: "autocommit=1"},
+		{question: "SELECT @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4'", text: "charset=utf8mb4" + translated, unsafe: "charset=utf8mb4"},
 		{question: "SELECT @@innodb_lock_wait_timeout > 1", text: "innodb_lock_wait_timeout=1 (a statement waits longer for a row that is locked)"},
 		{question: "SELECT @@idle_transaction_timeout = 0", text: "idle_transaction_timeout (a client that is gone keeps its rows locked)"},
 		{question: "SELECT @@tx_isolation <> 'SERIALIZABLE'", text: "sessions that acquire by one statement (RepositoryOptions.Acquirers)"}, // only MariaDB knows the variable
@@ -46,6 +51,9 @@ func (e *examination) checkPool(ctx context.Context) []finding {
 	defer cancel()
 	var found []shortcoming
 	for _, one := range possible {
+		if one.unsafe != "" && strings.Contains(e.Target.Source, one.unsafe) {
+			continue
+		}
 		var lacks bool
 		if err := db.GetContext(ctx, &lacks, one.question); err == nil && lacks {
 			found = append(found, one)
@@ -57,8 +65,8 @@ func (e *examination) checkPool(ctx context.Context) []finding {
 func poolFindings(found []shortcoming) (findings []finding) {
 	var texts []string
 	for _, one := range found {
-		if one.unsafe {
-			findings = append(findings, finding{noteworthy, "pool", "a pool that is opened with this DSN lacks " + one.text, "use mysqllock.Open, or add autocommit=1 to the DSN"})
+		if one.unsafe != "" {
+			findings = append(findings, finding{noteworthy, "pool", "a pool that is opened with this DSN lacks " + one.text, "use Open, or add " + one.unsafe + " to the DSN"})
 			continue
 		}
 		texts = append(texts, one.text)

@@ -25,7 +25,7 @@ func (e *examination) checkPooler(ctx context.Context) []finding {
 		if shared, err := e.shareSession(ctx); err != nil {
 			return nil // the checks below say what is wrong
 		} else if shared {
-			return []finding{poolerFinding(e.Target.BinaryParameters)}
+			return []finding{poolerFinding(e.Target.Pooled)}
 		}
 	}
 	return nil
@@ -54,13 +54,13 @@ func (e *examination) shareSession(ctx context.Context) (bool, error) {
 	return sessions[0] == sessions[1], nil
 }
 
-func poolerFinding(binaryParameters bool) finding {
+func poolerFinding(prepared bool) finding {
 	const (
 		text   = "clients share the server's sessions after each transaction, as behind PgBouncer with pool_mode=transaction"
 		advice = "give pgx default_query_exec_mode=exec, lib/pq binary_parameters=yes; do not set RepositoryOptions.Prepare; connect package notify to the server itself"
 	)
-	if binaryParameters {
-		return finding{good, "pooler", text + "; the DSN has binary_parameters=yes", ""}
+	if prepared {
+		return finding{good, "pooler", text + ", for which the DSN has what a driver needs", ""}
 	}
 	return finding{noteworthy, "pooler", text + ": a statement that is prepared may be met by another client", advice}
 }

@@ -25,7 +25,7 @@ func (e *examination) schemaFinding(state migrations.State) finding {
 	up := connect.MigrateUp(e.flags.Prefix)
 	spring6 := state.Layout == dialect.Spring6
 	if spring6 {
-		up += " --layout spring6 (without --layout when no Spring before 7 uses the table any more)"
+		up += " --layout spring6 (spring7 when no Spring before 7 uses the table any more)"
 	}
 	switch {
 	case state.Dirty:

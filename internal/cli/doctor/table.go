@@ -22,7 +22,7 @@ func (e *examination) checkTable(ctx context.Context) []finding {
 	if r.Layout() == dialect.Spring6 {
 		return []finding{{
 			good, "table", text + " (no EXPIRED_AFTER)",
-			"all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up",
+			"all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up --layout spring7",
 		}}
 	}
 	return []finding{{good, "table", text, ""}}
@@ -55,10 +55,10 @@ func (e *examination) tableAdvice(ctx context.Context, err error) string {
 		return "see the line about the cluster above"
 	case e.MissesTable(err):
 		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
-	case errors.Is(err, sqllock.ErrSchema) && e.hasCoarseTimes(ctx):
+	case errors.Is(err, sqllock.ErrSchema) && e.hasWrongTimes(ctx):
 		return "see the line about precision below"
 	case errors.Is(err, sqllock.ErrSchema):
-		return "select another table with --prefix, or remove this one"
+		return "select another table with --prefix, or change this one while no program uses it"
 	default:
 		return e.rightsAdvice()
 	}

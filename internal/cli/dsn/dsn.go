@@ -8,7 +8,7 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
-	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
@@ -43,13 +43,13 @@ func parserOf(dsn string) (func(string) (session.Target, error), error) {
 	case scheme != nil:
 		switch strings.ToLower(scheme[1]) {
 		case "postgres", "postgresql":
-			return pqdriver.Parse, nil
+			return pgxdriver.Parse, nil
 		case "mysql", "mariadb":
 			return mysqldriver.Parse, nil
 		}
 		return nil, exit.Usagef("sqllock does not support %s://; the DSN may be %s", scheme[1], knownForms)
 	case session.KeywordForm.MatchString(dsn):
-		return pqdriver.Parse, nil
+		return pgxdriver.Parse, nil
 	case strings.Contains(dsn, "/") && strings.ContainsAny(dsn, "@("):
 		return mysqldriver.Parse, nil
 	default:

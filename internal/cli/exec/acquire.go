@@ -66,6 +66,7 @@ func (x *execution) open(ctx context.Context) (*holding, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.verbosef("locks are in %s", c.Name)
 	h := &holding{connection: c}
 	if err := x.register(ctx, h); err != nil {
 		return nil, errors.Join(x.flags.WithTableHint(c, err), c.Close())
@@ -75,6 +76,7 @@ func (x *execution) open(ctx context.Context) (*holding, error) {
 
 // register sets the registry of h.
 func (x *execution) register(ctx context.Context, h *holding) error {
+	x.renewed = make(chan struct{}, 1)
 	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: x.clientID, TTL: x.ttl})
 	if err != nil {
 		return err

@@ -7,14 +7,15 @@
 // exec starts two processes of its own program. The gate waits until the watchdog is
 // ready, and then becomes the command by execve. The watchdog waits until exec has
 // ended. If exec was killed, so that nothing renews the lease any more, it kills the
-// command and all of its descendants. If exec ends by itself, it kills the watchdog
-// first.
+// command and all of its descendants. It knows when the lease ends, and ends them then if exec,
+// which is stopped, does not. If exec ends by itself, it kills the watchdog first.
 //
 // # The goroutines
 //
 //   - run acquires the lock, and supervises the command: it forwards signals, and ends
 //     the command when the context of the lease ends.
-//   - A guard keeps a watchdog running, and starts another if it is killed.
+//   - A guard keeps a watchdog running, and starts another if it is killed. It tells the watchdog
+//     of each renewal.
 //   - Each child has a goroutine that waits for its end, on a thread of its own.
 package exec
 
@@ -68,6 +69,8 @@ The command gets these environment variables:
   SQLLOCK_TOKEN     the fencing token: a number that is higher for each later holder
   SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
 
+The database must be given: --local keeps the lock in a file of this machine.
+
 Signals are forwarded to the command. If the lock is lost, the command gets SIGTERM
 and, after the grace period, SIGKILL. If exec itself is killed, a watchdog kills the
 command and all processes that it has started.
@@ -93,6 +96,9 @@ exec itself prints only errors and warnings, unless --verbose is given.`,
 				return err
 			}
 			if err := x.checkWanted(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if err := flags.CheckChosen(); err != nil {
 				return err
 			}
 			x.remember()

@@ -27,7 +27,8 @@ type execution struct {
 	conflict    int // the exit code if the lock was not acquired before the timeout
 	verbose     bool
 
-	suspend func() // stops this process, and returns when it has been continued
+	renewed chan struct{} // receives after each renewal
+	suspend func()        // stops this process, and returns when it has been continued
 
 	stdin          io.Reader
 	stdout, stderr io.Writer

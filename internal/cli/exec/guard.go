@@ -8,11 +8,12 @@ import (
 	"github.com/sqllock/sqllock/internal/cli/process"
 )
 
-// A guard keeps a watchdog running for a child. If the watchdog is killed, the guard
-// starts another.
+// A guard keeps a watchdog running for a child, and tells it when the lease of the child ends. If the
+// watchdog is killed, the guard starts another.
 type guard struct {
 	x     *execution
 	child *process.Child
+	lease term
 
 	// settled is closed when the first watchdog is ready, or if none can be started.
 	settled    chan struct{}
@@ -20,8 +21,8 @@ type guard struct {
 }
 
 // newGuard returns a guard whose first watchdog is w.
-func (x *execution) newGuard(c *process.Child, w *watchdog) *guard {
-	g := &guard{x: x, child: c, settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
+func (x *execution) newGuard(lease term, c *process.Child, w *watchdog) *guard {
+	g := &guard{x: x, child: c, lease: lease, settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
 	go g.keep(w)
 	return g
 }
@@ -55,7 +56,9 @@ func (g *guard) isSettled() bool {
 // dismissed.
 func (g *guard) endedEarly(w *watchdog) bool {
 	w.watch(g.child)
+	lost := g.lease.Context().Done()
 	for ready := w.ready; ; {
+		w.limit(g.x.limitsOf(g.lease))
 		select {
 		case <-g.quit:
 			w.dismiss()
@@ -65,6 +68,9 @@ func (g *guard) endedEarly(w *watchdog) bool {
 		case <-ready:
 			ready = nil
 			g.becameReady()
+		case <-g.x.renewed:
+		case <-lost:
+			lost = nil
 		}
 	}
 }

@@ -71,12 +71,15 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 		}
 		return notRun(err)
 	}
-	c.attend(lease.Context(), child, signals) //nolint:contextcheck // ctx ends with the campaign, the command later
+	told := c.attend(lease.Context(), child, signals) //nolint:contextcheck // ctx ends with the campaign, the command later
 	dismiss()
 	code := child.ExitCode()
 	c.verbosef("the command has ended with %v", child.State)
 	if lease.Context().Err() != nil {
-		return nil // attend has printed it
+		if !told { // the command has ended before, or by the watchdog
+			c.printLost(child.State)
+		}
+		return nil
 	}
 	c.ended = child.State
 	if code == 0 && ctx.Err() == nil {
@@ -93,12 +96,17 @@ func (c *campaign) printError(err error) {
 	case errors.As(err, &code): // the release has found that the lease is lost: see below
 	case errors.Is(err, sqllock.ErrLockLost):
 		if c.ended != nil {
-			c.printf("the lock %q was lost while the command ran; the command ended with %v", c.key, c.ended)
+			c.printLost(c.ended)
 		}
 	case !c.failing:
 		c.failing = true
 		c.printf("campaign for %q: %s; trying again", c.key, exit.Text(err))
 	}
+}
+
+// printLost prints that the lease of a command that has ended was lost.
+func (c *campaign) printLost(ended *os.ProcessState) {
+	c.printf("the lock %q was lost while the command ran; the command ended with %v", c.key, ended)
 }
 
 // printLeader prints who leads, for users of --verbose.

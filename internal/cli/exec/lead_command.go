@@ -38,6 +38,8 @@ The command gets these environment variables:
   SQLLOCK_TOKEN     the fencing token: a number that is higher for each later leader
   SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
 
+The database must be given: --local elects among the processes of this machine.
+
 If lead itself is killed, a watchdog kills the command and all processes that it has
 started. lead itself prints only errors and warnings, unless --verbose is given.`,
 		Example: `  sqllock lead scheduler -- ./scheduler
@@ -51,6 +53,9 @@ started. lead itself prints only errors and warnings, unless --verbose is given.
 				x.clientID = clientID()
 			}
 			if err := x.check(); err != nil {
+				return err
+			}
+			if err := flags.CheckChosen(); err != nil {
 				return err
 			}
 			state.RememberKey(x.key)

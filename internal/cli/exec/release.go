@@ -13,8 +13,22 @@ import (
 func (x *execution) releaseAtOnce(h *holding) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.lease.Context()), x.ttl)
 	defer cancel()
-	_, err := answered(ctx, answerTimeout, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
+	_, err := answered(ctx, answerTimeout, func() (struct{}, error) {
+		return struct{}{}, errors.Join(x.deleteKept(ctx, h), h.registry.Close(ctx))
+	})
 	x.printReleased(err)
+}
+
+// deleteKept deletes the rows that Close would keep for the minimum hold.
+func (x *execution) deleteKept(ctx context.Context, h *holding) (all error) {
+	if x.minHold == 0 {
+		return nil
+	}
+	for _, key := range x.keys() {
+		_, err := h.registry.Repository().Delete(ctx, key, h.lease.Holder())
+		all = errors.Join(all, err)
+	}
+	return all
 }
 
 // release releases the lease. It reports whether the lock was lost before. After any other

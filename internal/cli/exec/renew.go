@@ -20,5 +20,9 @@ func (x *execution) renewals(h *holding) func(context.Context, observe.Renewal) 
 			x.printf("renewed %q again", x.name())
 		}
 		failing = e.Err != nil
+		select {
+		case x.renewed <- struct{}{}:
+		default: // the guard has not read the last one yet
+		}
 	}
 }

@@ -15,7 +15,7 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child
 	w, err := startWatchdog()
 	switch {
 	case w != nil:
-		return x.startGuarded(lease.Context(), cmd, w, terminal)
+		return x.startGuarded(lease, cmd, w, terminal)
 	case err != nil:
 		x.printUnguarded(err)
 	}
@@ -26,7 +26,7 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child
 // startGuarded starts the command once a watchdog is ready, if the lease lasts until
 // then. The kernel does not tie the command to this process: the watchdog finds the
 // command's descendants through it, so the command must outlive this process.
-func (x *execution) startGuarded(lease context.Context, cmd *exec.Cmd, w *watchdog, terminal bool) (c *process.Child, dismiss func(), err error) {
+func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, terminal bool) (c *process.Child, dismiss func(), err error) {
 	g, err := newGate(cmd)
 	if err != nil {
 		w.dismiss()
@@ -38,9 +38,9 @@ func (x *execution) startGuarded(lease context.Context, cmd *exec.Cmd, w *watchd
 		w.dismiss()
 		return nil, nil, g.named(err)
 	}
-	guard := x.newGuard(c, w)
-	guard.await(lease.Done())
-	if err := g.openUnder(lease); err != nil {
+	guard := x.newGuard(lease, c, w)
+	guard.await(lease.Context().Done())
+	if err := g.openUnder(lease.Context()); err != nil {
 		<-c.Ended
 		guard.dismiss()
 		return nil, nil, err

@@ -24,11 +24,16 @@ import (
 // stopped reports whether a process is stopped.
 func stopped(t *testing.T, pid int) bool {
 	t.Helper()
+	return slices.ContainsFunc(processes(t), func(p process.Process) bool { return p.PID == pid && p.Stopped })
+}
+
+func processes(t *testing.T) []process.Process {
+	t.Helper()
 	table, err := process.Table()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(table, func(p process.Process) bool { return p.PID == pid && p.Stopped })
+	return table
 }
 
 // A stoppedExec is an exec that was stopped with its command.
@@ -69,8 +74,8 @@ func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok
 	if gone(s.exec) {
 		return s, false
 	}
-	eventually(t, "the command is stopped or has ended", func() bool { return stopped(t, s.command) || gone(s.command) })
-	if gone(s.command) { // the lease had ended, and the signal has stopped exec on its way out
+	eventually(t, "the command is stopped or has ended", func() bool { return stopped(t, s.command) || ended(t, s.command) })
+	if ended(t, s.command) { // the lease had ended: exec has been stopped on its way out, or its watchdog was faster
 		s.resume()
 		return s, false
 	}

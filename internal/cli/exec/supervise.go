@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -44,17 +43,17 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 const stopDelay = 100 * time.Millisecond
 
 // attend forwards signals to the child until it has ended, and ends it if the lease
-// ends first.
+// ends first. It reports whether it has printed that the lease is lost.
 //
 // With its own group the child does not get SIGTSTP and SIGCONT that are sent to the
 // group of this process. It is stopped before this process is, and continued after
 // it, so that it never works while the lease is not renewed.
-func (x *execution) attend(lease context.Context, child *process.Child, signals <-chan os.Signal) {
+func (x *execution) attend(lease context.Context, child *process.Child, signals <-chan os.Signal) (told bool) {
 	var stopping <-chan time.Time
 	for {
 		select {
 		case <-child.Ended:
-			return
+			return false
 		case s := <-signals:
 			switch {
 			case process.IsStop(s):
@@ -77,10 +76,8 @@ func (x *execution) attend(lease context.Context, child *process.Child, signals 
 			x.suspend()
 		case <-lease.Done():
 			x.printf("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after %s", x.name(), format.Duration(x.grace))
-			child.Signal(syscall.SIGTERM)
-			child.Resume() // a stopped process does not handle SIGTERM
-			child.KillAfter(x.grace)
-			return
+			x.end(child)
+			return true
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // A watchdog is a process that kills a command when this process has ended without
-// dismissing the watchdog, for example by SIGKILL: then nothing renews the lease.
+// dismissing the watchdog, for example by SIGKILL: then nothing renews the lease. It also ends the
+// command at the limits that it was told last, when this process is stopped.
 //
 // It notices the end by its standard input, a pipe whose other end only this process
 // has. Its standard output is a pipe to this process. It has no other file of this
@@ -71,7 +72,16 @@ func (w *watchdog) watch(c *process.Child) {
 	if c.SharesTerminal {
 		group = 0
 	}
-	_, _ = fmt.Fprintf(w.pipe, "%d %d %d\n", os.Getpid(), c.Cmd.Process.Pid, group)
+	w.tell("%d %d %d\n", os.Getpid(), c.Cmd.Process.Pid, group)
+}
+
+// limit sends the watchdog the limits of the command.
+func (w *watchdog) limit(l limits) { w.tell("%d %d\n", l.term, l.kill) }
+
+// tell does not wait for a watchdog that is stopped and does not read.
+func (w *watchdog) tell(format string, args ...any) {
+	_ = w.pipe.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = fmt.Fprintf(w.pipe, format, args...)
 }
 
 // dismiss kills the watchdog before it can notice the end of the pipe.

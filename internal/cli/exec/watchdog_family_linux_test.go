@@ -43,7 +43,7 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 		return len(youngest) == 1
 	})
 	synctest.Test(t, func(*testing.T) {
-		family = stopFamily(root, root, func() ([]process.Process, error) {
+		family = stopFamily([]int{root}, root, func() ([]process.Process, error) {
 			time.Sleep(time.Minute)
 			return process.Table()
 		})
@@ -74,7 +74,7 @@ func TestWatchdogBesideProcessesThatItCannotStop(t *testing.T) {
 	var family []int
 	looked := 0
 	synctest.Test(t, func(*testing.T) {
-		family = stopFamily(root, 0, func() ([]process.Process, error) {
+		family = stopFamily([]int{root}, 0, func() ([]process.Process, error) {
 			looked++
 			return []process.Process{{PID: root, Stopped: true}, {PID: none + looked, Parent: root}}, nil
 		})

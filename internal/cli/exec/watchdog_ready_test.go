@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/cli/process"
@@ -39,6 +40,12 @@ func neverReady(t *testing.T) *watchdog {
 	return w
 }
 
+// A longLease is a lease that lasts as long as its context.
+type longLease struct{ context context.Context }
+
+func (l longLease) Context() context.Context { return l.context }
+func (longLease) Deadline() time.Time        { return time.Now().Add(time.Hour) }
+
 // startedUnder starts a command under a watchdog. output waits for the end of the command
 // and returns what it has written.
 func startedUnder(lease context.Context, t *testing.T, w *watchdog, script string) (output func() string, err error) {
@@ -50,7 +57,7 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, script strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, dismiss, err := x.startGuarded(lease, &exec.Cmd{Path: sh, Args: []string{"sh", "-c", script}, Stdout: write}, w, false)
+	c, dismiss, err := x.startGuarded(longLease{lease}, &exec.Cmd{Path: sh, Args: []string{"sh", "-c", script}, Stdout: write}, w, false) //nolint:contextcheck // the lease has the context
 	return func() string {
 		if c != nil {
 			<-c.Ended

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqllock/sqllock/internal/cli/exit"
 	"github.com/sqllock/sqllock/internal/cli/process"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
@@ -49,6 +50,61 @@ func TestExecKilledEndsFamily(t *testing.T) {
 			p := startInside(t, script)
 			p.Signal(syscall.SIGKILL)
 			p.Stdout.Rest() // it ends when all processes of the command have ended
+		})
+	}
+}
+
+// TestExecStandsStill stops an exec, or a lead, alone, so that nothing renews its lease. Its command is
+// ended when the lease ends: it gets SIGTERM, and SIGKILL after the grace period. Then exec is continued.
+// It waits until the lease has ended.
+func TestExecStandsStill(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for _, subcommand := range []string{"exec", "lead"} {
+		t.Run(subcommand, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.SQLite(t)
+			migrated(t, db)
+			p := program.Start(t, db.DSN, subcommand, "--ttl", "3s", "--grace", "100ms", "nightly", "--",
+				"sh", "-c", "trap 'echo asked' TERM; echo inside; echo $$; while :; do sleep 1000 & wait; done")
+			p.Stdout.Await("inside")
+			command := p.Stdout.Number()
+			p.Signal(syscall.SIGSTOP)
+			p.Stdout.Await("asked")
+			eventually(t, "the command has ended", func() bool { return ended(t, command) })
+			p.Signal(syscall.SIGCONT)
+			p.Stderr.Await(`the lock "nightly" `)
+			p.Signal(syscall.SIGTERM) // ends lead
+			_ = p.Cmd.Wait()
+		})
+	}
+}
+
+// ended reports whether a process has ended, although its parent may not have waited for it.
+func ended(t *testing.T, pid int) bool {
+	t.Helper()
+	return !slices.ContainsFunc(processes(t), func(p process.Process) bool { return p.PID == pid && !p.Zombie })
+}
+
+// TestExecLosesItsFamily removes the row of an exec whose command has a descendant in another process
+// group. That gets SIGTERM when the command has ended, and SIGKILL after the grace period, as if exec
+// had been killed. It takes a second, because a renewal notices the loss.
+func TestExecLosesItsFamily(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for grace, script := range map[string]string{
+		"1h":    "in-group sh -c 'echo inside; exec sleep 1000'; true",
+		"100ms": `in-group sh -c 'trap "" TERM; echo inside; sleep 1000; true'; true`,
+	} {
+		t.Run("grace "+grace, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.SQLite(t)
+			migrated(t, db)
+			p := program.Start(t, db.DSN, "exec", "--ttl", "3s", "--grace", grace, "nightly", "--", "sh", "-c", script)
+			p.Stdout.Await("inside")
+			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+			p.Stdout.Rest() // ends when all processes of the command have ended
+			p.WantCode(exit.LockLost)
 		})
 	}
 }

@@ -3,14 +3,12 @@
 package exec
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -34,7 +32,8 @@ func watchdogCommand() (*exec.Cmd, error) {
 func isWatchdog() bool { return filepath.Base(os.Args[0]) == watchdogName }
 
 // runWatchdog waits until the process that has started this one has ended, and then
-// kills its command. When it is ready to, it writes a line to stdout.
+// kills its command. If that process does not keep the limits up to date, because it is stopped, the
+// command is ended at these. When it is ready to, it writes a line to stdout.
 func runWatchdog(stdin io.Reader, stdout io.Writer) {
 	// Ignore all signals. Supervisors send SIGTERM to all processes that they have
 	// started; SIGPIPE would end the watchdog if the other process ends before the
@@ -45,9 +44,52 @@ func runWatchdog(stdin io.Reader, stdout io.Writer) {
 		return // the command was not started
 	}
 	_, _ = fmt.Fprintln(stdout, "ready")
-	_, _ = io.Copy(io.Discard, stdin)
+	f := newFamily(root, group)
+	if obey(readLimits(stdin), f) {
+		return
+	}
 	awaitEnd(guarded)
-	killFamily(root, group)
+	f.kill()
+}
+
+// readLimits returns a channel that receives the limits, and is closed at the end of r.
+func readLimits(r io.Reader) <-chan limits {
+	all := make(chan limits)
+	go func() {
+		defer close(all)
+		for {
+			var l limits
+			if n, _ := fmt.Fscanln(r, &l.term, &l.kill); n != 2 {
+				return
+			}
+			all <- l
+		}
+	}()
+	return all
+}
+
+// obey ends a family at the last limits, until there are no more. It reports whether it has killed
+// the family. Limits that come when the family has been told to end are too late.
+func obey(all <-chan limits, f *family) (killed bool) {
+	var term, kill <-chan time.Time
+	told := false
+	for {
+		select {
+		case l, ok := <-all:
+			switch {
+			case !ok:
+				return killed
+			case !told:
+				term, kill = l.term.reached(), l.kill.reached()
+			}
+		case <-term:
+			told, term = true, nil
+			f.terminate()
+		case <-kill:
+			told, killed, term, kill = true, true, nil, nil
+			f.kill()
+		}
+	}
 }
 
 // awaitEnd waits until the parent of this process, whose files are closed already, has
@@ -57,90 +99,4 @@ func awaitEnd(parent int) {
 	for look := 0; os.Getppid() == parent && look < 10*looks; look++ {
 		time.Sleep(pause / 10)
 	}
-}
-
-// killFamily kills a process, its descendants, and the members of its group with
-// theirs. group is 0 if other processes belong to it too.
-//
-// All of them are stopped first, so that none can start another or react to the end of
-// another. Descendants are killed before their parents: the kernel may continue a
-// stopped process when its parent ends.
-func killFamily(root, group int) {
-	if group != 0 {
-		_ = syscall.Kill(-group, syscall.SIGSTOP)
-		defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
-	}
-	for _, pid := range slices.Backward(stopFamily(root, group, process.Table)) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
-// Looks, and not time, limit the wait for processes: a machine that stands still for seconds must not
-// let a family go.
-const (
-	pause = time.Millisecond
-	// looks is how often the watchdog looks in vain: a process that waits for a file system that does
-	// not answer neither stops nor ends.
-	looks = 500
-	// mostLooks limits all looks for a family that grows all the time.
-	mostLooks = 10 * looks
-)
-
-// stopFamily stops a family and returns it, parents before their children. Processes of other users,
-// which cannot be stopped, are not in it.
-func stopFamily(root, group int, table func() ([]process.Process, error)) []int {
-	family, others := stop([]int{root})
-	// A process may start another child until it is listed as stopped. The first table
-	// read after that contains all of them.
-	allStopped := false
-	for all, inVain := 0, 0; all < mostLooks && inVain < looks; all, inVain = all+1, inVain+1 {
-		time.Sleep(pause)
-		now, err := table()
-		if err != nil {
-			continue
-		}
-		found := relatives(now, slices.Concat(family, others), group)
-		if allStopped && len(found) == 0 {
-			break
-		}
-		ours, theirs := stop(found)
-		if len(ours) > 0 {
-			inVain = 0
-		}
-		family, others = append(family, ours...), append(others, theirs...)
-		allStopped = areStopped(now, family)
-	}
-	return family
-}
-
-// stop stops processes, and returns which were told so and which this user may not stop.
-func stop(pids []int) (stopped, others []int) {
-	for _, pid := range pids {
-		switch err := syscall.Kill(pid, syscall.SIGSTOP); {
-		case err == nil:
-			stopped = append(stopped, pid)
-		case errors.Is(err, syscall.EPERM):
-			others = append(others, pid)
-		}
-	}
-	return stopped, others
-}
-
-// relatives returns the children of a family and the members of its group that are not
-// in the family yet.
-func relatives(table []process.Process, family []int, group int) (found []int) {
-	for _, p := range table {
-		related := slices.Contains(family, p.Parent) || group != 0 && p.Group == group
-		if related && !slices.Contains(family, p.PID) {
-			found = append(found, p.PID)
-		}
-	}
-	return found
-}
-
-// areStopped reports whether no process of a family was running.
-func areStopped(table []process.Process, family []int) bool {
-	return !slices.ContainsFunc(table, func(p process.Process) bool {
-		return slices.Contains(family, p.PID) && !p.Stopped && !p.Zombie
-	})
 }

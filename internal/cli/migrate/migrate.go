@@ -29,8 +29,8 @@ func Command(flags *connect.Flags) *cobra.Command {
   2  the source of fencing tokens
   3  the column EXPIRED_AFTER: the table of Spring Integration 7
 
-A table that Spring's own script created is adopted, with its rows. The default SQLite
-file is migrated automatically.`,
+A table that Spring's own script created is adopted, with its rows and its columns. The
+default SQLite file is migrated automatically.`,
 		Example: `  sqllock migrate up
   sqllock migrate up --layout spring6
   sqllock migrate status`,
@@ -51,8 +51,9 @@ func upCommand(flags *connect.Flags) *cobra.Command {
 		Long: `Bring the tables to the latest version, and create them if they do not exist. The
 command can be repeated, and several processes can run it at once.
 
-To share the table with Spring Integration before 7, stay at version 2 with --layout
-spring6.`,
+A table without EXPIRED_AFTER stays at version 2, because a Spring Integration before 7
+could not lock in a table with that column. When none uses the table any more, add it
+with --layout spring7. With --layout spring6, a new table does not get it either.`,
 		Example: `  sqllock migrate up
   sqllock migrate up --layout spring6
   sqllock migrate up --prefix billing.INT_`,
@@ -66,7 +67,7 @@ spring6.`,
 			return migrate(cmd, flags, opts, asJSON, migrations.Up)
 		},
 	}
-	cmd.Flags().StringVar(&layout, "layout", dialect.Spring7.String(), "spring7, or spring6 to share the table with Spring Integration before 7")
+	cmd.Flags().StringVar(&layout, "layout", "", "spring7, or spring6 to share the table with Spring Integration before 7\n(default: that of the table; spring7 if there is none)")
 	_ = cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(
 		[]cobra.Completion{dialect.Spring6.String(), dialect.Spring7.String()}, cobra.ShellCompDirectiveNoFileComp))
 	addTTLFlag(cmd, &ttl)

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,8 +70,19 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 			return format.JSON(cmd.OutOrStdout(), view)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, changeText(before, after))
-		return err
+		return errors.Join(err, noteLayout(cmd, after))
 	})
+}
+
+// noteLayout says on stderr why a table without EXPIRED_AFTER has stayed so, unless the command line
+// asks for that.
+func noteLayout(cmd *cobra.Command, after migrations.State) error {
+	if asked := cmd.Flags().Lookup("layout"); asked == nil || asked.Changed || after.Layout != dialect.Spring6 {
+		return nil
+	}
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "sqllock: %s has no EXPIRED_AFTER, and none was added: a Spring Integration before 7 could not lock in it any more; "+
+		"when none uses the table, add --layout spring7\n", after.Table)
+	return err
 }
 
 func changeText(before, after migrations.State) string {
@@ -80,7 +92,11 @@ func changeText(before, after migrations.State) string {
 	return fmt.Sprintf("version %d → %d", before.Version, after.Version)
 }
 
+// layoutNamed returns the layout of a name, or 0 for "".
 func layoutNamed(name string) (dialect.Layout, error) {
+	if name == "" {
+		return 0, nil
+	}
 	for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
 		if layout.String() == name {
 			return layout, nil

@@ -29,6 +29,7 @@ type Check func(context.Context) ([]page.Finding, error)
 type options struct {
 	listen       string
 	unlock       bool
+	hosts        []string
 	names, roles []string
 	limit        int
 	ttl          time.Duration
@@ -46,7 +47,7 @@ is given. It ends with Ctrl-C.
 
 The page has no password. By default it listens on 127.0.0.1, so that only this machine
 reaches it, with all its users. To show it to others, put a server that asks them who
-they are in front of it.
+they are in front of it, and allow the name under which they request it with --host.
 
 As in list, a key is shown if this user has used it on this host, or if it is given
 with --name.`,
@@ -66,6 +67,7 @@ with --name.`,
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", serve.Loopback, "HOST:PORT to listen at; port 0 is a free one")
 	f.BoolVar(&o.unlock, "allow-unlock", false, "let viewers remove the rows of locks; each removal is printed on stderr")
+	f.StringArrayVar(&o.hosts, "host", nil, "the name under which browsers request the page, unless it is that of this machine or an IP address (repeatable)")
 	f.StringArrayVar(&o.names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
 	f.StringArrayVar(&o.roles, "role", nil, "show who leads this role (repeatable)")
 	f.IntVar(&o.limit, "limit", page.DefaultLimit, "how many rows to read at most")
@@ -89,9 +91,13 @@ func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) erro
 		settings.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
 		settings.OnUnlock = func(_ *http.Request, u page.Unlock) { cmd.PrintErrln("sqllock: " + audited(u)) }
 	}
-	server, err := serve.Listen(cmd.Context(), o.listen, page.Handler(registry, settings))
+	server, err := serve.Listen(cmd.Context(), o.listen, page.Handler(registry, settings), o.hosts...)
 	if err != nil {
 		return err
+	}
+	if o.unlock && len(o.hosts) == 0 && !server.IsLocal() {
+		return errors.Join(exit.WithHint(exit.Usagef("--allow-unlock where other machines can reach the page needs --host"),
+			"--host, with the name under which browsers request the page"), server.Close())
 	}
 	if !server.IsLocal() {
 		cmd.PrintErrln("sqllock: the page has no password, and other machines can reach it")

@@ -41,6 +41,10 @@ func parse(pid string, fields [][]byte) (p Process, ok bool) {
 		}
 		*numbers[i] = n
 	}
+	const started = 22 - 3 // its number in proc(5), and that of the first
+	if len(fields) > started {
+		p.Started = string(fields[started])
+	}
 	p.Stopped, p.Zombie = string(fields[0]) == "T", string(fields[0]) == "Z"
 	return p, true
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,18 +32,21 @@ type Server struct {
 	server   *http.Server
 }
 
-// Listen listens at an address, HOST:PORT. At a loopback address, requests for other hosts are
-// refused: a site whose name leads to this machine must not read what it serves.
-func Listen(ctx context.Context, address string, handler http.Handler) (*Server, error) {
+// Listen listens at an address, HOST:PORT. It serves requests for the hosts given, for this machine
+// under its own names and, unless the address is a loopback one, for IP addresses. Others are
+// refused: a site that lets its name lead to this machine must neither read nor do anything here.
+func Listen(ctx context.Context, address string, handler http.Handler, hosts ...string) (*Server, error) {
+	for _, host := range hosts {
+		if hostOf(host) != host || host == "" || strings.ContainsAny(host, "/*") {
+			return nil, exit.Usagef("the host %q: it must be a name or an address, without a port", host)
+		}
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, exit.WithHint(exit.Usagef("listen: %w", err), "--listen 127.0.0.1:0, for a free port")
 	}
 	s := &Server{listener: listener}
-	if s.IsLocal() {
-		handler = onlyLocal(handler)
-	}
-	s.server = &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
+	s.server = &http.Server{Handler: s.onlyFor(hosts, handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
 	return s, nil
 }
 
@@ -56,7 +60,7 @@ func (s *Server) URL() string {
 }
 
 // IsLocal reports whether only this machine reaches the server.
-func (s *Server) IsLocal() bool { return isLocal(s.listener.Addr().String()) }
+func (s *Server) IsLocal() bool { return isLocal(hostOf(s.listener.Addr().String())) }
 
 // Run serves until ctx ends, and then for a moment the requests that are under way. It closes the
 // listener.
@@ -79,24 +83,37 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// onlyLocal refuses requests for hosts other than this machine.
-func onlyLocal(handler http.Handler) http.Handler {
+// Close closes a server that does not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// onlyFor refuses requests for hosts that are not allowed.
+func (s *Server) onlyFor(hosts []string, handler http.Handler) http.Handler {
+	local := s.IsLocal()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host) {
-			http.Error(w, "this server is for this machine alone", http.StatusMisdirectedRequest)
+		host := hostOf(r.Host)
+		_, notAnAddress := netip.ParseAddr(host)
+		switch {
+		case isLocal(host), !local && notAnAddress == nil:
+		case slices.ContainsFunc(hosts, func(allowed string) bool { return strings.EqualFold(allowed, host) }):
+		default:
+			http.Error(w, "this server does not serve this host; --host allows one", http.StatusMisdirectedRequest)
 			return
 		}
 		handler.ServeHTTP(w, r)
 	})
 }
 
-// isLocal reports whether a host, with or without a port, is this machine under a name that no
-// other site can have.
-func isLocal(address string) bool {
+// hostOf returns the host of an address with or without a port.
+func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil { // there is no port
 		host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	}
+	return host
+}
+
+// isLocal reports whether a host is this machine under a name that no other site can have.
+func isLocal(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/cli/exit"
@@ -57,11 +58,27 @@ func TestServer(t *testing.T) {
 		t.Error(err)
 	}
 
-	s, err = Listen(t.Context(), "0.0.0.0:0", ok)
+	for _, bad := range []string{"", "locks.example:80", "http://locks.example", "*.example"} {
+		if _, err := Listen(t.Context(), "127.0.0.1:0", ok, bad); exit.CodeOf(err) != exit.Usage {
+			t.Errorf("host %q: %v", bad, err)
+		}
+	}
+	s, err = Listen(t.Context(), "0.0.0.0:0", ok, "locks.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.IsLocal() || s.listener.Close() != nil {
+	for host, want := range map[string]int{
+		"localhost:1": http.StatusOK, "192.0.2.1:80": http.StatusOK, "[2001:db8::1]:80": http.StatusOK, "LOCKS.example:80": http.StatusOK,
+		"rebound.example": http.StatusMisdirectedRequest, "evil.locks.example": http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if s.server.Handler.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: status %d, want %d", host, w.Code, want)
+		}
+	}
+	if s.IsLocal() || s.Close() != nil {
 		t.Errorf("%s is taken for a local address", s.URL())
 	}
 	if err := s.Run(t.Context()); err == nil || errors.Is(err, http.ErrServerClosed) {

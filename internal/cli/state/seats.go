@@ -39,10 +39,9 @@ func seatKeys() (keys []string) {
 		if err != nil || invalid != nil {
 			continue
 		}
-		base := seats.Base(key, lockKey)
-		keys = append(keys, seats.TurnKey(base, kind))
+		keys = append(keys, seats.TurnKey(lockKey, kind))
 		for i := range min(n, maxSeats) {
-			keys = append(keys, seats.SeatKey(base, kind, i))
+			keys = append(keys, seats.SeatKey(lockKey, kind, i))
 		}
 	}
 	return keys
