@@ -45,12 +45,12 @@ type trial struct {
 	log     *history.Writer
 	workers *workload.Workers
 	faults  int
-	slow    []string // keys that could not be acquired in time after a repair
+	slow    []string // what could not be acquired in time after a repair
 	took    time.Duration
 	events  []history.Event
 }
 
-// recovery is how long it may take after a repair, beyond a time-to-live, until each key can be
+// recovery is how long it may take after a repair, beyond a time-to-live, until each lock can be
 // acquired: a row that nobody holds lasts until its time-to-live ends. A short run proves that it can
 // be acquired at all; the machine may be busy.
 func recovery() time.Duration {
@@ -145,7 +145,7 @@ func (b *trial) schedule(r *rand.Rand) func(yield func(nemesis) bool) {
 	}
 }
 
-// fault does harm, heals it, and waits until all keys can be acquired again.
+// fault does harm, heals it, and waits until all locks can be acquired again.
 func (b *trial) fault(n nemesis, r *rand.Rand) {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -165,7 +165,7 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 	sleep(ctx, seconds(r, 1, 4))
 }
 
-// recovered waits until each key has been acquired since then. A node that ends meanwhile, as PgBouncer
+// recovered waits until each lock has been acquired since then. A node that ends meanwhile, as PgBouncer
 // does when clients cancel statements, is started again, as an init does.
 func (b *trial) recovered(what string, since int64, limit time.Duration) {
 	b.t.Helper()
@@ -189,7 +189,7 @@ func (b *trial) recovered(what string, since int64, limit time.Duration) {
 	b.slow = append(b.slow, fmt.Sprintf("%v after %s nobody has acquired %v", limit, what, missing))
 }
 
-// acquireAll acquires each key, now that no worker is left.
+// acquireAll acquires each lock, now that no worker is left.
 func (b *trial) acquireAll() {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), b.config.TTL+recovery())
@@ -201,13 +201,12 @@ func (b *trial) acquireAll() {
 	must(b.t, err)
 	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: b.config.TTL})
 	must(b.t, err)
-	for _, key := range b.config.KeyNames() {
-		lease, err := registry.Lock(ctx, key)
-		if err != nil {
-			b.slow = append(b.slow, fmt.Sprintf("in the end, %s: %v", key, err))
-			continue
+	ways, err := workload.Ways(registry)
+	must(b.t, err)
+	for _, way := range ways {
+		if err := way.Try(ctx); err != nil {
+			b.slow = append(b.slow, fmt.Sprintf("in the end: %v", err))
 		}
-		_ = lease.Unlock(ctx) // it was acquired
 	}
 }
 
@@ -261,8 +260,10 @@ func (b *trial) mustHold(r *checker.Report) {
 	if b.t.Failed() {
 		b.t.Logf("%s: the history is in %s", b.name, b.config.History)
 	}
-	if r.Acquisitions == 0 || r.Guarded == 0 {
-		b.t.Error(errNothing)
+	for _, kind := range workload.Kinds {
+		if r.Kinds[kind] == 0 || r.Guarded == 0 {
+			b.t.Errorf("%s: %v", kind, errNothing)
+		}
 	}
 	must(b.t, b.publish(r))
 }

@@ -113,8 +113,25 @@ func TestControlPlainGuard(t *testing.T) {
 	b.caught(r)
 }
 
-// lagUntilLate lets nodes lag behind until a guarded transaction was committed under a later holder,
-// or often enough.
+// TestControlPlainReads has readers and writers on Galera whose connections lead to random nodes, and whose
+// reads do not wait until a node that lags behind has caught up. It takes a minute, in which nodes start and
+// lag behind.
+func TestControlPlainReads(t *testing.T) {
+	inParallel(t)
+	c := cluster.For(t, "galera", cluster.StartGalera)
+	b := newTrial(t, "control, Galera without reads that wait", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
+	b.config.Kill, b.config.Unaware, b.config.Shared = false, true, true
+	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
+	b.short = []string{lag.name}
+	r := b.run()
+	if len(r.Overlaps) == 0 {
+		t.Error("there was never a reader beside a writer: the control is not caught")
+	}
+	b.caught(r)
+}
+
+// lagUntilLate lets nodes lag behind until a lock is not linearizable, as when a guarded transaction was
+// committed under a later holder, or often enough.
 func (b *trial) lagUntilLate(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
 	for range 30 {
 		if err := lagOnce(ctx, c, r); err != nil {
@@ -152,7 +169,7 @@ func TestControlNodeOutside(t *testing.T) {
 // it could not join again.
 func outside(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
 	n := c.Nodes[2]
-	if err := errors.Join(n.Kill(), n.StartOutside(ctx)); err != nil {
+	if err := errors.Join(n.Kill(), n.StartOutside(ctx, "--super-read-only=OFF", "--read-only=OFF")); err != nil {
 		return err
 	}
 	sleep(ctx, 15*time.Second)

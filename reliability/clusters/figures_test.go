@@ -5,20 +5,22 @@ package clusters
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock/reliability/clusters/checker"
 	"github.com/sqllock/sqllock/reliability/clusters/history"
+	"github.com/sqllock/sqllock/reliability/clusters/workload"
 	figures "github.com/sqllock/sqllock/reliability/internal/page"
 )
 
 // summary says in a few lines what a trial has shown.
 func (b *trial) summary(r *checker.Report) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s: %d faults in %v, %d workers killed, %d stopped, %d acquired, %d guarded and %d unguarded writes acknowledged\n",
-		b.name, b.faults, b.took.Round(time.Second), b.workers.Killed, b.workers.Stopped, r.Acquisitions, r.Guarded, r.Unguarded)
+	fmt.Fprintf(&s, "%s: %d faults in %v, %d workers killed, %d stopped, %d acquired (%v), %d guarded and %d unguarded writes acknowledged\n",
+		b.name, b.faults, b.took.Round(time.Second), b.workers.Killed, b.workers.Stopped, r.Acquisitions, r.Kinds, r.Guarded, r.Unguarded)
 	for _, f := range faultsIn(b.events) {
 		fmt.Fprintf(&s, "%s, %d times: longest gap %s\n", f.name, f.times, inSeconds(f.gap))
 	}
@@ -46,9 +48,18 @@ func (b *trial) publish(r *checker.Report) error {
 		}
 	}
 	return figures.PutRow(*page, "campaign", 1, b.name, b.took.Round(time.Second), b.faults,
-		fmt.Sprintf("%d, %d", b.workers.Killed, b.workers.Stopped), r.Acquisitions, r.Guarded,
+		fmt.Sprintf("%d, %d", b.workers.Killed, b.workers.Stopped), acquiredOf(r), r.Guarded,
 		len(r.Overlaps), len(r.Tokens), len(r.Stale), len(r.Missing), len(r.Nonlinear), len(b.slow),
 		fmt.Sprintf("%s (%s)", inSeconds(longest.gap), longest.name))
+}
+
+// acquiredOf counts the acquisitions of each kind, in the order of [workload.Kinds].
+func acquiredOf(r *checker.Report) string {
+	var all []string
+	for _, kind := range workload.Kinds {
+		all = append(all, strconv.Itoa(r.Kinds[kind]))
+	}
+	return strings.Join(all, ", ")
 }
 
 func inSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -20,6 +20,9 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/reliability/clusters/workload"
+	"github.com/sqllock/sqllock/rwlock"
+	"github.com/sqllock/sqllock/semaphore"
 )
 
 // TestGaleraFindings takes a minute, most of which a cluster takes to start and a node to notice that
@@ -30,8 +33,20 @@ func TestGaleraFindings(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
 	})
 	t.Run("leaves no connection in a transaction", func(t *testing.T) { leavesNoTransactionOpen(t, c) })
+	t.Run("keeps others out through a node that lags behind", func(t *testing.T) {
+		l := lagging(t, c, mixed(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()), sqllock.Serializable)
+		l.keepsOut(t)
+		l.losesNoRow(t)
+	})
 	t.Run("numbers tokens by a table", func(t *testing.T) { refusesSequence(t, c) })
 	t.Run("gives a lock to one", func(t *testing.T) { acquiresForOne(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()) })
+	t.Run("acquires nothing outside of the cluster", func(t *testing.T) {
+		acquiresNothingOutside(t, c, sqllock.Serializable, map[string]detached{
+			"OFF":               {[]string{"--wsrep-on=OFF"}, "wsrep_on is OFF", "wsrep_on is OFF"},
+			"no library":        {[]string{"--wsrep-provider=none"}, "wsrep_cluster_status is Disconnected", "wsrep_cluster_status is Disconnected"},
+			"bootstrapped anew": {[]string{"--wsrep-new-cluster"}, "wsrep_cluster_state_uuid is", ""},
+		})
+	})
 }
 
 // refusesSequence migrates tables of another prefix. A node would number a sequence apart from the
@@ -116,31 +131,216 @@ func TestGroupReplicationFindings(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("acquires nothing outside of the group", func(t *testing.T) { acquiresNothingOutside(t, c) })
+	t.Run("keeps others out through a node that lags behind", func(t *testing.T) {
+		lagging(t, c, open(t, c.Nodes[0].DSN()), sqllock.ReadCommitted).keepsOut(t)
+		lagging(t, c, mixed(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()), sqllock.Autocommit).losesNoRow(t)
+	})
+	t.Run("acquires several rows in Autocommit", func(t *testing.T) { acquiresSeveral(t, open(t, c.Nodes[0].DSN())) })
+	t.Run("acquires nothing outside of the group", func(t *testing.T) {
+		acquiresNothingOutside(t, c, sqllock.ReadCommitted, map[string]detached{
+			"not started": {[]string{"--super-read-only=OFF", "--read-only=OFF"}, "MEMBER_STATE", "MEMBER_STATE"},
+		})
+	})
 }
 
-// acquiresNothingOutside restarts a member with writes allowed and without its group, under a
-// registry that has acquired there before, and one that is new.
-func acquiresNothingOutside(t *testing.T, c *cluster.Cluster) {
+// detached is how a node is started that takes writes and is no member, and what is wrong then: for a
+// registry that has been there before, and for a new repository; "" if nothing shows it.
+type detached struct {
+	arguments     []string
+	before, after string
+}
+
+// acquiresNothingOutside restarts a member without its cluster, under registries that have acquired there
+// before.
+func acquiresNothingOutside(t *testing.T, c *cluster.Cluster, isolation sqllock.Isolation, ways map[string]detached) {
 	t.Helper()
 	node := c.Nodes[2]
 	db := open(t, node.DSN())
-	registry := registryOn(t, db, sqllock.ReadCommitted)
-	lease, err := registry.Lock(t.Context(), "inside")
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
-	must(t, node.Kill())
-	must(t, node.StartOutside(t.Context()))
-	_, err = db.ExecContext(t.Context(), "INSERT INTO late_work VALUES (-1)")
-	must(t, err) // it is writable
+	registry := registryOn(t, db, isolation)
+	for _, acquire := range kinds {
+		lease, err := acquire(t.Context(), registry, "inside")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+	}
+	for name, way := range ways {
+		must(t, node.Kill())
+		must(t, node.StartOutside(t.Context(), way.arguments...))
+		must(t, c.Nodes[0].Joined(t.Context()))
+		until(t, "it is writable", func() bool {
+			_, err := db.ExecContext(t.Context(), "REPLACE INTO late_work VALUES (-1)")
+			return err == nil
+		})
+		for kind, acquire := range kinds {
+			if _, err := acquire(t.Context(), registry, "outside "+name); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), way.before) {
+				t.Errorf("%s, %s of a registry that was there before: %v", name, kind, err)
+			}
+		}
+		_, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+		if way.after == "" && err != nil || way.after != "" && (!errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), way.after)) {
+			t.Errorf("%s, a new repository: %v", name, err)
+		}
+	}
+}
 
-	if _, err := registry.TryLock(t.Context(), "outside"); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
-		t.Errorf("a registry that was there before: %v", err)
+// acquiresSeveral acquires what takes a transaction, which must not be SERIALIZABLE there. Three readers
+// that have crashed have left their rows.
+func acquiresSeveral(t *testing.T, db *sqlx.DB) {
+	t.Helper()
+	registry := registryOn(t, db, sqllock.Autocommit)
+	for kind, acquire := range kinds {
+		lease, err := acquire(t.Context(), registry, "autocommit")
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		must(t, lease.Unlock(t.Context()))
 	}
-	_, err = sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
-	if !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE") {
-		t.Errorf("a new repository: %v", err)
+	lock, err := rwlock.New(registry, "crashed")
+	must(t, err)
+	crashed, err := rwlock.New(registryOn(t, db, sqllock.Autocommit), "crashed")
+	must(t, err)
+	for range 3 {
+		lease, err := crashed.RLock(t.Context())
+		must(t, err)
+		db.MustExecContext(t.Context(), "UPDATE INT_LOCK SET EXPIRED_AFTER = '2026-01-01' WHERE CLIENT_ID = ?", lease.Holder())
 	}
+	if _, err := lock.TryLock(t.Context()); err != nil {
+		t.Errorf("after three readers have crashed: %v", err)
+	}
+}
+
+// kinds are the locks of a key, of which each can be held once.
+var kinds = map[string]func(context.Context, *sqllock.Registry, string) (*sqllock.Lease, error){
+	"plain": func(ctx context.Context, r *sqllock.Registry, key string) (*sqllock.Lease, error) {
+		return r.TryLock(ctx, key+" plain")
+	},
+	"joint": func(ctx context.Context, r *sqllock.Registry, key string) (*sqllock.Lease, error) {
+		lock, err := r.ObtainAll(key+" a", key+" b")
+		if err != nil {
+			return nil, err
+		}
+		return lock.TryLock(ctx)
+	},
+	"permits": func(ctx context.Context, r *sqllock.Registry, key string) (*sqllock.Lease, error) {
+		permits, err := semaphore.New(r, key, 2)
+		if err != nil {
+			return nil, err
+		}
+		return permits.TryAcquire(ctx, 2)
+	},
+	"read": func(ctx context.Context, r *sqllock.Registry, key string) (*sqllock.Lease, error) {
+		lock, err := rwlock.New(r, key+" rw")
+		if err != nil {
+			return nil, err
+		}
+		return lock.TryRLock(ctx)
+	},
+	"write": func(ctx context.Context, r *sqllock.Registry, key string) (*sqllock.Lease, error) {
+		lock, err := rwlock.New(r, key+" rw")
+		if err != nil {
+			return nil, err
+		}
+		return lock.TryLock(ctx)
+	},
+}
+
+// excluded are the pairs of kinds that exclude each other.
+var excluded = [][2]string{{"write", "read"}, {"read", "write"}, {"write", "write"}, {"permits", "permits"}, {"joint", "joint"}, {"plain", "plain"}}
+
+// A straggler has a node that does not apply what another one commits, and two clients: one of that other node,
+// and one whose pool leads to the node that lags behind, or to either.
+type straggler struct {
+	lateCommit
+	late      *sqllock.Repository
+	lateLocks *sqllock.Registry
+}
+
+func lagging(t *testing.T, c *cluster.Cluster, late *sqlx.DB, isolation sqllock.Isolation) straggler {
+	t.Helper()
+	l := straggler{lateCommit: lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), isolation)}
+	var err error
+	l.late, err = sqllock.NewRepository(t.Context(), late.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	must(t, err)
+	l.lateLocks, err = sqllock.NewRegistry(l.late, &sqllock.RegistryOptions{TTL: longTTL})
+	must(t, err)
+	return l
+}
+
+// patience is how long a call waits for a node that does not catch up in that time.
+const patience = time.Second
+
+// keepsOut acquires on one node what excludes a second lock, and tries to acquire that through the other.
+func (l straggler) keepsOut(t *testing.T) {
+	t.Helper()
+	const trials = 6
+	violations := make(map[string]int)
+	for n := range trials {
+		for _, pair := range excluded {
+			key := fmt.Sprint(pair, " ", n, " ", time.Now().UnixNano())
+			apply := l.stall(t)
+			first, err := kinds[pair[0]](t.Context(), l.thereLocks, key)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			second, err := kinds[pair[1]](ctx, l.lateLocks, key)
+			cancel()
+			if err == nil {
+				violations[fmt.Sprint(pair)]++
+			}
+			apply()
+			must(t, first.Unlock(t.Context()))
+			if second != nil {
+				_ = second.Unlock(t.Context()) // it may have been lost
+			}
+		}
+	}
+	if len(violations) > 0 {
+		final.Store(true)
+		t.Errorf("both were in, of %d trials: %v", trials, violations)
+	}
+}
+
+// losesNoRow renews and deletes, through the other client, rows that the node does not have yet. What is
+// not done must not be said to be done, nor to be impossible.
+func (l straggler) losesNoRow(t *testing.T) {
+	t.Helper()
+	there, err := sqllock.NewRepository(t.Context(), l.there.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
+	must(t, err)
+	const trials = 12
+	renewals, releases := 0, 0
+	for range trials {
+		apply := l.stall(t)
+		key, holder := fmt.Sprint("late row ", time.Now().UnixNano()), there.NewHolder()
+		got, err := there.Acquire(t.Context(), key, holder, time.Minute)
+		if err != nil || !got.Acquired {
+			t.Fatal(got, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		renewed, err := l.late.Renew(ctx, key, holder, longTTL)
+		row, ok, unread := there.Peek(t.Context(), key)
+		must(t, unread)
+		if err == nil && renewed != (ok && row.Left > longTTL/2) || err == nil && !renewed {
+			renewals++
+		}
+		deleted, err := l.late.Delete(ctx, key, holder)
+		if err == nil && !deleted {
+			releases++
+		}
+		cancel()
+		apply()
+	}
+	if renewals+releases > 0 {
+		t.Errorf("of %d trials %d renewals and %d deletions were answered wrongly", trials, renewals, releases)
+	}
+}
+
+// mixed returns a pool whose connections lead to a node at random, and serve once.
+func mixed(t *testing.T, dsns ...string) *sqlx.DB {
+	t.Helper()
+	db, err := workload.Target{Driver: "mysql", DSNs: dsns, Choice: workload.Random}.Open(0, 8)
+	must(t, err)
+	db.SetMaxIdleConns(-1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // refusesLateCommits makes four trials with Guard, and then with the share lock that Guard takes on

@@ -18,6 +18,10 @@ var galeraFaults = []nemesis{
 	anyNode("cut from clients", cutFromClients), killTwo, killAll, lag,
 }
 
+// textProtocol has the driver prepare nothing. A node of MariaDB 10.11 that aborts a transaction between two prepared
+// statements may not say so: what follows is then committed without what came before, and without Guard.
+const textProtocol = "&interpolateParams=true"
+
 // TestGalera runs the campaign with processes that use one node each, and with connections that go to
 // any node. A short run takes some minutes, since faults and repairs take time.
 func TestGalera(t *testing.T) {
@@ -26,10 +30,10 @@ func TestGalera(t *testing.T) {
 		t.Run(string(choice), func(t *testing.T) {
 			inParallel(t)
 			c := cluster.For(t, "galera", cluster.StartGalera)
-			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: choice})
+			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Work: textProtocol, Choice: choice})
 			b.nemeses = galeraFaults
 			b.short = map[workload.Choice][]string{
-				workload.Own: {"cut from peers", "kill -9 all nodes"}, workload.Random: {"kill -9", "SIGSTOP"},
+				workload.Own: {"cut from peers", "kill -9 all nodes"}, workload.Random: {"kill -9", lag.name},
 			}[choice]
 			b.final = eachNode(c)
 			b.mustHold(b.run())
@@ -42,7 +46,7 @@ func TestGalera(t *testing.T) {
 func TestGaleraClocks(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
-	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
+	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Work: textProtocol, Choice: workload.Random})
 	b.nemeses = []nemesis{clock("clock set by 150 ms", 150*time.Millisecond), anyNode("kill -9", kill)}
 	b.short = []string{b.nemeses[0].name}
 	b.final = eachNode(c)

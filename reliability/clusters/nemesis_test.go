@@ -123,6 +123,8 @@ var lag = nemesis{"a node lags behind", func(ctx context.Context, c *cluster.Clu
 }}
 
 func lagOnce(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a cluster may have stopped for good
+	defer cancel()
 	i := r.IntN(len(c.Nodes))
 	here, err := sql.Open(c.Driver, c.Nodes[i].DSN())
 	if err != nil {

@@ -2,18 +2,22 @@
 
 // Package checker judges a history of locks against the promises of sqllock:
 //
-//   - never two holders: no two leases of a key were alive at one instant;
-//   - the tokens of a key rise from holder to holder;
+//   - the leases of a key that were alive at one instant have no more units than there are (see
+//     [history.Hold]): never two holders of a plain lock, a reader beside a writer, two joint locks with
+//     a key in common, too many permits, or two leaders;
+//   - the tokens of those that hold all of a key rise from holder to holder;
 //   - no guarded write was committed after a guarded write of a later holder;
 //   - no guarded write that was acknowledged is missing;
 //   - the lock of each key is linearizable: see linear.go.
 //
-// A violation is certain. An instant in which two leases were alive may stay unseen if it was
+// A violation is certain. An instant in which too many leases were alive may stay unseen if it was
 // shorter than the pause between two looks at a lease, some milliseconds.
 package checker
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +40,8 @@ type Row struct {
 // A Report is the judgement on a history.
 type Report struct {
 	Acquisitions, Guarded, Unguarded int
+	// Kinds are the acquisitions of each kind of lock.
+	Kinds map[string]int
 	// Overlaps, and the others, have a line for each violation.
 	Overlaps, Tokens, Stale, Missing, Nonlinear, Fatal []string
 }
@@ -47,107 +53,120 @@ func (r *Report) Violations() []string {
 
 // Check judges events and the rows that are left.
 func Check(events []history.Event, rows []Row) *Report {
-	r := new(Report)
+	r := &Report{Kinds: make(map[string]int)}
 	leases := leasesOf(events)
 	r.Acquisitions = len(leases)
+	byKey := make(map[string][]hold)
+	for _, l := range leases {
+		r.Kinds[l.kind]++
+		for _, h := range l.holds {
+			byKey[h.Key] = append(byKey[h.Key], hold{l, h})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		r.overlaps(byKey[key])
+		r.tokens(byKey[key])
+		r.linear(key, byKey[key])
+	}
+	r.writes(events, rows)
 	for _, e := range events {
 		if e.Op == history.Fatal {
 			r.Fatal = append(r.Fatal, e.Err)
 		}
 	}
-	byKey := make(map[string][]*lease)
-	for _, l := range leases {
-		byKey[l.key] = append(byKey[l.key], l)
-	}
-	for _, key := range sortedKeys(byKey) {
-		r.overlaps(byKey[key])
-		r.tokens(byKey[key])
-	}
-	r.writes(events, rows)
-	r.linear(events, leases)
 	return r
 }
 
-// A lease is a hold, from the answer to its acquisition to the last instant at which it was
-// certainly alive.
+// A lease lasts from the answer to its acquisition to the last instant at which it was certainly alive.
 type lease struct {
-	id, key    string
+	id, kind   string
 	token      int64
 	asked      int64 // when the acquisition was sent
 	from, last int64
+	holds      []history.Hold
+	succeeded  []history.Event // the renewals, releases and writes
 }
 
-func (l *lease) String() string {
-	return fmt.Sprintf("lease %s of %s with token %d, alive from %v to %v", l.id, l.key, l.token, time.Duration(l.from), time.Duration(l.last))
+// A hold is what a lease holds of a key.
+type hold struct {
+	*lease
+	history.Hold
+}
+
+func (h hold) String() string {
+	return fmt.Sprintf("%s %s, %d of %d of %s, with token %d, alive from %v to %v",
+		h.kind, h.id, h.Units, h.Of, h.Key, h.token, time.Duration(h.from), time.Duration(h.last))
 }
 
 func leasesOf(events []history.Event) []*lease {
 	var all []*lease
 	byID := make(map[string]*lease)
 	for _, e := range events {
+		l := byID[e.Lease]
 		switch {
 		case e.Op == history.Acquire && e.Lease != "":
 			// Until the first look it is not known whether the lease was alive.
-			l := &lease{id: e.Lease, key: e.Key, token: e.Token, asked: e.From, from: e.To, last: -1}
+			l := &lease{id: e.Lease, kind: e.Kind, token: e.Token, asked: e.From, from: e.To, last: -1, holds: e.Holds}
 			byID[e.Lease] = l
 			all = append(all, l)
-		case e.Op == history.Alive && byID[e.Lease] != nil:
-			l := byID[e.Lease]
+		case l == nil || e.Err != "":
+		case e.Op == history.Alive:
 			l.last = max(l.last, e.To)
+		default:
+			l.succeeded = append(l.succeeded, e)
 		}
 	}
 	return all
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
+// overlaps finds leases that were alive at one instant, and for which there was no room.
+func (r *Report) overlaps(holds []hold) {
+	var alive []hold // now
+	for _, h := range byTime(holds, func(h hold) int64 { return h.from }) {
+		if h.last < h.from {
+			continue
+		}
+		alive = slices.DeleteFunc(alive, func(other hold) bool { return other.last <= h.from })
+		alive = append(alive, h)
+		units := 0
+		for _, other := range alive {
+			units += other.Units
+		}
+		if units > h.Of {
+			r.Overlaps = append(r.Overlaps, fmt.Sprintf("held at once: %v", alive))
+		}
 	}
-	slices.Sort(keys)
-	return keys
 }
 
-// overlaps finds leases of one key that were alive at one instant.
-func (r *Report) overlaps(leases []*lease) {
-	var alive []*lease
-	for _, l := range leases {
-		if l.last >= l.from {
-			alive = append(alive, l)
-		}
-	}
-	slices.SortFunc(alive, func(a, b *lease) int { return int(min(max(a.from-b.from, -1), 1)) })
-	var longest *lease
-	for _, l := range alive {
-		if longest != nil && l.from < longest.last {
-			r.Overlaps = append(r.Overlaps, fmt.Sprintf("two holders: %v; %v", longest, l))
-		}
-		if longest == nil || l.last > longest.last {
-			longest = l
-		}
-	}
+func byTime(holds []hold, at func(hold) int64) []hold {
+	return slices.SortedFunc(slices.Values(holds), func(a, b hold) int { return cmp.Compare(at(a), at(b)) })
 }
 
 // tokens finds a lease whose token is not higher than that of a lease that was acquired before it
-// was asked for.
-func (r *Report) tokens(leases []*lease) {
-	byEnd := slices.SortedFunc(slices.Values(leases), func(a, b *lease) int { return int(min(max(a.from-b.from, -1), 1)) })
-	byStart := slices.SortedFunc(slices.Values(leases), func(a, b *lease) int { return int(min(max(a.asked-b.asked, -1), 1)) })
-	var highest *lease
-	seen := make(map[int64]*lease)
-	for _, l := range byStart {
-		for len(byEnd) > 0 && byEnd[0].from < l.asked {
-			if highest == nil || byEnd[0].token > highest.token {
+// was asked for. Only those that hold all of the key can be compared.
+func (r *Report) tokens(holds []hold) {
+	var whole []hold
+	for _, h := range holds {
+		if h.IsWhole() {
+			whole = append(whole, h)
+		}
+	}
+	byEnd := byTime(whole, func(h hold) int64 { return h.from })
+	var highest hold
+	seen := make(map[int64]hold)
+	for _, h := range byTime(whole, func(h hold) int64 { return h.asked }) {
+		for len(byEnd) > 0 && byEnd[0].from < h.asked {
+			if highest.lease == nil || byEnd[0].token > highest.token {
 				highest = byEnd[0]
 			}
 			byEnd = byEnd[1:]
 		}
 		switch {
-		case seen[l.token] != nil:
-			r.Tokens = append(r.Tokens, fmt.Sprintf("one token twice: %v; %v", seen[l.token], l))
-		case highest != nil && l.token < highest.token:
-			r.Tokens = append(r.Tokens, fmt.Sprintf("a token that does not rise: %v; %v", highest, l))
+		case seen[h.token].lease != nil:
+			r.Tokens = append(r.Tokens, fmt.Sprintf("one token twice: %v; %v", seen[h.token], h))
+		case highest.lease != nil && h.token < highest.token:
+			r.Tokens = append(r.Tokens, fmt.Sprintf("a token that does not rise: %v; %v", highest, h))
 		}
-		seen[l.token] = l
+		seen[h.token] = h
 	}
 }

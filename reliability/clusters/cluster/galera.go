@@ -156,7 +156,8 @@ func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
 		n.SetClock(0),
 		// Not as root: the program that copies a node's data then drops its rights and cannot write.
 		run(ctx, "chown", "mysql:mysql", n.dir),
-		run(ctx, n.host.inside("mysql", "mariadb-install-db", "--no-defaults", "--datadir="+n.path("data"),
+		// Temporary tables are named after the process, and those of two hosts may have one number.
+		run(ctx, n.host.inside("mysql", "mariadb-install-db", "--no-defaults", "--datadir="+n.path("data"), "--tmpdir="+n.dir,
 			"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")...))
 }
 

@@ -253,14 +253,19 @@ func (g groupReplication) switchOver(ctx context.Context, to *Node) error {
 	return execute(ctx, "mysql", g.server(to), "SELECT group_replication_set_as_primary(@@server_uuid)")
 }
 
-// StartOutside starts a node of Group Replication that is down, takes writes and joins nothing. This
-// is what a node without super_read_only in its settings does after a crash.
-func (n *Node) StartOutside(ctx context.Context) error {
-	g, ok := n.cluster.engine.(groupReplication)
-	if !ok {
-		return fmt.Errorf("%s: %w", n, errors.ErrUnsupported)
+// StartOutside starts a node of Group Replication or of Galera that is down, with further arguments
+// under which it takes writes and joins nothing. A node of Galera has forgotten its cluster's identity.
+func (n *Node) StartOutside(ctx context.Context, arguments ...string) (err error) {
+	switch engine := n.cluster.engine.(type) {
+	case groupReplication:
+		err = engine.startWith(n, arguments...)
+	case galera:
+		_ = os.Remove(n.path("data/grastate.dat")) // it may not be there
+		err = n.run("mysql", nil, append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)...)
+	default:
+		err = fmt.Errorf("%s: %w", n, errors.ErrUnsupported)
 	}
-	if err := g.startWith(n, "--super-read-only=OFF", "--read-only=OFF"); err != nil {
+	if err != nil {
 		return err
 	}
 	return n.awaitLocal(ctx)

@@ -37,12 +37,28 @@ const (
 	Fatal = "fatal"
 )
 
+// A Hold is a share of a key: so many Units of those that there are. Leases can be alive at the same
+// time if there is room for their units, so one with all units of a key is alone. A plain lock has 1
+// unit of 1, a reader one of many, a writer all of them.
+type Hold struct {
+	Key   string `json:"key"`
+	Units int    `json:"units"`
+	Of    int    `json:"of"`
+}
+
+// IsWhole reports whether the hold has all units.
+func (h Hold) IsWhole() bool { return h.Units == h.Of }
+
 // An Event is something that has begun at From and ended at To.
 type Event struct {
-	Op    string `json:"op"`
+	Op string `json:"op"`
+	// Kind is the kind of lock, and Key the key of a row that was written.
+	Kind  string `json:"kind,omitempty"`
 	Key   string `json:"key,omitempty"`
 	Lease string `json:"lease,omitempty"` // one acquisition, in all processes
 	Token int64  `json:"token,omitempty"`
+	// Holds is what an acquired lease holds.
+	Holds []Hold `json:"holds,omitempty"`
 	ID    string `json:"id,omitempty"` // of a row; the name of a fault
 	From  int64  `json:"from"`
 	To    int64  `json:"to"`

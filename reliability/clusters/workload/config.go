@@ -4,7 +4,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -21,10 +20,12 @@ type Config struct {
 	Isolation sqllock.Isolation
 	// TTL is the time-to-live of all leases. Half of them are renewed, until MaxHold.
 	TTL, MaxHold time.Duration
-	// Processes, each with so many Goroutines, compete for so many Keys.
-	Processes, Goroutines, Keys int
-	// Unaware has sqllock not ask the server for its cluster, and guards by the locking read that
-	// is enough on a single server: the negative control.
+	// Processes, each with so many Goroutines, compete for the locks of [Ways].
+	Processes, Goroutines int
+	// Shared has all of them compete for the read-write lock, which depends on reads as no other does.
+	Shared bool
+	// Unaware has sqllock not ask the server for its cluster, so that no read waits, and guards by the
+	// locking read that is enough on a single server: the negative control.
 	Unaware bool
 	// Outlive has each holder do nothing but write in one guarded transaction, which may outlive
 	// its lease by as long as that lasts.
@@ -40,17 +41,9 @@ type Config struct {
 // Standard is the load of the campaign on a target.
 func Standard(t Target, seed uint64, history string) Config {
 	return Config{
-		Target: t, TTL: 2 * time.Second, MaxHold: 4 * time.Second, Processes: 6, Goroutines: 3, Keys: 6,
+		Target: t, TTL: 2 * time.Second, MaxHold: 4 * time.Second, Processes: 6, Goroutines: 3,
 		Kill: true, Seed: seed, History: history,
 	}
-}
-
-// KeyNames returns the keys.
-func (c Config) KeyNames() (all []string) {
-	for i := range c.Keys {
-		all = append(all, fmt.Sprintf("key-%d", i))
-	}
-	return all
 }
 
 // createRows is the table of what is written under the locks. "later" and "earlier" are counts: see

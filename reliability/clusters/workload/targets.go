@@ -27,8 +27,20 @@ type Target struct {
 	Driver string
 	// DSNs are the nodes'. PostgreSQL's drivers take one DSN for all nodes.
 	DSNs []string
+	// Work are parameters of the DSNs for the application's own transactions: "&name=value".
+	Work string
 	// Choice says which of several DSNs a connection uses.
 	Choice Choice
+}
+
+// working returns the target as the application's transactions use it.
+func (t Target) working() Target {
+	dsns := t.DSNs
+	t.DSNs = nil
+	for _, dsn := range dsns {
+		t.DSNs = append(t.DSNs, dsn+t.Work)
+	}
+	return t
 }
 
 // A Choice says which node a new connection goes to.
@@ -75,6 +87,9 @@ func (t Target) Open(process, most int) (*sqlx.DB, error) {
 	}
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(most)
+	if len(t.DSNs) > 1 && t.Choice != Own && process%2 == 1 {
+		db.SetMaxIdleConns(0) // otherwise one connection, and so one node, answers most statements in a row
+	}
 	return sqlx.NewDb(db, t.Driver), nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ type worker struct {
 	log      *history.Writer
 	app      *sqlx.DB // the application's pool
 	registry *sqllock.Registry
+	ways     []Way
 	leases   atomic.Int64
 	rows     atomic.Int64
 	out      sync.Mutex
@@ -101,7 +103,7 @@ func (w *worker) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.app, err = w.Config.Target.Open(w.Process, 6); err != nil {
+	if w.app, err = w.Config.Target.working().Open(w.Process, 6); err != nil {
 		return err
 	}
 	options := &sqllock.RepositoryOptions{Isolation: w.Config.Isolation}
@@ -114,6 +116,10 @@ func (w *worker) open(ctx context.Context) error {
 			w.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 				TTL: w.Config.TTL, MaxHold: w.Config.MaxHold, WaitThroughOutages: w.Process%2 == 0,
 			})
+			if err == nil {
+				w.ways, err = Ways(w.registry)
+				w.ways = slices.DeleteFunc(w.ways, func(way Way) bool { return !slices.Contains(w.Config.Names(), way.Names[0]) })
+			}
 			return err
 		}
 		if !errors.Is(err, sqllock.ErrDatabase) && ctx.Err() == nil {
@@ -134,9 +140,8 @@ func (w *worker) fatal(what string, err error) {
 func (w *worker) loop(ctx context.Context, goroutine int) {
 	source := rand.NewPCG(w.Config.Seed, uint64(w.Process<<40|w.Life<<20|goroutine)) //nolint:gosec // small numbers
 	r := rand.New(source)                                                            //nolint:gosec // repeatable
-	keys := w.Config.KeyNames()
 	for ctx.Err() == nil {
-		v := &visit{worker: w, r: r, key: keys[r.IntN(len(keys))], renewed: r.IntN(2) == 0 && !w.Config.Outlive}
+		v := &visit{worker: w, r: r, way: w.ways[r.IntN(len(w.ways))], renewed: r.IntN(2) == 0 && !w.Config.Outlive}
 		if !v.do(ctx) {
 			pause(ctx, time.Duration(20+r.IntN(80))*time.Millisecond)
 		}

@@ -27,7 +27,7 @@ type Workers struct {
 
 	mu       sync.Mutex
 	children []*child
-	acquired map[string]int64 // when each key was last acquired
+	acquired map[string]int64 // when each of the [Config.Names] was last acquired
 	count    int              // of acquisitions
 	// Killed and Stopped count the workers that were killed with SIGKILL and stopped with
 	// SIGSTOP. Read them after Stop.
@@ -87,17 +87,17 @@ func (w *Workers) kill(ctx context.Context) {
 	}
 }
 
-// AwaitAll waits until every key has been acquired after the given time of [history.Now]. It
-// returns the keys that were not within the limit.
+// AwaitAll waits until each of the [Config.Names] has been acquired after the given time of [history.Now]. It
+// returns those that were not within the limit.
 func (w *Workers) AwaitAll(ctx context.Context, since int64, limit time.Duration) (missing []string) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		missing = nil
 		w.mu.Lock()
-		for _, key := range w.config.KeyNames() {
-			if w.acquired[key] <= since {
-				missing = append(missing, key)
+		for _, name := range w.config.Names() {
+			if w.acquired[name] <= since {
+				missing = append(missing, name)
 			}
 		}
 		w.mu.Unlock()
@@ -154,9 +154,11 @@ func (w *Workers) run(c *child, out io.Reader, started chan<- error) {
 		return
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if key, ok := strings.CutPrefix(lines.Text(), "acquired "); ok {
+		if names, ok := strings.CutPrefix(lines.Text(), "acquired "); ok {
 			w.mu.Lock()
-			w.acquired[key] = history.Now()
+			for _, name := range strings.Split(names, ",") {
+				w.acquired[name] = history.Now()
+			}
 			w.count++
 			w.mu.Unlock()
 		}

@@ -19,39 +19,85 @@ import (
 // away.
 const writeLimit = 8 * time.Second
 
-// guarded writes a row in a transaction that is guarded. The transaction waits before it writes.
-func (v *visit) guarded(ctx context.Context, wait time.Duration) {
-	v.write(ctx, true, func(ctx context.Context, tx *sqlx.Tx, id string) error {
-		guard := v.lease.Guard
-		if v.Config.Unaware {
-			guard = v.plainGuard
-		}
-		if err := guard(ctx, tx); err != nil {
-			return err
-		}
+// guard guards a transaction, which then waits before it writes.
+func (v *visit) guard(ctx context.Context, tx *sqlx.Tx, wait time.Duration) error {
+	guard := v.lease.Guard
+	if v.Config.Unaware {
+		guard = v.plainGuard
+	}
+	err := guard(ctx, tx)
+	if err == nil {
 		pause(ctx, wait)
-		var earlier, later int
-		count := tx.Rebind("SELECT COALESCE(SUM(token < ?), 0), COALESCE(SUM(token > ?), 0) FROM written WHERE name = ? AND guarded = TRUE")
-		if v.Config.Target.Driver != "mysql" {
-			count = tx.Rebind("SELECT COUNT(*) FILTER (WHERE token < ?), COUNT(*) FILTER (WHERE token > ?) FROM written WHERE name = ? AND guarded")
+	}
+	return err
+}
+
+// write runs a transaction of the application, guarded or as one does that trusts the lease. An error is
+// no violation, for nothing is acknowledged then.
+func (v *visit) write(ctx context.Context, guarded bool, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	// The transaction ends by itself; the lease's end does not roll it back: Guard alone must
+	// keep it out.
+	finished := make(chan struct{})
+	under := *v // this visit may go on with another lease meanwhile
+	go func() { // lib/pq does not watch its context
+		defer close(finished)
+		under.transact(ctx, guarded, wait)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(writeLimit + time.Second): // it is left behind
+	}
+}
+
+// transact writes a row for each key of which the lease holds all, and notes the COMMIT. Tokens of other
+// leases cannot be compared.
+func (v *visit) transact(ctx context.Context, guarded bool, wait time.Duration) {
+	tx, err := v.app.BeginTxx(ctx, &sql.TxOptions{})
+	if err != nil {
+		return
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
+	if guarded && v.guard(ctx, tx, wait) != nil {
+		return
+	}
+	var written []history.Event
+	for _, h := range v.holds {
+		if !h.IsWhole() {
+			continue
 		}
-		if err := tx.QueryRowContext(ctx, count, v.lease.Token(), v.lease.Token(), v.key).Scan(&earlier, &later); err != nil {
+		e := history.Event{
+			Op: history.Write, Key: h.Key, Lease: v.id, Token: v.lease.Token(), Guarded: guarded,
+			ID: fmt.Sprintf("%s.%d", v.id, v.rows.Add(1)),
+		}
+		if insert(ctx, tx, e) != nil {
+			return
+		}
+		written = append(written, e)
+	}
+	from := history.Now()
+	err = tx.Commit()
+	for _, e := range written {
+		e.From = from
+		v.add(e, err)
+	}
+}
+
+// insert writes the row of an event, with what it sees of other holders if it is guarded.
+func insert(ctx context.Context, tx *sqlx.Tx, e history.Event) error {
+	var earlier, later int
+	if e.Guarded {
+		count := "SELECT COALESCE(SUM(token < ?), 0), COALESCE(SUM(token > ?), 0) FROM written WHERE name = ? AND guarded = TRUE"
+		if tx.DriverName() != "mysql" {
+			count = "SELECT COUNT(*) FILTER (WHERE token < ?), COUNT(*) FILTER (WHERE token > ?) FROM written WHERE name = ? AND guarded"
+		}
+		if err := tx.QueryRowContext(ctx, tx.Rebind(count), e.Token, e.Token, e.Key).Scan(&earlier, &later); err != nil {
 			return err
 		}
-		return v.insert(ctx, tx, id, true, earlier, later)
-	})
-}
-
-// unguarded writes a row as an application does that trusts the lease.
-func (v *visit) unguarded(ctx context.Context) {
-	v.write(ctx, false, func(ctx context.Context, tx *sqlx.Tx, id string) error {
-		return v.insert(ctx, tx, id, false, 0, 0)
-	})
-}
-
-func (v *visit) insert(ctx context.Context, tx *sqlx.Tx, id string, guarded bool, earlier, later int) error {
+	}
 	_, err := tx.ExecContext(ctx, tx.Rebind("INSERT INTO written (id, name, token, guarded, earlier, later) VALUES (?, ?, ?, ?, ?, ?)"),
-		id, v.key, v.lease.Token(), guarded, earlier, later)
+		e.ID, e.Key, e.Token, e.Guarded, earlier, later)
 	return err
 }
 
@@ -70,32 +116,4 @@ func (v *visit) plainGuard(ctx context.Context, tx sqllock.Tx) error {
 		return errors.Join(rows.Err(), sql.ErrNoRows)
 	}
 	return rows.Err()
-}
-
-// write runs a transaction of the application and notes its COMMIT. An error is no violation, for
-// nothing is acknowledged then.
-func (v *visit) write(ctx context.Context, guarded bool, do func(ctx context.Context, tx *sqlx.Tx, id string) error) {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
-	defer cancel()
-	// The transaction ends by itself; the lease's end does not roll it back: Guard alone must
-	// keep it out.
-	finished := make(chan struct{})
-	go func() { // lib/pq does not watch its context
-		defer close(finished)
-		tx, err := v.app.BeginTxx(ctx, &sql.TxOptions{})
-		if err != nil {
-			return
-		}
-		defer tx.Rollback() //nolint:errcheck // after Commit it does nothing
-		id := fmt.Sprintf("%s.%d", v.id, v.rows.Add(1))
-		if err := do(ctx, tx, id); err != nil {
-			return
-		}
-		e := history.Event{Op: history.Write, Key: v.key, Lease: v.id, Token: v.lease.Token(), ID: id, Guarded: guarded, From: history.Now()}
-		v.add(e, tx.Commit())
-	}()
-	select {
-	case <-finished:
-	case <-time.After(writeLimit + time.Second): // it is left behind
-	}
 }
