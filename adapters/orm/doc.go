@@ -2,5 +2,4 @@
 // transactions. It is a module of its own, so that the library's module requires none of them.
 package orm
 
-//go:generate go run entgo.io/ent/cmd/ent@v0.14.5 generate --feature sql/execquery ./internal/ent/schema
 //go:generate go run github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1 generate
