@@ -34,9 +34,9 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
-	// plain is without batching and hand-off, prepared keeps statements, and notify
-	// has releases wake waiters; all with the default isolation alone.
-	plain, prepared, notify bool
+	// plain is without batching and hand-off, and notify has releases wake waiters; both with the
+	// default isolation alone.
+	plain, notify bool
 	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions
 	// of pgx; with the default isolation alone.
 	pgxpool bool
@@ -54,8 +54,6 @@ var matrix = []column{
 	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite", settings: "plain", plain: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "plain", plain: true},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "plain", plain: true},
-	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "prepared", prepared: true},
-	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "prepared", prepared: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
@@ -129,7 +127,7 @@ func (c column) name() string {
 }
 
 func (c column) isolations() []sqllock.Isolation {
-	if c.notify || c.plain || c.prepared || c.pgxpool || c.parse != nil {
+	if c.notify || c.plain || c.pgxpool || c.parse != nil {
 		return []sqllock.Isolation{sqllock.Serializable}
 	}
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
@@ -141,7 +139,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	if c.server == server.SQLite {
 		db := virtual.Migrated(t, layout)
 		c.runCell(t, db.Version(t), contract.Cell{
-			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared,
+			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain,
 			InBubble: func(tb testing.TB) *sqlx.DB {
 				tb.Helper()
 				return limited(virtual.Migrated(tb, layout).DB, 8) // to open a connection takes long
@@ -154,7 +152,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	if c.table {
 		drawFromTable(t, db)
 	}
-	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, Prepare: c.prepared}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain}
 	switch {
 	case c.pgxpool:
 		cell.Pgx = pgxPool(t, db.DSN)

@@ -22,7 +22,6 @@ var external = map[string][]string{
 	"internal/lru":       nil,
 	"internal/reentrant": nil,
 	"internal/seats":     nil,
-	"internal/stmtcache": {"github.com/jmoiron/sqlx"},
 	"internal/named":     nil,
 	"certmagiclock":      nil,
 	"cleanup":            nil,
@@ -88,7 +87,7 @@ func TestLinks(t *testing.T) {
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
 		"internal/batch", "internal/bounded", "internal/expiring", "internal/jitter", "internal/locktable", "internal/lru",
-		"internal/reentrant", "internal/stmtcache", "internal/streak", "internal/transaction",
+		"internal/reentrant", "internal/streak", "internal/transaction",
 	}
 	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
 		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {

@@ -35,7 +35,7 @@ const (
 	// Autocommit acquires without an explicit transaction: the one statement is its own,
 	// which saves the round trips of BEGIN and COMMIT. Over MySQL and over lib/pq one round trip
 	// checks that the application has left no transaction open on the connection, which could undo
-	// it; with Prepare nothing checks that.
+	// it.
 	Autocommit
 )
 
@@ -134,19 +134,6 @@ type RepositoryOptions struct {
 	// next one: a few connections then do what would take hundreds. Batching adds no
 	// delay, and each caller gets its own result. The polls of waiters are batched all the same.
 	DisableBatching bool
-
-	// Prepare makes the repository prepare its statements once for each connection and
-	// keep them. It is for lib/pq and go-sql-driver/mysql, which otherwise prepare a
-	// statement for each execution, with a round trip of its own; pgx keeps its
-	// statements by itself. [Repository.Close] closes them.
-	//
-	// Do not set it behind PgBouncer's transaction pooling: the name of a statement may
-	// mean another one on the next server connection. On PostgreSQL, closing the pool
-	// then asks the server about each statement, and waits if it does not answer.
-	//
-	// On a node of Galera or of a replication group it has no effect with [Autocommit]: the
-	// statements of an acquisition must go to one server, and so to one connection.
-	Prepare bool
 
 	// DisableFencing makes acquisitions draw no fencing tokens: [Lease.Token] is 0. It is
 	// for a table that Spring created and that must stay as it is. Tokens come from an
@@ -298,7 +285,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.acquirers(), OnFallback: observers(o.Observers).ofFallbacks().fallback, MultiStatements: o.MultiStatements,
-		DisableBatching: o.DisableBatching, Prepare: o.Prepare,
+		DisableBatching: o.DisableBatching,
 	})
 	if err != nil {
 		return nil, failure(err, "")
@@ -540,11 +527,6 @@ func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
 func (r *Repository) ReleaseAll(ctx context.Context) error {
 	return failure(r.table.DeleteClient(ctx), "")
 }
-
-// Close closes the prepared statements, if there are any: see [RepositoryOptions]. It releases
-// no lock, and the database stays open. It takes 10 s at most: if the server does not answer, it
-// returns [ErrDatabase]. The repository can be used again.
-func (r *Repository) Close() error { return failure(r.table.Close(), "") }
 
 // fixedTTL is the time-to-live that all rows have in the four-column layout, or 0.
 func (r *Repository) fixedTTL() time.Duration {

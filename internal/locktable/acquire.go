@@ -122,7 +122,7 @@ type ways struct {
 func (t *Table) write(ctx context.Context, w ways) (unknown, resent bool, err error) {
 	if !t.transaction {
 		written, send, verify := false, t.pool.sendAlone, t.dialect.ReturnsHolder
-		if verify || t.pool.prepared != nil { // the statement says whether it is committed; or belongs to no connection
+		if verify { // the statement says whether it is committed
 			send = t.pool.send
 		}
 		resent, err := send(ctx, func(db executor) (err error) {
@@ -156,7 +156,7 @@ func (t *Table) writeInTransaction(ctx context.Context, w ways) (unknown bool, e
 	if err != nil {
 		return false, err
 	}
-	if _, err := w.statement(t.pool.on(tx.Tx), false); err != nil {
+	if _, err := w.statement(tx.Tx, false); err != nil {
 		_ = tx.Rollback() // a broken connection does that by itself; err says more
 		return false, err
 	}

@@ -58,7 +58,6 @@ var (
 	counting        = policy{op: "count", races: always, pinned: PinnedTimeout, lockless: true}
 	deletingExpired = policy{op: "delete expired locks", races: always, pinned: PinnedTimeout}
 	deletingClient  = policy{op: "release all", races: always, pinned: PinnedTimeout}
-	closing         = policy{op: "close", answer: answerTimeout}
 )
 
 // The time limits of a batch, see [batched].

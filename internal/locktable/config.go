@@ -24,5 +24,4 @@ type Config struct {
 	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
 	MultiStatements bool               // DB takes several statements, with arguments, in one message
 	DisableBatching bool
-	Prepare         bool // keep statements prepared
 }

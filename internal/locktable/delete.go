@@ -22,7 +22,7 @@ func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, er
 func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
 	return callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) (deleted bool, err error) {
-		resent, err := t.pool.once(ctx, s, v, func(db executor, v values) error {
+		resent, err := t.pool.send(ctx, func(db executor) error {
 			n, err := exec(ctx, db, s, v)
 			deleted = n > 0
 			return err

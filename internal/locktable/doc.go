@@ -114,7 +114,6 @@
 //	DeleteClient               until ctx ends again for 1 s        until ctx ends
 //	Guard                      an error       an error             until ctx ends
 //	Open                       until ctx ends 1 s                  10 s
-//	Close                      an error       an error             10 s
 //
 // # Batches
 //
@@ -198,7 +197,7 @@
 // is abandoned, and its holder not used again.
 //
 // A release or Keep that finds no row proves a loss only if it was sent once. A batch whose answer was
-// lost is sent again row by row. pool.once notices when a statement was sent twice. Then a release counts
+// lost is sent again row by row. pool.send notices when a statement was sent twice. Then a release counts
 // as done, and Keep reads the row.
 //
 // # Unknown outcomes and unsettled rows

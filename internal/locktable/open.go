@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"github.com/sqllock/sqllock/internal/stmtcache"
 )
 
 // Open returns the table. Unless the layout is given, it asks the database what it is and what
@@ -72,10 +70,6 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	}
 	// Without round trips, one transaction for two statements is cheaper than one for each.
 	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
-	// On a cluster the statements that acquire must go to one server, and so to one connection.
-	if config.Prepare && (t.transaction || !t.certification.found.Load()) {
-		t.pool.prepared = stmtcache.New(config.DB, t.statements.constant()...)
-	}
 	t.makeVerbs(!config.DisableBatching)
 	return t, nil
 }
@@ -136,18 +130,6 @@ func (t *Table) inspect(ctx context.Context, ascii bool) (finding, error) {
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
 	}
 	return found, err
-}
-
-// Close closes the prepared statements. A server that does not answer keeps it for 10 s at
-// most. The table can be used again, and then prepares them anew.
-func (t *Table) Close() error {
-	if t.pool.prepared == nil {
-		return nil
-	}
-	_, err := callAlone(context.Background(), t.errors, closing, 0, func(context.Context) (struct{}, error) {
-		return struct{}{}, t.pool.prepared.Close()
-	}, nil)
-	return err
 }
 
 // findFile asks the database for its file.

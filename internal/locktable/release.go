@@ -35,8 +35,8 @@ func (t *Table) releaseOne(ctx context.Context, c Claim) (got effect[bool], err 
 	if c.IsJoint() {
 		return t.releaseJoint(ctx, c)
 	}
-	got.unknown, err = t.pool.once(ctx, t.statements.release, values{Claim: c}, func(db executor, v values) error {
-		n, err := exec(ctx, db, t.statements.release, v)
+	got.unknown, err = t.pool.send(ctx, func(db executor) error {
+		n, err := exec(ctx, db, t.statements.release, values{Claim: c})
 		got.value = n > 0
 		return err
 	})
@@ -73,7 +73,7 @@ func (t *Table) deleteRows(ctx context.Context, v values) (gone map[rowID]bool, 
 		gone, err = t.pickAnd(ctx, t.statements.releaseAll, v)
 		return gone, false, err
 	}
-	resent, err = t.pool.once(ctx, t.statements.releaseAll, v, func(db executor, v values) (err error) {
+	resent, err = t.pool.send(ctx, func(db executor) (err error) {
 		gone, err = selectRowIDs(ctx, db, t.statements.releaseAll, v)
 		return err
 	})
@@ -132,7 +132,7 @@ func (t *Table) KeepAll(ctx context.Context, claims []Claim, d time.Duration) ([
 }
 
 func (t *Table) keep(ctx context.Context, v values) (kept bool, err error) {
-	resent, err := t.pool.once(ctx, t.statements.keep, v, func(db executor, v values) error {
+	resent, err := t.pool.send(ctx, func(db executor) error {
 		n, err := exec(ctx, db, t.statements.keep, v)
 		kept = n > 0
 		return err
@@ -235,7 +235,7 @@ func (t *Table) keepMany(ctx context.Context, v values) (kept map[string]bool, e
 		rows, err = t.pickAnd(ctx, t.statements.keepAll, v)
 	} else {
 		var resent bool
-		resent, err = t.pool.once(ctx, t.statements.keepAll, v, func(db executor, v values) (err error) {
+		resent, err = t.pool.send(ctx, func(db executor) (err error) {
 			rows, err = selectRowIDs(ctx, db, t.statements.keepAll, v)
 			return err
 		})

@@ -1,7 +1,6 @@
 package locktable
 
 import (
-	"database/sql/driver"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -86,7 +85,6 @@ type values struct {
 	limit   int
 	rows    []Claim
 	keys    []string // instead of those of rows
-	sends   *int     // counts how often the holder, or rows, are sent
 }
 
 // left is how long the row is to last from now.
@@ -151,7 +149,7 @@ func (s statement) args(v values) []any {
 		case "key":
 			args[i] = v.LockKey
 		case "holder":
-			args[i] = v.counted(v.Holder)
+			args[i] = v.Holder
 		case "client":
 			args[i] = v.client
 		case "ttl":
@@ -167,14 +165,11 @@ func (s statement) args(v values) []any {
 		case "limit":
 			args[i] = int64(v.limit)
 		case "rows":
-			args[i] = v.counted(proposed(v.rows))
+			args[i] = proposed(v.rows)
 		case "keys":
 			args[i] = s.list(v.lockKeys())
 		case "holders":
 			args[i] = s.list(v.holders())
-			if text, ok := args[i].(string); ok {
-				args[i] = v.counted(text)
-			}
 		}
 	}
 	return args
@@ -240,24 +235,4 @@ func (s statement) list(items []string) any {
 	}
 	text, _ := json.Marshal(items) // strings always can be
 	return string(text)
-}
-
-// A countedText is an argument that counts how often it is sent.
-type countedText struct {
-	text  string
-	sends *int
-}
-
-// Value implements driver.Valuer.
-func (c countedText) Value() (driver.Value, error) {
-	*c.sends++
-	return c.text, nil
-}
-
-// counted returns text as an argument, which is counted if v asks for it.
-func (v values) counted(text string) any {
-	if v.sends == nil {
-		return text
-	}
-	return countedText{text, v.sends}
 }

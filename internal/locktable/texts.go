@@ -26,19 +26,6 @@ type statements struct {
 // condition that the server is a member of its cluster.
 type guards struct{ locking, writing, anywhere statement }
 
-// constant returns the frequent texts that are the same for each execution.
-func (s statements) constant() (texts []string) {
-	for _, one := range []statement{
-		s.acquire, s.acquireAll, s.draw, s.drawOne, s.peek, s.peekAll, s.peekMany, s.held, s.heldAll,
-		s.renew, s.renewAll, s.pick, s.keep, s.release, s.releaseAll,
-	} {
-		if !one.expands && !strings.Contains(one.text, "{rows}") {
-			texts = append(texts, one.text)
-		}
-	}
-	return texts
-}
-
 // compileAll compiles the texts. level is the isolation of transactions that are one message, or
 // "" if there are none. If verify is true, there are acquisitions that return the isolation in which
 // they ran.

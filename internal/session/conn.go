@@ -25,7 +25,7 @@ type session interface {
 //
 //   - after the server has refused a write as read-only: the name or the proxy in the DSN may lead elsewhere
 //     by now. The error stays what it is. (rejectReadOnly of go-sql-driver returns driver.ErrBadConn instead,
-//     which does not say why.) Statements that are kept prepared are not watched;
+//     which does not say why.);
 //   - when it is old, and its successor is connected: see [rotation].
 //
 // It is used by one goroutine at a time.

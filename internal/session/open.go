@@ -180,7 +180,6 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	if err != nil {
 		return nil, err
 	}
-	p.closers = append(p.closers, repository.Close)
 	after := o.Registry.OnClose
 	o.Registry.OnClose = p.close
 	registry, err := sqllock.NewRegistry(repository, &o.Registry)

@@ -34,10 +34,6 @@ var variants = []variant{
 		settings: "the default isolation, DisableBatching", tune: alone,
 	},
 	{
-		name: "autocommit, prepared", loads: one, only: []database{postgresPQ, mariaDB},
-		settings: "statements are prepared once a connection", tune: keepingStatements,
-	},
-	{
 		name: "autocommit, binary_parameters", loads: one, only: []database{postgresPQ},
 		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Autocommit),
 	},
@@ -62,10 +58,6 @@ var (
 	sending = []string{"wire", "pairs", "delay", "hot key"}
 	one     = []string{"wire", "pairs 1", "delay 1"}
 )
-
-func keepingStatements(r *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) {
-	r.Isolation, r.Prepare = sqllock.Autocommit, true
-}
 
 func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
 	return func(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.Isolation = i }

@@ -66,7 +66,6 @@ var goals = []goal{
 	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", waitersCost(ourOpenMariaDB)},
 	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffMedian},
 	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
-	{"uncontended pair, Autocommit, lib/pq, Prepare", "≤ 1.15 × the raw statements", latency("sqllock autocommit, prepared/pq", "raw statements/pq")},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5, notifyLimit)},
 	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin("", 35, pollingLimit)},

@@ -57,7 +57,7 @@ func (e *examination) shareSession(ctx context.Context) (bool, error) {
 func poolerFinding(prepared bool) finding {
 	const (
 		text   = "clients share the server's sessions after each transaction, as behind PgBouncer with pool_mode=transaction"
-		advice = "give pgx default_query_exec_mode=exec, lib/pq binary_parameters=yes; do not set RepositoryOptions.Prepare; connect package notify to the server itself"
+		advice = "give pgx default_query_exec_mode=exec, lib/pq binary_parameters=yes; connect package notify to the server itself"
 	)
 	if prepared {
 		return finding{good, "pooler", text + ", for which the DSN has what a driver needs", ""}

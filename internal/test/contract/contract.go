@@ -28,8 +28,6 @@ type Cell struct {
 	Isolation sqllock.Isolation
 	// If Plain is true, batching and hand-off are disabled.
 	Plain bool
-	// If Prepare is true, the repositories prepare their statements.
-	Prepare bool
 	// DB has a migrated lock table of that layout. All tests share it; each test uses
 	// a region of its own.
 	DB *sqlx.DB
@@ -201,7 +199,7 @@ func (f *fixture) process() *sqllock.Repository {
 func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
 	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain, Prepare: f.cell.Prepare,
+		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain,
 		Notify: f.cell.Waker != nil, Acquirers: f.cell.Acquirers, MultiStatements: f.cell.MultiStatements,
 		Observers: []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) {
 			f.Errorf("acquisitions take more round trips than they should: %v", e.Reason)

@@ -275,15 +275,8 @@ func (busyError) Error() string { return "simulated: database is locked (SQLITE_
 // Code returns the number by which the dialect finds out what has happened.
 func (busyError) Code() int { return 5 }
 
-// Prepare implements driver.Conn.
-func (c *conn) Prepare(query string) (driver.Stmt, error) {
-	return c.PrepareContext(context.Background(), query)
-}
-
-// PrepareContext implements driver.ConnPrepareContext. A statement is sent when it runs.
-func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
-	return &stmt{c, query}, nil
-}
+// Prepare implements driver.Conn. No statement is prepared.
+func (*conn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
 
 // Begin implements driver.Conn.
 func (c *conn) Begin() (driver.Tx, error) { return c.BeginTx(context.Background(), driver.TxOptions{}) }
@@ -318,25 +311,6 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // isWrite reports whether a statement may change a table.
 func isWrite(query string) bool { return !strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
-
-type stmt struct {
-	conn  *conn
-	query string
-}
-
-func (s *stmt) Close() error  { return nil }
-func (s *stmt) NumInput() int { return -1 }
-
-func (s *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, errors.ErrUnsupported }
-func (s *stmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errors.ErrUnsupported }
-
-func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.conn.ExecContext(ctx, s.query, args)
-}
-
-func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.QueryContext(ctx, s.query, args)
-}
 
 type transaction struct {
 	conn *conn

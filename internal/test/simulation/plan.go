@@ -189,7 +189,6 @@ func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
 			Isolation:       pick(r, sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit),
 			DisableBatching: r.IntN(3) == 0,
 			DisableFencing:  !fencing,
-			Prepare:         r.IntN(3) == 0,
 		},
 		Registry: sqllock.RegistryOptions{
 			TTL:              ttl,
@@ -267,7 +266,7 @@ func (p ProcessPlan) String() string {
 	}
 	for word, on := range map[string]bool{
 		"renews": p.Registry.AutoRenew, "hands off": p.Registry.HandOff, "no batches": p.Repository.DisableBatching,
-		"no tokens": p.Repository.DisableFencing, "prepares": p.Repository.Prepare, "a Waker": p.Wakes,
+		"no tokens": p.Repository.DisableFencing, "a Waker": p.Wakes,
 		"watches contexts": p.Watches, "minimum holds": p.MinHold, "deferred transactions": p.Deferred,
 		"waits through outages": p.Registry.WaitThroughOutages,
 	} {

@@ -193,10 +193,6 @@ func (p *process) close(ctx context.Context) {
 	if w.isSettled() && !w.isBroken() && err != nil {
 		w.violated("error", "%s: Close, while nothing is wrong: %v", p.id, err)
 	}
-	p.link.silence() // closing a statement waits with a mutex for a driver that uses it
-	if err := p.repository.Close(); err != nil {
-		w.violated("error", "%s: Repository.Close: %v", p.id, err)
-	}
 	p.closePools()
 	if err == nil && !w.isBroken() {
 		p.checkNothingLeft()
