@@ -73,7 +73,7 @@ func (b *base) blackHole(t *testing.T, rivals *sqllock.Registry, all *outcome) {
 	ended := awaitEnd(lease)
 	won := rival(t, rivals, blackHoleTTL, lease.Key())
 	pause(t.Context(), rand.N(blackHoleTTL))
-	n.fallSilent()
+	n.Silence()
 	at := <-ended
 	b.afterLoss(t, lease)
 	heldUp := false
@@ -86,7 +86,7 @@ func (b *base) blackHole(t *testing.T, rivals *sqllock.Registry, all *outcome) {
 		// The network failed between a statement and its commit: the server still
 		// waits for the client.
 		heldUp = true
-		n.breakDown()
+		n.LeadTo("")
 		w = <-won
 	}
 	b.settle(t, lease, at, w)

@@ -5,9 +5,13 @@ package reliability
 import (
 	"context"
 	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -71,6 +75,43 @@ func (c cell) newBase(t *testing.T) *base {
 	db := c.make(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, c.dialect(), nil))
 	return &base{c, db.DSN, open(t, c.driver, db.DSN, 0)}
+}
+
+// newServer starts a durable server for the test. A server that loses its last commits in a
+// crash would release locks too early.
+func (c cell) newServer(t *testing.T) (*base, *server.Server) {
+	t.Helper()
+	s, err := c.durable(t.Context(), filepath.Join(scratch(t), "server"))
+	started(t, err, s)
+	return c.migrated(t, s.DSN()), s
+}
+
+// migrated returns the base on a server that was started for the test.
+func (c cell) migrated(t *testing.T, dsn string) *base {
+	t.Helper()
+	b := &base{c, dsn, open(t, c.driver, dsn, 20)}
+	must(t, migrations.Up(t.Context(), b.db.DB, c.dialect(), nil))
+	return b
+}
+
+func scratch(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewScratch()
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Remove()) })
+	return s.Dir
+}
+
+// started stops the servers when the test ends. It skips the test if there is no such server.
+func started(t *testing.T, err error, all ...*server.Server) {
+	t.Helper()
+	if (errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	must(t, err)
+	for _, s := range all {
+		t.Cleanup(func() { _ = s.Kill() })
+	}
 }
 
 // open returns a pool of limited size, which is closed when the test ends.
@@ -167,4 +208,22 @@ func lost(t *testing.T, what string, err error) {
 	if !errors.Is(err, sqllock.ErrLockLost) {
 		t.Errorf("%s: %v, want ErrLockLost", what, err)
 	}
+}
+
+// withServerTimeout returns a DSN with a setting with which the server ends the session of a client that
+// does not end its transaction in 3 s.
+func (b *base) withServerTimeout(t *testing.T, dsn string) string {
+	t.Helper()
+	if b.driver == "mysql" {
+		config, err := mysql.ParseDSN(dsn)
+		must(t, err)
+		config.Params = map[string]string{"idle_transaction_timeout": "3"}
+		return config.FormatDSN()
+	}
+	u, err := url.Parse(dsn)
+	must(t, err)
+	query := u.Query()
+	query.Set("idle_in_transaction_session_timeout", "3000")
+	u.RawQuery = query.Encode()
+	return u.String()
 }

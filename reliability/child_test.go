@@ -19,6 +19,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
 )
 
 // taskVariable is an environment variable with the task of a copy of the test program.
@@ -72,6 +76,24 @@ func (do task) cell() cell {
 		}
 	}
 	panic(do.Kind)
+}
+
+// open returns a pool, of limited size if most is not 0, and a registry on it.
+func (do task) open(ctx context.Context, most int, opts sqllock.RegistryOptions) (*sqlx.DB, *sqllock.Registry, error) {
+	c := do.cell()
+	db, err := sqlx.Connect(c.driver, do.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(max(most, 2))
+	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.TTL = do.TTL
+	registry, err := sqllock.NewRegistry(repository, &opts)
+	return db, registry, err
 }
 
 // A child is a copy of the test program.

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/rwlock"
 	"github.com/sqllock/sqllock/semaphore"
@@ -121,19 +119,8 @@ type waits map[string][]time.Duration
 
 // A contender is a process that competes until its time is over. Its waits go to a file.
 func contender(ctx context.Context, do task) error {
-	c := do.cell()
-	db, err := sqlx.Connect(c.driver, do.DSN)
-	if err != nil {
-		return err
-	}
 	const connections = 4
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
-	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
-	if err != nil {
-		return err
-	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL, AutoRenew: true})
+	db, registry, err := do.open(ctx, connections, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
 	}

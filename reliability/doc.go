@@ -4,6 +4,6 @@
 //	go test .                                        a few trials, for CI
 //	go test . -full -page=../docs/reliability.md     all trials, and update the page
 //
-// It is a module of its own because it needs a TCP proxy (toxiproxy), which other users of
-// sqllock do not need.
+// It is a module of its own because of what the clusters and their checkers need, which users of
+// sqllock do not.
 package reliability

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 )
@@ -25,18 +24,7 @@ const (
 
 // The goroutines of a child acquire random locks until it is killed, and record their tokens.
 func fencedHolders(ctx context.Context, do task) error {
-	c := do.cell()
-	db, err := sqlx.Connect(c.driver, do.DSN)
-	if err != nil {
-		return err
-	}
-	db.SetMaxOpenConns(fencedGoroutines)
-	db.SetMaxIdleConns(fencedGoroutines)
-	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
-	if err != nil {
-		return err
-	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL, IdleBetweenTries: 20 * time.Millisecond})
+	_, registry, err := do.open(ctx, fencedGoroutines, sqllock.RegistryOptions{IdleBetweenTries: 20 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -79,7 +67,8 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	switch {
 	case errors.Is(err, sqllock.ErrNotAcquired):
 		return nil
-	case errors.Is(err, sqllock.ErrDatabase): // the server is too busy with other processes
+	case errors.Is(err, sqllock.ErrDatabase): // the server is down, or too busy with other processes
+		pause(ctx, 5*time.Millisecond)
 		return nil
 	case err != nil:
 		return err

@@ -21,57 +21,135 @@ func TestFencing(t *testing.T) {
 		"tokens that did not rise")
 	cells := append(servers[:len(servers):len(servers)], sqlite)
 	each(t, cells, func(t *testing.T, place int, c cell) {
-		b := c.newBase(t)
-		began := time.Now()
-		acquisitions := 500
+		f := c.newBase(t).newFleet(t, 8)
+		began, killed, acquisitions := time.Now(), 0, 500
 		if *full {
 			acquisitions = 105_000
 		}
-		notes, killed := b.runChildren(t, 8, acquisitions)
-		var all, wrong int
-		for key := range fencedKeys {
-			n, w := rising(t, filepath.Join(notes, fmt.Sprint(key)))
-			all, wrong = all+n, wrong+w
+		f.start()
+		for f.noted() < acquisitions || killed < 3 {
+			pause(t.Context(), 100*time.Millisecond+rand.N(500*time.Millisecond))
+			if t.Context().Err() != nil {
+				t.Fatal(t.Context().Err())
+			}
+			f.replace(rand.N(len(f.children)))
+			killed++
 		}
-		if wrong > 0 {
-			t.Errorf("%d of %d tokens did not rise", wrong, all)
+		f.end()
+		all, wrong := f.rising()
+		figures.add(place, c.name, all, len(f.children), killed, time.Since(began).Round(time.Second), wrong)
+	})
+}
+
+// TestTokensRiseAcrossCrashes kills and restarts the server again and again while locks are acquired.
+func TestTokensRiseAcrossCrashes(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "crashes", "database, driver", "crashes of the server", "acquisitions", "tokens that did not rise")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		b, s := c.newServer(t)
+		f, n := b.newFleet(t, 2), size(2, 20)
+		f.start()
+		for range n {
+			f.work()
+			must(t, s.Kill())
+			must(t, s.Restart(t.Context()))
 		}
-		figures.add(place, c.name, all, 8, killed, time.Since(began).Round(time.Second), wrong)
+		f.work()
+		f.end()
+		all, wrong := f.rising()
+		figures.add(place, c.name, n, all, wrong)
+	})
+}
+
+// TestTokensRiseAcrossFailover kills a primary while locks are acquired, and continues on its
+// synchronous replica.
+func TestTokensRiseAcrossFailover(t *testing.T) {
+	inParallel(t)
+	figures := newTable(t, "failover", "database, driver", "failovers", "acquisitions", "tokens that did not rise")
+	each(t, servers, func(t *testing.T, place int, c cell) {
+		n, all, wrong := size(1, 5), 0, 0
+		for range n {
+			primary, replica, err := c.pair(t.Context(), scratch(t))
+			started(t, err, primary, replica)
+			f := c.migrated(t, primary.DSN()).newFleet(t, 2)
+			f.start()
+			f.work()
+			must(t, primary.Kill())
+			f.end()
+			must(t, c.promote(replica, t.Context()))
+			f.dsn = replica.DSN()
+			f.start()
+			f.work()
+			f.end()
+			more, bad := f.rising()
+			all, wrong = all+more, wrong+bad
+		}
+		figures.add(place, c.name, n, all, wrong)
 	})
 }
 
 const fencingTTL = time.Second
 
-// runChildren runs processes until they have made the given number of acquisitions.
-func (b *base) runChildren(t *testing.T, processes, acquisitions int) (notes string, killed int) {
+// A fleet is processes that acquire random locks, and record their tokens.
+type fleet struct {
+	*base
+	t        *testing.T
+	notes    string // a directory with a file for each key
+	children []*child
+}
+
+// newFleet returns a fleet whose processes have to be started.
+func (b *base) newFleet(t *testing.T, processes int) *fleet {
 	t.Helper()
-	notes = t.TempDir()
+	f := &fleet{base: b, t: t, notes: t.TempDir(), children: make([]*child, processes)}
 	for key := range fencedKeys {
-		must(t, os.WriteFile(filepath.Join(notes, fmt.Sprint(key)), nil, 0o600))
+		must(t, os.WriteFile(f.notesOf(key), nil, 0o600))
 	}
-	do := task{Role: "fenced holders", Kind: b.name, DSN: b.dsn, TTL: fencingTTL, Dir: notes}
-	children := make([]*child, processes)
-	for i := range children {
-		children[i] = startChild(t, do)
-		children[i].await("working")
+	return f
+}
+
+func (f *fleet) notesOf(key int) string { return filepath.Join(f.notes, fmt.Sprint(key)) }
+
+func (f *fleet) start() {
+	f.t.Helper()
+	for i := range f.children {
+		f.startOne(i)
 	}
-	for noted(t, notes) < acquisitions || killed < 3 {
-		pause(t.Context(), 100*time.Millisecond+rand.N(500*time.Millisecond))
-		if t.Context().Err() != nil {
-			t.Fatal(t.Context().Err())
-		}
-		i := rand.N(processes)
-		children[i].complaints()
-		children[i].kill()
-		killed++
-		children[i] = startChild(t, do)
-		children[i].await("working")
-	}
-	for _, c := range children {
+}
+
+func (f *fleet) startOne(i int) {
+	f.t.Helper()
+	f.children[i] = startChild(f.t, task{Role: "fenced holders", Kind: f.name, DSN: f.dsn, TTL: fencingTTL, Dir: f.notes})
+	f.children[i].await("working")
+}
+
+// replace kills a process, and starts another one.
+func (f *fleet) replace(i int) {
+	f.t.Helper()
+	f.children[i].complaints()
+	f.children[i].kill()
+	f.startOne(i)
+}
+
+// end kills all processes.
+func (f *fleet) end() {
+	f.t.Helper()
+	for _, c := range f.children {
 		c.complaints()
 		c.kill()
 	}
-	return notes, killed
+}
+
+// work waits until the processes have acquired some more locks, and for a random moment.
+func (f *fleet) work() {
+	f.t.Helper()
+	const some = 100
+	for want, limit := f.noted()+some, time.Now().Add(promptly); f.noted() < want; pause(f.t.Context(), 5*time.Millisecond) {
+		if time.Now().After(limit) {
+			f.t.Fatal("no lock is acquired")
+		}
+	}
+	pause(f.t.Context(), rand.N(50*time.Millisecond))
 }
 
 // complaints fails the test if the child has ended by itself.
@@ -96,19 +174,32 @@ func (c *child) complaints() {
 const lineLength = 22
 
 // noted returns the approximate number of recorded acquisitions.
-func noted(t *testing.T, notes string) int {
-	t.Helper()
+func (f *fleet) noted() int {
+	f.t.Helper()
 	var size int64
 	for key := range fencedKeys {
-		info, err := os.Stat(filepath.Join(notes, fmt.Sprint(key)))
-		must(t, err)
+		info, err := os.Stat(f.notesOf(key))
+		must(f.t, err)
 		size += info.Size()
 	}
 	return int(size / (2 * lineLength))
 }
 
-// rising returns the number of tokens that holders have recorded, and how many of them were
-// not higher than all earlier ones.
+// rising returns the number of tokens that holders have recorded, and how many of them were not higher
+// than all earlier ones of their key, which fails the test.
+func (f *fleet) rising() (all, wrong int) {
+	f.t.Helper()
+	for key := range fencedKeys {
+		n, w := rising(f.t, f.notesOf(key))
+		all, wrong = all+n, wrong+w
+	}
+	if wrong > 0 {
+		f.t.Errorf("%d of %d tokens did not rise", wrong, all)
+	}
+	return all, wrong
+}
+
+// rising is [fleet.rising] for one file.
 func rising(t *testing.T, path string) (all, wrong int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

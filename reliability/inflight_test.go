@@ -4,18 +4,17 @@ package reliability
 
 import (
 	"context"
-	"strings"
+	"database/sql"
 	"testing"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 )
 
 // TestCallsIntoABlackHole makes calls to the database just after the network has started to
 // drop all data, while the lease lasts. Each call must return at the end of its context or
-// of the lease, although lib/pq does not check contexts while it waits for a response.
+// of the lease, although lib/pq does not check contexts while it waits for a response, and
+// go-sql-driver/mysql does not during COMMIT.
 func TestCallsIntoABlackHole(t *testing.T) {
 	inParallel(t)
 	each(t, servers, func(t *testing.T, _ int, c cell) {
@@ -23,67 +22,90 @@ func TestCallsIntoABlackHole(t *testing.T) {
 		for name, call := range callsInto {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				b.callsInto(t, call)
+				b.callInto(t, call)
 			})
 		}
 	})
 }
 
-// withMinHold is the call that gets a lease with a minimum hold.
-const withMinHold = "UnlockWithAMinimumHold"
-
-// callsInto are the calls. Each may take until the lease's deadline.
-var callsInto = map[string]func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error{
-	"Renew": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		return lease.Renew(ctx)
-	},
-	"Unlock": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		return lease.Unlock(ctx)
-	},
-	withMinHold: func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		return lease.Unlock(ctx)
-	},
-	"Guard": func(ctx context.Context, _ *sqllock.Registry, lease *sqllock.Lease, tx *sqlx.Tx) error {
-		return lease.Guard(ctx, tx)
-	},
-	"TryLock": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		ctx, cancel := context.WithDeadline(ctx, lease.Deadline())
-		defer cancel()
-		lock, err := r.Obtain("another")
-		if err != nil {
-			return err
-		}
-		_, err = lock.TryLock(ctx)
-		return err
-	},
-	"Close": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		ctx, cancel := context.WithDeadline(ctx, lease.Deadline())
-		defer cancel()
-		return r.Close(ctx)
-	},
-	"CloseAfterUnlock": func(ctx context.Context, r *sqllock.Registry, lease *sqllock.Lease, _ *sqlx.Tx) error {
-		_ = lease.Unlock(ctx) // it leaves a row for Close
-		ctx, cancel := context.WithTimeout(ctx, blackHoleTTL)
-		defer cancel()
-		return r.Close(ctx)
-	},
+// An inFlight is what a call into a black hole is made with.
+type inFlight struct {
+	network  *network
+	db       *sql.DB // over the network
+	registry *sqllock.Registry
+	lease    *sqllock.Lease
+	tx       *sql.Tx
+	key      string // of no lock yet
 }
 
-func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Registry, *sqllock.Lease, *sqlx.Tx) error) {
+// A callInto may take until the deadline of the lease.
+type callInto struct {
+	minHold time.Duration // of the lease
+	call    func(context.Context, *inFlight) error
+	// acquires: the call acquires a lock before the network falls silent, and has it do so itself.
+	acquires bool
+}
+
+var callsInto = map[string]callInto{
+	"Renew":  {call: func(ctx context.Context, f *inFlight) error { return f.lease.Renew(ctx) }},
+	"Unlock": {call: func(ctx context.Context, f *inFlight) error { return f.lease.Unlock(ctx) }},
+	"Unlock with a minimum hold": {
+		minHold: time.Minute,
+		call:    func(ctx context.Context, f *inFlight) error { return f.lease.Unlock(ctx) },
+	},
+	"Guard": {call: func(ctx context.Context, f *inFlight) error { return f.lease.Guard(ctx, f.tx) }},
+	"TryLock": {call: func(ctx context.Context, f *inFlight) error {
+		ctx, cancel := context.WithDeadline(ctx, f.lease.Deadline())
+		defer cancel()
+		_, err := f.registry.TryLock(ctx, f.key)
+		return err
+	}},
+	"Close": {call: func(ctx context.Context, f *inFlight) error {
+		ctx, cancel := context.WithDeadline(ctx, f.lease.Deadline())
+		defer cancel()
+		return f.registry.Close(ctx)
+	}},
+	"Close after Unlock": {call: func(ctx context.Context, f *inFlight) error {
+		_ = f.lease.Unlock(ctx) // it leaves a row for Close
+		ctx, cancel := context.WithTimeout(ctx, blackHoleTTL)
+		defer cancel()
+		return f.registry.Close(ctx)
+	}},
+	"ExecuteLockedTx, at its COMMIT": executesTx(func(context.Context, *sql.Tx) error { return nil }),
+	"ExecuteLockedTx, in the application's work": executesTx(func(ctx context.Context, _ *sql.Tx) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}),
+}
+
+// executesTx returns a call of ExecuteLockedTx whose network falls silent while its function runs.
+func executesTx(work func(context.Context, *sql.Tx) error) callInto {
+	return callInto{acquires: true, call: func(ctx context.Context, f *inFlight) error {
+		return f.registry.ExecuteLockedTx(ctx, f.key, f.db, nil, func(ctx context.Context, tx *sql.Tx) error {
+			f.network.Silence()
+			return work(ctx, tx)
+		})
+	}}
+}
+
+func (b *base) callInto(t *testing.T, c callInto) {
 	t.Helper()
 	n := newNetwork(t, b)
 	db := open(t, b.driver, n.dsn, 3)
-	r := b.registry(t, db, sqllock.RegistryOptions{TTL: blackHoleTTL})
-	lock := obtain(t, r, t.Name())
-	if strings.HasSuffix(t.Name(), withMinHold) {
-		lock = lock.WithMinHold(time.Minute)
+	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: blackHoleTTL}), key: t.Name() + ", another"}
+	lock := obtain(t, f.registry, t.Name())
+	if c.minHold > 0 {
+		lock = lock.WithMinHold(c.minHold)
 	}
-	lease := locked(t, lock)
-	tx, err := db.Beginx()
+	f.lease = locked(t, lock)
+	var err error
+	f.tx, err = f.db.BeginTx(t.Context(), nil)
 	must(t, err)
-	n.fallSilent()
+	if !c.acquires {
+		n.Silence()
+	}
 	answer := make(chan error, 1)
-	go func() { answer <- call(t.Context(), r, lease, tx) }()
+	go func() { answer <- c.call(t.Context(), f) }()
 	limit := time.NewTimer(promptly)
 	defer limit.Stop()
 	select {
@@ -91,10 +113,10 @@ func (b *base) callsInto(t *testing.T, call func(context.Context, *sqllock.Regis
 		if err == nil {
 			t.Error("no error, although the server cannot be reached")
 		}
-		t.Logf("%v after the deadline: %v", time.Since(lease.Deadline()).Round(time.Millisecond), err)
+		t.Logf("%v after the deadline of the lease: %v", time.Since(f.lease.Deadline()).Round(time.Millisecond), err)
 	case <-limit.C:
-		t.Errorf("the call has not returned %v after the deadline", time.Since(lease.Deadline()).Round(time.Millisecond))
+		t.Errorf("the call has not returned after %v", promptly)
 	}
-	n.breakDown() // otherwise the application's own rollback would hang, too
-	_ = tx.Rollback()
+	n.LeadTo("") // otherwise the application's own rollback would hang, too
+	_ = f.tx.Rollback()
 }

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/leader"
 )
@@ -19,19 +17,14 @@ import (
 // leases are renewed at different moments. It prints "leads" for each, and "ended" with the
 // time before the last check that found the context not done, and the number of the role.
 func leaderOfRoles(ctx context.Context, do task) error {
-	c := do.cell()
-	db, err := sqlx.Connect(c.driver, do.DSN)
-	if err != nil {
-		return err
-	}
-	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
+	_, first, err := do.open(ctx, 0, sqllock.RegistryOptions{})
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
 	for i, role := range do.Keys {
 		pause(ctx, rand.N(do.TTL/3/time.Duration(len(do.Keys))))
-		registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL})
+		registry, err := sqllock.NewRegistry(first.Repository(), &sqllock.RegistryOptions{TTL: do.TTL})
 		if err != nil {
 			return err
 		}

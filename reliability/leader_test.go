@@ -32,7 +32,7 @@ func TestLeader(t *testing.T) {
 	figures.file = "leader.md"
 	each(t, []cell{servers[0], servers[2]}, func(t *testing.T, place int, c cell) {
 		b, s := c.newServer(t)
-		_, b.dsn = b.withServerTimeout(t, b.dsn) // a process may be stopped in a transaction
+		b.dsn = b.withServerTimeout(t, b.dsn) // a process may be stopped in a transaction
 		rounds, roles := size(1, 10), size(3, rolesAtOnce)
 		for i, fate := range []struct {
 			name string
@@ -248,9 +248,9 @@ func (l *leaders) cutOff(t *testing.T, rounds, roles int) {
 			pause(t.Context(), leaderTTL/3/time.Duration(len(roles)))
 		}
 		pause(t.Context(), rand.N(leaderTTL))
-		n.fallSilent()
+		n.Silence()
 		l.rivalsLead(t, roles)
-		n.over()
+		n.LeadTo("")
 	})
 }
 

@@ -17,28 +17,15 @@ import (
 
 // A writer holds a lock and writes to the register repeatedly, until the lock is lost.
 func guardedWriter(ctx context.Context, do task) error {
-	c := do.cell()
-	locks, err := sqlx.Connect(c.driver, do.DSN)
+	db, registry, err := do.open(ctx, 0, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
 	}
-	repository, err := sqllock.NewRepository(ctx, locks.DB, c.dialect(), nil)
+	lease, err := registry.Lock(ctx, do.Key)
 	if err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: do.TTL, AutoRenew: true})
-	if err != nil {
-		return err
-	}
-	lock, err := registry.Obtain(do.Key)
-	if err != nil {
-		return err
-	}
-	lease, err := lock.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	w := &writer{do: do, lease: lease, db: locks, stdin: bufio.NewReader(os.Stdin)}
+	w := &writer{do: do, lease: lease, db: db, stdin: bufio.NewReader(os.Stdin)}
 	fmt.Println("token", lease.Token())
 	return w.work(ctx)
 }

@@ -69,8 +69,8 @@ func (p *Proxy) LeadTo(target string) (before string) {
 	return before
 }
 
-// Freeze has all connections die silently: nothing is forwarded, and neither side is told. New ones
-// work.
+// Freeze has all connections die silently: nothing is forwarded, and neither side is told, even if the
+// other one closes the connection. New ones work.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,6 +168,9 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if l.frozen {
+		return // neither side is told that the other one has closed the connection
+	}
 	l.close()
 	delete(p.links, l)
 }
