@@ -108,10 +108,6 @@ test-examples: ## run the examples, and compare what they print (1 minute)
 test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
 	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C observability test $(TESTFLAGS) ./...
 
-.PHONY: dashboard-picture
-dashboard-picture: ## draw the dashboard of the docs over five minutes of work on PostgreSQL
-	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C observability run ./picture -out ../docs/pictures/dashboard.svg
-
 .PHONY: top-picture
 top-picture: ## draw sqllock top for the docs
 	$(GO) test -count=1 -run TestPicture ./internal/cli/top -picture $(CURDIR)/docs/pictures/top.svg

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/sqllock/sqllock/observability/dashboard"
 )
 
 // TestTheDocumentHasAllThatThereIs looks in docs/observability.md for each metric, label value, alert and
@@ -49,20 +47,6 @@ func TestTheDocumentHasAllThatThereIs(t *testing.T) {
 	for _, part := range strings.Split(string(page), "`") {
 		if alert := strings.HasPrefix(part, "Sqllock"); alert && rules(t)[part] == "" {
 			t.Errorf("there is no alert %s", part)
-		}
-	}
-}
-
-// TestThePictureIsOfThisDashboard looks for each panel in the picture of the docs.
-func TestThePictureIsOfThisDashboard(t *testing.T) {
-	t.Parallel()
-	picture, err := os.ReadFile("../docs/pictures/dashboard.svg")
-	must(t, err)
-	board, err := dashboard.Read("grafana.json")
-	must(t, err)
-	for _, panel := range board.Panels {
-		if !strings.Contains(string(picture), ">"+panel.Title+"</text>") {
-			t.Errorf("the picture has no panel %q: make dashboard-picture", panel.Title)
 		}
 	}
 }

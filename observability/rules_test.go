@@ -17,7 +17,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/observability/dashboard"
 )
 
 // metricsThatExist are the labels of each metric, with the values that were seen.
@@ -29,21 +28,28 @@ const nameLabel = "__name__"
 // scraped are the labels that Prometheus adds.
 var scraped = []string{"job", "instance"}
 
-// existing returns the metrics of a registry after everything has happened once.
-func existing(t *testing.T) metricsThatExist {
+// familiesThatExist returns the metrics of a registry after everything has happened once.
+func familiesThatExist(t *testing.T) (families []*dto.MetricFamily) {
 	t.Helper()
-	all := make(metricsThatExist)
 	synctest.Test(t, func(t *testing.T) {
 		rows := newStage(t, sqllock.RegistryOptions{})
 		observers, prom, _ := both(t, nil, rows.repository)
 		_, stop := everything(t, observers...)
-		families, err := prom.Gather()
+		var err error
+		families, err = prom.Gather()
 		must(t, err)
-		for _, family := range families {
-			all.add(family)
-		}
 		stop()
 	})
+	return families
+}
+
+// existing returns the names and labels of those metrics.
+func existing(t *testing.T) metricsThatExist {
+	t.Helper()
+	all := make(metricsThatExist)
+	for _, family := range familiesThatExist(t) {
+		all.add(family)
+	}
 	return all
 }
 
@@ -152,8 +158,7 @@ func rules(t *testing.T) map[string]string {
 // panels returns the expressions of the dashboard, with its variables replaced.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
-	board, err := dashboard.Read("grafana.json")
-	must(t, err)
+	board := readBoard(t)
 	exprs := make(map[string]string)
 	for _, variable := range board.Templating.List {
 		if of := regexp.MustCompile(`^label_values\((.*), \w+\)$`).FindStringSubmatch(variable.Definition); of != nil {
@@ -166,8 +171,8 @@ func panels(t *testing.T) map[string]string {
 		}
 	}
 	for where, expr := range exprs {
-		exprs[where], err = board.Fill(expr, 5*time.Minute, time.Hour)
-		if err != nil {
+		var err error
+		if exprs[where], err = board.fill(expr, 5*time.Minute, time.Hour); err != nil {
 			t.Errorf("%s: %v", where, err)
 		}
 	}
