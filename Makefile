@@ -24,7 +24,10 @@ help: ## show this help
 # compiled while the servers start; and vet is left to make vet. Compiling ends before the first
 # test begins, since it would leave little of two cores to tests in real time.
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
-TEST = $(GO) test $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
+# At the end gotestsum lists the failed tests, and then the slowest.
+GOTESTSUM = $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum
+SLOWEST = $(GOTESTSUM) tool slowest --num=25
+TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.

@@ -9,9 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/sqllock/sqllock/internal/test/durations"
 )
 
 // commands is a flag that can occur several times. Its values are split at blanks.
@@ -29,19 +26,15 @@ func (c *commands) Set(value string) error {
 }
 
 // runAll runs the commands one after the other, until ctx ends. It returns the exit code of the
-// first one that has failed, and the printers of those that run tests.
-func runAll(ctx context.Context, all commands, environment []string, signals <-chan os.Signal) (code int, printers []*durations.Printer) {
+// first one that has failed.
+func runAll(ctx context.Context, all commands, environment []string, signals <-chan os.Signal) (code int) {
 	for _, arguments := range all {
 		if ctx.Err() != nil {
 			break
 		}
-		arguments, printer := withDurations(arguments, os.Stdout)
-		if printer != nil {
-			printers = append(printers, printer)
-		}
-		code = cmp.Or(code, runCommand(arguments, environment, signals, printer))
+		code = cmp.Or(code, runCommand(arguments, environment, signals))
 	}
-	return code, printers
+	return code
 }
 
 // runCommand runs the command, forwards signals to it, and returns its exit code, or 128 plus
@@ -49,7 +42,7 @@ func runAll(ctx context.Context, all commands, environment []string, signals <-c
 //
 // The command receives a Ctrl-C twice, from the terminal and from here, since it cannot be
 // distinguished from a signal to this process alone.
-func runCommand(arguments, environment []string, signals <-chan os.Signal, printer *durations.Printer) int {
+func runCommand(arguments, environment []string, signals <-chan os.Signal) int {
 	// The kernel treats the death of the starting thread as that of the parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -57,11 +50,6 @@ func runCommand(arguments, environment []string, signals <-chan os.Signal, print
 	cmd := exec.Command(arguments[0], arguments[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if printer != nil {
-		cmd.Stdout = printer
-		cmd.WaitDelay = 10 * time.Second // a process that a test has left can have the output open
-		defer printer.Close()            //nolint:errcheck // the terminal is gone
-	}
 	cmd.SysProcAttr = attributes()
 	if err := cmd.Start(); err != nil {
 		say("%v", err)

@@ -28,9 +28,6 @@
 // The cells that tests report in the file of SQLLOCK_TEST_REPORT are printed as a table at the
 // end, unless that variable was set before.
 //
-// If the command is "go test", it is run with -json, its results are printed as usual, and the
-// slowest tests are listed at the end.
-//
 // There can be flags before the command. Their values are commands without quotes:
 //
 //	-then 'go -C reliability test .'   runs after the command, even if that has failed
@@ -110,9 +107,7 @@ func run(arguments []string) int {
 	results := newCollector(servers.scratch.Dir)
 	defer results.print()
 	all := append(commands{flags.Args()}, then...)
-	code, printers := runAll(ctx, all, append(servers.environment(), results.environment()...), signals)
-	printDurations(printers)
-	return code
+	return runAll(ctx, all, append(servers.environment(), results.environment()...), signals)
 }
 
 // checkNames returns an error for unknown names of servers, before any server is started.
