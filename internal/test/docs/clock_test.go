@@ -1,0 +1,37 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSource_NoWallClock looks for instants that have lost their monotonic clock: a
+// wait until one of them lasts for hours if the clock is set back by hours. No test can set
+// the clock of the machine.
+func TestSource_NoWallClock(t *testing.T) {
+	t.Parallel()
+	wall := []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "AddDate"}
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	engine, err := filepath.Glob("internal/engine/*.go")
+	must(t, err)
+	for _, file := range append(files, engine...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, 0)
+		must(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(wall, s.Sel.Name) {
+				t.Errorf("%v: %s", set.Position(s.Pos()), s.Sel.Name)
+			}
+			return true
+		})
+	}
+}

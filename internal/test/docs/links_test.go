@@ -1,0 +1,91 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?s)```.*?```")
+	// notInAnchor is what GitHub leaves out when it makes the anchor of a heading.
+	notInAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
+)
+
+// TestDocs_LinksLeadSomewhere follows the links of all documents to files and headings of the repository.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	followed := 0
+	must(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
+				continue
+			}
+			followed++
+			target, anchor, _ := strings.Cut(match[1], "#")
+			file := path
+			if target != "" {
+				file = filepath.Join(filepath.Dir(path), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s: there is no such file", path, match[1])
+			} else if anchor != "" && !anchorsOf(t, file)[anchor] {
+				t.Errorf("%s: %s: there is no such heading", path, match[1])
+			}
+		}
+		return err
+	}))
+	if followed < 100 {
+		t.Errorf("%d links", followed)
+	}
+}
+
+// TestDocs_IndexLeadsToEveryPage: docs/README.md leads to every page beside it.
+func TestDocs_IndexLeadsToEveryPage(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("docs/README.md")
+	must(t, err)
+	pages, err := filepath.Glob("docs/*.md")
+	must(t, err)
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
+// anchorsOf returns the anchors of the headings of a document.
+func anchorsOf(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	anchors := make(map[string]bool)
+	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+		title := link.ReplaceAllString(match[1], "]")
+		anchors[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")] = true
+	}
+	return anchors
+}
+
+// TestDocs_OperationsNameEveryError: each sentinel has a line with its cause and its cure.
+func TestDocs_OperationsNameEveryError(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/operations.md")
+	must(t, err)
+	api, err := os.ReadFile("testdata/api/sqllock.txt")
+	must(t, err)
+	for _, sentinel := range regexp.MustCompile(`\bErr[A-Z]\w*`).FindAllString(string(api), -1) {
+		if !strings.Contains(string(page), "`"+sentinel+"`") {
+			t.Errorf("docs/operations.md says nothing about %s", sentinel)
+		}
+	}
+}

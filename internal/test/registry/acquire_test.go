@@ -1,0 +1,617 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+	"weak"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// A lock that was found taken is looked at before it is tried again: a refused attempt locks
+// the row, which the holder has to renew.
+func TestAcquire_TryAfterARefusedOneReadsFirst(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Serializable)
+	rival, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
+	must(t, err)
+	var mu sync.Mutex
+	var ops []flaky.Op
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if !m.Done {
+			mu.Lock()
+			ops = append(ops, m.Op)
+			mu.Unlock()
+		}
+		return nil
+	})
+	refused := func() []flaky.Op {
+		ops = nil
+		_, err := s.lock.TryLock(t.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != rival.Holder() {
+			t.Fatal(err)
+		}
+		return ops
+	}
+	if first := refused(); !slices.Contains(first, flaky.Begin) {
+		t.Errorf("the first try: %v", first)
+	}
+	for range 3 {
+		if again := refused(); !slices.Equal(again, []flaky.Op{flaky.Query}) {
+			t.Errorf("another try: %v", again)
+		}
+	}
+	must(t, rival.Unlock(t.Context()))
+	must(t, held(s).Unlock(t.Context()))
+}
+
+// An acquisition that failed, and whose row was not there afterwards, is not remembered
+// for as long as a lease would have lasted.
+func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Commit && !m.Done {
+				return errGone
+			}
+			return nil
+		})
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
+		for i := range 20 {
+			if _, err := obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		s.connector.Follow(nil)
+		must(t, registry.Close(t.Context()))
+		if n := s.connector.Count(); n > 0 {
+			t.Errorf("%d statements to delete rows that were never written", n)
+		}
+	})
+}
+
+// A row that could not be deleted is, for as long as it lasts.
+func TestAcquire_HolderWhoseRowMayBeThereIsRemembered(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
+		lease, err := obtain(t, registry, "k").TryLock(t.Context())
+		must(t, err)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+		s.connector.Follow(nil)
+		time.Sleep(time.Hour - time.Minute)
+		lease, err = obtain(t, registry, "k").TryLock(t.Context())
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Keys whose rows were found pinned are not kept for ever.
+// It takes seconds beside other tests, because it collects garbage until none of the keys is left.
+func TestAcquire_PinnedKeysAreForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		pool := sqlx.NewDb(sql.OpenDB(pinned{}), "postgres")
+		defer pool.Close()
+		var mu sync.Mutex
+		var mapped []weak.Pointer[byte]
+		r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{
+			Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
+			Keys: func(key string) (string, error) {
+				lockKey := fmt.Sprintf("%36s", key)
+				mu.Lock()
+				defer mu.Unlock()
+				mapped = append(mapped, weak.Make(unsafe.StringData(lockKey)))
+				return lockKey, nil
+			},
+		})
+		must(t, err)
+		const rounds, atOnce = 6, 50
+		round := func(number int) {
+			var trying sync.WaitGroup
+			for i := range atOnce {
+				trying.Go(func() {
+					got, err := r.Acquire(t.Context(), fmt.Sprint(number, " ", i), "holder", ttl)
+					if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) { // the row cannot be read either
+						t.Error(got, err)
+					}
+				})
+			}
+			trying.Wait()
+		}
+		for number := range rounds {
+			round(number)
+		}
+		time.Sleep(time.Minute)
+		round(rounds)
+		runtime.GC()
+		alive := 0
+		for _, key := range mapped[:rounds*atOnce] {
+			if key.Value() != nil {
+				alive++
+			}
+		}
+		runtime.KeepAlive(r)
+		if alive > rounds*atOnce/2 {
+			t.Errorf("%d of %d keys are kept", alive, rounds*atOnce)
+		}
+	})
+}
+
+// pinned connects to a database in which every row is pinned.
+type pinned struct{}
+
+func (pinned) Connect(context.Context) (driver.Conn, error) { return pinned{}, nil }
+
+func (pinned) Driver() driver.Driver { return nil }
+
+func (pinned) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+
+func (pinned) Begin() (driver.Tx, error) { return nil, errors.ErrUnsupported }
+
+func (pinned) Close() error { return nil }
+
+func (pinned) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	time.Sleep(10 * time.Millisecond) // so that those who come meanwhile are batched
+	return nil, &pq.Error{Code: "55P03", Message: "canceling statement due to lock timeout"}
+}
+
+// The same for the transaction that acquires: the lock is not acquired, and its row is deleted
+// over another connection.
+func TestAcquire_ConnectionThatCannotBeEndedIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		expectFree(mock)
+		mock.ExpectBegin()
+		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+		mock.ExpectCommit().WillReturnError(errNoQuorum)
+		mock.ExpectClose()
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		_, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// An acquire that is committed when its lease would be over gives no lease, and
+// leaves no row.
+func TestAcquire_LateCommitGivesNoLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Serializable)
+		late := holdBack(s, flaky.Commit)
+		type result struct {
+			lease *sqllock.Lease
+			err   error
+		}
+		answer := make(chan result, 1)
+		go func() {
+			lease, err := s.lock.TryLock(t.Context())
+			answer <- result{lease, err}
+		}()
+		select {
+		case <-late.reached:
+		case got := <-answer:
+			t.Fatalf("nothing was committed: %v, %v", got.lease, got.err)
+		}
+		time.AfterFunc(2*lateTTL, func() { close(late.let) })
+		got := <-answer
+		if got.lease != nil || !errors.Is(got.err, sqllock.ErrDatabase) || errors.Is(got.err, sqllock.ErrLockLost) {
+			t.Fatalf("%v, %v", got.lease, got.err)
+		}
+		next, err := rival.Lock(t.Context()) // it is undone soon, if the answer was not waited for
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// The same holds for a row that is written long after its caller has left, and whose deletion
+// fails. There was no row to be deleted when the caller left, and that is forgotten after a
+// time-to-live.
+func TestAcquire_VeryLateRowIsDeletedBeforeTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var begun, committed atomic.Bool
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			switch {
+			case m.Op == flaky.Begin && !m.Done && begun.CompareAndSwap(false, true):
+				time.Sleep(lateTTL * 3 / 2)
+			case m.Op == flaky.Commit && m.Done:
+				committed.Store(true)
+			case m.Op == flaky.Exec && committed.Load():
+				return errGone
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lateTTL/10)
+		defer cancel()
+		if _, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(lateTTL * 7 / 4)
+		s.connector.Follow(nil)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
+		must(t, err)
+		if !ok || row.Expired() {
+			t.Fatalf("the test is to leave a row: %+v", row)
+		}
+		got, err := s.repository.Acquire(t.Context(), "k", s.repository.NewHolder(), lateTTL)
+		must(t, err)
+		if !got.Acquired {
+			t.Error(got)
+		}
+	})
+}
+
+// A caller whose context ends while its row is being committed leaves no row behind, although
+// the driver says no more than that the context has ended.
+func TestAcquire_ContextThatEndsDuringTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Commit || !m.Done {
+						return nil
+					}
+					s.connector.Follow(nil)
+					cancel()
+					return ctx.Err()
+				})
+				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				rows, err := r.List(t.Context())
+				must(t, err)
+				if len(rows) != 0 {
+					t.Error(rows)
+				}
+			})
+		})
+	}
+}
+
+// So it does if the row cannot be deleted at once: it is deleted before the next acquisition.
+func TestAcquire_ContextThatEndsDuringTheCommitAndAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := false
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					switch {
+					case ended:
+						return errGone
+					case m.Op == flaky.Commit && m.Done:
+						ended = true
+						cancel()
+						return ctx.Err()
+					}
+					return nil
+				})
+				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				s.connector.Follow(nil)
+				got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+				must(t, err)
+				if !got.Acquired {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
+
+// mocked returns a repository over a database that answers what the test says: for
+// what a real server cannot be made to do on demand.
+func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock) {
+	t.Helper()
+	r, mock, _ := mockedPool(t, d, isolation)
+	return r, mock
+}
+
+// mockedPool is mocked, and returns the pool, too.
+func mockedPool(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
+	t.Helper()
+	return mockedWith(t, d, sqllock.RepositoryOptions{Isolation: isolation})
+}
+
+// mockedWith is mockedPool with other options.
+func mockedWith(t *testing.T, d dialect.Dialect, o sqllock.RepositoryOptions) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
+	t.Helper()
+	// The first word distinguishes the statements; their text has golden files.
+	verb := sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if _, behind, ok := strings.Cut(actual, "*/ "); ok {
+			actual = behind // MySQL's limit to lock waits
+		}
+		if !strings.HasPrefix(actual, expected) {
+			return errors.New(actual)
+		}
+		return nil
+	})
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(verb))
+	must(t, err)
+	spare, err := db.Conn(t.Context()) // the mock ends with its last connection
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, mock.ExpectationsWereMet())
+		must(t, spare.Close())
+		_ = db.Close() // the mock did not expect it
+	})
+	pool := sqlx.NewDb(db, "sqlmock")
+	o.Layout = dialect.Spring7
+	r, err := sqllock.NewRepository(t.Context(), pool.DB, d, &o)
+	must(t, err)
+	return r, mock, pool
+}
+
+// expectFree has the row read before an attempt, as a MySQL that has not been asked whether it
+// is Oracle's or MariaDB, and there is none.
+func expectFree(mock sqlmock.Sqlmock) {
+	mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked))
+}
+
+var (
+	errSerialization = &pq.Error{Code: "40001", Message: "could not serialize access"}
+	drawn            = []string{"nextval"}
+	peeked           = []string{"client_id", "age", "left"}
+)
+
+// An argument matches any text, and keeps it.
+type argument struct{ value string }
+
+// Match implements sqlmock.Argument.
+func (a *argument) Match(v driver.Value) bool {
+	text, ok := v.(string)
+	a.value = text
+	return ok
+}
+
+// A serialization failure may come as late as COMMIT (Spring's GH-3567).
+func TestAcquire_LostRaceIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+		holder := r.NewHolder()
+		for _, commit := range []error{errSerialization, errSerialization, nil} {
+			mock.ExpectBegin()
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+			mock.ExpectCommit().WillReturnError(commit)
+		}
+		got, err := r.Acquire(t.Context(), "k", holder, ttl)
+		must(t, err)
+		if !got.Acquired {
+			t.Fatal("not acquired")
+		}
+	})
+}
+
+// Group Replication fails certification with error 1180, at COMMIT.
+func TestAcquire_FailedCertificationIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		holder := r.NewHolder()
+		for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
+			expectFree(mock)
+			mock.ExpectBegin()
+			mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+			mock.ExpectCommit().WillReturnError(commit)
+		}
+		got, err := r.Acquire(t.Context(), "k", holder, ttl)
+		must(t, err)
+		if !got.Acquired || got.Token != 7*tokensPerNumber {
+			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+// Losing every race means not acquired. It is no database error, and has an end.
+func TestAcquire_RacesWithoutEndAreNotAcquired(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		for range 11 {
+			mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
+		}
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("rival", 0, ttl.Microseconds()))
+		registry := newRegistry(t, r, nil)
+		_, err := obtain(t, registry, "k").TryLock(t.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A draw of a token that loses a race leaves it open what the statement before it has done.
+// Its row is deleted, maybe late: so the lock is tried again by another holder.
+func TestAcquire_HolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+		var deleted argument
+		expectFree(mock)
+		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(1))
+		expectFree(mock)
+		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		must(t, err)
+		if deleted.value == "" || lease.Holder() == deleted.value {
+			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+		}
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// So it is after an attempt that was sent again, because its connection was closed, and was refused then: the
+// server may still apply what was sent first.
+func TestAcquire_HolderIsNotUsedAgainAfterAResentRefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		var deleted argument
+		mock.ExpectQuery("INSERT").WillReturnError(io.ErrUnexpectedEOF)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn))
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnError(errGone)
+		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(0))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+		must(t, err)
+		if deleted.value == "" || lease.Holder() == deleted.value {
+			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+		}
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// What a message has answered before its connection was closed does not count if it is sent again.
+func TestAcquire_ResentMessageHasItsOwnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock, _ := mockedWith(t, dialect.MySQL(), sqllock.RepositoryOptions{Isolation: sqllock.Serializable, MultiStatements: true})
+		outcome := []string{"acquired", "number"}
+		expectFree(mock)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(outcome).AddRow(1, 7).AddRow(1, 7).
+			RowError(1, &mysql.MySQLError{Number: 1053, Message: "Server shutdown in progress"}))
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(outcome).AddRow(1, 8))
+		got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+		if err != nil || !got.Acquired || got.Token != 8*tokensPerNumber {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// Each kind of database error has a sentinel of its own, and ends the wait at once.
+func TestAcquire_DatabaseErrorHasItsSentinel(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ err, want error }{
+		"read-only": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly},
+		"standby":   {&pq.Error{Code: "0A000", Message: "cannot use serializable mode in a hot standby"}, sqllock.ErrReadOnly},
+		"no table":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema},
+		"layout":    {&pq.Error{Code: "23502"}, sqllock.ErrSchema},
+		"shutdown":  {&pq.Error{Code: "57P01"}, sqllock.ErrDatabase},
+		"gone":      {errGone, sqllock.ErrDatabase},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+			mock.ExpectBegin()
+			mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			mock.ExpectRollback()
+			_, err := obtain(t, newRegistry(t, r, nil), "orders/42").Lock(t.Context())
+			for _, want := range []error{test.want, sqllock.ErrDatabase, test.err} {
+				if !errors.Is(err, want) {
+					t.Errorf("%v is not %v", err, want)
+				}
+			}
+			if errors.Is(err, sqllock.ErrNotAcquired) || !strings.Contains(err.Error(), `"orders/42"`) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// MySQL's acquire statement fails like any other.
+func TestAcquire_FailedUpsert(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
+		expectFree(mock)
+		mock.ExpectBegin()
+		mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
+		mock.ExpectRollback()
+		if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A list that breaks off is no list.
+func TestList_BrokenIsADatabaseError(t *testing.T) {
+	t.Parallel()
+	columns := []string{"region", "lock_key", "client_id", "age", "left"}
+	row := []driver.Value{"r", "k", "c", 1, 1}
+	for name, rows := range map[string]*sqlmock.Rows{
+		"at once":  nil,
+		"later":    sqlmock.NewRows(columns).AddRow(row...).AddRow(row...).RowError(1, errGone),
+		"nonsense": sqlmock.NewRows(columns).AddRow("r", "k", "c", "soon", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+			query := mock.ExpectQuery("SELECT")
+			if rows == nil {
+				query.WillReturnError(errGone)
+			} else {
+				query.WillReturnRows(rows)
+			}
+			if list, err := r.List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || list != nil {
+				t.Fatal(list, err)
+			}
+		})
+	}
+}
+
+// Without a transaction an attempt that fails may have been applied, unless the server refuses to
+// write at all. The error still says what is wrong with the database.
+func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err, want error
+		applied   bool // perhaps
+	}{
+		"NoTable":  {&pq.Error{Code: "42P01"}, sqllock.ErrSchema, true},
+		"ReadOnly": {&pq.Error{Code: "25006"}, sqllock.ErrReadOnly, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+			mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			if test.applied {
+				mock.ExpectExec("DELETE").WillReturnError(test.err)
+			}
+			if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, test.want) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// tokensPerNumber is how many fencing tokens lie between two numbers of the database.
+const tokensPerNumber = 65536

@@ -1,0 +1,179 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// tryAll has each of n callers try for a lock of its own, and returns when all have ended.
+func (s *fixture) tryAll(n int, done func(*sqllock.Lease, error)) {
+	s.Helper()
+	var trying sync.WaitGroup
+	for i := range n {
+		lock := obtain(s.T, s.registry, fmt.Sprint("key ", i))
+		trying.Go(func() { done(lock.TryLock(s.Context())) })
+	}
+	trying.Wait()
+}
+
+// A batch that gets no answer times out after five seconds, and its callers with it.
+func TestBatch_WithoutAnAnswerTimesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		began := time.Now()
+		s.tryAll(6, func(_ *sqllock.Lease, err error) {
+			if !errors.Is(err, sqllock.ErrDatabase) {
+				t.Error(err)
+			}
+		})
+		if took := time.Since(began); took > 7*time.Second {
+			t.Errorf("took %v", took)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// oneBatch has n callers try for a lock of their own, in one batch whose connection breaks.
+// begun is called before every transaction that is begun after that.
+func (s *fixture) oneBatch(n int, begun func(context.Context) error, done func(*sqllock.Lease, error)) {
+	s.Helper()
+	first := make(chan struct{})
+	var transactions atomic.Int64
+	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+		if m.Op != flaky.Begin || m.Done {
+			return nil
+		}
+		switch transactions.Add(1) {
+		case 1:
+			<-first // all others are batched behind it
+			return nil
+		case 2:
+			return errGone
+		default:
+			return begun(ctx)
+		}
+	})
+	var trying sync.WaitGroup
+	for i := range n + 1 {
+		lock := obtain(s.T, s.registry, fmt.Sprint("key ", i))
+		trying.Go(func() {
+			lease, err := lock.TryLock(s.Context())
+			if i > 0 {
+				done(lease, err)
+			}
+		})
+		synctest.Wait()
+	}
+	close(first)
+	trying.Wait()
+	s.connector.Follow(nil)
+}
+
+// One connection that breaks under a batch must not send all of its callers to the pool at
+// once: a small pool has not got so many, and a large one would use up the server's.
+func TestBatch_BrokenDoesNotUseUpThePool(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		const callers = 50
+		var begun, open, most atomic.Int64
+		s.oneBatch(callers, func(context.Context) error {
+			begun.Add(1)
+			if n := open.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(50 * time.Millisecond)
+			open.Add(-1)
+			return nil
+		}, func(_ *sqllock.Lease, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if begun.Load() != callers || most.Load() > 4 {
+			t.Errorf("%d transactions begun, %d of them at once", begun.Load(), most.Load())
+		}
+	})
+}
+
+// If a statement that is sent alone gets no answer either, the others do not wait for turn
+// after turn.
+func TestBatch_BrokenAndThenNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		began := time.Now()
+		s.oneBatch(50, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, func(_ *sqllock.Lease, err error) {
+			if !errors.Is(err, sqllock.ErrDatabase) {
+				t.Error(err)
+			}
+		})
+		if took := time.Since(began); took > 70*time.Second { // the time-to-live, and a bit
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// A slow database does answer: every caller that waits for its turn gets one.
+func TestBatch_BrokenAndThenSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		s.oneBatch(50, func(context.Context) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}, func(_ *sqllock.Lease, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// Many releases of rows that are pinned do not take a connection each.
+func TestBatch_PinnedRowsAreReleasedAFewAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		r, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
+		must(t, err)
+		var now, most atomic.Int64
+		s.connector.Follow(func(_ context.Context, _ flaky.Moment) error {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer now.Add(-1)
+			time.Sleep(250 * time.Millisecond)
+			return &pq.Error{Code: "55P03"}
+		})
+		var releasing sync.WaitGroup
+		for i := range 30 {
+			releasing.Go(func() {
+				if _, err := r.Delete(t.Context(), fmt.Sprint(i), r.NewHolder()); !errors.Is(err, sqllock.ErrPinned) {
+					t.Error(err)
+				}
+			})
+		}
+		releasing.Wait()
+		s.connector.Follow(nil)
+		const alone, batches = 4, 4
+		if n := most.Load(); n > alone+batches {
+			t.Errorf("%d statements at the same time", n)
+		}
+	})
+}

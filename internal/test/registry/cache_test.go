@@ -1,0 +1,268 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// small returns a registry that caches capacity locks.
+func small(t *testing.T, capacity int) *sqllock.Registry {
+	t.Helper()
+	return newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: ttl, CacheCapacity: capacity})
+}
+
+func TestCache_SameLock(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	first := obtain(t, r, "k")
+	if obtain(t, r, "k") != first {
+		t.Fatal("another lock for the same key")
+	}
+	if obtain(t, r, "other") == first {
+		t.Fatal("the same lock for another key")
+	}
+	if first.Key() != "k" {
+		t.Fatal(first.Key())
+	}
+}
+
+func TestCache_LongestUnusedIsEvicted(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a, b := obtain(t, r, "a"), obtain(t, r, "b")
+	obtain(t, r, "a")
+	obtain(t, r, "c")
+	if obtain(t, r, "a") != a {
+		t.Error("a was used after b and evicted before")
+	}
+	if obtain(t, r, "b") == b {
+		t.Error("b was not evicted")
+	}
+}
+
+func TestCache_HeldIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	held := obtain(t, r, "held")
+	lease, err := held.Lock(t.Context())
+	must(t, err)
+	for i := range 10 {
+		obtain(t, r, fmt.Sprint(i))
+	}
+	if obtain(t, r, "held") != held {
+		t.Fatal("evicted")
+	}
+	if _, err := obtain(t, r, "held").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestCache_Full(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a, err := obtain(t, r, "a").Lock(t.Context())
+	must(t, err)
+	b, err := obtain(t, r, "b").Lock(t.Context())
+	must(t, err)
+	_, err = r.Obtain("c")
+	if !errors.Is(err, sqllock.ErrCapacity) {
+		t.Fatal(err)
+	}
+	obtain(t, r, "a") // no new entry
+	must(t, a.Unlock(t.Context()))
+	obtain(t, r, "c")
+	must(t, b.Unlock(t.Context()))
+}
+
+func TestCache_EvictedHandle(t *testing.T) {
+	t.Parallel()
+	r := small(t, 1)
+	old := obtain(t, r, "k")
+	obtain(t, r, "other")
+	lease, err := old.Lock(t.Context())
+	must(t, err)
+	if _, err := obtain(t, r, "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestCache_EvictedHandleFindsNoRoom(t *testing.T) {
+	t.Parallel()
+	r := small(t, 1)
+	evicted := obtain(t, r, "evicted")
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+	lease, err = evicted.TryLock(t.Context())
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+}
+
+func TestCache_HeldBeyondTheCapacity(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	for _, key := range []string{"a", "b"} {
+		_, err := obtain(t, r, key).Lock(t.Context())
+		must(t, err)
+	}
+	a, b := obtain(t, r, "a"), obtain(t, r, "b")
+	must(t, r.SetCacheCapacity(1))
+	if obtain(t, r, "a") != a || obtain(t, r, "b") != b || len(r.Held()) != 2 {
+		t.Fatal("a held lock was evicted")
+	}
+}
+
+func TestCache_SetCapacity(t *testing.T) {
+	t.Parallel()
+	r := small(t, 4)
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	a := obtain(t, r, "a")
+	obtain(t, r, "b")
+	must(t, r.SetCacheCapacity(1))
+	if _, err := r.Obtain("c"); !errors.Is(err, sqllock.ErrCapacity) {
+		t.Fatal(err)
+	}
+	must(t, r.SetCacheCapacity(2))
+	if obtain(t, r, "a") == a {
+		t.Fatal("shrinking must evict the unused")
+	}
+	must(t, lease.Unlock(t.Context()))
+	for _, capacity := range []int{0, -1} {
+		if err := r.SetCacheCapacity(capacity); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCache_ExpireUnused(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	lease, err := obtain(t, r, "held").Lock(t.Context())
+	must(t, err)
+	obtain(t, r, "a")
+	obtain(t, r, "b")
+	expired(t, r, time.Hour, 0)
+	expired(t, r, 0, 2)
+	expired(t, r, 0, 0)
+	must(t, lease.Unlock(t.Context()))
+	expired(t, r, 0, 1)
+	if _, err := r.ExpireUnusedOlderThan(-1); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Fatal(err)
+	}
+}
+
+func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
+	t.Helper()
+	if n, err := r.ExpireUnusedOlderThan(age); n != want || err != nil {
+		t.Fatalf("%d, %v, want %d", n, err, want)
+	}
+}
+
+// TestCache_FailedLockUsesNoRoom: a caller that has returned does not use the lock any more.
+func TestCache_FailedLockUsesNoRoom(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r := small(t, 0)
+		l := obtain(t, r, "k")
+		lease, err := l.Lock(t.Context())
+		must(t, err)
+		if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		if _, err := l.TryLockFor(t.Context(), time.Millisecond); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Lock(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		expired(t, r, 0, 0)
+		must(t, lease.Unlock(t.Context()))
+		expired(t, r, 0, 1)
+	})
+}
+
+func TestCache_ConcurrentObtain(t *testing.T) {
+	t.Parallel()
+	r := small(t, 179)
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Go(func() {
+			for i := range 500 {
+				if _, err := r.Obtain(fmt.Sprint(i * (worker + 1))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	expired(t, r, 0, 179)
+}
+
+// TestCache_ExpiringWhileObtaining: two who obtain while a third expires
+// exclude each other, whichever lock objects they were given.
+// The two hundred rounds take a second of processor time.
+func TestCache_ExpiringWhileObtaining(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		// Autocommit without tokens, because the subject is the objects of the process.
+		r := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
+			Isolation: sqllock.Autocommit, DisableFencing: true,
+		}), nil)
+		rounds := 200
+		if testing.Short() {
+			rounds = 50
+		}
+		for range rounds {
+			var group sync.WaitGroup
+			var inside atomic.Int64
+			group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })
+			for range 2 {
+				group.Go(func() {
+					err := r.ExecuteLocked(t.Context(), "k", func(context.Context) error {
+						if inside.Add(1) != 1 {
+							t.Error("two holders")
+						}
+						inside.Add(-1)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			group.Wait()
+		}
+	})
+}
+
+func TestCache_Held(t *testing.T) {
+	t.Parallel()
+	r := small(t, 0)
+	if held := r.Held(); len(held) != 0 {
+		t.Fatal(held)
+	}
+	lease, err := obtain(t, r, "k").Lock(t.Context())
+	must(t, err)
+	held := r.Held()
+	if len(held) != 1 || held[0].Key != "k" || held[0].Holder != lease.Holder() || !held[0].Deadline.Equal(lease.Deadline()) {
+		t.Fatal(held)
+	}
+	must(t, lease.Unlock(t.Context()))
+	if held := r.Held(); len(held) != 0 {
+		t.Fatal(held)
+	}
+}

@@ -1,0 +1,446 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// Close ends all leases before it talks to the database, and releases their rows together: on
+// a server that does not answer four of them take no longer than one.
+func TestClose_ReleasesTogether(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]*sqllock.RepositoryOptions{
+		"batches": nil, "each alone": {DisableBatching: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				s.repository = newRepository(t, s.pool, opts)
+				one, _ := closeWithoutAnswer(s, 1)
+				for _, n := range []int{4, 40} {
+					took, ended := closeWithoutAnswer(s, n)
+					if took > one+slack {
+						t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
+					}
+					if ended != 0 {
+						t.Errorf("the last lease ended %v after Close was called", ended)
+					}
+				}
+			})
+		})
+	}
+}
+
+// closeWithoutAnswer returns how long it takes to close a registry with n leases while the
+// database does not answer, and how long after that was asked for the last lease ended.
+func closeWithoutAnswer(s *fixture, n int) (took, lastEnded time.Duration) {
+	s.Helper()
+	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30})
+	var contexts []context.Context
+	for i := range n {
+		lease, err := obtain(s.T, registry, fmt.Sprint(n, i)).Lock(s.Context())
+		must(s.T, err)
+		contexts = append(contexts, lease.Context())
+	}
+	var last atomic.Int64
+	stopAnswering(s)
+	began := time.Now()
+	for _, ctx := range contexts {
+		context.AfterFunc(ctx, func() { last.Store(max(last.Load(), int64(time.Since(began)))) })
+	}
+	if err := registry.Close(context.Background()); !errors.Is(err, sqllock.ErrDatabase) {
+		s.Error(err)
+	}
+	took = time.Since(began)
+	waitUntilCallsFail(s)
+	return took, time.Duration(last.Load())
+}
+
+// A row that a statement on its way creates after Close would keep the lock taken for a
+// time-to-live, because the process is about to end.
+func TestClose_WaitsForAcquisitions(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"batches": {}, "each alone": {DisableBatching: true},
+	} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					s := newPlainFixture(t, opts)
+					late := holdBack(s, flaky.Query)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					locked := make(chan error, 1)
+					go func() {
+						_, err := s.lock.Lock(ctx)
+						locked <- err
+					}()
+					<-late.reached
+					if cancelled { // the usual way to end: first all work, then the registry
+						cancel()
+						if err := <-locked; !errors.Is(err, context.Canceled) {
+							t.Error(err)
+						}
+					}
+					closed := make(chan error, 1)
+					go func() { closed <- s.registry.Close(t.Context()) }()
+					time.Sleep(3 * time.Second)
+					synctest.Wait()
+					if len(closed) > 0 {
+						t.Error("Close returned while an acquisition was under way")
+					}
+					close(late.let)
+					must(t, <-closed)
+					if !cancelled {
+						if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+							t.Error(err)
+						}
+					}
+					var rows int
+					must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
+					if rows != 0 {
+						t.Errorf("%d rows are left", rows)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Close does not wait for them longer than its context lasts, and says so.
+func TestClose_KeepsItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newPlainFixture(t, sqllock.RepositoryOptions{})
+		late := holdBack(s, flaky.Query)
+		locked := make(chan error, 1)
+		go func() {
+			_, err := s.lock.Lock(t.Context())
+			locked <- err
+		}()
+		<-late.reached
+		const limit = 2 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		began := time.Now()
+		err := s.registry.Close(ctx)
+		if took := time.Since(began); !errors.Is(err, sqllock.ErrDatabase) || took > limit+slack {
+			t.Error(err, took)
+		}
+		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+			t.Error(err)
+		}
+		close(late.let)
+		must(t, s.registry.Close(t.Context()))
+	})
+}
+
+// Of a server that does not answer Close is done after ten seconds, as documented, whatever was
+// under way.
+func TestClose_TimesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		stopAnswering(s)
+		locked := make(chan error, 1)
+		go func() {
+			_, err := s.lock.Lock(t.Context())
+			locked <- err
+		}()
+		time.Sleep(4 * time.Second)
+		began := time.Now()
+		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 11*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+			t.Error(err)
+		}
+		waitUntilCallsFail(s)
+	})
+}
+
+// Close says which rows it leaves, also those whose leases have ended before.
+func TestClose_NamesTheRowThatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Autocommit)
+	lease := held(s)
+	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+		t.Error(err)
+	}
+	lockKey, err := s.repository.LockKey("k")
+	must(t, err)
+	if err := s.registry.Close(t.Context()); !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
+		t.Error(err)
+	}
+	s.connector.Follow(nil)
+}
+
+// A job that is running when its instance closes, or has just run, does not run again on another one
+// before its minimum hold has passed.
+func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
+	t.Parallel()
+	const minHold = ttl / 2
+	for name, close := range map[string]func(*fixture, *sqllock.Lease){
+		"while the job runs": func(s *fixture, _ *sqllock.Lease) { must(s.T, s.registry.Close(s.Context())) },
+		"while the job's own statement is on its way": func(s *fixture, lease *sqllock.Lease) {
+			late, unlocked := holdBack(s, flaky.Exec), make(chan error, 1)
+			go func() { unlocked <- lease.Unlock(s.Context()) }()
+			<-late.reached
+			must(s.T, s.registry.Close(s.Context()))
+			close(late.let)
+			if err := <-unlocked; !errors.Is(err, sqllock.ErrClosed) {
+				s.Error(err)
+			}
+			s.connector.Follow(nil)
+		},
+		"while a renewal is on its way": func(s *fixture, lease *sqllock.Lease) {
+			late, renewed := holdBack(s, flaky.Exec), make(chan error, 1)
+			go func() { renewed <- lease.Renew(s.Context()) }()
+			<-late.reached
+			closed := make(chan error, 1)
+			go func() { closed <- s.registry.Close(s.Context()) }()
+			synctest.Wait()
+			close(late.let)
+			must(s.T, <-closed)
+			if err := <-renewed; !errors.Is(err, sqllock.ErrClosed) {
+				s.Error(err)
+			}
+			s.connector.Follow(nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Autocommit)
+				began := time.Now()
+				lease, err := s.lock.WithMinHold(minHold).TryLock(t.Context())
+				must(t, err)
+				time.Sleep(minHold / 4)
+				close(s, lease)
+				rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
+				next, err := rival.TryLockFor(t.Context(), ttl)
+				must(t, err)
+				if after := time.Since(began); after < minHold || after > minHold+slack {
+					t.Errorf("acquired again after %v, want %v", after, minHold)
+				}
+				must(t, next.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// Many of them are kept by few statements. A Close that comes again does not delete the rows that the first
+// one could not keep: they stay as after a crash.
+func TestClose_KeepsManyMinimumHoldsTogether(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprint("outage ", fails), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const leases, minHold = 600, ttl / 2
+				s := newFixture(t, sqllock.Autocommit)
+				for i := range leases {
+					_, err := obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold + time.Duration(i)).TryLock(t.Context())
+					must(t, err)
+				}
+				s.connector.Follow(nil)
+				if fails {
+					s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+					if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+						t.Error(err)
+					}
+					s.connector.Follow(nil)
+				}
+				must(t, s.registry.Close(t.Context()))
+				if n := s.connector.Count(); n > 6 {
+					t.Errorf("%d rows were kept by %d statements", leases, n)
+				}
+				rows, err := s.repository.List(t.Context())
+				must(t, err)
+				if n := len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })); n != leases {
+					t.Errorf("%d of %d rows are left", n, leases)
+				}
+			})
+		})
+	}
+}
+
+// Of two calls of Close at a time the patient one releases what the other one leaves, and only then
+// closes the pool.
+func TestClose_TwoAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		const leases = 20
+		var closed atomic.Int64
+		r := newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: true}), &sqllock.RegistryOptions{
+			TTL: ttl, OnClose: func() error {
+				closed.Add(1)
+				rows, err := s.repository.List(t.Context())
+				if err != nil || len(rows) > 0 {
+					t.Errorf("closed with %d rows, %v", len(rows), err)
+				}
+				return nil
+			},
+		})
+		for i := range leases {
+			_, err := r.Lock(t.Context(), fmt.Sprint(i))
+			must(t, err)
+		}
+		s.delay(10 * time.Millisecond)
+		hasty, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+		defer cancel()
+		ended := make(chan error)
+		go func() { ended <- r.Close(hasty) }()
+		synctest.Wait()
+		must(t, r.Close(t.Context()))
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 1 {
+			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// A Close whose time ends while another one releases leaves the rest to that one.
+func TestClose_HastySecond(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var closed atomic.Int64
+		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, OnClose: func() error { closed.Add(1); return nil }})
+		_, err := r.Lock(t.Context(), "k")
+		must(t, err)
+		s.delay(10 * time.Millisecond)
+		ended := make(chan error)
+		go func() { ended <- r.Close(t.Context()) }()
+		synctest.Wait()
+		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := r.Close(hasty); !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 0 {
+			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
+		}
+		must(t, <-ended)
+		if closed.Load() != 1 {
+			t.Errorf("OnClose was called %d times", closed.Load())
+		}
+	})
+}
+
+// OnClose has no more time than Close.
+func TestClose_LimitsOnClose(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{OnClose: func() error {
+			time.Sleep(time.Minute)
+			return nil
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := r.Close(ctx); !errors.Is(err, sqllock.ErrDatabase) || time.Since(began) > 10*time.Second {
+			t.Errorf("error %v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Minute) // it ends
+	})
+}
+
+// Close reports what it could not release, and tries again when it is called again.
+func TestClose_AgainAfterAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		lease := held(s)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) {
+			t.Fatal(context.Cause(lease.Context()))
+		}
+		s.connector.Follow(nil)
+		must(t, s.registry.Close(t.Context()))
+		rows, err := s.repository.List(t.Context())
+		must(t, err)
+		if len(rows) != 0 {
+			t.Fatal(rows)
+		}
+	})
+}
+
+// A curious context asks the registry whenever it is asked itself.
+type curious struct {
+	context.Context
+	registry *sqllock.Registry
+}
+
+func (c curious) Done() <-chan struct{} {
+	c.registry.Held()
+	return c.Context.Done()
+}
+
+// The context that a waiter came with may be a lease's, which looks after its lease when
+// asked.
+func TestClose_HoldsNoMutexWhileItEndsWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db := migrated(t).DB
+		r := newRegistry(t, newRepository(t, db, nil), nil)
+		lease, err := obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k").Lock(t.Context())
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := make(chan error)
+		go func() {
+			_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
+			waiting <- err
+		}()
+		synctest.Wait() // it waits
+		closed := make(chan error)
+		go func() { closed <- r.Close(t.Context()) }()
+		for range 2 {
+			select {
+			case err := <-waiting:
+				if !errors.Is(err, sqllock.ErrClosed) {
+					t.Error(err)
+				}
+			case err := <-closed:
+				must(t, err)
+			case <-time.After(10 * time.Second):
+				t.Fatal("hangs")
+			}
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Close waits for the statement that trims: nothing of a registry runs on after that.
+func TestClose_WaitsForTheTrim(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var begun, ended atomic.Bool
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			if end, limited := ctx.Deadline(); limited && time.Until(end) <= time.Second { // all others have longer
+				begun.Store(true)
+				time.Sleep(300 * time.Millisecond)
+				ended.Store(m.Done)
+			}
+			return nil
+		})
+		for range 1100 {
+			must(t, held(s).Unlock(t.Context()))
+			if begun.Load() {
+				break
+			}
+		}
+		must(t, s.registry.Close(t.Context()))
+		if !begun.Load() || !ended.Load() {
+			t.Error("begun:", begun.Load(), "ended:", ended.Load())
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
+// would keep all other writers of SQLite waiting.
+func newPlainFixture(t *testing.T, opts sqllock.RepositoryOptions) *fixture {
+	t.Helper()
+	s := newFixture(t, sqllock.Autocommit)
+	opts.Isolation, opts.DisableFencing = sqllock.Autocommit, true
+	s.repository = newRepository(t, s.pool, &opts)
+	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl})
+	s.lock = obtain(t, s.registry, "k")
+	return s
+}
+
+// delay has each operation on the database take as long as latency.
+func (s *fixture) delay(latency time.Duration) {
+	s.connector.Follow(func(ctx context.Context, moment flaky.Moment) error {
+		if !moment.Done {
+			bounded.Sleep(ctx, latency)
+		}
+		return ctx.Err()
+	})
+}
+
+// errGone is what the driver says when the database has gone.
+var errGone = errors.New("connection reset by peer")
+
+// A fixture is a registry over a database that fails on demand.
+type fixture struct {
+	*testing.T
+	db         *dbtest.DB // the same database, always well
+	connector  *flaky.Connector
+	pool       *sqlx.DB // of the database that fails
+	repository *sqllock.Repository
+	registry   *sqllock.Registry
+	lock       *sqllock.JdbcLock
+}
+
+func newFixture(t *testing.T, isolation sqllock.Isolation) *fixture {
+	t.Helper()
+	db := migrated(t)
+	connector := flaky.New(db.DB.Driver(), db.DSN)
+	pool := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+	t.Cleanup(func() { must(t, pool.Close()) })
+	s := &fixture{T: t, db: db, connector: connector, pool: pool}
+	return s.another(isolation)
+}
+
+// another returns the fixture with another process.
+func (s *fixture) another(isolation sqllock.Isolation) *fixture {
+	s.Helper()
+	another := *s
+	another.repository = newRepository(s.T, s.pool, &sqllock.RepositoryOptions{Isolation: isolation})
+	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 100 * time.Millisecond})
+	another.lock = obtain(s.T, another.registry, "k")
+	return &another
+}
+
+func held(s *fixture) *sqllock.Lease {
+	s.Helper()
+	lease, err := s.lock.TryLock(s.Context())
+	must(s.T, err)
+	return lease
+}
+
+// ttl is long enough never to end within a test.
+const ttl = time.Minute
+
+// migrated returns an SQLite database with a lock table. In a bubble its time is the bubble's.
+func migrated(t *testing.T) *dbtest.DB {
+	t.Helper()
+	return virtual.Migrated(t, dialect.Spring7)
+}
+
+// newRepository returns a repository of its own client over an SQLite pool.
+func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
+	must(t, err)
+	return r
+}
+
+// newRegistry returns a registry that is closed with the test.
+func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	registry, err := sqllock.NewRegistry(r, opts)
+	must(t, err)
+	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+	return registry
+}
+
+// onRenewals returns an observer of renewals.
+func onRenewals(fn func(observe.Renewal)) []*observe.Observer {
+	return []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { fn(e) }}}
+}
+
+// onFallbacks returns an observer of fallbacks.
+func onFallbacks(fn func(reason error)) []*observe.Observer {
+	return []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) { fn(e.Reason) }}}
+}
+
+func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := r.Obtain(key)
+	must(t, err)
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lateTTL is waited for; what is late comes after it.
+const lateTTL = 2 * time.Second
+
+// A delay holds the first operation of a kind back until it is let go, and then has
+// it done although its caller has left: a packet that was long under way.
+type delay struct {
+	reached, let chan struct{}
+	once         bool
+}
+
+func holdBack(s *fixture, op flaky.Op) *delay {
+	d := &delay{reached: make(chan struct{}), let: make(chan struct{})}
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == op && !m.Done && !d.once {
+			d.once = true
+			close(d.reached)
+			<-d.let
+		}
+		return nil
+	})
+	return d
+}
+
+// lateFixture is a fixture whose leases are short, with a rival in another process on
+// the same table.
+func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *sqllock.JdbcLock) {
+	t.Helper()
+	s = newFixture(t, isolation)
+	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: 20 * time.Millisecond}), "k")
+	other := newRepository(t, s.db.DB, nil)
+	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond}), "k")
+}
+
+// stopAnswering has the server answer nothing from now on, behind a driver that does not look
+// at its context, as lib/pq does not while it reads. An hour later the connections break.
+func stopAnswering(s *fixture) {
+	begin := time.Now()
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if !m.Done {
+			time.Sleep(time.Until(begin.Add(time.Hour)))
+			return errGone
+		}
+		return nil
+	})
+}
+
+// waitUntilCallsFail waits for the calls that were left behind.
+func waitUntilCallsFail(s *fixture) {
+	time.Sleep(2 * time.Hour)
+	s.connector.Follow(nil)
+}
+
+// slack is how much longer than its context a call may take.
+const slack = 200 * time.Millisecond
+
+// busy is what SQLite's driver says when another process writes.
+type busy struct{}
+
+func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
+
+func (busy) Code() int { return 5 }
+
+// blackHole has every operation hang until its context ends.
+func blackHole(s *fixture) {
+	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+		if !m.Done {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	})
+}
+
+// renewalTTL is a time-to-live of which a third is a round number. The tests run in bubbles
+// whose clock costs nothing, and which is the database's, too.
+const renewalTTL = 5 * time.Minute
+
+// inBubble runs a test on a clock of its own.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		// The bubble's clock stops when the test ends, before the statements that were
+		// left behind have timed out.
+		t.Cleanup(func() { time.Sleep(time.Minute) })
+		test(t)
+	})
+}
+
+// never is a pause that outlasts every test: a waiter that goes on was woken up.
+const never = time.Hour

@@ -1,0 +1,399 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// inCommit runs ExecuteLockedTx over a driver that does at its COMMIT what plan says.
+func inCommit(ctx context.Context, s *fixture, plan func(done bool) error) error {
+	s.Helper()
+	return s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Commit {
+				return plan(m.Done)
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// pgx says no more than that the context has ended, also when the server has committed.
+func TestGuard_CommitThatTheDriverCutsShort(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := inCommit(ctx, s, func(done bool) error {
+			if !done {
+				return nil
+			}
+			s.connector.Follow(nil)
+			cancel()
+			return ctx.Err()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("the transaction was committed, and the error is: %v", err)
+		}
+		var n int
+		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+		if n != 1 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// A refusal of the database is none: nothing was committed.
+func TestGuard_RefusedCommit(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]bool{"AndTheContextEnds": true, "AndTheContextLasts": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFixture(t, sqllock.Serializable)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := inCommit(ctx, s, func(bool) error {
+				s.connector.Follow(nil)
+				if ends {
+					cancel()
+				}
+				return busy{}
+			})
+			if ends && (errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled)) || !ends && !errors.As(err, new(busy)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A context that ends before COMMIT is sent rolls the transaction back, and that is known.
+func TestGuard_ContextThatEndsBeforeTheCommit(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
+			must(t, err)
+			cancel()
+			for err == nil { // until the end has come to the transaction
+				_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
+			}
+			if !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			return nil
+		})
+		if errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		var n int
+		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+		if n != 0 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// Where one guarded transaction follows the other, renewals find the row pinned each time. So a
+// guard has the lease renewed first, once that is overdue.
+func TestGuard_RenewsAnOverdueLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var errs []error
+		lease, mock, passedOver := renewedBeside(t, &errs)
+		guard := func() {
+			t.Helper()
+			must(t, sqllock.GuardFunc(t.Context(), lease, answers(nil))) // which does not ask the mock
+		}
+		passedOver()
+		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
+		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
+		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKeyOf(t, lease), lease.Holder()))
+		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		began := lease.Deadline()
+		guard() // sends nothing else
+		time.Sleep(renewalTTL/3 + time.Second)
+		guard() // another try is to come
+		time.Sleep(renewalTTL/15 + time.Second)
+		if extended := lease.Deadline().Sub(began); extended != 0 {
+			t.Errorf("extended by %v", extended)
+		}
+		guard()
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
+			t.Errorf("extended by %v", extended)
+		}
+		guard()
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+var (
+	errDeadlock = &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"}
+	errNoQuorum = &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
+)
+
+var _, _ sqllock.Tx = (*sql.Tx)(nil), (*sqlx.Tx)(nil)
+
+func TestGuard_NeedsATransaction(t *testing.T) {
+	t.Parallel()
+	lease, err := newRegistry(t, newRepository(t, migrated(t).DB, nil), nil).TryLock(t.Context(), "k")
+	must(t, err)
+	for name, tx := range map[string]sqllock.Tx{"nil": nil, "a nil *sql.Tx": (*sql.Tx)(nil), "a nil *sqlx.Tx": (*sqlx.Tx)(nil)} {
+		if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+// What a pgx.Tx does is in the contract. Here is any function that returns a row.
+func TestGuard_Func(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	repository := newRepository(t, db.DB, nil)
+	lease, err := newRegistry(t, repository, nil).TryLock(t.Context(), "k")
+	must(t, err)
+	tx, err := db.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	must(t, sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext))
+	must(t, tx.Commit())
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(errDeadlock)); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) {
+		t.Error(err)
+	}
+	deleted, err := repository.Delete(t.Context(), "k", lease.Holder())
+	if err != nil || !deleted {
+		t.Fatal(deleted, err)
+	}
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(fmt.Errorf("wrapped: %w", sql.ErrNoRows))); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Error(err)
+	}
+}
+
+// answers returns a function whose rows cannot be scanned.
+func answers(err error) func(context.Context, string, ...any) noRow {
+	return func(context.Context, string, ...any) noRow { return noRow{err} }
+}
+
+type noRow struct{ err error }
+
+func (r noRow) Scan(...any) error { return r.err }
+
+// A transaction of another database, which has a lock table as well, is not committed.
+func TestGuard_TransactionOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	db, other := migrated(t), migrated(t)
+	lease, err := newRegistry(t, newRepository(t, db.DB, nil), nil).TryLock(t.Context(), "k")
+	must(t, err)
+	tx, err := other.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	wrong := map[string]error{
+		"Guard":     lease.Guard(t.Context(), tx),
+		"GuardFunc": sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext),
+	}
+	must(t, tx.Rollback())
+	must(t, lease.Unlock(t.Context()))
+	wrong["ExecuteLockedTx"] = newRegistry(t, newRepository(t, db.DB, nil), nil).ExecuteLockedTx(t.Context(), "k", other.DB.DB, nil, func(context.Context, *sql.Tx) error {
+		panic("must not run")
+	})
+	for name, err := range wrong {
+		if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "in the database of the lock") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A guard must change the row on a cluster and count what it has changed. A query for a row cannot.
+func TestGuard_FuncIsRefusedOnMySQL(t *testing.T) {
+	t.Parallel()
+	r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+	lease := mockedLease(t, r, mock)
+	if err := sqllock.GuardFunc(t.Context(), lease, answers(nil)); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
+		t.Error(err)
+	}
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
+}
+
+// A transaction of sqlx knows its driver, which named queries need.
+func TestGuard_ExecuteLockedTxx(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
+	insert := func(ctx context.Context, tx *sqlx.Tx) error {
+		_, err := tx.NamedExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (:id)", map[string]any{"id": 1000})
+		return err
+	}
+	must(t, registry.ExecuteLockedTxx(t.Context(), "k", db.DB, nil, insert))
+	if err := registry.ExecuteLockedTxxFor(t.Context(), "k", 0, db.DB, nil, insert); err == nil {
+		t.Error("the row is there, and was inserted again")
+	}
+	var n int
+	must(t, db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+	if n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// guarding has a mocked MySQL grant a lock, and expects its release after what the test
+// expects. It returns what ExecuteLockedTx returns.
+func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
+	t.Helper()
+	r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+	expectFree(mock)
+	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+	expect(mock)
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool.DB, nil, func(context.Context, *sql.Tx) error {
+		ran++
+		return nil
+	})
+	return ran, err
+}
+
+// expectAsked has the first Guard of a repository that has not asked its server before ask what
+// cluster it belongs to. facts are names and values in turn; none are a server of its own.
+func expectAsked(mock sqlmock.Sqlmock, facts ...string) {
+	rows := sqlmock.NewRows([]string{"name", "value"})
+	for i := 0; i < len(facts); i += 2 {
+		rows.AddRow(facts[i], facts[i+1])
+	}
+	mock.ExpectQuery("SELECT CAST(VARIABLE_NAME").WillReturnRows(rows)
+}
+
+func rowsOf(n int) *sqlmock.Rows {
+	rows := sqlmock.NewRows([]string{"n"})
+	for range n {
+		rows.AddRow(1)
+	}
+	return rows
+}
+
+// Nothing has happened in a transaction whose Guard has lost a race, so it is begun again.
+func TestGuard_LostRaceIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			for n := range 3 {
+				mock.ExpectBegin()
+				if n == 0 {
+					expectAsked(mock)
+				}
+				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
+				mock.ExpectRollback()
+			}
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
+			mock.ExpectCommit()
+		})
+		if err != nil || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+func TestGuard_AllRacesLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			for n := range 11 {
+				mock.ExpectBegin()
+				if n == 0 {
+					expectAsked(mock)
+				}
+				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
+				mock.ExpectRollback()
+			}
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) || ran != 0 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// MySQL's locking reads see what was committed last. A row that is held but not found there is
+// on another node, and the transaction's lags behind: no mistake of the caller's.
+func TestGuard_NodeThatLagsBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			expectAsked(mock)
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(0)) // Guard
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1)) // the row is held
+			mock.ExpectRollback()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) || ran != 0 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// A refused COMMIT leaves the transaction open on a node without a quorum. The application's
+// pool does not get the connection back.
+func TestGuard_ConnectionThatCannotBeEndedIsClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			expectAsked(mock)
+			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
+			mock.ExpectCommit().WillReturnError(errNoQuorum)
+			mock.ExpectClose()
+		})
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) || ran != 1 {
+			t.Errorf("ran %d times: %v", ran, err)
+		}
+	})
+}
+
+// A caller enters again inside of a transaction that has the row pinned, which on SQLite keeps all others from
+// writing: of one that ExecuteLockedTx has begun, which is known, and of one of its own, which may have ended.
+func TestGuard_EnteringAgainDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db := migrated(t)
+		registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
+		enter := func(ctx context.Context, most time.Duration) {
+			t.Helper()
+			began := time.Now()
+			lease, err := registry.TryLock(ctx, "k")
+			must(t, err)
+			if took := time.Since(began); took > most {
+				t.Errorf("entered again after %v", took)
+			}
+			must(t, lease.Unlock(ctx))
+		}
+		must(t, registry.ExecuteLockedTx(t.Context(), "k", db.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
+			time.Sleep(time.Second)
+			enter(ctx, 0)
+			return nil
+		}))
+		lease, err := registry.TryLock(t.Context(), "k")
+		must(t, err)
+		tx, err := db.DB.BeginTx(t.Context(), nil)
+		must(t, err)
+		must(t, lease.Guard(t.Context(), tx))
+		enter(lease.Context(), slack)
+		must(t, tx.Commit())
+		time.Sleep(sqllock.DefaultTTL / 2)
+		end := lease.Deadline()
+		enter(lease.Context(), 0)
+		if !lease.Deadline().After(end) {
+			t.Error("it was not renewed")
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

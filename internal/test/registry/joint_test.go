@@ -1,0 +1,542 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+func obtainAll(t *testing.T, r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := r.ObtainAll(keys...)
+	must(t, err)
+	return l
+}
+
+// twoRegistries returns two registries, as of two processes, over one database.
+func twoRegistries(t *testing.T, opts *sqllock.RegistryOptions) (one, other *sqllock.Registry) {
+	t.Helper()
+	db := migrated(t)
+	return newRegistry(t, newRepository(t, db.DB, nil), opts), newRegistry(t, newRepository(t, db.DB, nil), opts)
+}
+
+func TestJoint_LeaseFrom(t *testing.T) {
+	t.Parallel()
+	one, _ := twoRegistries(t, nil)
+	outer, err := obtainAll(t, one, "a", "b", "c").Lock(t.Context())
+	must(t, err)
+	for _, keys := range [][]string{{"a"}, {"c"}, {"c", "a"}, {"a", "b", "c"}} {
+		inner, err := obtainAll(t, one, keys...).TryLock(outer.Context())
+		must(t, err)
+		if inner.Token() != outer.Token() {
+			t.Error(keys, inner.Token())
+		}
+		must(t, inner.Unlock(t.Context()))
+	}
+	if _, err := obtainAll(t, one, "a", "d").TryLock(outer.Context()); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	if lease, err := one.LeaseFrom(outer.Context(), "b"); err != nil || lease != outer {
+		t.Error(lease, err)
+	}
+	must(t, one.RenewLock(outer.Context(), "c"))
+	if leases := one.LeasesFrom(outer.Context()); len(leases) != 1 || leases[0] != outer {
+		t.Error(leases)
+	}
+	must(t, outer.Unlock(t.Context()))
+	if leases := one.LeasesFrom(outer.Context()); len(leases) != 0 {
+		t.Error(leases)
+	}
+}
+
+func TestJoint_Keys(t *testing.T) {
+	t.Parallel()
+	one, _ := twoRegistries(t, nil)
+	many := make([]string, sqllock.MaxKeys+1)
+	for i := range many {
+		many[i] = fmt.Sprint("k", i)
+	}
+	for name, keys := range map[string][]string{"None": nil, "Many": many, "Bad": {"a", ""}} {
+		if _, err := one.ObtainAll(keys...); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	lease, err := obtainAll(t, one, many[1:]...).TryLock(t.Context())
+	must(t, err)
+	if rows, err := one.Repository().PeekAll(t.Context(), many...); err != nil || len(rows) != sqllock.MaxKeys {
+		t.Error(len(rows), err)
+	}
+	must(t, lease.Renew(t.Context()))
+	must(t, lease.Unlock(t.Context()))
+	if lock := obtainAll(t, one, "a", "a"); lock != obtain(t, one, "a") {
+		t.Error("one key is not the lock of that key")
+	}
+}
+
+// A caller that holds b and wants a, and one that wants both, do not wait for each other for ever.
+func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
+		for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			first, err := one.TryLock(t.Context(), order[0])
+			must(t, err)
+			joint := make(chan error, 1)
+			go func() {
+				lease, err := one.ObtainAll("a", "b")
+				if err == nil {
+					err = lease.ExecuteLocked(t.Context(), func(context.Context) error { return nil })
+				}
+				joint <- err
+			}()
+			time.Sleep(100 * time.Millisecond) // it waits
+			second, err := one.TryLockFor(first.Context(), order[1], time.Minute)
+			must(t, err)
+			must(t, second.Unlock(t.Context()))
+			must(t, first.Unlock(t.Context()))
+			must(t, <-joint)
+		}
+	})
+}
+
+// While another process has one of the keys, the others are free for callers of this process.
+func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
+		b, err := other.TryLock(t.Context(), "b")
+		must(t, err)
+		const waiters = 5
+		done := make(chan error, waiters)
+		for range waiters {
+			go func() {
+				done <- obtainAll(t, one, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		for range 10 {
+			for _, key := range []string{"a", "c"} {
+				lease, err := one.TryLock(t.Context(), key)
+				must(t, err)
+				time.Sleep(50 * time.Millisecond)
+				must(t, lease.Unlock(t.Context()))
+			}
+		}
+		must(t, b.Unlock(t.Context()))
+		for range waiters {
+			must(t, <-done)
+		}
+	})
+}
+
+// The queue at each key is longer than any turn of a joint lock. That gets its keys all the same, and
+// keeps none of them for long from those that wait.
+func TestJoint_BesideLongQueues(t *testing.T) {
+	t.Parallel()
+	for _, hold := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
+		t.Run(hold.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true})
+				ctx, cancel := context.WithCancel(t.Context())
+				keys := []string{"a", "b"}
+				freed, unused := make([]time.Time, 2), make([]time.Duration, 2) // the longest that each was free
+				var working sync.WaitGroup
+				for i := range 12 {
+					working.Go(func() {
+						for ctx.Err() == nil {
+							_ = one.ExecuteLocked(ctx, keys[i%2], func(context.Context) error {
+								if !freed[i%2].IsZero() {
+									unused[i%2] = max(unused[i%2], time.Since(freed[i%2]))
+								}
+								time.Sleep(hold)
+								freed[i%2] = time.Now()
+								return nil
+							})
+						}
+					})
+				}
+				time.Sleep(10 * time.Second)
+				for range 5 {
+					began := time.Now()
+					lease, err := obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute)
+					must(t, err)
+					t.Logf("waited for %v", time.Since(began))
+					must(t, lease.Unlock(t.Context()))
+				}
+				cancel()
+				working.Wait()
+				if longest := slices.Max(unused); longest > 2100*time.Millisecond {
+					t.Errorf("a key was free for %v", longest)
+				}
+			})
+		})
+	}
+}
+
+// A wait that has ended leaves nothing behind, wherever the caller waited.
+func TestJoint_WaitLeavesNothingBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
+		for _, holder := range []*sqllock.Registry{one, other} {
+			for _, wait := range []time.Duration{10 * time.Millisecond, 1500 * time.Millisecond, 10 * time.Second} {
+				b, err := holder.TryLock(t.Context(), "b")
+				must(t, err)
+				lock := obtainAll(t, one, "a", "b", "c")
+				var held *sqllock.HeldError
+				if _, err := lock.TryLockFor(t.Context(), wait); !errors.As(err, &held) || held.Key != "b" || held.Holder != b.Holder() {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				if _, err := lock.Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatal(err)
+				}
+				cancel()
+				if waiting := one.Waiting(); len(waiting) != 0 {
+					t.Error(waiting)
+				}
+				must(t, b.Unlock(t.Context()))
+				if rows, err := one.Repository().List(t.Context()); err != nil || len(rows) != 0 {
+					t.Fatal(rows, err)
+				}
+				lease, err := lock.TryLock(t.Context())
+				must(t, err)
+				must(t, lease.Unlock(t.Context()))
+			}
+		}
+	})
+}
+
+// Close ends the waits for a joint lock, at a local queue and for a row.
+func TestJoint_CloseEndsTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
+		a, err := other.TryLock(t.Context(), "a")
+		must(t, err)
+		_, err = one.TryLock(t.Context(), "d")
+		must(t, err)
+		wants := [][]string{{"a", "b"}, {"b", "a"}, {"c", "d"}, {"a", "d"}}
+		done := make(chan error, len(wants))
+		for _, keys := range wants {
+			lock := obtainAll(t, one, keys...)
+			go func() {
+				_, err := lock.Lock(t.Context())
+				done <- err
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		must(t, one.Close(t.Context()))
+		for range wants {
+			if err := <-done; !errors.Is(err, sqllock.ErrClosed) {
+				t.Error(err)
+			}
+		}
+		if rows, err := other.Repository().List(t.Context()); err != nil || len(rows) != 1 || rows[0].Holder != a.Holder() {
+			t.Error(rows, err)
+		}
+		must(t, a.Unlock(t.Context()))
+	})
+}
+
+// A row is not handed over to a joint lock, which needs others too, nor past it.
+func TestJoint_HandOff(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true, TTL: time.Hour})
+		first, err := one.TryLock(t.Context(), "a")
+		must(t, err)
+		tokens := make(chan int64, 3)
+		for _, keys := range [][]string{{"a", "b"}, {"a"}, {"a", "b"}} {
+			lock := obtainAll(t, one, keys...)
+			go func() {
+				lease, err := lock.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				tokens <- lease.Token()
+				if err := lease.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+			time.Sleep(time.Millisecond) // they queue in this order
+		}
+		must(t, first.Unlock(t.Context()))
+		last := first.Token()
+		for range 3 {
+			token := <-tokens
+			if token <= last {
+				t.Errorf("token %d after %d", token, last)
+			}
+			last = token
+		}
+		time.Sleep(time.Second)
+		if rows, err := one.Repository().List(t.Context()); err != nil || len(rows) != 0 {
+			t.Error(rows, err)
+		}
+	})
+}
+
+// A waiter subscribes to the row that is in the way, and to the next one when that is free.
+func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db, waker := migrated(t), &fakeWaker{}
+		repository := newRepository(t, db.DB, nil)
+		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
+		leases := make(map[string]*sqllock.Lease)
+		for _, key := range []string{"b", "c"} {
+			lease, err := holder.TryLock(t.Context(), key)
+			must(t, err)
+			leases[key] = lease
+			time.Sleep(time.Minute) // c lasts longer
+		}
+		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		acquired := make(chan error)
+		go func() {
+			lease, err := obtainAll(t, waiting, "a", "b", "c").Lock(t.Context())
+			if err == nil {
+				err = lease.Unlock(t.Context())
+			}
+			acquired <- err
+		}()
+		// watched returns the key that the waiter is subscribed to.
+		watched := func() string {
+			synctest.Wait()
+			topics, subscriptions := waker.seen()
+			if subscriptions != 1 {
+				t.Fatalf("%d subscriptions", subscriptions)
+			}
+			names, err := dialect.NamesFor("INT_")
+			must(t, err)
+			for _, key := range []string{"a", "b", "c"} {
+				lockKey, err := repository.LockKey(key)
+				must(t, err)
+				if topics[len(topics)-1] == names.Topic("DEFAULT", lockKey) {
+					return key
+				}
+			}
+			t.Fatalf("watched %q", topics)
+			return ""
+		}
+		if key := watched(); key != "c" {
+			t.Errorf("watches %s", key)
+		}
+		// b is taken anew, and lasts longest, when c is free.
+		must(t, leases["b"].RenewFor(t.Context(), 2*never))
+		must(t, leases["c"].Unlock(t.Context()))
+		waker.wakeAll()
+		if key := watched(); key != "b" {
+			t.Errorf("watches %s", key)
+		}
+		must(t, leases["b"].Unlock(t.Context()))
+		waker.wakeAll()
+		must(t, <-acquired)
+	})
+}
+
+// Keys that map to one LOCK_KEY count once, also beside the limit.
+func TestJoint_RepeatedKeys(t *testing.T) {
+	t.Parallel()
+	one, _ := twoRegistries(t, nil)
+	var keys []string
+	for i := range sqllock.MaxKeys {
+		keys = append(keys, fmt.Sprint("k", i), fmt.Sprint("k", i))
+	}
+	if got := len(obtainAll(t, one, keys...).Keys()); got != sqllock.MaxKeys {
+		t.Error(got)
+	}
+}
+
+// The rows of a joint lock have a place in the cache each, and none is left pinned.
+func TestJoint_CacheCapacity(t *testing.T) {
+	t.Parallel()
+	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3})
+	for range 3 {
+		if _, err := obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) {
+			t.Fatal(err)
+		}
+		lease, err := obtainAll(t, one, "a", "b", "c").TryLock(t.Context())
+		must(t, err)
+		if _, err := one.TryLock(t.Context(), "d"); !errors.Is(err, sqllock.ErrCapacity) {
+			t.Error(err)
+		}
+		if n, err := one.ExpireUnusedOlderThan(0); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+		must(t, lease.Unlock(t.Context()))
+	}
+	if n, err := one.ExpireUnusedOlderThan(0); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// The minimum hold keeps the rows that are left, also if one is lost.
+func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
+		lease, err := obtainAll(t, one, "a", "b", "c").WithMinHold(10 * time.Second).TryLock(t.Context())
+		must(t, err)
+		_, err = other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())
+		must(t, err)
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatal(err)
+		}
+		time.Sleep(9 * time.Second)
+		for _, key := range lease.Keys()[1:] {
+			if _, err := other.TryLock(t.Context(), key); !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		next, err := obtainAll(t, other, "a", "b", "c").TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// A joint lock that waits through an outage has all its rows when that is over; and those who queue
+// behind it learn of the outage.
+func TestJoint_WaitsThroughAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		outageFor(s, 20*time.Second)
+		joint := make(chan error)
+		go func() {
+			joint <- obtainAll(t, s.registry, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
+		}()
+		time.Sleep(time.Second)
+		for _, keys := range [][]string{{"a"}, {"c"}, {"c", "d"}} {
+			_, err := obtainAll(t, s.registry, keys...).TryLockFor(t.Context(), time.Second)
+			if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Errorf("%v: %v", keys, err)
+			}
+		}
+		must(t, <-joint)
+		holder := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: 30 * time.Second})
+		_, err := holder.TryLock(t.Context(), "b") // as by a process that crashes
+		must(t, err)
+		go func() {
+			joint <- obtainAll(t, s.registry, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
+		}()
+		time.Sleep(time.Second) // it polls
+		outageFor(s, 20*time.Second)
+		must(t, <-joint)
+	})
+}
+
+// If the database does not answer a joint lock, those who queue behind it at any of its keys get that
+// error too.
+func TestJoint_NoAnswerEndsTheWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s.connector.Follow(func(context.Context, flaky.Moment) error {
+			<-ctx.Done() // it does not answer
+			return errGone
+		})
+		wants := [][]string{{"b", "a"}, {"a"}, {"b"}, {"b", "c"}}
+		done := make(chan error, len(wants))
+		began := time.Now()
+		for _, keys := range wants {
+			lock := obtainAll(t, s.registry, keys...)
+			go func() {
+				_, err := lock.Lock(t.Context())
+				done <- err
+			}()
+			time.Sleep(time.Millisecond) // virtual: they queue in this order
+		}
+		for range wants {
+			if err := <-done; !errors.Is(err, sqllock.ErrDatabase) {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took > 3*ttl/2 {
+			t.Errorf("took %v", took)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// The rows of a lease that has expired, of which some were renewed and one was not, are deleted before
+// they are acquired again in this process.
+func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
+		lease, err := obtainAll(t, one, "a", "b").TryLock(t.Context())
+		must(t, err)
+		time.Sleep(ttl / 2)
+		_, err = one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl) // as far as a renewal of both got
+		must(t, err)
+		<-lease.Context().Done()
+		next, err := one.TryLock(t.Context(), "a")
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// Callers of joint locks that wait for each other's keys, after callers of single keys have kept them
+// out for a while, do not let each other pass for ever.
+func TestJoint_MeetAtDifferentKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		var single, joint sync.WaitGroup
+		for i := range 4 {
+			single.Go(func() {
+				for ctx.Err() == nil {
+					_ = one.ExecuteLocked(ctx, []string{"a", "b"}[i%2], func(context.Context) error {
+						time.Sleep(time.Duration(700+210*i) * time.Millisecond)
+						return nil
+					})
+				}
+			})
+		}
+		for i := range 8 {
+			time.Sleep(137 * time.Millisecond)
+			lock := obtainAll(t, one, "a", "b")
+			joint.Go(func() {
+				for again := true; again; again = ctx.Err() == nil {
+					err := lock.ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error { //nolint:contextcheck // it outlasts ctx
+						time.Sleep(time.Duration(50+11*i) * time.Millisecond)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		cancel()
+		single.Wait()
+		alone := time.Now()
+		joint.Wait()
+		if waited := time.Since(alone); waited > 2*time.Second {
+			t.Errorf("8 callers that need about 0.1 s each have taken %v", waited)
+		}
+	})
+}
+
+// To find out that many rows are gone takes no statement for each of them.
+func TestJoint_UnlockOfALostOne(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		keys := make([]string, 500)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+		}
+		s.lock = obtainAll(t, s.registry, keys...)
+		lease := held(s)
+		must(t, s.repository.ReleaseAll(t.Context()))
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return nil }) // counts from here
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+		s.settle(nil, nil)
+	})
+}

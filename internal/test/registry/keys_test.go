@@ -1,0 +1,212 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sqllock/sqllock"
+)
+
+// TestKeys_MapperIsChecked: a KeyMapper of the user's own may be wrong.
+func TestKeys_MapperIsChecked(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
+		Keys: func(key string) (string, error) { return strings.Repeat(key, 37), nil },
+	})
+	if _, err := newRegistry(t, r, nil).Obtain("k"); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Fatal(err)
+	}
+}
+
+// TestKeys_Spring has vectors of java.util.UUID.nameUUIDFromBytes.
+func TestKeys_Spring(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"foo":                                  "acbd18db-4cc2-385c-adef-654fccc4a4d8",
+		"hello":                                "5d41402a-bc4b-3a76-b971-9d911017c592",
+		"ключ":                                 "c3657b66-c60a-3072-92aa-e11f07b04ae7",
+		"7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B": "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b",
+		"00000000-0000-0000-0000-000000000000": "00000000-0000-0000-0000-000000000000",
+	} {
+		got, err := sqllock.SpringKeys(key)
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", key, got, err, want)
+		}
+	}
+	for _, key := range []string{"", "\xff", "a\xc3"} {
+		if _, err := sqllock.SpringKeys(key); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+func TestKeys_Plain(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"k", " k", "orders/42", "ключ", strings.Repeat("é", 36)} {
+		if got, err := sqllock.PlainKeys(key); got != key || err != nil {
+			t.Errorf("%q: %q, %v", key, got, err)
+		}
+	}
+	for _, key := range []string{"", "k ", " ", "k\x00", "a\nb", "\xff", strings.Repeat("k", 37), strings.Repeat("é", 37)} {
+		if _, err := sqllock.PlainKeys(key); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+func FuzzKeys(f *testing.F) {
+	f.Add("orders/42")
+	f.Add("7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B")
+	f.Add("k ")
+	f.Fuzz(func(t *testing.T, key string) {
+		for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
+			got, err := mapper(key)
+			if err != nil {
+				if !errors.Is(err, sqllock.ErrInvalid) {
+					t.Errorf("%q: %v", key, err)
+				}
+				continue
+			}
+			if n := utf8.RuneCountInString(got); n == 0 || n > 36 || strings.HasSuffix(got, " ") {
+				t.Errorf("%q gives %q", key, got)
+			}
+		}
+	})
+}
+
+// Two spellings of a UUID are one row.
+const (
+	lowerCase = "6e8bc430-9c3a-11d9-9669-0800200c9a66"
+	upperCase = "6E8BC430-9C3A-11D9-9669-0800200C9A66"
+)
+
+func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Autocommit)
+	outer, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
+	must(t, err)
+	inner, err := obtain(t, s.registry, upperCase).TryLock(outer.Context())
+	must(t, err)
+	if inner.Holder() != outer.Holder() || inner.Token() != outer.Token() {
+		t.Errorf("%s, %s are two holders", inner.Holder(), outer.Holder())
+	}
+	if inner.Key() != upperCase || outer.Key() != lowerCase {
+		t.Errorf("keys %s, %s", inner.Key(), outer.Key())
+	}
+	must(t, s.registry.RenewLock(outer.Context(), upperCase))
+	must(t, inner.Unlock(t.Context()))
+	must(t, s.registry.RenewLock(outer.Context(), upperCase)) // outer holds it
+	must(t, outer.Unlock(t.Context()))
+	must(t, s.registry.ExecuteLocked(t.Context(), upperCase, func(ctx context.Context) error {
+		lease, err := s.registry.LeaseFrom(ctx, lowerCase)
+		if err != nil || lease.Key() != upperCase {
+			t.Error(lease.Key(), err)
+		}
+		return s.registry.ExecuteLockedFor(ctx, lowerCase, 0, func(context.Context) error { return nil })
+	}))
+}
+
+// They queue for one local lock, so that only the first of them talks to the database.
+func TestKeys_SpellingsShareALocalLock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		lease, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
+		must(t, err)
+		s.connector.Follow(nil) // count from here
+		upper := obtain(t, s.registry, upperCase)
+		_, err = upper.TryLockFor(t.Context(), time.Second)
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Key != upperCase || held.Holder != lease.Holder() {
+			t.Error(err)
+		}
+		if n := s.connector.Count(); n > 0 {
+			t.Errorf("%d statements while the process itself has the lock", n)
+		}
+		next := make(chan *sqllock.Lease)
+		go func() {
+			lease, err := upper.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- lease
+		}()
+		time.Sleep(time.Second)
+		if held := s.registry.Held(); len(held) != 1 || held[0].Key != lowerCase || held[0].Waiting != 1 {
+			t.Error(held)
+		}
+		must(t, lease.Unlock(t.Context()))
+		if lease = <-next; lease.Key() != upperCase {
+			t.Error(lease.Key())
+		}
+		if held := s.registry.Held(); len(held) != 1 || held[0].Key != upperCase {
+			t.Error(held)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// The handle that is cached is that of the spelling that came first.
+func TestKeys_HandlesOfSpellings(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Autocommit)
+	registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{CacheCapacity: 1})
+	lower := obtain(t, registry, lowerCase)
+	lease, err := lower.Lock(t.Context())
+	must(t, err)
+	upper := obtain(t, registry, upperCase) // no second entry
+	if lower.Key() != lowerCase || upper.Key() != upperCase {
+		t.Errorf("keys %s, %s", lower.Key(), upper.Key())
+	}
+	if obtain(t, registry, lowerCase) != lower {
+		t.Error("another object for the same key")
+	}
+	must(t, lease.Unlock(t.Context()))
+	if n, err := registry.ExpireUnusedOlderThan(0); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// So it is with any mapper.
+func TestKeys_MappedToOne(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	r := newRepository(t, db.DB, &sqllock.RepositoryOptions{Keys: func(key string) (string, error) {
+		return sqllock.PlainKeys(strings.ToLower(key))
+	}})
+	registry := newRegistry(t, r, nil)
+	outer, err := obtain(t, registry, "Orders").Lock(t.Context())
+	must(t, err)
+	inner, err := obtain(t, registry, "ORDERS").TryLock(outer.Context())
+	must(t, err)
+	must(t, inner.Unlock(t.Context()))
+	must(t, outer.Unlock(t.Context()))
+}
+
+// TestKeys_SpringAsJavaMapsThem has vectors that Spring's own jar has made. They are
+// written by TestKeys in interop/spring.
+func TestKeys_SpringAsJavaMapsThem(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../testdata/spring_keys.tsv")
+	must(t, err)
+	keys := 0
+	for line := range strings.Lines(string(text)) {
+		quoted, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		var key string
+		if err := json.Unmarshal([]byte(quoted), &key); err != nil || !ok {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if got, err := sqllock.SpringKeys(key); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", key, got, err, want)
+		}
+		keys++
+	}
+	if keys < 500 {
+		t.Errorf("only %d keys", keys)
+	}
+}

@@ -1,0 +1,194 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+)
+
+// A stalling context keeps a goroutine that looks at it, once it is told to: as one stands still in a
+// process that is stopped.
+type stalling struct {
+	context.Context
+
+	stalls *atomic.Bool
+	let    chan struct{}
+}
+
+func (s stalling) Done() <-chan struct{} {
+	if s.stalls.Load() {
+		<-s.let
+	}
+	return s.Context.Done()
+}
+
+// The goroutine that ends a lease stops between the contexts of its two entries: as in a process that
+// continues after a pause, on a busy machine.
+func TestLease_ContextIsDoneWhileItEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Serializable)
+		caller := stalling{t.Context(), new(atomic.Bool), make(chan struct{})}
+		defer close(caller.let)
+		outer, err := s.lock.Lock(caller)
+		must(t, err)
+		lease, err := s.lock.Lock(context.WithoutCancel(outer.Context()))
+		must(t, err)
+		made, cancel := context.WithCancel(lease.Context())
+		defer cancel()
+		caller.stalls.Store(true)
+		next, err := rival.Lock(t.Context()) // when the row has expired
+		must(t, err)
+		if err := lease.Context().Err(); err == nil || !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) {
+			t.Errorf("the context lasts while another process has the lock: %v, cause %v", err, context.Cause(lease.Context()))
+		}
+		<-lease.Context().Done()
+		if made.Err() == nil {
+			t.Error("a context that is made from it lasts")
+		}
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// `defer lease.Unlock(ctx)` before the error is looked at is a common slip.
+func TestLease_NilHoldsNothing(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
+	holder, err := obtain(t, registry, "k").TryLock(t.Context())
+	must(t, err)
+	failed, err := obtain(t, registry, "k").TryLock(t.Context())
+	if failed != nil || !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(failed, err)
+	}
+	for name, lease := range map[string]*sqllock.Lease{"Failed": failed, "Nil": nil, "Zero": new(sqllock.Lease)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for method, call := range map[string]func() error{
+				"Unlock":   func() error { return lease.Unlock(t.Context()) },
+				"again":    func() error { return lease.Unlock(t.Context()) },
+				"Renew":    func() error { return lease.Renew(t.Context()) },
+				"RenewFor": func() error { return lease.RenewFor(t.Context(), time.Second) },
+				"Guard":    func() error { return lease.Guard(t.Context(), nil) },
+				"GuardFunc": func() error {
+					return sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil)
+				},
+			} {
+				if err := call(); !errors.Is(err, sqllock.ErrNotHeld) || !strings.Contains(err.Error(), "lease is nil") {
+					t.Errorf("%s: %v", method, err)
+				}
+			}
+			if lease.Key() != "" || lease.Holder() != "" || lease.Token() != 0 || !lease.Deadline().IsZero() {
+				t.Error(lease.Key(), lease.Holder(), lease.Token(), lease.Deadline())
+			}
+			if ctx := lease.Context(); ctx.Err() == nil || !errors.Is(context.Cause(ctx), sqllock.ErrNotHeld) {
+				t.Error(context.Cause(ctx))
+			}
+		})
+	}
+	must(t, holder.Unlock(t.Context()))
+}
+
+// leftOf returns how long the holder has, as a failed try says.
+func leftOf(t *testing.T, lock *sqllock.JdbcLock) time.Duration {
+	t.Helper()
+	_, err := lock.TryLock(t.Context())
+	var held *sqllock.HeldError
+	if !errors.As(err, &held) {
+		t.Fatal(err)
+	}
+	return held.Left
+}
+
+// A try in the holder's process says how long the row lasts, not the lease, which
+// ends earlier.
+func TestLease_TimeLeftOfALocalHolder(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
+		lease := held(s)
+		if left := leftOf(t, s.lock); left != renewalTTL {
+			t.Errorf("%v left at the beginning", left)
+		}
+		time.Sleep(5 * time.Second)
+		if left := leftOf(t, s.lock); left != renewalTTL-5*time.Second {
+			t.Errorf("%v left after 5 s", left)
+		}
+		must(t, lease.Renew(t.Context()))
+		if left := leftOf(t, s.lock); left != renewalTTL {
+			t.Errorf("%v left after a renewal", left)
+		}
+		must(t, lease.RenewFor(t.Context(), 10*time.Second))
+		if left := leftOf(t, s.lock); left != renewalTTL {
+			t.Errorf("%v left after a renewal for less", left)
+		}
+		must(t, lease.RenewFor(t.Context(), 5*renewalTTL))
+		if left := leftOf(t, s.lock); left != 5*renewalTTL {
+			t.Errorf("%v left after a renewal for more", left)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// A row that is handed over to a waiter whose context has ended just now is released. Its
+// minimum hold does not count, because the waiter never held the lock.
+func TestLease_WaiterThatGaveUpHasNoMinimumHold(t *testing.T) {
+	t.Parallel()
+	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{
+		TTL: ttl, IdleBetweenTries: never, HandOff: true,
+	})
+	lock := obtain(t, registry, "k")
+	first, err := lock.Lock(t.Context())
+	must(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := lock.WithMinHold(ttl).Lock(withoutLease{first.Context()}) // it ends when the row is handed over
+		waiting <- err
+	}()
+	for registry.Held()[0].Waiting == 0 {
+		runtime.Gosched()
+	}
+	must(t, first.Unlock(t.Context()))
+	if err := <-waiting; !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	next, err := lock.TryLock(t.Context())
+	must(t, err)
+	if next.Holder() == first.Holder() {
+		t.Error("the row was not released")
+	}
+	must(t, next.Unlock(t.Context()))
+}
+
+// LeaseFrom says whether the caller is under the lock, without a round trip.
+func TestLease_FromSendsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
+		s.lock = obtain(t, registry, "k")
+		lease := held(s)
+		s.connector.Follow(nil) // count from here
+		ctx := context.WithoutCancel(lease.Context())
+		got, err := registry.LeaseFrom(ctx, "k")
+		if got != lease || err != nil {
+			t.Error(got, err)
+		}
+		for range 2 {
+			if got, err := registry.LeaseFrom(t.Context(), "k"); got != nil || !errors.Is(err, sqllock.ErrNotHeld) {
+				t.Error(got, err)
+			}
+			<-lease.Context().Done()
+			if got, err := registry.LeaseFrom(ctx, "k"); got != nil || !errors.Is(err, sqllock.ErrLockLost) {
+				t.Error(got, err)
+			}
+		}
+		if n := s.connector.Count(); n != 0 {
+			t.Errorf("%d statements", n)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+func TestOptions_OfARepository(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"long region":           {Region: strings.Repeat("r", 101)},
+		"blank region":          {Region: "r "},
+		"region not UTF-8":      {Region: "\xff"},
+		"region with NUL":       {Region: "a\x00b"},
+		"prefix":                {Prefix: "INT_; DROP TABLE INT_LOCK; --"},
+		"long prefix":           {Prefix: strings.Repeat("p", 41)},
+		"long client id":        {ClientID: strings.Repeat("c", 25)},
+		"blank client id":       {ClientID: "a b"},
+		"isolation":             {Isolation: 3},
+		"layout":                {Layout: 3},
+		"notify":                {Notify: true}, // SQLite cannot
+		"negative time-to-live": {TTL: -time.Second},
+	} {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := sqllock.NewRepository(t.Context(), nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
+	})
+	must(t, err)
+}
+
+func TestOptions_OfARegistry(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, migrated(t).DB, nil)
+	for _, opts := range []sqllock.RegistryOptions{
+		{TTL: -time.Second}, {TTL: sqllock.MinTTL - 1}, {IdleBetweenTries: -1}, {CacheCapacity: -1},
+	} {
+		if _, err := sqllock.NewRegistry(r, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	if _, err := sqllock.NewRegistry(nil, nil); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+func TestOptions_BadInputSendsNothing(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t, sqllock.Serializable)
+	s.connector.Follow(nil)
+	ctx := t.Context()
+	nothing := func(context.Context) error { return nil }
+	work := func(context.Context, *sql.Tx) error { return nil }
+	workx := func(context.Context, *sqlx.Tx) error { return nil }
+	for name, call := range map[string]func() error{
+		"Obtain":          func() error { _, err := s.registry.Obtain(""); return err },
+		"ExecuteLocked":   func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
+		"ExecuteFor":      func() error { return s.registry.ExecuteLockedFor(ctx, "", ttl, nil) },
+		"TryLockFor":      func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
+		"Lock of \"\"":    func() error { _, err := s.registry.Lock(ctx, ""); return err },
+		"TryLock of \"\"": func() error { _, err := s.registry.TryLock(ctx, ""); return err },
+		"TryFor of \"\"":  func() error { _, err := s.registry.TryLockFor(ctx, "", ttl); return err },
+		"negative wait":   func() error { _, err := s.registry.TryLockFor(ctx, "k", -1); return err },
+		"ExecuteTx":       func() error { return s.registry.ExecuteLockedTx(ctx, "", s.pool.DB, nil, nil) },
+		"ExecuteTxFor":    func() error { return s.registry.ExecuteLockedTxFor(ctx, "", ttl, s.pool.DB, nil, nil) },
+		"ExecuteTxx":      func() error { return s.registry.ExecuteLockedTxx(ctx, "", s.pool, nil, nil) },
+		"ExecuteTxxFor":   func() error { return s.registry.ExecuteLockedTxxFor(ctx, "", ttl, s.pool, nil, nil) },
+		"no function":     func() error { return s.lock.ExecuteLocked(ctx, nil) },
+		"nor for":         func() error { return s.lock.ExecuteLockedFor(ctx, ttl, nil) },
+		"nor for Tx":      func() error { return s.lock.ExecuteLockedTx(ctx, s.pool.DB, nil, nil) },
+		"nor for Txx":     func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, s.pool, nil, nil) },
+		"no pool":         func() error { return s.lock.ExecuteLockedTx(ctx, nil, nil, work) },
+		"no pool for Txx": func() error { return s.lock.ExecuteLockedTxx(ctx, nil, nil, workx) },
+		"an empty pool":   func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, new(sqlx.DB), nil, workx) },
+		"wait of Tx":      func() error { return s.lock.ExecuteLockedTxFor(ctx, -1, s.pool.DB, nil, work) },
+		"wait of fn":      func() error { return s.lock.ExecuteLockedFor(ctx, -1, nothing) },
+		"WithMinHold":     func() error { _, err := s.lock.WithMinHold(-1).Lock(ctx); return err },
+		"min hold, try":   func() error { _, err := s.lock.WithMinHold(-1).TryLock(ctx); return err },
+		"min hold, for":   func() error { _, err := s.lock.WithMinHold(-1).TryLockFor(ctx, ttl); return err },
+		"min hold, fn":    func() error { return s.lock.WithMinHold(-1).ExecuteLocked(ctx, nothing) },
+		"min hold, Tx":    func() error { return s.lock.WithMinHold(-1).ExecuteLockedTx(ctx, s.pool.DB, nil, work) },
+		"WithTTL":         func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
+		"short TTL":       func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
+		"negative age":    func() error { _, err := s.registry.ExpireUnusedOlderThan(-1); return err },
+		"Acquire":         func() error { _, err := s.repository.Acquire(ctx, "", "holder", ttl); return err },
+		"Acquire holder":  func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
+		"long holder":     func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
+		"Renew":           func() error { _, err := s.repository.Renew(ctx, "k", "holder", 0); return err },
+		"Delete":          func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
+		"IsAcquired":      func() error { _, err := s.repository.IsAcquired(ctx, "", "holder"); return err },
+		"Peek":            func() error { _, _, err := s.repository.Peek(ctx, "\xff"); return err },
+	} {
+		if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := s.connector.Count(); n != 0 {
+		t.Errorf("%d statements were sent", n)
+	}
+	lease, err := s.lock.WithMinHold(0).TryLock(ctx)
+	must(t, err)
+	must(t, lease.Unlock(ctx))
+}
+
+// TestOptions_ReadOnlyDatabase is refused at the first write, with its own error.
+func TestOptions_ReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	pool, err := sqlx.Open(db.Driver, "file:"+strings.TrimPrefix(db.DSN, "file:")+separator(db.DSN)+"_pragma=query_only(1)")
+	must(t, err)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	_, err = obtain(t, newRegistry(t, newRepository(t, pool, nil), nil), "k").Lock(t.Context())
+	if !errors.Is(err, sqllock.ErrReadOnly) || !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+}
+
+func separator(dsn string) string {
+	if strings.Contains(dsn, "?") {
+		return "&"
+	}
+	return "?"
+}
+
+// The rows of the four-column table do not say when they expire, so one time-to-live judges
+// all of them: that of the repository.
+func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: dialect.Spring6}))
+	const own = 3 * time.Minute
+	r := newRepository(t, db.DB, &sqllock.RepositoryOptions{TTL: own})
+	for _, opts := range []sqllock.RegistryOptions{{TTL: own + 1}, {TTL: sqllock.DefaultTTL}, {MaxHold: own - 1}} {
+		if _, err := sqllock.NewRegistry(r, &opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+	newRegistry(t, r, &sqllock.RegistryOptions{TTL: own, MaxHold: own})
+	lock := obtain(t, newRegistry(t, r, nil), "k")
+	if _, err := lock.WithTTL(own + 1).TryLock(t.Context()); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	lease, err := lock.WithTTL(own).TryLock(t.Context())
+	must(t, err)
+	if left := time.Until(lease.Deadline()); left > own || left < own-time.Minute {
+		t.Errorf("%v left", left)
+	}
+	if err := lease.RenewFor(t.Context(), own+1); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+	row, ok, err := r.Peek(t.Context(), "k")
+	must(t, err)
+	other, _, err := newRepository(t, db.DB, &sqllock.RepositoryOptions{TTL: 2 * own}).Peek(t.Context(), "k")
+	must(t, err)
+	if !ok || row.Left > own || row.Left < own-time.Minute || other.Left <= own {
+		t.Errorf("%v and %v left", row.Left, other.Left)
+	}
+	must(t, lease.Unlock(t.Context()))
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1}); !errors.Is(err, sqllock.ErrInvalid) {
+		t.Error(err)
+	}
+
+	// With EXPIRED_AFTER each registry has its own.
+	newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{TTL: own}), &sqllock.RegistryOptions{TTL: own + 1})
+}
+
+// Options that other databases, or other isolations, have no use for.
+func TestOptions_AcquirersAndMessages(t *testing.T) {
+	t.Parallel()
+	db := migrated(t)
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		opts    sqllock.RepositoryOptions
+	}{
+		"acquirers of SQLite":         {dialect.SQLite(), sqllock.RepositoryOptions{Acquirers: db.DB.DB}},
+		"acquirers in autocommit":     {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB.DB, Isolation: sqllock.Autocommit}},
+		"acquirers in read committed": {dialect.Postgres(), sqllock.RepositoryOptions{Acquirers: db.DB.DB, Isolation: sqllock.ReadCommitted}},
+		"messages of SQLite":          {dialect.SQLite(), sqllock.RepositoryOptions{MultiStatements: true}},
+		"messages of PostgreSQL":      {dialect.Postgres(), sqllock.RepositoryOptions{MultiStatements: true}},
+	} {
+		if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, c.dialect, &c.opts); !errors.Is(err, sqllock.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,564 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// A detached context goes on after its deadline, as those do that callers wrote
+// before there was context.WithoutCancel.
+type detached struct {
+	context.Context
+	done chan struct{}
+}
+
+func (d detached) Done() <-chan struct{} { return d.done }
+
+func (d detached) Err() error { return nil }
+
+func TestOutage_ContextThatOutlivesItsDeadline(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func() chan struct{}{
+		"NoChannel":             func() chan struct{} { return nil },
+		"AChannelThatStaysOpen": func() chan struct{} { return make(chan struct{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Autocommit)
+				lease := held(s)
+				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+				defer cancel()
+				ctx := detached{parent, open()}
+				answer := make(chan error, 1)
+				go func() {
+					_, err := s.lock.TryLock(ctx)
+					answer <- err
+				}()
+				select {
+				case err := <-answer:
+					if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+				case <-time.After(ttl): // far beyond the second that is granted to a timer
+					t.Fatal("a try waits for a context that never ends")
+				}
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// With such a context, too, calls time out if the database does not answer.
+func TestOutage_ContextThatOutlivesItsDeadlineWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
+		stopAnswering(s)
+		began := time.Now()
+		parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
+		defer cancel()
+		if _, err := s.lock.TryLock(detached{parent, make(chan struct{})}); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > ttl+5*time.Second {
+			t.Errorf("took %v", took)
+		}
+		waitUntilCallsFail(s)
+	})
+}
+
+// If the database does not answer, no call takes longer than the lease lasts.
+func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *sqllock.Lease) error{
+		"Unlock": func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
+		"Renew":  func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+				mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
+				lease, err := obtain(t, registry, "k").TryLock(t.Context())
+				must(t, err)
+				mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
+					WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
+				if name == "Unlock" { // what Close does about the row
+					mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
+				}
+				err = call(t.Context(), lease)
+				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
+					t.Fatal(err)
+				}
+				if time.Until(lease.Deadline()) > 0 {
+					t.Fatal("gave up early")
+				}
+			})
+		})
+	}
+}
+
+func TestOutage_NoCallOutlastsItsContext(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(context.Context, *fixture) error{
+		"List":      func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
+		"ListFirst": func(ctx context.Context, s *fixture) error { _, err := s.repository.ListFirst(ctx, 1); return err },
+		"DeleteRow": func(ctx context.Context, s *fixture) error {
+			_, err := s.repository.DeleteRow(ctx, sqllock.Row{Region: "DEFAULT", LockKey: "k", Holder: "h"})
+			return err
+		},
+		"DeleteExpired": func(ctx context.Context, s *fixture) error { _, err := s.repository.DeleteExpired(ctx); return err },
+		"NewRepository": func(ctx context.Context, s *fixture) error {
+			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+			return err
+		},
+		"ReleaseAll":     func(ctx context.Context, s *fixture) error { return s.repository.ReleaseAll(ctx) },
+		"Registry.Close": func(ctx context.Context, s *fixture) error { return s.registry.Close(ctx) },
+		"Acquire": func(ctx context.Context, s *fixture) error {
+			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
+			return err
+		},
+		"TryLock": func(ctx context.Context, s *fixture) error { _, err := s.lock.TryLock(ctx); return err },
+		"Lock":    func(ctx context.Context, s *fixture) error { _, err := s.lock.Lock(ctx); return err },
+		"LockAll": func(ctx context.Context, s *fixture) error {
+			_, err := obtainAll(s.T, s.registry, "k", "l").Lock(ctx)
+			return err
+		},
+		"Renew": func(ctx context.Context, s *fixture) error {
+			_, err := s.repository.Renew(ctx, "k", "h", ttl)
+			return err
+		},
+		"Delete": func(ctx context.Context, s *fixture) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
+		"IsAcquired": func(ctx context.Context, s *fixture) error {
+			_, err := s.repository.IsAcquired(ctx, "k", "h")
+			return err
+		},
+		"Peek": func(ctx context.Context, s *fixture) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				if name == "Registry.Close" {
+					held(s)
+				}
+				stopAnswering(s)
+				const limit = time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				began := time.Now()
+				err := call(ctx, s)
+				took := time.Since(began)
+				if took > limit+slack {
+					t.Errorf("returned after %v, with a limit of %v", took, limit)
+				}
+				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				waitUntilCallsFail(s)
+			})
+		})
+	}
+}
+
+// A context without a deadline does not make NewRepository wait for ever.
+func TestOutage_NewRepositoryTimesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		stopAnswering(s)
+		const limit = 10 * time.Second
+		began := time.Now()
+		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
+		if took := time.Since(began); took > limit+slack {
+			t.Errorf("returned after %v, with a limit of %v", took, limit)
+		}
+		if !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		waitUntilCallsFail(s)
+	})
+}
+
+// The same with a driver that does watch its context.
+func TestOutage_NewRepositoryDatabaseCannotBeReached(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		blackHole(s)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// A database that is busy for a moment, as SQLite's is while another process writes, is
+// asked again.
+func TestOutage_NewRepositoryTriesAgainWhileBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		const busyFor = time.Second
+		begin := time.Now()
+		s.connector.Follow(func(context.Context, flaky.Moment) error {
+			if time.Since(begin) < busyFor {
+				return busy{}
+			}
+			return nil
+		})
+		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
+		must(t, err)
+		begin = time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), busyFor/2)
+		defer cancel()
+		_, err = sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+		if took := time.Since(begin); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) || took > busyFor/2+slack {
+			t.Error(err, took)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// Callers that queue behind one that gets no answer fail with it, instead of each sending a
+// statement of its own to a server that does not answer.
+func TestOutage_WaitersFailTogether(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]sqllock.RepositoryOptions{
+		"batches": {}, "each alone": {DisableBatching: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newPlainFixture(t, opts)
+				stopAnswering(s)
+				began := time.Now()
+				const waiters = 5
+				failed := make(chan error, waiters)
+				for range waiters {
+					go func() {
+						_, err := s.lock.Lock(t.Context())
+						failed <- err
+					}()
+				}
+				var first time.Duration
+				for i := range waiters {
+					if err := <-failed; !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
+						t.Error(err)
+					}
+					took := time.Since(began)
+					if i == 0 {
+						first = took
+					}
+					if took > first+slack {
+						t.Errorf("waiter %d failed after %v, the first after %v", i+1, took, first)
+					}
+				}
+				waitUntilCallsFail(s)
+				lease, err := s.lock.Lock(t.Context()) // the next one does not get the error of an earlier one
+				must(t, err)
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// A lease that is shorter than the database's answers take fails its caller alone.
+func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(15 * time.Millisecond)
+			}
+			return nil
+		})
+		short := make(chan error, 1)
+		go func() {
+			_, err := s.lock.WithTTL(sqllock.MinTTL).TryLock(t.Context())
+			short <- err
+		}()
+		synctest.Wait()
+		lease, err := s.lock.Lock(t.Context())
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		if err := <-short; !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// A caller whose own context has ended says nothing about the database.
+func TestOutage_WaiterThatGivesUpFailsNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newPlainFixture(t, sqllock.RepositoryOptions{})
+		late := holdBack(s, flaky.Query)
+		first := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLockFor(t.Context(), time.Second)
+			first <- err
+		}()
+		<-late.reached
+		second := make(chan error, 1)
+		go func() {
+			lease, err := s.lock.Lock(t.Context())
+			if err == nil {
+				err = lease.Unlock(t.Context())
+			}
+			second <- err
+		}()
+		if err := <-first; !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		close(late.let)
+		must(t, <-second)
+	})
+}
+
+// patient returns a fixture whose waiters wait through outages.
+func patient(t *testing.T) *fixture {
+	t.Helper()
+	s := newFixture(t, sqllock.Serializable)
+	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+	s.lock = obtain(t, s.registry, "k")
+	return s
+}
+
+// outageFor has every operation fail for d, and counts those that are sent meanwhile.
+func outageFor(s *fixture, d time.Duration) (sent *atomic.Int64) {
+	sent = new(atomic.Int64)
+	end := time.Now().Add(d)
+	s.connector.Follow(func(context.Context, flaky.Moment) error {
+		if time.Now().Before(end) {
+			sent.Add(1)
+			return errGone
+		}
+		return nil
+	})
+	return sent
+}
+
+// All waiters of a process outlast an outage, and none of them sends much.
+func TestOutage_WaitersOutlastIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		const outage = 20 * time.Second
+		sent, began := outageFor(s, outage), time.Now()
+		const waiters = 3
+		done := make(chan error, waiters)
+		for range waiters {
+			go func() {
+				done <- s.registry.ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil })
+			}()
+		}
+		for range waiters {
+			must(t, <-done)
+		}
+		if took := time.Since(began); took < outage || took > outage+2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		// The first one tries once a second. An attempt may be several operations.
+		if n := sent.Load(); n > 100 {
+			t.Errorf("%d operations in an outage of %v", n, outage)
+		}
+	})
+}
+
+// The end of the wait is an error of the database, with all that is known.
+func TestOutage_EndOfAWait(t *testing.T) {
+	t.Parallel()
+	const limit = 10 * time.Second
+	for name, wait := range map[string]func(*sqllock.JdbcLock, context.Context) error{
+		"by its limit": func(l *sqllock.JdbcLock, ctx context.Context) error {
+			_, err := l.TryLockFor(ctx, limit)
+			return err
+		},
+		"by its context": func(l *sqllock.JdbcLock, ctx context.Context) error {
+			limited, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			_, err := l.Lock(limited)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				return errors.New("the context's error is missing")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := patient(t)
+				outageFor(s, time.Hour)
+				began := time.Now()
+				err := wait(s.lock, t.Context())
+				if took := time.Since(began); took < limit || took > limit+2*time.Second {
+					t.Errorf("took %v", took)
+				}
+				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
+					t.Errorf("error %v", err)
+				}
+				if !strings.Contains(err.Error(), "(for 10s)") {
+					t.Errorf("it does not say since when: %v", err)
+				}
+				s.connector.Follow(nil) // Close clears up
+			})
+		})
+	}
+}
+
+// Callers behind a waiter in an outage do not know whether the lock is held either.
+func TestOutage_QueueBehindAWaiter(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		outageFor(s, time.Hour)
+		first := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLockFor(t.Context(), 20*time.Second)
+			first <- err
+		}()
+		time.Sleep(time.Second)
+		_, single := s.lock.TryLock(t.Context())
+		_, queued := s.lock.TryLockFor(t.Context(), 9*time.Second)
+		for _, err := range []error{single, queued, <-first} {
+			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if !strings.Contains(queued.Error(), "(for 10s)") {
+			t.Errorf("it does not say since when: %v", queued)
+		}
+		_, err := s.lock.TryLockFor(t.Context(), 2*time.Second)
+		if !strings.Contains(err.Error(), "(for 2s)") {
+			t.Errorf("an outage that nobody waited in is remembered: %v", err)
+		}
+		s.connector.Follow(nil) // Close clears up
+	})
+}
+
+// A caller that gets no answer ends the waits behind it, but not those that outlast it.
+func TestOutage_WaitersOutlastASingleTry(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		silence := time.Now().Add(20 * time.Second)
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			bounded.Sleep(ctx, time.Until(silence))
+			return ctx.Err()
+		})
+		single := make(chan error, 1)
+		go func() {
+			_, err := s.lock.TryLock(t.Context())
+			single <- err
+		}()
+		synctest.Wait()
+		lease, err := s.lock.TryLockFor(t.Context(), time.Minute)
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		if err := <-single; !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("the single try: error %v", err)
+		}
+	})
+}
+
+// The end of a wait may cut off a statement, which is no outage, whatever the driver says then.
+func TestOutage_WaitThatEndsWithinAStatement(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		opts := sqllock.RepositoryOptions{DisableBatching: true}
+		registry := newRegistry(t, newRepository(t, s.pool, &opts), &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
+			if !bounded.Sleep(ctx, 300*time.Millisecond) {
+				return errGone
+			}
+			return nil
+		})
+		for limit := 100 * time.Millisecond; limit < 900*time.Millisecond; limit += 100 * time.Millisecond {
+			_, err := obtain(t, registry, limit.String()).TryLockFor(t.Context(), limit)
+			if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("after %v: error %v", limit, err)
+			}
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// After the outage a wait that ends is a lock that is held.
+func TestOutage_WaitThatEndsAfterIt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		holder, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").Lock(t.Context())
+		must(t, err)
+		outageFor(s, 2*time.Second)
+		_, err = s.lock.TryLockFor(t.Context(), 5*time.Second)
+		if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("error %v", err)
+		}
+		must(t, holder.Unlock(t.Context()))
+	})
+}
+
+// What is not to be waited for.
+func TestOutage_WhatNoWaiterOutlasts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(*fixture)
+		do      func(*fixture) error
+		want    error
+	}{
+		"a single try": {
+			prepare: func(s *fixture) { outageFor(s, time.Hour) },
+			do: func(s *fixture) error {
+				_, err := s.lock.TryLock(s.Context())
+				return err
+			},
+			want: errGone,
+		},
+		"a missing table": {
+			prepare: func(s *fixture) { s.db.DB.MustExec("DROP TABLE INT_LOCK") },
+			do: func(s *fixture) error {
+				_, err := s.lock.Lock(s.Context())
+				return err
+			},
+			want: sqllock.ErrSchema,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := patient(t)
+				c.prepare(s)
+				began := time.Now()
+				if err := c.do(s); !errors.Is(err, c.want) || !errors.Is(err, sqllock.ErrDatabase) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("took %v", took)
+				}
+				s.connector.Follow(nil) // Close clears up
+			})
+		})
+	}
+}
+
+func TestOutage_CloseEndsAWait(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := patient(t)
+		outageFor(s, 20*time.Second)
+		time.AfterFunc(10*time.Second, func() { _ = s.registry.Close(t.Context()) })
+		began := time.Now()
+		if _, err := s.lock.Lock(t.Context()); !errors.Is(err, sqllock.ErrClosed) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took > 12*time.Second {
+			t.Errorf("took %v", took)
+		}
+		time.Sleep(20 * time.Second)
+	})
+}

@@ -1,0 +1,704 @@
+package registry_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/lib/pq"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// What one statement has renewed does not depend on the next: of more rows than one statement renews,
+// one part fails, and the others go on.
+func TestRenew_PartThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const atOnce = 10_000
+		s, _ := renewing(t, sqllock.RegistryOptions{})
+		var leases []*sqllock.Lease
+		for i := range atOnce/sqllock.MaxKeys + 1 {
+			keys := make([]string, sqllock.MaxKeys)
+			for j := range keys {
+				keys[j] = fmt.Sprint(i, "/", j)
+			}
+			lease, err := obtainAll(t, s.registry, keys...).TryLock(t.Context())
+			must(t, err)
+			leases = append(leases, lease)
+		}
+		var queries int
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done {
+				if queries++; queries%2 == 0 {
+					return errGone
+				}
+			}
+			return nil
+		})
+		time.Sleep(renewalTTL + time.Second)
+		synctest.Wait()
+		kept := 0
+		for _, lease := range leases {
+			if lease.Context().Err() == nil {
+				kept++
+			}
+		}
+		if kept < atOnce/sqllock.MaxKeys {
+			t.Errorf("%d of %d leases were kept", kept, len(leases))
+		}
+		s.connector.Follow(nil)
+	})
+}
+
+// Renewals that are answered too late leave rows without holders. To delete them must not
+// delay the renewal of other leases.
+func TestRenew_RowsOfLateRenewalsDelayNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		// Without tokens a deletion of one row is the only Exec.
+		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableFencing: true, Isolation: sqllock.Autocommit}),
+			&sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
+		began := time.Now()
+		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })
+		const lastTry = renewalTTL * 26 / 30 // of the first leases, which end half a second before renewalTTL
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			switch since := time.Since(began); {
+			case m.Op == flaky.Exec && !m.Done: // deletes one row
+				<-ctx.Done()
+				return ctx.Err()
+			case m.Op == flaky.Query && !m.Done && since < lastTry:
+				return errGone
+			case m.Op == flaky.Query && !m.Done && since < renewalTTL:
+				time.Sleep(renewalTTL - since)
+			}
+			return nil
+		})
+		time.Sleep(renewalTTL - 100*time.Millisecond)
+		lease, err := obtain(t, s.registry, "another").TryLock(t.Context())
+		must(t, err)
+		time.Sleep(3 * renewalTTL)
+		must(t, lease.Context().Err())
+		s.connector.Follow(nil)
+	})
+}
+
+// A renewal whose answer comes when the lease is over is no renewal: the row, which
+// it has made to last, goes.
+func TestRenew_LateAnswerIsALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, rival := lateFixture(t, sqllock.Autocommit)
+		lease := held(s)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && m.Done {
+				<-lease.Context().Done()
+			}
+			return nil
+		})
+		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatal(err)
+		}
+		next, err := rival.TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// So does one that comes when the driver has been left behind.
+func TestRenew_VeryLateAnswerIsALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		s.lock = s.lock.WithTTL(renewalTTL)
+		lease := held(s)
+		answer := make(chan struct{})
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && m.Done {
+				<-answer
+			}
+			return nil
+		})
+		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatal(err)
+		}
+		close(answer)
+		synctest.Wait()
+		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
+		must(t, err)
+		must(t, next.Unlock(t.Context()))
+	})
+}
+
+// An answer that comes in the very instant in which the lease ends, whether its timer has run by then or
+// not, is late as well.
+func TestRenew_LateAnswerBeforeTheTimer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := renewing(t, sqllock.RegistryOptions{})
+		rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k")
+		for range 20 {
+			lease := held(s)
+			s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+				if m.Op == flaky.Query && m.Done {
+					time.Sleep(time.Until(lease.Deadline()))
+				}
+				return nil
+			})
+			<-lease.Context().Done()
+			synctest.Wait()
+			s.connector.Follow(nil)
+			next, err := rival.TryLockFor(t.Context(), time.Second)
+			must(t, err)
+			must(t, next.Unlock(t.Context()))
+		}
+	})
+}
+
+// Heartbeats go on after a renewal for longer, and take nothing back.
+func TestRenew_ShortensNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
+		lease := held(s)
+		must(t, lease.RenewFor(t.Context(), 10*renewalTTL))
+		end := lease.Deadline()
+		if left := time.Until(end); left != 10*renewalTTL-500*time.Millisecond {
+			t.Errorf("%v left", left)
+		}
+		time.Sleep(renewalTTL + time.Second)
+		if p.good.Load() != 0 { // it lasts beyond what AutoRenew may give
+			t.Errorf("%d renewals", p.good.Load())
+		}
+		time.Sleep(8 * renewalTTL)
+		must(t, lease.Context().Err())
+		if !lease.Deadline().Equal(end) {
+			t.Errorf("the deadline was moved by %v", lease.Deadline().Sub(end))
+		}
+		<-lease.Context().Done()
+		if !errors.Is(lease.Unlock(t.Context()), sqllock.ErrLockLost) || time.Since(end) != 0 {
+			t.Error(time.Since(end))
+		}
+	})
+}
+
+// A heartbeat that was sent before a renewal for longer, and arrives after it, leaves
+// the row as it is.
+func TestRenew_LateHeartbeatShortensNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		late := holdBack(s, flaky.Query)
+		<-late.reached
+		must(t, lease.RenewFor(t.Context(), 10*renewalTTL))
+		close(late.let)
+		time.Sleep(renewalTTL)
+		row, ok, err := s.repository.Peek(t.Context(), "k")
+		if err != nil || !ok || row.Left < 9*renewalTTL || p.good.Load() == 0 {
+			t.Errorf("%+v, %v, %v; %d renewals", row, ok, err, p.good.Load())
+		}
+		time.Sleep(time.Until(lease.Deadline()) - time.Second)
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// If the answer to a renewal for longer is lost, the row may last long after the lease.
+// It does not keep this process out.
+func TestRenew_ForLongerWithoutAnAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL}), "k")
+		lease := held(s)
+		end := lease.Deadline()
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Done {
+				return errGone
+			}
+			return nil
+		})
+		if err := lease.RenewFor(t.Context(), 10*renewalTTL); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Fatal(err)
+		}
+		s.connector.Follow(nil)
+		<-lease.Context().Done()
+		synctest.Wait() // the row is noted after the context has ended
+		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) != 0 {
+			t.Error(context.Cause(lease.Context()), time.Since(end))
+		}
+		row, ok, err := s.repository.Peek(t.Context(), "k")
+		if err != nil || !ok || row.Left < 9*renewalTTL {
+			t.Fatalf("%+v, %v, %v", row, ok, err)
+		}
+		must(t, held(s).Unlock(t.Context()))
+	})
+}
+
+func TestRenew_OfOneLock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const most = 5 * renewalTTL
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		off, err := s.lock.WithAutoRenew(false).Lock(t.Context())
+		must(t, err)
+		end := off.Deadline()
+		<-off.Context().Done()
+		if p.good.Load() != 0 || time.Since(end) != 0 {
+			t.Errorf("%d renewals", p.good.Load())
+		}
+		if err := off.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+
+		p = new(renewalCount)
+		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count)})
+		lock := obtain(t, registry, "other")
+		plain, err := obtain(t, registry, "plain").Lock(t.Context())
+		must(t, err)
+		// In whatever order: one does not undo the other.
+		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(renewalTTL / 2), lock.WithTTL(renewalTTL / 2).WithAutoRenew(true)} {
+			*p = renewalCount{}
+			on, err := l.Lock(t.Context())
+			must(t, err)
+			time.Sleep(most - time.Second)
+			must(t, on.Context().Err())
+			if p.leases.Load() != 1 || p.good.Load() < 20 {
+				t.Errorf("%d renewals of %d leases", p.good.Load(), p.leases.Load())
+			}
+			inner, err := lock.WithAutoRenew(false).Lock(on.Context()) // it keeps what it has
+			must(t, err)
+			must(t, inner.Unlock(t.Context()))
+			must(t, on.Unlock(t.Context()))
+		}
+		if err := plain.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+	})
+}
+
+// MySQL counts a row that was renewed to the instant it had already as unchanged.
+func TestRenew_CountOfZeroIsLookedUp(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
+		for _, count := range []int{1, 0} {
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
+			mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
+			renewed, err := r.Renew(t.Context(), "k", "holder", ttl)
+			must(t, err)
+			if renewed != (count == 1) {
+				t.Fatalf("renewed %v with %d rows", renewed, count)
+			}
+		}
+	})
+}
+
+// Calls end with the lease's deadline, as it was when they were sent. If AutoRenew has
+// prolonged the lease meanwhile, that is no end of the caller's context. (The simulation
+// found an error of no kind.)
+func TestRenew_OvertakenCallIsADatabaseError(t *testing.T) {
+	t.Parallel()
+	calls := map[string]func(context.Context, *fixture, *sqllock.Lease) error{
+		"Renew": func(ctx context.Context, s *fixture, lease *sqllock.Lease) error {
+			s.connector.Follow(firstHangs)
+			return lease.Renew(ctx)
+		},
+		"Guard": func(ctx context.Context, s *fixture, lease *sqllock.Lease) error {
+			tx, err := s.pool.BeginTxx(ctx, nil)
+			must(s.T, err)
+			defer func() { _ = tx.Rollback() }()
+			s.connector.Follow(firstHangs)
+			return lease.Guard(ctx, tx)
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, p := renewing(t, sqllock.RegistryOptions{})
+				lease := held(s)
+				err := call(t.Context(), s, lease)
+				must(t, lease.Context().Err())
+				if p.good.Load() < 2 {
+					t.Fatalf("%d renewals: the call was not overtaken", p.good.Load())
+				}
+				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqllock.ErrLockLost) {
+					t.Errorf("error %v", err)
+				}
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
+}
+
+// firstHangs has the first operation wait until its context ends.
+func firstHangs(ctx context.Context, m flaky.Moment) error {
+	if m.N > 1 || m.Done {
+		return nil
+	}
+	<-ctx.Done()
+	time.Sleep(time.Millisecond) // whatever ends in the same instant has ended
+	return ctx.Err()
+}
+
+// The same for what is reported: while a row's own renewal waits for it, the caller prolongs the
+// lease, and the registry learns that the row's renewal has had no answer.
+func TestRenew_OvertakenRenewalIsADatabaseError(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var errs []error
+		lease, mock, passedOver := renewedBeside(t, &errs)
+		passedOver() // after a third of the TTL, and again after 23/30
+		mock.ExpectExec("UPDATE").WillDelayFor(time.Hour).WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectQuery("WITH").WillDelayFor(renewalTTL / 30).WillReturnError(errGone)
+		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1)) // the caller's
+		passedOver()
+		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		began := lease.Deadline()
+		time.Sleep(renewalTTL * 22 / 30)
+		must(t, lease.Renew(t.Context()))
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/2 {
+			t.Errorf("extended by %v", extended)
+		}
+		time.Sleep(renewalTTL * 9 / 30)
+		synctest.Wait()
+		if len(errs) != 3 || !errors.Is(errs[2], sqllock.ErrDatabase) || !errors.Is(errs[2], context.DeadlineExceeded) {
+			t.Errorf("the renewals reported %v", errs)
+		}
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+var (
+	errLockTimeout = &pq.Error{Code: "55P03", Message: "canceling statement due to lock timeout"}
+	rowIDs         = []string{"lock_key", "client_id"}
+)
+
+// renewedBeside returns a lease from a mocked PostgreSQL that is renewed automatically, with the
+// errors that are reported, and a function that expects a renewal of all leases that passes
+// over its row.
+func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlmock.Sqlmock, passedOver func()) {
+	t.Helper()
+	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{
+		TTL: renewalTTL, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { *errs = append(*errs, e.Err) }),
+	})
+	mock.ExpectBegin()
+	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+	mock.ExpectCommit()
+	lease, err := obtain(t, registry, "k").TryLock(t.Context())
+	must(t, err)
+	return lease, mock, func() {
+		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
+		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKeyOf(t, lease), lease.Holder()))
+	}
+}
+
+// lockKeyOf returns the LOCK_KEY of the default KeyMapper.
+func lockKeyOf(t *testing.T, lease *sqllock.Lease) string {
+	t.Helper()
+	lockKey, err := sqllock.SpringKeys(lease.Key())
+	must(t, err)
+	return lockKey
+}
+
+// The statement that renews all leases passes over rows that another transaction has locked,
+// as a refused attempt to acquire does. Such a row is renewed by a statement of its own that
+// waits for it, long before the next renewal of all leases.
+func TestRenew_LockedRowIsRenewedAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var errs []error
+		lease, mock, passedOver := renewedBeside(t, &errs)
+		passedOver()
+		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
+		began := lease.Deadline()
+		time.Sleep(renewalTTL/3 + time.Millisecond)
+		synctest.Wait()
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
+			t.Errorf("extended by %v", extended)
+		}
+		if len(errs) != 1 || errs[0] != nil {
+			t.Errorf("the renewals reported %v", errs)
+		}
+
+		passedOver()
+		for range 4 { // it takes longer than a try
+			mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
+		}
+		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
+		began = lease.Deadline()
+		time.Sleep(renewalTTL * 3 / 5)
+		synctest.Wait()
+		if len(errs) != 2 || !errors.Is(errs[1], sqllock.ErrPinned) {
+			t.Errorf("the renewals reported %v", errs)
+		}
+		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
+			t.Errorf("extended by %v", extended)
+		}
+		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Nor does a row whose renewal the server refuses end the leases of others.
+func TestRenew_RefusedByTheServer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db := virtual.Migrated(t, dialect.Spring7)
+		r := newRegistry(t, newRepository(t, db.DB, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+		leases := make(map[string]*sqllock.Lease)
+		for i := range 100 {
+			key := fmt.Sprint("k", i)
+			lease, err := r.TryLock(t.Context(), key)
+			must(t, err)
+			leases[key] = lease
+		}
+		joint, err := r.ObtainAll("a", "b", "c")
+		must(t, err)
+		leases["joint"], err = joint.TryLock(t.Context())
+		must(t, err)
+		db.DB.MustExecContext(t.Context(), "CREATE TRIGGER refuse BEFORE UPDATE ON INT_LOCK WHEN OLD.LOCK_KEY IN ('k40', 'k70') BEGIN SELECT RAISE(ABORT, 'bad'); END")
+		time.Sleep(2 * ttl)
+		for key, lease := range leases {
+			if refused := key == "k40" || key == "k70"; refused != (lease.Context().Err() != nil) {
+				t.Errorf("%s: %v", key, lease.Context().Err())
+			}
+		}
+	})
+}
+
+// A renewalCount counts the renewals, and has the last error.
+type renewalCount struct {
+	good, bad, leases atomic.Int64
+	last              atomic.Pointer[error]
+}
+
+func (p *renewalCount) count(e observe.Renewal) {
+	p.leases.Store(int64(e.Leases))
+	if e.Err != nil {
+		p.bad.Add(1)
+		p.last.Store(&e.Err)
+	} else {
+		p.good.Add(1)
+	}
+}
+
+// beating returns a fixture whose registry renews by itself.
+func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCount) {
+	t.Helper()
+	s, p := newFixture(t, sqllock.Autocommit), new(renewalCount)
+	opts.TTL, opts.AutoRenew, opts.Observers = renewalTTL, true, onRenewals(p.count)
+	s.registry = newRegistry(t, s.repository, &opts)
+	s.lock = obtain(t, s.registry, "k")
+	return s, p
+}
+
+func TestRenew_EachThirdOfTheTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		time.Sleep(10*renewalTTL + time.Second)
+		must(t, lease.Context().Err())
+		if good := p.good.Load(); good != 30 || p.bad.Load() != 0 {
+			t.Errorf("%d renewals in ten times-to-live", good)
+		}
+		must(t, lease.Unlock(t.Context()))
+		time.Sleep(renewalTTL)
+		if good := p.good.Load(); good != 30 {
+			t.Error("renewed after Unlock")
+		}
+	})
+}
+
+// One statement renews all, so that a thousand leases cost what one does.
+func TestRenew_OneStatementForAll(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		var mu sync.Mutex
+		var leases []*sqllock.Lease
+		s.tryAll(200, func(lease *sqllock.Lease, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			must(t, err)
+			leases = append(leases, lease)
+		})
+		s.connector.Follow(nil) // count from here
+		time.Sleep(renewalTTL/3 + time.Second)
+		if n := s.connector.Count(); n != 1 || p.good.Load() != 1 || p.leases.Load() != 200 {
+			t.Errorf("%d statements for %d leases in %d renewals", n, p.leases.Load(), p.good.Load())
+		}
+		for _, lease := range leases {
+			must(t, lease.Context().Err())
+		}
+	})
+}
+
+func TestRenew_MaxHoldEndsALease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const most = renewalTTL * 10 / 3
+		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: most})
+		began := time.Now()
+		lease := held(s)
+		<-lease.Context().Done()
+		if after := time.Since(began); after != most {
+			t.Errorf("ended after %v", after)
+		}
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+		_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK") // it has not expired yet
+		must(t, err)
+		lease = held(s)
+		time.Sleep(most - renewalTTL)
+		must(t, lease.Renew(t.Context())) // MaxHold does not limit Renew
+		time.Sleep(renewalTTL - 2*time.Second)
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Renewals belong to the lease, not to the caller that acquired it.
+func TestRenew_OutlivesTheContextOfLock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		lease, err := s.lock.Lock(ctx)
+		must(t, err)
+		cancel()
+		time.Sleep(2*renewalTTL + time.Second)
+		if p.good.Load() != 6 || time.Until(lease.Deadline()) <= 0 {
+			t.Errorf("%d renewals, %v left", p.good.Load(), time.Until(lease.Deadline()))
+		}
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// One failed renewal loses nothing; an outage that outlasts the lease ends its
+// context in time, and is reported.
+func TestRenew_Failures(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		time.Sleep(renewalTTL/3 + renewalTTL/6) // the first fails, and some more
+		s.connector.Follow(nil)
+		failed := p.bad.Load()
+		time.Sleep(renewalTTL)
+		if p.good.Load() < 2 || failed < 2 {
+			t.Errorf("%d good, %d bad", p.good.Load(), failed)
+		}
+		must(t, lease.Context().Err())
+
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		end := lease.Deadline()
+		<-lease.Context().Done()
+		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) || time.Since(end) > renewalTTL/3 {
+			t.Error(context.Cause(lease.Context()), time.Since(end))
+		}
+		s.connector.Follow(nil)
+		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Error(err)
+		}
+	})
+}
+
+// A driver that waits for a dead connection forever, whatever its context says, delays one
+// try only.
+func TestRenew_DeadConnectionDelaysNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		dead, once := make(chan struct{}), atomic.Bool{}
+		s.connector.Follow(func(context.Context, flaky.Moment) error {
+			if once.CompareAndSwap(false, true) {
+				<-dead
+				return errGone
+			}
+			return nil
+		})
+		time.Sleep(3 * renewalTTL)
+		if p.bad.Load() != 1 || p.good.Load() < 6 {
+			t.Fatalf("%d good, %d bad", p.good.Load(), p.bad.Load())
+		}
+		if err := *p.last.Load(); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("no answer is %v", err)
+		}
+		must(t, lease.Context().Err())
+		close(dead)
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// An answer that is no longer waited for is still good if the lease lasts.
+func TestRenew_LateAnswerWithinTheLeaseCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		began := lease.Deadline()
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(renewalTTL * 2 / 5) // longer than a try may take
+			}
+			return nil
+		})
+		time.Sleep(renewalTTL - time.Second)
+		s.connector.Follow(nil)
+		if p.bad.Load() == 0 || !lease.Deadline().After(began) {
+			t.Errorf("%d tries failed, %v left", p.bad.Load(), time.Until(lease.Deadline()))
+		}
+		time.Sleep(renewalTTL)
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Close does not wait for the next beat, and ends one that is under way.
+func TestRenew_EndsWithClose(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		held(s)
+		began := time.Now()
+		must(t, s.registry.Close(t.Context()))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(renewalTTL)
+		if p.good.Load()+p.bad.Load() != 0 {
+			t.Error("renewed after Close")
+		}
+	})
+	t.Run("UnderWay", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			s, p := renewing(t, sqllock.RegistryOptions{})
+			held(s)
+			late := holdBack(s, flaky.Query)
+			<-late.reached
+			time.AfterFunc(time.Second, func() { close(late.let) })
+			must(t, s.registry.Close(t.Context()))
+			if p.good.Load()+p.bad.Load() != 0 {
+				t.Error("a renewal was reported that Close has ended")
+			}
+			time.Sleep(2 * time.Second) // for the driver, which does not look at its context
+		})
+	})
+}
+
+// A renewal that finds the row gone ends the lease. One that meets the holder's own Unlock
+// does not.
+func TestRenew_MeetsUnlock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		lease := held(s)
+		late := holdBack(s, flaky.Query)
+		<-late.reached
+		must(t, lease.Unlock(t.Context()))
+		close(late.let)
+		time.Sleep(renewalTTL)
+		if !errors.Is(context.Cause(lease.Context()), context.Canceled) || p.good.Load() != 1 {
+			t.Error(context.Cause(lease.Context()), p.good.Load())
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

@@ -1,0 +1,538 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// limited sets the limit of a pool, since a server has one. Waiting for a connection is no
+// failure.
+func limited(pool *sqlx.DB, limit int) *sqlx.DB {
+	pool.SetMaxOpenConns(limit)
+	pool.SetMaxIdleConns(limit)
+	return pool
+}
+
+// Two crowds that both hand the row on among themselves compete for one key, as two processes would.
+// Neither may starve the other.
+func TestWait_ProcessesWithManyCallersShare(t *testing.T) {
+	t.Parallel()
+	for _, latency := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+		t.Run(fmt.Sprint(latency), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const fair = 0.35 // the smaller share of two, at least
+				shares := compete(t, latency, 15*time.Second)
+				first, second := float64(shares[0]), float64(shares[1])
+				t.Logf("%.0f and %.0f", first, second)
+				if min(first, second) < fair*(first+second) {
+					t.Errorf("%.0f and %.0f: the smaller share is less than %v", first, second, fair)
+				}
+			})
+		})
+	}
+}
+
+// compete has two crowds lock one key for a while. It returns how often each had the lock.
+func compete(t *testing.T, latency, each time.Duration) (shares [2]int) {
+	t.Helper()
+	const callers = 5
+	s := newFixture(t, sqllock.Serializable)
+	s.delay(latency)
+	defer s.connector.Follow(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), each)
+	defer cancel()
+	var working sync.WaitGroup
+	var inside sync.Mutex
+	for i := range shares {
+		registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{HandOff: true})
+		for range callers {
+			working.Go(func() {
+				for ctx.Err() == nil {
+					err := registry.ExecuteLocked(ctx, "k", func(context.Context) error {
+						if !inside.TryLock() {
+							t.Error("two holders")
+							return nil
+						}
+						defer inside.Unlock()
+						time.Sleep(20 * time.Millisecond)
+						shares[i]++
+						return nil
+					})
+					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	working.Wait()
+	return shares
+}
+
+// A row that ends centuries ahead, such as one written by hand for maintenance, is
+// polled at the same pace as any other.
+func TestWait_RowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		_, err := s.repository.Acquire(t.Context(), "k", "maintenance", ttl)
+		must(t, err)
+		s.db.DB.MustExec("UPDATE INT_LOCK SET EXPIRED_AFTER = '9999-12-31 00:00:00.000'")
+		lock := obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 100 * time.Millisecond}), "k")
+		const wait, most = 2 * time.Second, 110 // a poll takes no time here, so there is one each 20 to 25 ms
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N > most {
+				cancel()
+			}
+			return nil
+		})
+		if _, err := lock.TryLockFor(ctx, wait); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		if n := s.connector.Count(); n > most {
+			t.Errorf("more than %d statements in %v", most, wait)
+		}
+	})
+}
+
+// Waiters try within a few milliseconds after the row has expired, however long they
+// would pause otherwise.
+func TestWait_ExpiryIsNoticedWithinMilliseconds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		const waiters, left = 20, time.Hour
+		_, err := s.repository.Acquire(t.Context(), "k", "rival", left)
+		must(t, err)
+		var polls atomic.Int64
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && m.Done {
+				polls.Add(1)
+			}
+			return nil
+		})
+		var waiting sync.WaitGroup
+		var acquired atomic.Int64
+		for range waiters { // each in a process of its own
+			registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 24 * time.Hour})
+			lock := obtain(t, registry, "k")
+			waiting.Go(func() {
+				_, err := lock.TryLockFor(t.Context(), left+10*time.Millisecond)
+				if err == nil {
+					acquired.Add(1)
+				} else if !errors.Is(err, sqllock.ErrNotAcquired) {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(left / 2)
+		before := polls.Load()
+		waiting.Wait()
+		if n := polls.Load() - before; n < waiters || acquired.Load() != 1 {
+			t.Errorf("%d of %d waiters polled within 10ms of the end of the lease, %d acquired", n, waiters, acquired.Load())
+		}
+	})
+}
+
+// crowd has callers wait for as many keys, which another process holds, over a database whose
+// answers take their time. It returns the number of statements that the waiters send, and a
+// function that ends them.
+func crowd(t *testing.T, waiters int, answer time.Duration) (s *fixture, sent *atomic.Int64) {
+	t.Helper()
+	return crowdOf(t, waiters, answer, nil)
+}
+
+// crowdOf is crowd of a repository with options.
+func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.RepositoryOptions) (s *fixture, sent *atomic.Int64) {
+	t.Helper()
+	var keys []string
+	s = newFixture(t, sqllock.Serializable)
+	s.registry = newRegistry(t, newRepository(t, s.pool, opts), &sqllock.RegistryOptions{TTL: ttl})
+	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+	for i := range waiters {
+		keys = append(keys, fmt.Sprint("key ", i))
+		_, err := other.Lock(t.Context(), keys[i])
+		must(t, err)
+	}
+	sent = new(atomic.Int64)
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == flaky.Query && !m.Done {
+			sent.Add(1)
+			time.Sleep(answer)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for _, key := range keys {
+		go func() {
+			_, err := s.registry.Lock(ctx, key)
+			ended <- err
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range keys {
+			if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+	})
+	return s, sent
+}
+
+// Fifty waiters are answered by one statement an interval.
+func TestWait_PollsAreBatched(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, sent := crowd(t, 50, 4*time.Millisecond)
+		time.Sleep(3 * time.Second) // the attempts are made
+		sent.Store(0)
+		const seconds = 10
+		time.Sleep(seconds * time.Second)
+		// A poll an interval, and no fewer: IdleBetweenTries is the upper limit.
+		if n := sent.Load(); n < 9*seconds || n > 12*seconds {
+			t.Errorf("%d statements in %d s", n, seconds)
+		}
+	})
+}
+
+// A single waiter polls as it always did.
+func TestWait_SingleWaiterIsNotDelayed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		_, sent := crowd(t, 1, 20*time.Millisecond)
+		time.Sleep(time.Second)
+		sent.Store(0)
+		time.Sleep(10 * time.Second)
+		// 80 to 100 ms of pause, and 20 for the answer
+		if n := sent.Load(); n < 80 || n > 101 {
+			t.Errorf("%d statements in 10 s", n)
+		}
+	})
+}
+
+// handOffs returns in order how long it takes a waiting process to acquire what another one has
+// released, for a number of keys that it waits for at once. Each statement takes 0.3 ms.
+func handOffs(t *testing.T, keys, rounds int) (took []time.Duration) {
+	t.Helper()
+	s := newFixture(t, sqllock.Serializable)
+	s.delay(300 * time.Microsecond / 4) // a statement is a few operations
+	defer s.connector.Follow(nil)
+	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	for i := range keys {
+		key := fmt.Sprint("key ", i)
+		working.Go(func() {
+			for range rounds {
+				lease, err := other.Lock(t.Context(), key)
+				must(t, err)
+				got := make(chan time.Time)
+				go func() {
+					lease, err := s.registry.Lock(t.Context(), key)
+					must(t, err)
+					got <- time.Now()
+					must(t, lease.Unlock(t.Context()))
+					close(got)
+				}()
+				// Like those of the benchmark, the releases fall into all phases of the polls.
+				time.Sleep(10*time.Millisecond + rand.N(100*time.Millisecond))
+				released := time.Now()
+				must(t, lease.Unlock(t.Context()))
+				after := (<-got).Sub(released)
+				<-got
+				mu.Lock()
+				took = append(took, after)
+				mu.Unlock()
+			}
+		})
+	}
+	working.Wait()
+	slices.Sort(took)
+	return took
+}
+
+// Without wake-ups a process finds a release within 25 ms, on average in half of that.
+func TestWait_PollsFindAReleaseSoon(t *testing.T) {
+	t.Parallel()
+	for _, keys := range []int{1, 20} {
+		t.Run(fmt.Sprint(keys), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const p50, p99 = 15 * time.Millisecond, 35 * time.Millisecond
+				took := handOffs(t, keys, 1200/keys) // with fewer, chance decides on p99
+				half, most := took[len(took)/2], took[len(took)*99/100]
+				t.Logf("p50 %v, p99 %v", half, most)
+				if half > p50 || most > p99 {
+					t.Errorf("p50 %v, p99 %v; %v and %v are promised", half, most, p50, p99)
+				}
+			})
+		})
+	}
+}
+
+// Waiters whose polls cost 5 ms each, as those of a thousand do, poll no more often than
+// IdleBetweenTries; those whose polls cost little poll up to four times as often.
+func TestWait_ExpensivePollsAreNoMoreFrequent(t *testing.T) {
+	t.Parallel()
+	for _, cheap := range []bool{false, true} {
+		t.Run(fmt.Sprint(cheap), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				answer, most := 5*time.Millisecond, 13
+				if cheap {
+					answer, most = 300*time.Microsecond, 50
+				}
+				_, sent := crowd(t, 10, answer)
+				time.Sleep(3 * time.Second) // the attempts are made
+				sent.Store(0)
+				const seconds = 5
+				time.Sleep(seconds * time.Second)
+				// The pauses are up to a fifth shorter at random.
+				if n := int(sent.Load()); n < seconds*most/2 || n > seconds*most {
+					t.Errorf("%d statements in %d s", n, seconds)
+				}
+			})
+		})
+	}
+}
+
+// IdleBetweenTries is the longest pause, and a quarter of it the shortest if that is more than 25 ms.
+func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		_, err := other.Lock(t.Context(), "k")
+		must(t, err)
+		var sent atomic.Int64
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done {
+				sent.Add(1)
+			}
+			return nil
+		})
+		for idle, most := range map[time.Duration]int64{10 * time.Millisecond: 126, time.Second: 5, time.Minute: 0} {
+			r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{IdleBetweenTries: idle})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				_, err := r.Lock(ctx, "k")
+				ended <- err
+			}()
+			time.Sleep(5 * time.Millisecond) // the attempt
+			sent.Store(0)
+			time.Sleep(time.Second)
+			if n := sent.Load(); n < most/2 || n > most {
+				t.Errorf("%d polls a second if IdleBetweenTries is %v", n, idle)
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A poll of many that fails once ends no wait, and is sent once more: one broken connection does not
+// make each waiter send a statement of its own.
+func TestWait_OnePollOfManyFails(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := crowd(t, 50, 4*time.Millisecond)
+		time.Sleep(3 * time.Second) // the attempts are made
+		var sent atomic.Int64
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done && sent.Add(1) == 1 {
+				return errGone
+			}
+			return nil
+		})
+		time.Sleep(200 * time.Millisecond) // crowd checks that the waits end by their contexts
+		if n := sent.Load(); n < 2 || n > 10 {
+			t.Errorf("%d statements after a poll has failed", n)
+		}
+	})
+}
+
+// What a poll of many fails with, each waiter gets with its own key.
+func TestWait_FailedPollOfMany(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		var failing atomic.Bool
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Query && !m.Done {
+				time.Sleep(4 * time.Millisecond)
+				if failing.Load() {
+					return errGone
+				}
+			}
+			return nil
+		})
+		got := make(map[string]chan error)
+		for i := range 20 {
+			key := fmt.Sprint("key ", i)
+			_, err := other.Lock(t.Context(), key)
+			must(t, err)
+			ended := make(chan error, 1)
+			got[key] = ended
+			go func() {
+				_, err := s.registry.Lock(t.Context(), key)
+				ended <- err
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		failing.Store(true)
+		for key, ended := range got {
+			if err := <-ended; !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	})
+}
+
+// A poll that has no answer holds up no waiter for long: after a second they poll together once more,
+// and after another one each reads its row by itself, a few at a time. Then they poll together again.
+func TestWait_PollsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	const waiters = 20
+	for name, c := range map[string]struct {
+		stuck           int64 // how many polls have no answer
+		after           time.Duration
+		atLeast, atMost int64 // so many other statements are sent until then
+		opts            *sqllock.RepositoryOptions
+	}{
+		"one":                  {1, 1050 * time.Millisecond, 1, 2, nil},
+		"two":                  {2, 2080 * time.Millisecond, waiters, waiters + 2, nil},
+		"two without batching": {2, 2080 * time.Millisecond, waiters, waiters + 2, &sqllock.RepositoryOptions{DisableBatching: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, _ := crowdOf(t, waiters, 4*time.Millisecond, c.opts)
+				time.Sleep(5 * time.Second)
+				first, answer := make(chan struct{}), make(chan struct{})
+				var sent, now, most atomic.Int64
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Query || m.Done {
+						return nil
+					}
+					n := sent.Add(1)
+					if n == 1 {
+						close(first)
+					}
+					if n <= c.stuck {
+						<-answer
+						return nil
+					}
+					most.Store(max(most.Load(), now.Add(1)))
+					time.Sleep(4 * time.Millisecond)
+					now.Add(-1)
+					return nil
+				})
+				<-first
+				time.Sleep(c.after)
+				if n := sent.Load() - c.stuck; n < c.atLeast || n > c.atMost || most.Load() > 4 {
+					t.Errorf("%d statements beside those without an answer, %d at a time", n, most.Load())
+				}
+				time.Sleep(2 * time.Second)
+				sent.Store(c.stuck)
+				time.Sleep(time.Second)
+				if n := sent.Load() - c.stuck; n > 15 {
+					t.Errorf("%d statements a second, for %d waiters that poll together again", n, waiters)
+				}
+				close(answer)
+			})
+		})
+	}
+}
+
+// Connections that have died silently, with polls on them, do not keep their places in the pool until
+// the time-to-live ends: the renewals need them.
+func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
+	t.Parallel()
+	for _, waiters := range []int{1, 2} {
+		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				const ttl = 20 * time.Second
+				s := newFixture(t, sqllock.Serializable)
+				other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+				limited(s.pool, waiters)
+				registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+				lease, err := registry.Lock(t.Context(), "mine")
+				must(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				for i := range waiters {
+					_, err := other.Lock(t.Context(), fmt.Sprint(i))
+					must(t, err)
+					go func() {
+						_, err := registry.Lock(ctx, fmt.Sprint(i))
+						ended <- err
+					}()
+				}
+				time.Sleep(time.Second)
+				var polls atomic.Int64
+				s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+					if m.Op == flaky.Query && !m.Done && polls.Add(1) <= int64(waiters) {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				})
+				time.Sleep(2 * ttl)
+				must(t, lease.Context().Err())
+				cancel()
+				for range waiters {
+					if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWait_Waiting counts callers that wait, behind another process and behind a lease of their own.
+func TestWait_Waiting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		if _, err := s.repository.Acquire(t.Context(), "other", s.repository.NewHolder(), ttl); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := s.registry.Lock(t.Context(), "mine")
+		must(t, err)
+		done := make(chan error)
+		for _, key := range []string{"mine", "other", "other"} {
+			go func() {
+				waited, err := s.registry.Lock(t.Context(), key)
+				if err == nil {
+					err = waited.Unlock(t.Context())
+				}
+				done <- err
+			}()
+		}
+		synctest.Wait()
+		if got, want := s.registry.Waiting(), map[string]int{"mine": 1, "other": 2}; !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		must(t, lease.Unlock(t.Context()))
+		for range 3 {
+			must(t, <-done)
+		}
+		if got := s.registry.Waiting(); len(got) != 0 {
+			t.Errorf("%v wait", got)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+)
+
+// A fakeWaker wakes waiters when the test wants it to.
+type fakeWaker struct {
+	mu            sync.Mutex
+	topics        []string
+	subscriptions map[chan struct{}]bool
+	onWatch       func() // runs before a subscription is made
+}
+
+func (w *fakeWaker) Watch(topic string) (<-chan struct{}, func()) {
+	if w.onWatch != nil {
+		w.onWatch()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.subscriptions == nil {
+		w.subscriptions = make(map[chan struct{}]bool)
+	}
+	wake := make(chan struct{}, 1)
+	w.topics, w.subscriptions[wake] = append(w.topics, topic), true
+	return wake, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.subscriptions[wake] {
+			panic("stopped twice")
+		}
+		delete(w.subscriptions, wake)
+	}
+}
+
+// wakeAll wakes all subscribers, and waits until all have received it.
+func (w *fakeWaker) wakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for wake := range w.subscriptions {
+		wake <- struct{}{}
+	}
+}
+
+// seen returns all topics so far, and how many subscriptions there are.
+func (w *fakeWaker) seen() (topics []string, subscriptions int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.topics, len(w.subscriptions)
+}
+
+// TestWake_ReleaseBeforeTheSubscription releases after the waiter's try, and before it
+// has subscribed: no wake-up will come.
+func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db, waker := migrated(t), &fakeWaker{}
+		lease, err := obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k").Lock(t.Context())
+		must(t, err)
+		waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
+		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
+		must(t, err)
+		must(t, got.Unlock(t.Context()))
+		if _, subscriptions := waker.seen(); subscriptions != 0 {
+			t.Errorf("%d subscriptions stay", subscriptions)
+		}
+	})
+}
+
+// TestWake_WaiterSubscribesOnce wakes the waiter a few times without a release: it tries, and waits on.
+func TestWake_WaiterSubscribesOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		db, waker := migrated(t), &fakeWaker{}
+		repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
+		lease, err := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k").Lock(t.Context())
+		must(t, err)
+		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		ctx, cancel := context.WithCancel(t.Context())
+		waker.onWatch = func() {
+			go func() {
+				for range 5 {
+					waker.wakeAll()
+				}
+				cancel()
+			}()
+		}
+		if _, err := obtain(t, waiting, "k").Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		names, err := dialect.NamesFor("INT_")
+		must(t, err)
+		key, err := repository.LockKey("k")
+		must(t, err)
+		topics, subscriptions := waker.seen()
+		if len(topics) != 1 || topics[0] != names.Topic("r", key) {
+			t.Errorf("watched %q", topics)
+		}
+		if subscriptions != 0 {
+			t.Errorf("%d subscriptions stay", subscriptions)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// TestWake_CallerThatNeedNotWait spares a lock that is free the subscription.
+func TestWake_CallerThatNeedNotWait(t *testing.T) {
+	t.Parallel()
+	waker := &fakeWaker{}
+	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
+	lease, err := obtain(t, registry, "k").Lock(t.Context())
+	must(t, err)
+	if _, err := obtain(t, registry, "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+	must(t, lease.Unlock(t.Context()))
+	if topics, _ := waker.seen(); len(topics) != 0 {
+		t.Errorf("watched %q", topics)
+	}
+}

@@ -1,0 +1,301 @@
+package servers_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/test/contract"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/notify"
+)
+
+// TestCells_ServersHaveRoom: a cell whose tests wait for their turn keeps its connections for a
+// while, so all of the chosen cells may have theirs at once. A full server refuses the next one, which
+// then fails every test that runs there. Other tests have at most as many as three cells.
+func TestCells_ServersHaveRoom(t *testing.T) {
+	t.Parallel()
+	needed := make(map[string]int)
+	cells, _ := chosenCells()
+	for _, cell := range cells {
+		needed[cell.server] += cellPool
+		if cell.server == server.PgBouncer { // which has as many to PostgreSQL
+			needed[server.Postgres] += cellPool
+		}
+	}
+	for name, s := range map[string]struct {
+		open func(testing.TB) *dbtest.DB
+		ask  string
+	}{
+		server.Postgres:       {dbtest.Postgres, "SELECT current_setting('max_connections')"},
+		server.PostgresNewest: {dbtest.PostgresNewest, "SELECT current_setting('max_connections')"},
+		server.MySQL:          {dbtest.MySQL, "SELECT @@max_connections"},
+		server.OracleMySQL:    {dbtest.OracleMySQL, "SELECT @@max_connections"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limit int
+			must(t, s.open(t).DB.Get(&limit, s.ask))
+			if wanted := needed[name] + 3*cellPool; limit < wanted {
+				t.Errorf("max_connections is %d, but the cells and other tests may have %d", limit, wanted)
+			}
+		})
+	}
+}
+
+// A column of the matrix is a server, reached through a driver with settings. Both
+// layouts and all isolations are tested in each.
+type column struct {
+	server string
+	open   func(testing.TB) *dbtest.DB
+	driver string
+	// settings are parameters of the DSN, under a name for people.
+	settings   string
+	parameters map[string]string
+	// plain is without batching and hand-off, and notify has releases wake waiters; both with the
+	// default isolation alone.
+	plain, notify bool
+	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions
+	// of pgx; with the default isolation alone.
+	pgxpool bool
+	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few
+	// rights; with the default isolation alone.
+	parse func(dsn string) (session.Target, error)
+	// table has MariaDB draw fencing tokens from a table, as on Galera.
+	table bool
+}
+
+var matrix = []column{
+	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite"},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres"},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx"},
+	{server: server.SQLite, open: dbtest.SQLite, driver: "sqlite", settings: "plain", plain: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "plain", plain: true},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "plain", plain: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "notify", notify: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "notify", notify: true},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxpool", pgxpool: true},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, table: true},
+	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
+	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
+	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx"},
+	mysqlWith(server.MySQL, dbtest.MySQL, "", nil),
+	mysqlWith(server.MySQL, dbtest.MySQL, "found rows, +05:30", foundRows),
+	mysqlWith(server.MySQL, dbtest.MySQL, "interpolated, -08:00", interpolated),
+	mysqlWith(server.MySQL, dbtest.MySQL, "all, +05:30", everything),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "", nil),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "found rows, +05:30", foundRows),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "interpolated, -08:00", interpolated),
+	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "all, +05:30", everything),
+}
+
+func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string, parameters map[string]string) column {
+	return column{server: server, open: open, driver: "mysql", settings: settings, parameters: parameters}
+}
+
+// What users have in their DSNs, and what must make no difference.
+var (
+	foundRows    = map[string]string{"clientFoundRows": "true", "parseTime": "true", "time_zone": "'+05:30'"}
+	interpolated = map[string]string{"interpolateParams": "true", "time_zone": "'-08:00'"}
+	everything   = map[string]string{
+		"clientFoundRows": "true", "interpolateParams": "true", "parseTime": "true", "loc": "Asia/Kolkata", "time_zone": "'+05:30'",
+	}
+)
+
+// TestContract runs the behaviour suite for the chosen cells of the matrix.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	cells, how := chosenCells()
+	t.Log(how)
+	dbtest.ReportNote(t, how)
+	for _, c := range matrix {
+		if testing.Short() && c.server != server.SQLite {
+			continue
+		}
+		t.Run(c.name(), func(t *testing.T) {
+			t.Parallel()
+			if reason := dbtest.Missing(c.server); reason != "" {
+				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
+				c.open(t) // skips the test, or fails it if the server is required
+			}
+			for _, cell := range cells {
+				if cell.name() == c.name() {
+					t.Run(fmt.Sprintf("%v/%v", cell.layout, cell.isolation), func(t *testing.T) {
+						t.Parallel()
+						c.run(t, cell.layout, cell.isolation)
+					})
+				}
+			}
+		})
+	}
+}
+
+func (c column) name() string {
+	if c.settings == "" {
+		return c.server + "-" + c.driver
+	}
+	return c.server + "-" + c.driver + "-" + c.settings
+}
+
+func (c column) isolations() []sqllock.Isolation {
+	if c.notify || c.plain || c.pgxpool || c.parse != nil {
+		return []sqllock.Isolation{sqllock.Serializable}
+	}
+	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
+}
+
+// run runs one cell on a database of its own. On SQLite, each test has one, in virtual time.
+func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isolation) {
+	t.Helper()
+	if c.server == server.SQLite {
+		db := virtual.Migrated(t, layout)
+		c.runCell(t, db.Version(t), contract.Cell{
+			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain,
+			InBubble: func(tb testing.TB) *sqlx.DB {
+				tb.Helper()
+				return limited(virtual.Migrated(tb, layout).DB, 8) // to open a connection takes long
+			},
+		})
+		return
+	}
+	db := c.open(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+	if c.table {
+		drawFromTable(t, db)
+	}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain}
+	switch {
+	case c.pgxpool:
+		cell.Pgx = pgxPool(t, db.DSN)
+		cell.DB = sqlx.NewDb(stdlib.OpenDBFromPool(cell.Pgx), c.driver)
+		t.Cleanup(func() { must(t, cell.DB.Close()) })
+	case c.parse == nil:
+		cell.DB = limited(c.pool(t, db), cellPool)
+	default:
+		dsn := db.DSN
+		if c.server != server.PgBouncer { // which has one user for all
+			dsn, cell.NewTable = withDocumentedGrants(t, db)
+		}
+		pools := poolsOf(t, c.parse, dsn)
+		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
+		if pools.Acquirers != nil {
+			cell.Acquirers = pools.Acquirers.DB
+		}
+	}
+	cell.DB.SetConnMaxIdleTime(time.Second) // the cells share a server's limit
+	if cell.Acquirers != nil {
+		cell.Acquirers.SetConnMaxIdleTime(time.Second)
+	}
+	if c.notify {
+		listener, err := notify.Listen(t.Context(), db.DSN, nil)
+		must(t, err)
+		t.Cleanup(func() { must(t, listener.Close()) })
+		cell.Waker = listener
+	}
+	c.runCell(t, db.Version(t), cell)
+}
+
+func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
+	t.Helper()
+	contract.Run(t, cell, func(r contract.Result) {
+		dbtest.ReportCell(t, dbtest.Cell{
+			Server: c.server, Version: version, Driver: c.driver,
+			Layout: cell.Layout.String(), Isolation: cell.Isolation.String(), Settings: c.settings,
+			Run: r.Run, Failed: r.Failed,
+		})
+	})
+}
+
+// TestContractInRealTime runs a few tests of the suite with the pool of sqlitelock.Open, SQLite's own
+// clock and SQLite's own waits, which must agree with virtual time. A few seconds pass while
+// leases end. None of them has to keep a short lease, which a busy machine might lose. With
+// -short only those tests run that take less than two seconds.
+func TestContractInRealTime(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	defer running.Wait()
+	run := func(layout dialect.Layout, names ...string) {
+		running.Go(func() { // they mostly wait, so together they count as one parallel test
+			t.Run(layout.String(), func(t *testing.T) {
+				db := dbtest.SQLite(t)
+				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: poolsOf(t, sqlitedriver.Parse, db.DSN).DB, Only: names,
+				})
+			})
+		})
+	}
+	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")
+		run(layout, "Fencing/TokensRiseAcrossACrashAndADeletion")
+	}
+	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
+	if !testing.Short() {
+		run(dialect.Spring6, "Waiting/LockTakesOverFromACrashedHolderAfterTheTTL")
+	}
+}
+
+// cellPool is how many connections a cell may have.
+const cellPool = 24
+
+// poolsOf returns the pools that Open would make, only larger: all processes of a cell share
+// them.
+func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
+	t.Helper()
+	target, err := parse(dsn)
+	must(t, err)
+	pools, err := target.Connect(t.Context(), session.Need{Connections: cellPool, Acquirers: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, pools.Close()) })
+	return pools
+}
+
+// pgxPool returns a pool of pgx itself.
+func pgxPool(t *testing.T, dsn string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	must(t, err)
+	config.MaxConns, config.MaxConnIdleTime = cellPool, time.Second
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// limited sets the limit of a pool, since a server has one. Waiting for a connection is no
+// failure.
+func limited(pool *sqlx.DB, limit int) *sqlx.DB {
+	pool.SetMaxOpenConns(limit)
+	pool.SetMaxIdleConns(limit)
+	return pool
+}
+
+func (c column) pool(t *testing.T, db *dbtest.DB) *sqlx.DB {
+	t.Helper()
+	if c.driver == db.Driver && c.parameters == nil {
+		return db.DB
+	}
+	return db.OpenDSN(t, c.driver, db.With(t, c.parameters))
+}

@@ -1,0 +1,97 @@
+package servers_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// ttl is long enough never to end within a test.
+const ttl = time.Minute
+
+// migrated returns an SQLite database with a lock table. In a bubble its time is the bubble's.
+func migrated(t *testing.T) *dbtest.DB {
+	t.Helper()
+	return virtual.Migrated(t, dialect.Spring7)
+}
+
+// newRepository returns a repository of its own client over an SQLite pool.
+func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
+	must(t, err)
+	return r
+}
+
+// newRegistry returns a registry that is closed with the test.
+func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	registry, err := sqllock.NewRegistry(r, opts)
+	must(t, err)
+	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+	return registry
+}
+
+// onRenewals returns an observer of renewals.
+func onRenewals(fn func(observe.Renewal)) []*observe.Observer {
+	return []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { fn(e) }}}
+}
+
+// onFallbacks returns an observer of fallbacks.
+func onFallbacks(fn func(reason error)) []*observe.Observer {
+	return []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) { fn(e.Reason) }}}
+}
+
+func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := r.Obtain(key)
+	must(t, err)
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func obtainAll(t *testing.T, r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := r.ObtainAll(keys...)
+	must(t, err)
+	return l
+}
+
+// latin1Database is a database of PostgreSQL whose text is not UTF-8.
+func latin1Database(tb testing.TB) *dbtest.DB {
+	tb.Helper()
+	server := dbtest.Postgres(tb)
+	u, err := url.Parse(server.DSN)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := *server
+	name := u.Query().Get("search_path") + "_latin1"
+	server.DB.MustExecContext(tb.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	tb.Cleanup(func() { server.DB.MustExec("DROP DATABASE " + name + " WITH (FORCE)") })
+	u.Path = "/" + name
+	values := u.Query()
+	values.Del("search_path")
+	u.RawQuery = values.Encode()
+	db.DSN = u.String()
+	db.DB = db.Open(tb)
+	return &db
+}
+
+// never is a pause that outlasts every test: a waiter that goes on was woken up.
+const never = time.Hour

@@ -1,0 +1,231 @@
+package servers_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// A commitSwallower stands between a client and PostgreSQL. It lets COMMIT through and
+// its answer not, nor anything that follows.
+type commitSwallower struct {
+	target    string
+	committed chan struct{} // closed when the server has answered a COMMIT
+	once      sync.Once
+}
+
+// swallowCommits returns a DSN that leads through a commitSwallower.
+func swallowCommits(t *testing.T, dsn string) (through string, s *commitSwallower) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	must(t, err)
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	s = &commitSwallower{target: u.Host, committed: make(chan struct{})}
+	u.Host = listener.Addr().String()
+	ctx, end := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			working.Go(func() { s.serve(ctx, client) })
+		}
+	})
+	t.Cleanup(func() {
+		end()
+		must(t, listener.Close())
+		working.Wait()
+	})
+	return u.String(), s
+}
+
+// serve passes on what comes until ctx ends or one side has gone.
+func (s *commitSwallower) serve(ctx context.Context, client net.Conn) {
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", s.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	hangUp := func() {
+		_ = client.Close()
+		_ = server.Close()
+	}
+	defer context.AfterFunc(ctx, hangUp)()
+	var swallowing atomic.Bool
+	var answering sync.WaitGroup
+	answering.Go(func() {
+		defer hangUp()
+		pass(server, func(answer []byte) error {
+			if swallowing.Load() {
+				s.once.Do(func() { close(s.committed) })
+				return nil
+			}
+			_, err := client.Write(answer)
+			return err
+		})
+	})
+	pass(client, func(request []byte) error {
+		if bytes.Contains(bytes.ToUpper(request), []byte("COMMIT\x00")) {
+			swallowing.Store(true)
+		}
+		_, err := server.Write(request)
+		return err
+	})
+	hangUp()
+	answering.Wait()
+}
+
+// pass gives to write what is read from a connection, until either fails.
+func pass(from net.Conn, write func([]byte) error) {
+	for buffer := make([]byte, 1<<16); ; {
+		n, err := from.Read(buffer)
+		if err != nil || write(buffer[:n]) != nil {
+			return
+		}
+	}
+}
+
+// A caller that gets an error that is no ErrDatabase does the work again. So there must be none
+// after a COMMIT that may have been applied.
+func TestGuard_LostAnswerOfACommit(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.Postgres(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db.DB.MustExec("CREATE TABLE WORK (N INT)")
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+			must(t, err)
+			registry := newRegistry(t, r, nil)
+			dsn, swallower := swallowCommits(t, db.DSN)
+			pool := db.OpenDSN(t, driver, dsn)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			context.AfterFunc(t.Context(), cancel)
+			go func() {
+				<-swallower.committed
+				cancel()
+			}()
+			err = registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)")
+				return err
+			})
+			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
+				t.Errorf("the transaction was committed, and the error is: %v", err)
+			}
+			var n int
+			must(t, db.DB.Get(&n, "SELECT COUNT(*) FROM WORK"))
+			if n != 1 {
+				t.Errorf("%d rows", n)
+			}
+		})
+	}
+}
+
+// Rows that are pinned all the time have all turns of the statement that waits for such rows. Those of
+// another lease are pinned by one short transaction after the other.
+func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+			must(t, err)
+			renewed := make(chan observe.Renewal, 100)
+			registry := newRegistry(t, r, &sqllock.RegistryOptions{
+				TTL: 20 * time.Second, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
+			})
+			tx, err := db.DB.BeginTx(t.Context(), nil)
+			must(t, err)
+			defer func() { must(t, tx.Rollback()) }()
+			for i := range 20 {
+				long, err := registry.TryLock(t.Context(), fmt.Sprint("long", i))
+				must(t, err)
+				must(t, long.RenewFor(t.Context(), ttl))
+				must(t, long.Guard(t.Context(), tx))
+			}
+			for e := <-renewed; e.Pinned == 0; {
+				e = <-renewed
+			}
+			lock, err := registry.ObtainAll("a", "b")
+			must(t, err)
+			short, err := lock.TryLock(t.Context())
+			must(t, err)
+			for began := short.Deadline(); !short.Deadline().After(began); {
+				tx, err := db.DB.BeginTx(t.Context(), nil)
+				must(t, err)
+				must(t, short.Guard(t.Context(), tx)) // it fails once the lease is lost
+				time.Sleep(100 * time.Millisecond)
+				must(t, tx.Commit())
+			}
+			must(t, short.Unlock(t.Context()))
+		})
+	}
+}
+
+// The smallest step changes a row whatever its CREATED_DATE is and however many digits of a second
+// the column keeps, since a cluster does not certify a row that stays as it is. Nothing else changes.
+func TestGuard_WritingChangesEveryRow(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			for digits := 3; digits <= 6; digits++ {
+				table := fmt.Sprintf("T%d_LOCK", digits)
+				db.DB.MustExecContext(t.Context(), fmt.Sprintf(`CREATE TABLE %s (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
+CREATED_DATE DATETIME(%d) NOT NULL, EXPIRED_AFTER DATETIME(%d) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`, table, digits, digits))
+				names, err := dialect.NamesFor(fmt.Sprintf("T%d_", digits))
+				must(t, err)
+				text := db.Dialect.Statements(dialect.Spring7, names).GuardByWriting
+				for _, created := range []string{"2026-01-01 00:00:00", "2026-01-01 23:59:59.999", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.12345", "2026-01-01 00:00:00.123456"} {
+					db.DB.MustExecContext(t.Context(), "REPLACE INTO "+table+" VALUES ('k', 'r', 'h', ?, '2100-01-01')", created)
+					for range 3 {
+						changes(t, db.DB, table, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// changes runs a statement that guards by writing, and checks what it has changed.
+func changes(t *testing.T, db *sqlx.DB, table, text string) {
+	t.Helper()
+	read := func() (row struct{ Owner, Created, Expired string }) {
+		must(t, db.GetContext(t.Context(), &row, "SELECT CLIENT_ID AS owner, CAST(CREATED_DATE AS CHAR) AS created, CAST(EXPIRED_AFTER AS CHAR) AS expired FROM "+table))
+		return row
+	}
+	before := read()
+	result, err := db.NamedExecContext(t.Context(), text, map[string]any{"region": "r", "key": "k", "holder": "h"})
+	must(t, err)
+	n, err := result.RowsAffected()
+	must(t, err)
+	after := read()
+	if n != 1 || after.Created <= before.Created || after.Owner != before.Owner || after.Expired != before.Expired {
+		t.Errorf("%d rows affected: %v became %v", n, before, after)
+	}
+}

@@ -1,0 +1,131 @@
+package servers_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// databases returns a migrated database of every kind that is there.
+func databases(f *testing.F) []*dbtest.DB {
+	f.Helper()
+	all := []*dbtest.DB{dbtest.SQLite(f)}
+	if os.Getenv(server.PostgresVariable) != "" {
+		all = append(all, dbtest.Postgres(f))
+	}
+	if os.Getenv(server.MySQLVariable) != "" {
+		all = append(all, dbtest.MySQL(f))
+	}
+	for _, db := range all {
+		if err := migrations.Up(f.Context(), db.DB.DB, db.Dialect, nil); err != nil {
+			f.Fatal(err)
+		}
+	}
+	return all
+}
+
+// FuzzRows: two keys that differ have rows of their own, whatever a database makes of
+// case, accents, blanks and characters of its own language, and a row gives back the
+// key that went in.
+func FuzzRows(f *testing.F) {
+	for _, pair := range [][2]string{
+		{"k", "K"},
+		{"k", "k "},
+		{"é", "e"},
+		{"é", "e\u0301"},
+		{"ß", "ss"},
+		{"a'b", "a''b"},
+		{`a\b`, "ab"},
+		{"%", "_"},
+		{"'; DROP TABLE INT_LOCK; --", "x"},
+		{"k\x00", "k"},
+		{"ı", "i"},
+		{"😀", "😁"},
+		{":region", "?"},
+		{"$1", "$2"},
+	} {
+		f.Add(pair[0], pair[1])
+	}
+	dbs := databases(f)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, db := range dbs {
+			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
+				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
+				must(t, err)
+				takeBoth(t, r, a, b)
+				must(t, r.ReleaseAll(t.Context()))
+			}
+		}
+	})
+}
+
+// takeBoth acquires both keys, unless they are none or one.
+func takeBoth(t *testing.T, r *sqllock.Repository, keys ...string) {
+	t.Helper()
+	taken := make(map[string]bool)
+	for _, key := range keys {
+		lockKey, err := r.LockKey(key)
+		if errors.Is(err, sqllock.ErrInvalid) {
+			continue
+		}
+		must(t, err)
+		got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
+		must(t, err)
+		if got.Acquired == taken[lockKey] {
+			t.Fatalf("%q: acquired %v, held %v", key, got.Acquired, taken[lockKey])
+		}
+		taken[lockKey] = true
+		row, ok, err := r.Peek(t.Context(), key)
+		must(t, err)
+		if !ok || row.LockKey != lockKey {
+			t.Fatalf("%q: row %+v", key, row)
+		}
+	}
+	if len(keys) == 2 && keys[0] != keys[1] && len(taken) == 1 && !strings.EqualFold(keys[0], keys[1]) {
+		if _, err := r.LockKey(keys[0]); err == nil {
+			if _, err := r.LockKey(keys[1]); err == nil {
+				t.Fatalf("%q and %q share a row", keys[0], keys[1])
+			}
+		}
+	}
+}
+
+// FuzzOptions: a region, a prefix and a client id are either refused at once or work
+// as they are.
+func FuzzOptions(f *testing.F) {
+	for _, each := range [][3]string{
+		{"DEFAULT", "INT_", "billing-7f9c"}, {"r ", "x.INT_", "a b"}, {"Ж", "", ""}, {"a'b", "INT_;", "c_%"}, {"\x00", "\x00", "\x00"},
+	} {
+		f.Add(each[0], each[1], each[2])
+	}
+	dbs := databases(f)
+	f.Fuzz(func(t *testing.T, region, prefix, client string) {
+		for _, db := range dbs {
+			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			if err != nil && !errors.Is(err, sqllock.ErrInvalid) && !errors.Is(err, sqllock.ErrSchema) {
+				t.Fatalf("prefix %q: %v", prefix, err)
+			}
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
+			if errors.Is(err, sqllock.ErrInvalid) {
+				continue
+			}
+			must(t, err)
+			takeBoth(t, r, "a", "b")
+			rows, err := r.List(t.Context())
+			must(t, err)
+			if len(rows) != 2 || rows[0].Region != r.Region() || !strings.HasPrefix(rows[0].Holder, r.ClientID()+"-") {
+				t.Fatalf("region %q, client %q: %+v", region, client, rows)
+			}
+			must(t, r.ReleaseAll(t.Context()))
+			if rows, err = r.List(t.Context()); err != nil || len(rows) != 0 {
+				t.Fatalf("close left %+v, %v", rows, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,556 @@
+package servers_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/wire"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// closing is how many calls follow the end of all connections, one after the other.
+const closing = 5
+
+// A restart of the server, or a failover, closes all connections of a pool that were used just before.
+// No call fails that can be sent again, whatever the driver and the pool, and no lock stays taken.
+func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
+	t.Parallel()
+	own := func(driver string) func(*testing.T, *dbtest.DB, string) (*sqllock.Registry, *sqlx.DB) {
+		return func(t *testing.T, db *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) {
+			t.Helper()
+			return registryOver(t, db, limited(db.OpenDSN(t, driver, dsn), closing), nil)
+		}
+	}
+	opened := func(name string) func(*testing.T, *dbtest.DB, string) (*sqllock.Registry, *sqlx.DB) {
+		return func(t *testing.T, _ *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) {
+			t.Helper()
+			return byName(t, name).opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}}), nil
+		}
+	}
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		make     func(t *testing.T, db *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) // the pool is nil if it is Open's
+	}{
+		"pgx": {dbtest.Postgres, own("pgx")},
+		"pgx, autocommit": {dbtest.Postgres, func(t *testing.T, db *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) {
+			t.Helper()
+			return registryOver(t, db, limited(db.OpenDSN(t, "pgx", dsn), closing), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
+		}},
+		"pgxpool": {dbtest.Postgres, func(t *testing.T, db *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) {
+			t.Helper()
+			pool := sqlx.NewDb(stdlib.OpenDBFromPool(pgxPool(t, dsn)), "pgx")
+			t.Cleanup(func() { must(t, pool.Close()) })
+			return registryOver(t, db, pool, nil)
+		}},
+		"lib/pq":       {dbtest.Postgres, own("postgres")},
+		"MySQL":        {dbtest.MySQL, own("mysql")},
+		"Oracle MySQL": {dbtest.OracleMySQL, own("mysql")},
+		"pgxlock":      {dbtest.Postgres, opened("pgxlock")},
+		"pqlock":       {dbtest.Postgres, opened("pqlock")},
+		"mysqllock":    {dbtest.MySQL, opened("mysqllock")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := c.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			dsn, end := endable(t, db)
+			registry, pool := c.make(t, db, dsn)
+			r := registry.Repository()
+			var leases []*sqllock.Lease
+			for i := range 2 * closing {
+				lease, err := registry.Lock(t.Context(), fmt.Sprint(i))
+				must(t, err)
+				leases = append(leases, lease)
+			}
+			calls := []struct {
+				name string
+				call func(n int) error
+			}{
+				{"Unlock", func(n int) error { return leases[n].Unlock(t.Context()) }},
+				{"TryLock", func(n int) error { _, err := registry.TryLock(t.Context(), fmt.Sprint(n)); return err }},
+				{"Renew", func(n int) error { return leases[closing+n].Renew(t.Context()) }},
+				{"List", func(int) error { _, err := r.List(t.Context()); return err }},
+				{"DeleteExpired", func(int) error { _, err := r.DeleteExpired(t.Context()); return err }},
+			}
+			if pool != nil {
+				calls = append(calls, struct {
+					name string
+					call func(n int) error
+				}{"ExecuteLockedTx", func(n int) error {
+					return registry.ExecuteLockedTx(t.Context(), fmt.Sprint("tx", n), pool.DB, nil, func(context.Context, *sql.Tx) error { return nil })
+				}})
+			}
+			for _, one := range calls {
+				for n := range closing {
+					if pool != nil {
+						use(t, pool)
+					} else {
+						_, err := r.List(t.Context())
+						must(t, err)
+					}
+					end()
+					if err := one.call(n); err != nil {
+						t.Errorf("%s, %d: %v", one.name, n, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
+	t.Helper()
+	r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, o)
+	must(t, err)
+	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}), pool
+}
+
+// use uses all connections of a pool, so that none of them has been idle.
+func use(t *testing.T, pool *sqlx.DB) {
+	t.Helper()
+	conns := make([]*sqlx.Conn, closing)
+	for i := range conns {
+		for conns[i] == nil || conns[i].PingContext(t.Context()) != nil { // the server has closed it before
+			var err error
+			conns[i], err = pool.Connx(t.Context())
+			must(t, err)
+			defer conns[i].Close()
+		}
+	}
+}
+
+// endable returns a DSN, and a function that ends all sessions over it.
+func endable(t *testing.T, db *dbtest.DB) (dsn string, end func()) {
+	t.Helper()
+	dsn, of, kill := db.DSN, "id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL %d"
+	admin := limited(db.Open(t), 1)
+	if db.Name == "postgres" {
+		name := rand.Text()
+		dsn = db.With(t, map[string]string{"application_name": name})
+		of = "pid FROM pg_stat_activity WHERE application_name = '" + name + "'"
+		kill = "SELECT pg_terminate_backend(%d)"
+	} else {
+		must(t, db.DB.Close()) // another pool over the same database
+	}
+	return dsn, func() {
+		var ids []int64
+		for {
+			must(t, admin.SelectContext(t.Context(), &ids, "SELECT "+of))
+			if len(ids) == 0 {
+				return
+			}
+			for _, id := range ids {
+				_, _ = admin.ExecContext(t.Context(), fmt.Sprintf(kill, id)) // it may be gone
+			}
+			ids = nil
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// hostOf returns where a server is.
+func hostOf(t *testing.T, s *server.Server) string {
+	t.Helper()
+	dsn, err := url.Parse(s.DSN())
+	must(t, err)
+	return dsn.Host
+}
+
+// The primary is killed, and its synchronous replica becomes the primary behind the same address.
+// The sessions of the pools are new there, and serializable; who waits goes on, and tokens rise.
+// Before the promotion the replica refuses. It takes seconds to start two servers.
+func TestOutage_FailoverOfAnOpenedRegistry(t *testing.T) {
+	t.Parallel()
+	dbtest.OwnServers(t)
+	if !dbtest.All() {
+		t.Skip("SKIPPED: make test-all starts a primary and a replica")
+	}
+	scratch, err := server.NewScratch()
+	must(t, err)
+	t.Cleanup(func() { must(t, scratch.Remove()) })
+	primary, replica, err := server.StartPostgresPair(t.Context(), scratch.Dir)
+	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(primary.Kill(), replica.Kill())) })
+
+	dsn, err := url.Parse(primary.DSN())
+	must(t, err)
+	proxy := wire.New(t, dsn.Host)
+	dsn.Host = proxy.Addr
+	registries := make(map[string]*sqllock.Registry)
+	before := make(map[string]*sqllock.Lease)
+	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
+		registries[o.name] = o.opened(t, dsn.String(), openOptions{
+			migrate:    true,
+			repository: sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { t.Errorf("%s: %v", o.name, reason) })},
+			registry:   sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true},
+		})
+		before[o.name], err = registries[o.name].Lock(t.Context(), "held by "+o.name)
+		must(t, err)
+	}
+
+	must(t, primary.Kill())
+	proxy.LeadTo(hostOf(t, replica))
+	type result struct {
+		name  string
+		lease *sqllock.Lease
+		err   error
+	}
+	got := make(chan result)
+	for name, registry := range registries {
+		go func() {
+			lease, err := registry.Lock(context.WithoutCancel(t.Context()), "wanted by "+name)
+			got <- result{name, lease, err}
+		}()
+	}
+	for name, registry := range registries { // the replica is reached, and refuses
+		awaitThat(t, name+" finds a database that is read-only", func() bool {
+			_, err := registry.TryLock(t.Context(), "refused to "+name)
+			if err == nil {
+				t.Fatal("acquired in a replica")
+			}
+			return errors.Is(err, sqllock.ErrReadOnly)
+		})
+	}
+	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted} {
+			_, err := o.open(t.Context(), dsn.String(), openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}})
+			if !errors.Is(err, sqllock.ErrReadOnly) {
+				t.Errorf("%s.Open of a replica, %v: %v", o.name, isolation, err)
+			}
+		}
+	}
+	must(t, replica.Promote(t.Context()))
+	for range registries {
+		r := <-got
+		must(t, r.err)
+		if r.lease.Token() <= before[r.name].Token() {
+			t.Errorf("%s: token %d after %d", r.name, r.lease.Token(), before[r.name].Token())
+		}
+		must(t, r.lease.Unlock(t.Context()))
+		must(t, before[r.name].Renew(t.Context()))
+		must(t, before[r.name].Unlock(t.Context()))
+	}
+}
+
+// A server that goes down and comes back has forgotten nothing. (It is not killed:
+// the servers of these tests do not wait for the disk, for speed.)
+// It takes as long as the server takes to stop and start.
+func TestOutage_LeaseOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	for name, w := range watchedServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, db := w.run(t)
+			repository, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
+			must(t, err)
+			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
+			lease, err := obtain(t, registry, "k").Lock(t.Context())
+			must(t, err)
+			must(t, s.Stop())
+			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
+				t.Fatal(err)
+			}
+			must(t, s.Restart(t.Context()))
+			must(t, lease.Renew(t.Context()))
+			rival, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
+			must(t, err)
+			if _, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+			must(t, lease.Unlock(t.Context()))
+			again, err := obtain(t, registry, "other").Lock(t.Context())
+			must(t, err)
+			must(t, again.Unlock(t.Context()))
+		})
+	}
+}
+
+// onWires are the openers of databases that are reached over a network.
+func onWires(t *testing.T) []opener {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(openers), func(o opener) bool { return o.name == "sqlitelock" })
+}
+
+// While the server is away nobody acquires. Those who wait go on when it is back, and the tokens
+// rise.
+func TestOutage_OfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, o := range onWires(t) {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true}})
+			before, err := registry.Lock(t.Context(), "before")
+			must(t, err)
+			target := proxy.LeadTo("")
+			if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("error %v", err)
+			}
+			got := make(chan *sqllock.Lease, 1)
+			refused := proxy.Refused()
+			go func() {
+				lease, err := registry.Lock(context.WithoutCancel(t.Context()), "k")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- lease
+			}()
+			awaitThat(t, "the waiter has met the outage", func() bool { return proxy.Refused() > refused })
+			proxy.LeadTo(target)
+			lease := <-got
+			if lease.Token() <= before.Token() {
+				t.Errorf("token %d after %d", lease.Token(), before.Token())
+			}
+			must(t, lease.Unlock(t.Context()))
+			must(t, before.Unlock(t.Context()))
+		})
+	}
+}
+
+// openImpatientPq is openPq, but a connection counts as dead after 2 s without an answer, and not
+// after half a minute.
+func openImpatientPq(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
+	parse := func(dsn string) (session.Target, error) {
+		target, err := pqdriver.Parse(dsn)
+		connector := target.Connector
+		target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
+			if s.Patience != 0 {
+				s.Patience = 2 * time.Second
+			}
+			return connector(source, s)
+		}
+		return target, err
+	}
+	return session.Open(ctx, dsn, parse, session.Options{Repository: o.repository, Registry: o.registry})
+}
+
+// impatient are the openers on servers, with that of lib/pq being impatient.
+func impatient(t *testing.T) []opener {
+	t.Helper()
+	all := onServers(t)
+	for i := range all {
+		if all[i].name == "pqlock" {
+			all[i].open = openImpatientPq
+		}
+	}
+	return all
+}
+
+// openAll has a registry open all connections of its pools, through a proxy: as long as the table is
+// locked, acquisitions and reads need one more each.
+func openAll(t *testing.T, db *dbtest.DB, proxy *wire.Proxy, r *sqllock.Registry) {
+	t.Helper()
+	const all = 4
+	conn, err := db.DB.Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	lock, unlock := "BEGIN; LOCK TABLE INT_LOCK IN ACCESS EXCLUSIVE MODE", "ROLLBACK"
+	if db.Dialect.Name == dialect.MySQL().Name {
+		lock, unlock = "LOCK TABLES INT_LOCK WRITE", "UNLOCK TABLES"
+	}
+	_, err = conn.ExecContext(t.Context(), lock)
+	must(t, err)
+	var opened atomic.Bool
+	var working sync.WaitGroup
+	for i := range all {
+		working.Go(func() {
+			for !opened.Load() { // lib/pq is impatient
+				if lease, err := r.TryLock(t.Context(), fmt.Sprint("opens ", i)); err == nil {
+					_ = lease.Unlock(t.Context())
+				}
+			}
+		})
+		working.Go(func() {
+			for !opened.Load() {
+				_, _ = r.Repository().List(t.Context())
+			}
+		})
+	}
+	awaitThat(t, "all connections are open", func() bool { return proxy.Links() == all })
+	opened.Store(true)
+	_, err = conn.ExecContext(t.Context(), unlock)
+	must(t, err)
+	working.Wait()
+	awaitThat(t, "it locks", func() bool { return locks(t, r) })
+}
+
+// awaitThat waits for what takes some seconds at most. The limit is for what would never happen.
+func awaitThat(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for began := time.Now(); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("it never came about that %s", what)
+		}
+	}
+}
+
+// locks reports whether a registry acquires and releases.
+func locks(t *testing.T, r *sqllock.Registry) bool {
+	t.Helper()
+	lease, err := r.TryLock(t.Context(), "k")
+	if err == nil {
+		err = lease.Unlock(t.Context())
+	}
+	if err != nil && !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrNotAcquired) && !errors.Is(err, sqllock.ErrLockLost) {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// All connections of the pools have died silently. The registry notices that, and opens others. A
+// batch has 5 s for its answer, and there is one on each connection in turn: that takes 15 to 30 s.
+func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
+	t.Parallel()
+	for _, o := range impatient(t) {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{})
+			openAll(t, db, proxy, registry)
+			proxy.Freeze()
+			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
+		})
+	}
+}
+
+// withHosts returns a DSN as keywords: lib/pq reads no ports of several hosts from a URL.
+func withHosts(t *testing.T, dsn string, addresses ...string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	must(t, err)
+	var hosts, ports []string
+	for _, address := range addresses {
+		host, port, err := net.SplitHostPort(address)
+		must(t, err)
+		hosts, ports = append(hosts, host), append(ports, port)
+	}
+	keywords := fmt.Sprintf("host=%s port=%s user=%s dbname=%s",
+		strings.Join(hosts, ","), strings.Join(ports, ","), u.User.Username(), strings.TrimPrefix(u.Path, "/"))
+	if password, ok := u.User.Password(); ok {
+		keywords += " password='" + password + "'"
+	}
+	for name, values := range u.Query() {
+		keywords += " " + name + "='" + values[0] + "'"
+	}
+	return keywords
+}
+
+// The first of two hosts does not answer any more. A registry goes to the second one, and so does
+// Open. A batch has 5 s for its answer, and each new connection waits 2 s for the first host: 15 s.
+func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
+	t.Parallel()
+	for _, o := range impatient(t) {
+		if o.name == "mysqllock" {
+			continue // its DSN has one host
+		}
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			first, dsn := through(t, db)
+			second, _ := through(t, db)
+			hosts := withHosts(t, dsn, first.Addr, second.Addr)
+			registry := o.opened(t, hosts, openOptions{})
+			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
+			first.Silence()
+			awaitThat(t, "the registry locks over the second host", func() bool { return locks(t, registry) })
+			awaitThat(t, "Open succeeds over the second host", func() bool {
+				r, err := o.open(t.Context(), hosts, openOptions{})
+				if err != nil {
+					return false
+				}
+				must(t, r.Close(context.Background()))
+				return true
+			})
+		})
+	}
+}
+
+// The synchronous standby does not answer, and the wait of a COMMIT is cancelled: PostgreSQL answers with success and a
+// warning. A failover would lose the row, and give the lock and its token out again. So it is not acquired, nor renewed.
+// It takes a server of its own.
+func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
+	t.Parallel()
+	s, admin := watchedServers["postgres"].run(t)
+	dsn := s.DSN() + "&synchronous_commit=on"
+	leases := make(map[*sqllock.Registry]*sqllock.Lease)
+	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit} {
+			r := o.opened(t, dsn, openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}, registry: sqllock.RegistryOptions{TTL: never}})
+			var err error
+			leases[r], err = r.Lock(t.Context(), o.name+isolation.String())
+			must(t, err)
+		}
+	}
+	admin.SetMaxOpenConns(1) // whose commits do not wait: the server has synchronous_commit=off
+	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'away'", "SELECT pg_reload_conf()"} {
+		_, err := admin.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+	for names := ""; names != "away"; time.Sleep(time.Millisecond) {
+		must(t, admin.GetContext(t.Context(), &names, "SHOW synchronous_standby_names"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled := make(chan struct{})
+	go func() {
+		defer close(cancelled)
+		for ctx.Err() == nil {
+			_, _ = admin.ExecContext(ctx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for r, lease := range leases {
+		name := lease.Key()
+		if _, err := r.TryLock(t.Context(), "free "+name); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: TryLock: %v", name, err)
+		}
+		if joint, err := r.ObtainAll("a"+name, "b"+name); err != nil {
+			t.Error(err)
+		} else if _, err := joint.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: TryLock of two keys: %v", name, err)
+		}
+		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: Renew: %v", name, err)
+		}
+		rows, err := r.Repository().List(t.Context())
+		must(t, err)
+		if len(rows) != len(leases) {
+			t.Errorf("%s: %d rows, want %d", name, len(rows), len(leases))
+		}
+	}
+	cancel()
+	<-cancelled
+	for _, text := range []string{"ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"} {
+		_, err := admin.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+}

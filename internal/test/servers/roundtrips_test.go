@@ -1,0 +1,231 @@
+package servers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/wire"
+	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/rwlock"
+	"github.com/sqllock/sqllock/semaphore"
+)
+
+// through returns a proxy to the server of a database, and the DSN that leads through it.
+func through(t *testing.T, db *dbtest.DB) (*wire.Proxy, string) {
+	t.Helper()
+	if db.Dialect.Name == dialect.MySQL().Name {
+		config, err := mysql.ParseDSN(db.DSN)
+		must(t, err)
+		proxy := wire.New(t, config.Addr)
+		config.Net, config.Addr = "tcp", proxy.Addr
+		return proxy, config.FormatDSN()
+	}
+	dsn, err := url.Parse(db.DSN)
+	must(t, err)
+	proxy := wire.New(t, dsn.Host)
+	dsn.Host = proxy.Addr
+	return proxy, dsn.String()
+}
+
+// An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing
+// token, counted on the wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition
+// is an explicit transaction.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	for _, o := range openers {
+		want := 2
+		switch o.name {
+		case "sqlitelock":
+			continue // it is not sent over a wire
+		case "mysqllock, Oracle's server":
+			want = 3
+		case "pgxlock, PgBouncer", "pqlock, PgBouncer":
+			want = 4
+		}
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
+			pair := func() {
+				lease, err := registry.Lock(t.Context(), "k")
+				must(t, err)
+				if lease.Token() == 0 {
+					t.Error("no fencing token")
+				}
+				must(t, lease.Unlock(t.Context()))
+			}
+			checkRoundTrips(t, proxy, want, pair)
+		})
+	}
+}
+
+// A joint lock takes as many round trips for ten keys as for two: BEGIN, one statement, COMMIT, and one
+// for the release. On MariaDB and MySQL, which choose an isolation by a statement of its own, it takes
+// one more to read the rows first, and the release is a transaction of its own, too. A caller that wants
+// a permit reads first. A reader reads the writer's row after it has its own. A writer reads all rows
+// before and after.
+func TestRoundTrips_OfSeveralRows(t *testing.T) {
+	t.Parallel()
+	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	for _, test := range []struct {
+		opener                       string
+		joint, permit, read, written int
+	}{
+		{"pgxlock", 4, 3, 3, 4},
+		{"pqlock", 4, 3, 3, 4},
+		{"mysqllock", 10, 3, 3, 4},
+		{"mysqllock, Oracle's server", 12, 4, 4, 5},
+		{"pgxlock, PgBouncer", 4, 5, 5, 6},
+		{"pqlock, PgBouncer", 4, 5, 5, 6},
+	} {
+		o := byName(t, test.opener)
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := o.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			proxy, dsn := through(t, db)
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
+			permits, err := semaphore.New(registry, "s", 10)
+			must(t, err)
+			readWrite, err := rwlock.New(registry, "k")
+			must(t, err)
+			for _, pair := range []struct {
+				name string
+				lock func(context.Context) (*sqllock.Lease, error)
+				want int
+			}{
+				{"joint", obtainAll(t, registry, keys...).Lock, test.joint},
+				{"permit", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 1) }, test.permit},
+				{"permits", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 3) }, 1 + test.joint},
+				{"reader", readWrite.RLock, test.read},
+				{"writer", readWrite.Lock, test.written},
+			} {
+				t.Run(pair.name, func(t *testing.T) {
+					checkRoundTrips(t, proxy, pair.want, func() {
+						lease, err := pair.lock(t.Context())
+						must(t, err)
+						must(t, lease.Unlock(t.Context()))
+					})
+				})
+			}
+		})
+	}
+}
+
+// checkRoundTrips checks how many round trips pair takes, which locks and unlocks.
+func checkRoundTrips(t *testing.T, proxy *wire.Proxy, want int, pair func()) {
+	t.Helper()
+	pair() // connects, and pgx prepares
+	pair()
+	proxy.Trips()
+	counts := make([]int, 11)
+	for i := range counts {
+		pair()
+		counts[i] = proxy.Trips()
+	}
+	// The median: now and then a statement in the background keeps the table of tokens small.
+	slices.Sort(counts)
+	if counts[0] != want || counts[len(counts)/2] != want {
+		t.Errorf("round trips of the pairs: %v, want %d", counts, want)
+	}
+}
+
+// What a joint lock sends does not grow with its keys: to guard a transaction, to keep its rows for a
+// minimum hold, and to delete rows that an outage has left, before the next attempt and in Close.
+func TestRoundTrips_OfAThousandKeys(t *testing.T) {
+	t.Parallel()
+	type scene struct {
+		t        *testing.T
+		proxy    *wire.Proxy
+		registry *sqllock.Registry
+		app      *sqlx.DB
+		keys     []string
+	}
+	trips := func(s scene, do func()) int {
+		s.proxy.Trips()
+		do()
+		return s.proxy.Trips()
+	}
+	leave := func(s scene) { // an Unlock during an outage
+		lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+		must(s.t, err)
+		target := s.proxy.LeadTo("")
+		if err := lease.Unlock(s.t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			s.t.Error(err)
+		}
+		s.proxy.LeadTo(target)
+	}
+	for name, count := range map[string]func(scene) int{
+		"guard": func(s scene) (n int) {
+			lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+			must(s.t, err)
+			tx, err := s.app.BeginTxx(s.t.Context(), nil)
+			must(s.t, err)
+			n = trips(s, func() { must(s.t, lease.Guard(s.t.Context(), tx)) })
+			must(s.t, tx.Commit())
+			must(s.t, lease.Unlock(s.t.Context()))
+			return n
+		},
+		"minimum hold": func(s scene) int {
+			lease, err := obtainAll(s.t, s.registry, s.keys...).WithMinHold(ttl).TryLock(s.t.Context())
+			must(s.t, err)
+			return trips(s, func() { must(s.t, lease.Unlock(s.t.Context())) })
+		},
+		"attempt": func(s scene) int {
+			leave(s)
+			return trips(s, func() {
+				lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
+				must(s.t, err)
+				must(s.t, lease.Unlock(s.t.Context()))
+			})
+		},
+		"close": func(s scene) int {
+			leave(s)
+			n := trips(s, func() { must(s.t, s.registry.Close(s.t.Context())) })
+			var rows int
+			must(s.t, s.app.GetContext(s.t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
+			if rows > 0 {
+				s.t.Errorf("%d rows are left", rows)
+			}
+			return n
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, o := range onServers(t) {
+				t.Run(o.name, func(t *testing.T) {
+					t.Parallel()
+					db := o.database(t)
+					must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+					proxy, dsn := through(t, db)
+					app, err := sqlx.Open(db.DB.DriverName(), dsn)
+					must(t, err)
+					t.Cleanup(func() { _ = app.Close() })
+					counted := func(keys int) int {
+						s := scene{t, proxy, o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}}), app, nil}
+						for i := range keys {
+							s.keys = append(s.keys, fmt.Sprint(keys, "/", i))
+						}
+						return count(s)
+					}
+					few, many := counted(10), counted(sqllock.MaxKeys)
+					if many > few+5 { // a statement for many keys may be another one, which is prepared
+						t.Errorf("%d round trips for 10 keys, %d for %d", few, many, sqllock.MaxKeys)
+					}
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,456 @@
+package servers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// A dialect that is not the database's is refused, with the names of both, whether or not the
+// table is there.
+func TestTable_WrongDialectIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{
+		"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL, "oracle": dbtest.OracleMySQL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			pools := map[string]*sqlx.DB{db.Driver: db.DB}
+			if db.Name == "postgres" {
+				pools["pgx"] = db.OpenDSN(t, "pgx", db.DSN)
+			}
+			for driver, pool := range pools {
+				for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
+					for _, prefix := range []string{"", "NONE_"} {
+						_, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
+						if d.Name != db.Name {
+							isWrongDialect(t, err, d.Name, db.Name)
+						} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {
+							t.Errorf("%s, %s, %q: %v", driver, d.Name, prefix, err)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func isWrongDialect(t *testing.T, err error, given, needed string) {
+	t.Helper()
+	if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "dialect is "+given) || !strings.Contains(err.Error(), "dialect "+needed) {
+		t.Errorf("%s for %s: %v", given, needed, err)
+	}
+}
+
+func TestTable_MissingIsNamed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
+		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
+			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestTable_WrongIsNamed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), PRIMARY KEY (LOCK_KEY, REGION))")
+		must(t, err)
+		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestTable_WholeSecondsAreRefused: the table of Spring 4.3 on MySQL.
+func TestTable_WholeSecondsAreRefused(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100),
+		CLIENT_ID CHAR(36), CREATED_DATE DATETIME NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`)
+	must(t, err)
+	if _, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
+		t.Fatal(err)
+	}
+}
+
+func separator(dsn string) string {
+	if strings.Contains(dsn, "?") {
+		return "&"
+	}
+	return "?"
+}
+
+// Oracle's MySQL has a statement wait for a pinned row for 50 s. So each attempt reads the row
+// before, also if the layout was given and the server has not been asked what it is.
+func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
+	t.Parallel()
+	db := dbtest.OracleMySQL(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
+	holder, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
+	must(t, err)
+	lease, err := obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context())
+	must(t, err)
+	tx, err := db.DB.BeginTxx(t.Context(), nil)
+	must(t, err)
+	must(t, lease.Guard(t.Context(), tx))
+
+	rival, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
+	must(t, err)
+	_, err = obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
+	var heldBy *sqllock.HeldError
+	if !errors.As(err, &heldBy) || heldBy.Holder != lease.Holder() {
+		t.Error(err)
+	}
+	must(t, tx.Commit())
+	must(t, lease.Unlock(t.Context()))
+}
+
+// In a partitioned table a ctid says which row only together with the partition. Rows of
+// two regions that were inserted in one order have the same ones.
+// It takes seconds beside other tests, because it makes hundreds of statements.
+func TestTable_Partitioned(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	for _, statement := range []string{
+		`CREATE TABLE P_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL,
+			EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION)) PARTITION BY LIST (REGION)`,
+		`CREATE TABLE P_LOCK_A PARTITION OF P_LOCK FOR VALUES IN ('A')`,
+		`CREATE TABLE P_LOCK_B PARTITION OF P_LOCK FOR VALUES IN ('B')`,
+		`CREATE SEQUENCE P_LOCK_FENCE`,
+	} {
+		db.DB.MustExec(statement)
+	}
+	const keys = 40
+	repositories, holders := make(map[string]*sqllock.Repository), make(map[string][]string)
+	for _, region := range []string{"A", "B"} {
+		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
+		must(t, err)
+		repositories[region] = r
+		for i := range keys {
+			holder := r.NewHolder()
+			got, err := r.Acquire(t.Context(), fmt.Sprint(i), holder, ttl)
+			must(t, err)
+			if !got.Acquired {
+				t.Fatal(got)
+			}
+			holders[region] = append(holders[region], holder)
+		}
+	}
+	var working sync.WaitGroup
+	for i := range keys {
+		working.Go(func() {
+			deleted, err := repositories["A"].Delete(context.Background(), fmt.Sprint(i), holders["A"][i])
+			if err != nil || !deleted {
+				t.Errorf("A, %d: %v, %v", i, deleted, err)
+			}
+		})
+	}
+	working.Wait()
+	for i := range keys {
+		held, err := repositories["B"].IsAcquired(t.Context(), fmt.Sprint(i), holders["B"][i])
+		must(t, err)
+		if !held {
+			t.Errorf("B, %d: its row has gone", i)
+		}
+	}
+}
+
+// A lock table is often empty when PostgreSQL counts it, and full a moment later. A plan for
+// one row must not compare ten thousand leases with as many rows each: that took 15
+// seconds, in which they ended.
+func TestTable_PlansForManyDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	const fill = `INSERT INTO INT_LOCK SELECT i, 'r', i, now(), now() + INTERVAL '1 hour' FROM generate_series(1, 3000) AS i`
+	db.DB.MustExec(fill)
+	db.DB.MustExec("DELETE FROM INT_LOCK")
+	db.DB.MustExec("VACUUM (ANALYZE, TRUNCATE FALSE) INT_LOCK") // its pages stay
+	db.DB.MustExec(fill)
+	names, err := dialect.NamesFor("")
+	must(t, err)
+	texts := dialect.Postgres().Statements(dialect.Spring7, names)
+	for name, text := range map[string]string{
+		"RenewAll": texts.RenewAll, "HeldAll": texts.HeldAll, "DeleteExpired": texts.DeleteExpired,
+	} {
+		bound, args, err := sqlx.Named("EXPLAIN "+text, map[string]any{
+			"region": "r", "keys": `["1"]`, "holders": `["1"]`, "left": 1,
+		})
+		must(t, err)
+		var lines []string
+		must(t, db.DB.SelectContext(t.Context(), &lines, sqlx.Rebind(sqlx.DOLLAR, bound), args...))
+		plan := strings.Join(lines, "\n")
+		if strings.Contains(plan, "Join") || strings.Contains(plan, "Nested Loop") || !strings.Contains(plan, "hashed SubPlan") {
+			t.Errorf("%s:\n%s", name, plan)
+		}
+	}
+}
+
+// A schema that must be quoted cannot be used, and the error says why.
+func TestTable_SchemaThatMustBeQuoted(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		for _, prefix := range []string{"order.INT_", "Mixed.INT_"} {
+			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			if !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "without quotes") {
+				t.Errorf("%s: %v", prefix, err)
+			}
+		}
+	})
+}
+
+// A key that the server refuses is an error of its own caller, and of no other whose key is in the same
+// batch.
+func TestTable_KeyThatTheServerRefuses(t *testing.T) {
+	t.Parallel()
+	const constraint = "ALTER TABLE INT_LOCK ADD CHECK (LOCK_KEY <> 'bad')"
+	policy := []string{"ALTER TABLE INT_LOCK ENABLE ROW LEVEL SECURITY", "CREATE POLICY sees ON INT_LOCK USING (true) WITH CHECK (LOCK_KEY <> 'bad')"}
+	for _, test := range []struct {
+		opener, by string
+		statements []string
+	}{
+		{"sqlitelock", "a trigger", []string{"CREATE TRIGGER refuse BEFORE INSERT ON INT_LOCK WHEN NEW.LOCK_KEY = 'bad' BEGIN SELECT RAISE(ABORT, 'bad'); END"}},
+		{"pgxlock", "a constraint", []string{constraint}},
+		{"pgxlock", "a policy", policy},
+		{"pqlock", "a policy", policy},
+		{"pqlock", "a trigger", []string{
+			"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''bad''; END'",
+			"CREATE TRIGGER refuse BEFORE INSERT ON INT_LOCK FOR EACH ROW WHEN (NEW.LOCK_KEY = 'bad') EXECUTE PROCEDURE refuse()",
+		}},
+		{"mysqllock", "a constraint", []string{constraint}},
+		{"mysqllock, Oracle's server", "a constraint", []string{constraint}},
+	} {
+		t.Run(test.opener+", "+test.by, func(t *testing.T) {
+			t.Parallel()
+			o := byName(t, test.opener)
+			db := o.database(t)
+			dsn := db.DSN
+			must(t, o.opened(t, dsn, openOptions{migrate: true}).Close(t.Context()))
+			if test.by == "a policy" { // a superuser has none
+				dsn, _ = withDocumentedGrants(t, db)
+			}
+			for _, statement := range test.statements {
+				db.DB.MustExecContext(t.Context(), statement)
+			}
+			r := o.opened(t, dsn, openOptions{repository: sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}, registry: sqllock.RegistryOptions{TTL: ttl}})
+			for range 3 {
+				lockBeside(t, r, "bad")
+			}
+		})
+	}
+}
+
+// lockBeside locks and unlocks many keys at once. Only bad may fail.
+func lockBeside(t *testing.T, r *sqllock.Registry, bad string) {
+	t.Helper()
+	var callers sync.WaitGroup
+	for i := range 40 {
+		key := fmt.Sprint("k", i)
+		if i == 20 {
+			key = bad
+		}
+		callers.Go(func() {
+			lease, err := r.TryLock(t.Context(), key)
+			switch {
+			case key == bad:
+				if !errors.Is(err, sqllock.ErrDatabase) {
+					t.Errorf("%s: %v", key, err)
+				}
+			case err != nil:
+				t.Error(err)
+			default:
+				if err := lease.Unlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// Keys of a joint lock that the collation takes for one can never be acquired together.
+func TestTable_JointKeysThatAreOneRow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		open      func(testing.TB) *dbtest.DB
+		prepare   []string
+		collation string
+	}{
+		"MariaDB": {open: dbtest.MySQL, prepare: []string{"ALTER TABLE INT_LOCK CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"}, collation: "utf8mb4_general_ci"},
+		"MySQL":   {open: dbtest.OracleMySQL, prepare: []string{"ALTER TABLE INT_LOCK CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci"}, collation: "utf8mb4_0900_ai_ci"},
+		"PostgreSQL": {open: dbtest.Postgres, prepare: []string{
+			"CREATE COLLATION without_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+			"ALTER TABLE INT_LOCK ALTER LOCK_KEY TYPE CHAR(36) COLLATE without_case",
+		}, collation: "without_case"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := test.open(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			for _, statement := range test.prepare {
+				db.DB.MustExecContext(t.Context(), statement)
+			}
+			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
+				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Isolation: isolation})
+				must(t, err)
+				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
+				joint, err := registry.ObtainAll("job", "JOB", "other")
+				must(t, err)
+				other, err := registry.TryLock(t.Context(), "other")
+				must(t, err)
+				_, err = joint.TryLock(t.Context())
+				if !errors.Is(err, sqllock.ErrNotAcquired) && db.Name != "postgres" {
+					t.Errorf("while another holds one of the keys: %v", err)
+				}
+				must(t, other.Unlock(t.Context()))
+				if _, err := joint.Lock(t.Context()); !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), test.collation) {
+					t.Error(err)
+				}
+				rows, err := r.List(t.Context())
+				must(t, err)
+				if len(rows) > 0 {
+					t.Errorf("rows %+v", rows)
+				}
+				// In a batch of several callers the second of the two waits for the first.
+				lockBesideEqual(t, registry)
+			}
+		})
+	}
+}
+
+// lockBesideEqual has callers of two keys that are one row meet in batches with others.
+func lockBesideEqual(t *testing.T, r *sqllock.Registry) {
+	t.Helper()
+	var callers sync.WaitGroup
+	for _, key := range []string{"a", "b", "job", "c", "JOB", "d", "Job", "e"} {
+		callers.Go(func() {
+			if err := r.ExecuteLocked(t.Context(), key, func(ctx context.Context) error { return ctx.Err() }); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// lockTable creates a lock table whose times have a type, and the rest of it as it stands in suffix.
+func lockTable(t *testing.T, db *dbtest.DB, created, expired, suffix string) {
+	t.Helper()
+	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
+		CREATED_DATE `+created+` NOT NULL, EXPIRED_AFTER `+expired+` NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`+suffix)
+	must(t, err)
+}
+
+// A session would read times with a time zone in its own, and a lease that is rounded to a second ends
+// before its holder knows. What a time is made of makes no difference.
+func TestTable_TimesThatAreNoneForALease(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		open             func(testing.TB) *dbtest.DB
+		created, expired string
+		want             []string // nothing if the table is as it should be
+	}{
+		"MariaDB, TIMESTAMP":       {dbtest.MySQL, "DATETIME(6)", "TIMESTAMP(6)", []string{"column EXPIRED_AFTER", "TIMESTAMP", "DATETIME(6)"}},
+		"MySQL, TIMESTAMP":         {dbtest.OracleMySQL, "TIMESTAMP(6)", "DATETIME(6)", []string{"column CREATED_DATE", "TIMESTAMP", "DATETIME(6)"}},
+		"PostgreSQL, TIMESTAMPTZ":  {dbtest.Postgres, "TIMESTAMP", "TIMESTAMPTZ", []string{"column EXPIRED_AFTER is timestamp with time zone", "without time zone"}},
+		"PostgreSQL, whole second": {dbtest.Postgres, "TIMESTAMP(0)", "TIMESTAMPTZ(0)", []string{"column CREATED_DATE is timestamp(0) without", "column EXPIRED_AFTER is timestamp(0) with"}},
+		"PostgreSQL, a domain":     {dbtest.Postgres, "TIMESTAMP", "TIME_OF_LEASE", nil},
+		"MariaDB, milliseconds":    {dbtest.MySQL, "DATETIME(3)", "DATETIME(3)", nil},
+		"PostgreSQL, milliseconds": {dbtest.Postgres, "TIMESTAMP(3)", "TIMESTAMP(3)", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := test.open(t)
+			if test.expired == "TIME_OF_LEASE" {
+				db.DB.MustExecContext(t.Context(), "CREATE DOMAIN TIME_OF_LEASE AS TIMESTAMP(6)")
+			}
+			lockTable(t, db, test.created, test.expired, "")
+			for driver, pool := range driversOf(t, db, db.DSN) {
+				refusedTable(t, driver, pool, db, nil, test.want...)
+			}
+		})
+	}
+}
+
+// driversOf returns a pool of each driver.
+func driversOf(t *testing.T, db *dbtest.DB, dsn string) map[string]*sqlx.DB {
+	t.Helper()
+	pools := map[string]*sqlx.DB{db.Driver: db.OpenDSN(t, db.Driver, dsn)}
+	if db.Name == "postgres" {
+		pools["pgx"] = db.OpenDSN(t, "pgx", dsn)
+	}
+	return pools
+}
+
+// refusedTable checks that a repository is refused with ErrSchema, for these reasons, or accepted if
+// there are none.
+func refusedTable(t *testing.T, driver string, pool *sqlx.DB, db *dbtest.DB, keys sqllock.KeyMapper, reasons ...string) {
+	t.Helper()
+	_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: keys, DisableFencing: true})
+	if (err != nil) != (len(reasons) > 0) || err != nil && !errors.Is(err, sqllock.ErrSchema) {
+		t.Errorf("%s: %v", driver, err)
+	}
+	for _, reason := range reasons {
+		if err != nil && !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: no %q in: %v", driver, reason, err)
+		}
+	}
+}
+
+// Joint releases name the rows of a table by what a view of it lacks.
+func TestTable_ViewIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: "REAL_"}))
+			db.DB.MustExecContext(t.Context(), "CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK")
+			refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK", "view", "Prefix")
+		})
+	}
+}
+
+// Without a primary key the statement that acquires would insert a row for each holder.
+func TestTable_WithoutAPrimaryKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			lockTable(t, db, "DATETIME(6)", "DATETIME(6)", "")
+			db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK DROP PRIMARY KEY")
+			refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK has no primary key (LOCK_KEY, REGION)")
+		})
+	}
+}
+
+// A server whose column lacks a character may store a question mark, which no statement finds again.
+func TestTable_ColumnThatLacksCharactersIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			lockTable(t, db, "DATETIME(6)", "DATETIME(6)", " CHARACTER SET utf8mb3")
+			refusedTable(t, db.Driver, db.DB, db, sqllock.PlainKeys, "LOCK_KEY of INT_LOCK has the character set utf8mb3", "CONVERT TO CHARACTER SET utf8mb4")
+			refusedTable(t, db.Driver, db.DB, db, sqllock.SpringKeys) // these are ASCII
+		})
+	}
+}

@@ -1,0 +1,361 @@
+package servers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// drawFromTable makes a table the source of fencing tokens, as it is on Galera. The numbers go on
+// where a sequence has stopped.
+func drawFromTable(t *testing.T, db *dbtest.DB) {
+	t.Helper()
+	next := int64(1)
+	if strings.Contains(db.Version(t), "MariaDB") {
+		must(t, db.DB.Get(&next, "SELECT NEXTVAL(INT_LOCK_FENCE)"))
+	}
+	db.DB.MustExec("DROP TABLE INT_LOCK_FENCE")
+	db.DB.MustExec(fmt.Sprintf("CREATE TABLE INT_LOCK_FENCE (ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT = %d", next))
+}
+
+// drawFromSequence is the way back.
+func drawFromSequence(t *testing.T, db *dbtest.DB) {
+	t.Helper()
+	result := db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)")
+	last, err := result.LastInsertId()
+	must(t, err)
+	db.DB.MustExec("DROP TABLE INT_LOCK_FENCE")
+	db.DB.MustExec(fmt.Sprintf("CREATE SEQUENCE INT_LOCK_FENCE START WITH %d NOCACHE ENGINE=InnoDB", last+1))
+}
+
+// acquired acquires a lock, deletes its row, and returns the fencing token.
+func acquired(t *testing.T, r *sqllock.Repository) (token int64, err error) {
+	t.Helper()
+	holder := r.NewHolder()
+	got, err := r.Acquire(t.Context(), "k", holder, ttl)
+	if err != nil {
+		return 0, err
+	}
+	if !got.Acquired {
+		t.Fatalf("held by %+v", got.Row)
+	}
+	_, err = r.Delete(t.Context(), "k", holder)
+	must(t, err)
+	return got.Token, nil
+}
+
+// What there is to draw from decides, so all processes agree. A process that opened the other
+// source gets errors, and never a token that is too low.
+func TestToken_SourceIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
+		t.Run(isolation.String(), func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.MySQL(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			open := func() *sqllock.Repository {
+				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+				must(t, err)
+				return r
+			}
+			var last int64
+			before := open()
+			for _, replace := range []func(*testing.T, *dbtest.DB){drawFromTable, drawFromSequence, drawFromTable} {
+				for range 3 {
+					token, err := acquired(t, before)
+					must(t, err)
+					if token <= last {
+						t.Errorf("token %d after %d", token, last)
+					}
+					last = token
+				}
+				replace(t, db)
+				after := open()
+				if token, err := acquired(t, before); !errors.Is(err, sqllock.ErrSchema) {
+					t.Errorf("the old process: token %d, error %v", token, err)
+				}
+				// In Autocommit the row was written before the error.
+				_, err := after.DeleteExpired(t.Context())
+				must(t, err)
+				must(t, before.ReleaseAll(t.Context()))
+				before = after
+			}
+		})
+	}
+}
+
+// Numbers that a server has cached are lost to the replica that is promoted in its place. Numbers that
+// descend, or begin again, give tokens that are too low.
+func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	for _, change := range []string{"CACHE 1000", "INCREMENT BY -1", "CYCLE"} {
+		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE " + change)
+		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		_, opening := openMySQL(t.Context(), db.DSN, openOptions{repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
+		for _, err := range []error{err, opening} {
+			if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE") {
+				t.Errorf("%s: %v", change, err)
+			}
+		}
+		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE")
+		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		must(t, err)
+	}
+}
+
+// With a given layout nothing is asked, and the dialect says what there is.
+func TestToken_SequenceWithAGivenLayout(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	options := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
+	right, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect.WithSequence(), options)
+	must(t, err)
+	if token, err := acquired(t, right); err != nil || token == 0 {
+		t.Errorf("token %d, error %v", token, err)
+	}
+	registry, err := openMySQL(t.Context(), db.DSN, openOptions{repository: *options})
+	must(t, err)
+	lease, err := registry.TryLock(t.Context(), "k")
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+	must(t, registry.Close(t.Context()))
+	wrong, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, options)
+	must(t, err)
+	if token, err := acquired(t, wrong); !errors.Is(err, sqllock.ErrSchema) {
+		t.Errorf("token %d, error %v", token, err)
+	}
+}
+
+// A refused attempt draws no number, and says who is in the way.
+func TestToken_RefusalDrawsNoNumber(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+	must(t, err)
+	first, err := r.Acquire(t.Context(), "k", "holder", ttl)
+	must(t, err)
+	for range 3 {
+		got, err := r.Acquire(t.Context(), "k", "other", ttl)
+		must(t, err)
+		if got.Acquired || got.Row.Holder != "holder" || got.Row.Left <= 0 || got.Row.Left > ttl || got.Row.Age < 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	next, err := r.Acquire(t.Context(), "another", "other", ttl)
+	must(t, err)
+	if next.Token != first.Token+tokensPerNumber {
+		t.Errorf("token %d after %d", next.Token, first.Token)
+	}
+}
+
+// One message, one statement in a transaction, or one statement alone; one row, or many: tokens
+// rise, and everybody has a token of its own.
+func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
+	t.Parallel()
+	db := dbtest.MySQL(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	pool := db.OpenDSN(t, db.Driver, db.With(t, map[string]string{"multiStatements": "true", "interpolateParams": "true", "tx_isolation": "'SERIALIZABLE'"}))
+	ways := []sqllock.RepositoryOptions{
+		{MultiStatements: true}, {}, {Acquirers: pool.DB}, {Isolation: sqllock.Autocommit}, {MultiStatements: true, Isolation: sqllock.ReadCommitted},
+	}
+	seen := make(map[int64]bool)
+	var last int64
+	for i, way := range ways {
+		r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &way)
+		must(t, err)
+		token, err := acquired(t, r)
+		must(t, err)
+		if token <= last {
+			t.Errorf("way %d: token %d after %d", i, token, last)
+		}
+		const callers = 40
+		tokens := make(chan int64, callers)
+		for caller := range callers {
+			go func() {
+				key := fmt.Sprint(i, "/", caller/2) // two want each
+				got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.Acquired != (got.Token > token) || !got.Acquired && got.Row.Holder == "":
+					t.Errorf("%+v", got)
+				}
+				tokens <- got.Token
+			}()
+		}
+		count := 0
+		for range callers {
+			if token := <-tokens; token > 0 {
+				count++
+				seen[token] = true
+				last = max(last, token)
+			}
+		}
+		if count != callers/2 || len(seen) != (i+1)*callers/2 {
+			t.Errorf("way %d: %d acquired, %d different tokens in all", i, count, len(seen))
+		}
+	}
+}
+
+// tokensPerNumber is how many fencing tokens lie between two numbers of the database.
+const tokensPerNumber = 65536
+
+// A storage compares tokens, whether they come from a Lease or from an Acquisition.
+func TestToken_OneScale(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		must(t, err)
+		registry := newRegistry(t, r, nil)
+		var last int64
+		for range 3 {
+			lease, err := obtain(t, registry, "k").TryLock(t.Context())
+			must(t, err)
+			token := lease.Token()
+			must(t, lease.Unlock(t.Context()))
+			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+			must(t, err)
+			_, err = r.Delete(t.Context(), "k", "holder")
+			must(t, err)
+			if token <= last || got.Token <= token {
+				t.Fatalf("tokens %d, %d, %d", last, token, got.Token)
+			}
+			last = got.Token
+		}
+	})
+}
+
+// A sequence that was set too high gives no negative token but an error, and nothing
+// is acquired.
+func TestToken_SequenceBeyondAll(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		set      string
+	}{
+		"postgres": {dbtest.Postgres, "SELECT setval('INT_LOCK_FENCE', %d, false)"},
+		"mysql":    {dbtest.MySQL, "ALTER SEQUENCE INT_LOCK_FENCE RESTART %d"},
+	} {
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
+			t.Run(name+"/"+isolation.String(), func(t *testing.T) {
+				t.Parallel()
+				testSequenceBeyondAllTokens(t, test.database(t), test.set, isolation)
+			})
+		}
+	}
+}
+
+func testSequenceBeyondAllTokens(t *testing.T, db *dbtest.DB, set string, isolation sqllock.Isolation) {
+	t.Helper()
+	const last = math.MaxInt64 / tokensPerNumber
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db.DB.MustExec(fmt.Sprintf(set, int64(last)))
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+	must(t, err)
+	got, err := r.Acquire(t.Context(), "last", "holder", ttl)
+	must(t, err)
+	if got.Token != last*tokensPerNumber {
+		t.Error(got)
+	}
+	_, err = r.Delete(t.Context(), "last", "holder")
+	must(t, err)
+	var trying sync.WaitGroup
+	for i := range 40 { // some of them in batches
+		trying.Go(func() {
+			got, err := r.Acquire(context.Background(), fmt.Sprint(i), fmt.Sprint("holder", i), ttl)
+			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
+				t.Error(got, err)
+			}
+		})
+	}
+	trying.Wait()
+	rows, err := r.List(t.Context())
+	must(t, err)
+	if len(rows) > 0 {
+		t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
+	}
+}
+
+// Of a table whose numbers are set by hand, too.
+func TestToken_TableBeyondAll(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{"sqlite": dbtest.SQLite, "mysql": dbtest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			if db.Name == "mysql" {
+				drawFromTable(t, db)
+			}
+			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
+			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+			must(t, err)
+			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
+				t.Error(got, err)
+			}
+			_, there, err := r.Peek(t.Context(), "k")
+			must(t, err)
+			if there {
+				t.Error("the row is left behind")
+			}
+		})
+	}
+}
+
+// The table that tokens are drawn from stays small, whatever numbers the server gives:
+// with two primaries each of them gives every other one.
+// It takes seconds: the table is trimmed after a thousand acquisitions.
+func TestToken_TableIsTrimmed(t *testing.T) {
+	t.Parallel()
+	for name, session := range map[string]map[string]string{
+		"EachNumber":       nil,
+		"OddNumbers":       {"auto_increment_increment": "2", "auto_increment_offset": "1"},
+		"EachSeventhPlus5": {"auto_increment_increment": "7", "auto_increment_offset": "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.MySQL(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			drawFromTable(t, db)
+			const earlier = 3000
+			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
+			pool := db.OpenDSN(t, db.Driver, db.With(t, session))
+			r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
+			must(t, err)
+			const acquisitions = 1100
+			for range acquisitions {
+				got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+				must(t, err)
+				if !got.Acquired {
+					t.Fatal(got)
+				}
+			}
+			for began := time.Now(); ; time.Sleep(time.Millisecond) { // it runs in the background
+				var rows int
+				must(t, db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK_FENCE"))
+				if rows < earlier {
+					break
+				}
+				if time.Since(began) > ttl {
+					t.Fatalf("%d rows, of which %d are of this process", rows, acquisitions)
+				}
+			}
+		})
+	}
+}
