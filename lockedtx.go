@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -31,17 +29,6 @@ import (
 // db is a pool of the database that the lock is in. That should be the application's,
 // while the registry has a small one of its own.
 func (l *JdbcLock) ExecuteLockedTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
-	return l.ExecuteLockedTxx(ctx, withSqlx(db), opts, withoutSqlx(fn))
-}
-
-// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock, after which
-// it returns [ErrNotAcquired] without having begun a transaction. 0 means a single try.
-func (l *JdbcLock) ExecuteLockedTxFor(ctx context.Context, wait time.Duration, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
-	return l.ExecuteLockedTxxFor(ctx, wait, withSqlx(db), opts, withoutSqlx(fn))
-}
-
-// ExecuteLockedTxx is [JdbcLock.ExecuteLockedTx] for sqlx. Its name follows BeginTxx of sqlx.
-func (l *JdbcLock) ExecuteLockedTxx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	if err := checkTransaction(db, fn); err != nil {
 		return err
 	}
@@ -49,8 +36,9 @@ func (l *JdbcLock) ExecuteLockedTxx(ctx context.Context, db *sqlx.DB, opts *sql.
 	return executeTx(ctx, lease, err, db, opts, fn)
 }
 
-// ExecuteLockedTxxFor is [JdbcLock.ExecuteLockedTxFor] for sqlx.
-func (l *JdbcLock) ExecuteLockedTxxFor(ctx context.Context, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock, after which
+// it returns [ErrNotAcquired] without having begun a transaction. 0 means a single try.
+func (l *JdbcLock) ExecuteLockedTxFor(ctx context.Context, wait time.Duration, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	if err := checkTransaction(db, fn); err != nil {
 		return err
 	}
@@ -59,8 +47,8 @@ func (l *JdbcLock) ExecuteLockedTxxFor(ctx context.Context, wait time.Duration, 
 }
 
 // checkTransaction checks what a guarded transaction needs, before the lock is acquired.
-func checkTransaction(db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) error {
-	if db == nil || db.DB == nil {
+func checkTransaction(db *sql.DB, fn func(context.Context, *sql.Tx) error) error {
+	if db == nil {
 		return invalid("a transaction needs a database")
 	}
 	if fn == nil {
@@ -69,19 +57,8 @@ func checkTransaction(db *sqlx.DB, fn func(context.Context, *sqlx.Tx) error) err
 	return nil
 }
 
-// withSqlx returns db for transactions whose driver's name is not asked for.
-func withSqlx(db *sql.DB) *sqlx.DB { return sqlx.NewDb(db, "") }
-
-// withoutSqlx returns fn for transactions of sqlx.
-func withoutSqlx(fn func(context.Context, *sql.Tx) error) func(context.Context, *sqlx.Tx) error {
-	if fn == nil {
-		return nil
-	}
-	return func(ctx context.Context, tx *sqlx.Tx) error { return fn(ctx, tx.Tx) }
-}
-
 // executeTx runs fn in a guarded transaction under a lease, and releases it.
-func executeTx(ctx context.Context, lease *Lease, err error, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+func executeTx(ctx context.Context, lease *Lease, err error, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	committed := false
 	err = execute(ctx, lease, err, func(ctx context.Context) error {
 		err := lease.transact(ctx, db, opts, fn)
@@ -95,7 +72,7 @@ func executeTx(ctx context.Context, lease *Lease, err error, db *sqlx.DB, opts *
 }
 
 // transact runs fn in a guarded transaction. ctx is the context of l.
-func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
+func (l *Lease) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	// ctx ends the transaction only until COMMIT is sent. A driver that watches the
 	// context would cut the COMMIT short, and return what reads as if none had been sent.
 	txCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -108,7 +85,7 @@ func (l *Lease) transact(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, 
 	l.hold.notePin(1)
 	defer l.hold.notePin(-1)
 	defer rollBack(ctx, tx) // after Commit it does nothing
-	if err := fn(ctx, tx.Tx); err != nil {
+	if err := fn(ctx, tx.Tx.Tx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil || !detach() {
@@ -123,7 +100,7 @@ const guardRaces = 10
 
 // beginGuarded begins a transaction that lasts as long as txCtx, and guards it. ctx is the
 // context of l.
-func (l *Lease) beginGuarded(ctx, txCtx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
+func (l *Lease) beginGuarded(ctx, txCtx context.Context, db *sql.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
 	for races := 0; ; races++ {
 		tx, err := bounded.Do(ctx, bounded.Grace, func() (*transaction.Tx, error) {
 			return l.hold.config.table.Begin(txCtx, db, opts)

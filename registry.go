@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
@@ -270,46 +268,14 @@ func (r *Registry) ExecuteLocked(ctx context.Context, key string, fn func(contex
 	return lock.ExecuteLocked(ctx, fn)
 }
 
-// ExecuteLockedFor is ExecuteLocked with a limit to the wait for the lock. It is Obtain and
-// [JdbcLock.ExecuteLockedFor].
-func (r *Registry) ExecuteLockedFor(ctx context.Context, key string, wait time.Duration, fn func(context.Context) error) error {
-	lock, err := r.Obtain(key)
-	if err != nil {
-		return err
-	}
-	return lock.ExecuteLockedFor(ctx, wait, fn)
-}
-
 // ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock of
 // key. It is Obtain and [JdbcLock.ExecuteLockedTx]. opts may be nil.
 func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
-	return r.ExecuteLockedTxx(ctx, key, withSqlx(db), opts, withoutSqlx(fn))
-}
-
-// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock. It is Obtain
-// and [JdbcLock.ExecuteLockedTxFor].
-func (r *Registry) ExecuteLockedTxFor(ctx context.Context, key string, wait time.Duration, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
-	return r.ExecuteLockedTxxFor(ctx, key, wait, withSqlx(db), opts, withoutSqlx(fn))
-}
-
-// ExecuteLockedTxx is [Registry.ExecuteLockedTx] for sqlx. It is Obtain and
-// [JdbcLock.ExecuteLockedTxx].
-func (r *Registry) ExecuteLockedTxx(ctx context.Context, key string, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
 	lock, err := r.Obtain(key)
 	if err != nil {
 		return err
 	}
-	return lock.ExecuteLockedTxx(ctx, db, opts, fn)
-}
-
-// ExecuteLockedTxxFor is [Registry.ExecuteLockedTxFor] for sqlx. It is Obtain and
-// [JdbcLock.ExecuteLockedTxxFor].
-func (r *Registry) ExecuteLockedTxxFor(ctx context.Context, key string, wait time.Duration, db *sqlx.DB, opts *sql.TxOptions, fn func(context.Context, *sqlx.Tx) error) error {
-	lock, err := r.Obtain(key)
-	if err != nil {
-		return err
-	}
-	return lock.ExecuteLockedTxxFor(ctx, wait, db, opts, fn)
+	return lock.ExecuteLockedTx(ctx, db, opts, fn)
 }
 
 // LeaseFrom returns the lease of key in this registry that ctx carries: the one whose

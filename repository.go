@@ -209,7 +209,7 @@ func (o *RepositoryOptions) acquirers() *sqlx.DB {
 	if o.Acquirers == nil {
 		return nil
 	}
-	return withSqlx(o.Acquirers)
+	return sqlx.NewDb(o.Acquirers, "")
 }
 
 // A Repository is the lock table: it acquires, renews, deletes and lists rows. It knows
@@ -282,7 +282,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: withSqlx(db), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
+		DB: sqlx.NewDb(db, ""), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.acquirers(), OnFallback: observers(o.Observers).ofFallbacks().fallback, MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching,

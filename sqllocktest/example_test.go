@@ -13,7 +13,11 @@ import (
 
 // ship is what the tests of the example test.
 func ship(ctx context.Context, locks *sqllock.Registry, work func(context.Context) error) error {
-	return locks.ExecuteLockedFor(ctx, "orders/42", 0, work)
+	lock, err := locks.Obtain("orders/42")
+	if err != nil {
+		return err
+	}
+	return lock.ExecuteLockedFor(ctx, 0, work)
 }
 
 func TestShippingStopsWhenTheLockIsLost(t *testing.T) {

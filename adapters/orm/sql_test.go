@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/orm/internal/sqlc"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
@@ -35,8 +33,12 @@ func TestSqlx(t *testing.T) {
 		db := test.DB
 		checkLocked(t, test, db.DB, func(ctx context.Context, registry *sqllock.Registry) error {
 			withdrawal := map[string]any{"id": 1, "amount": 10}
-			err := registry.ExecuteLockedTxx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sqlx.Tx) error {
-				_, err := tx.NamedExecContext(ctx, "UPDATE accounts SET balance = balance - :amount WHERE id = :id", withdrawal)
+			err := registry.ExecuteLockedTx(ctx, "account/1", db.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				query, args, err := db.BindNamed("UPDATE accounts SET balance = balance - :amount WHERE id = :id", withdrawal)
+				if err != nil {
+					return err
+				}
+				_, err = tx.ExecContext(ctx, query, args...)
 				return err
 			})
 			return err

@@ -159,8 +159,8 @@ func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool
 }
 
 // Begin begins a transaction of the user's on a pool of the same kind of database.
-func (t *Table) Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
-	return transaction.Begin(ctx, db, opts, t.dialect)
+func (t *Table) Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
+	return transaction.Begin(ctx, sqlx.NewDb(db, ""), opts, t.dialect)
 }
 
 // Explain makes an [*Error] of an error that op, a statement in a transaction of the user's,

@@ -84,9 +84,11 @@ func leavesNoTransactionOpen(t *testing.T, c *cluster.Cluster) {
 	var refused atomic.Int64
 	var workers sync.WaitGroup
 	for n := range 4 {
+		lock, err := registry.Obtain(fmt.Sprint("cut ", n))
+		must(t, err)
 		workers.Go(func() {
 			untilFor(time.Minute, func() bool {
-				err := registry.ExecuteLockedTxFor(t.Context(), fmt.Sprint("cut ", n), time.Second, work.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				err := lock.ExecuteLockedTxFor(t.Context(), time.Second, work.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 					_, err := tx.ExecContext(ctx, "INSERT INTO late_stall VALUES (NULL)")
 					return err
 				})

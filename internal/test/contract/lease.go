@@ -532,7 +532,7 @@ var leaseTests = []test{
 		})
 		f.is(err, failure)
 		lease := f.acquire(f.lock(ttl))
-		err = r.ExecuteLockedFor(f.Context(), "k", short, func(context.Context) error { panic("must not run") })
+		err = f.lock(ttl).ExecuteLockedFor(f.Context(), short, func(context.Context) error { panic("must not run") })
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
 	}},

@@ -68,20 +68,20 @@ var lockedTxTests = []test{
 		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
 	}},
 	{"ExecuteLockedTxForLimitsTheWait", func(f *fixture) {
-		r, table := f.registry(ttl), f.counter()
+		l, table := f.lock(ttl), f.counter()
 		lease := f.acquire(f.lock(ttl))
 		for _, wait := range []time.Duration{0, short} {
-			f.is(r.ExecuteLockedTxFor(f.Context(), "k", wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
+			f.is(l.ExecuteLockedTxFor(f.Context(), wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
 				panic("must not run")
 			}), sqllock.ErrNotAcquired)
 		}
 		f.must(lease.Unlock(f.Context()))
-		f.must(r.ExecuteLockedTxFor(f.Context(), "k", ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+		f.must(l.ExecuteLockedTxFor(f.Context(), ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			return f.addOne(ctx, tx, table)
 		}))
 		equal(f, "counter", f.readCounter(table), 1)
-		f.is(r.ExecuteLockedTxFor(f.Context(), "k", -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
-		f.is(r.ExecuteLockedTxFor(f.Context(), "k", 0, nil, nil, nil), sqllock.ErrInvalid)
+		f.is(l.ExecuteLockedTxFor(f.Context(), -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
+		f.is(l.ExecuteLockedTxFor(f.Context(), 0, nil, nil, nil), sqllock.ErrInvalid)
 	}},
 	{"ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
 		if f.cell.Dialect.Embedded {

@@ -231,26 +231,6 @@ func TestGuard_FuncIsRefusedOnMySQL(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
-// A transaction of sqlx knows its driver, which named queries need.
-func TestGuard_ExecuteLockedTxx(t *testing.T) {
-	t.Parallel()
-	db := migrated(t)
-	registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
-	insert := func(ctx context.Context, tx *sqlx.Tx) error {
-		_, err := tx.NamedExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (:id)", map[string]any{"id": 1000})
-		return err
-	}
-	must(t, registry.ExecuteLockedTxx(t.Context(), "k", db.DB, nil, insert))
-	if err := registry.ExecuteLockedTxxFor(t.Context(), "k", 0, db.DB, nil, insert); err == nil {
-		t.Error("the row is there, and was inserted again")
-	}
-	var n int
-	must(t, db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-	if n != 1 {
-		t.Errorf("%d rows", n)
-	}
-}
-
 // guarding has a mocked MySQL grant a lock, and expects its release after what the test
 // expects. It returns what ExecuteLockedTx returns.
 func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {

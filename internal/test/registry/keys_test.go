@@ -108,7 +108,7 @@ func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 		if err != nil || lease.Key() != upperCase {
 			t.Error(lease.Key(), err)
 		}
-		return s.registry.ExecuteLockedFor(ctx, lowerCase, 0, func(context.Context) error { return nil })
+		return obtain(t, s.registry, lowerCase).ExecuteLockedFor(ctx, 0, func(context.Context) error { return nil })
 	}))
 }
 

@@ -71,27 +71,21 @@ func TestOptions_BadInputSendsNothing(t *testing.T) {
 	ctx := t.Context()
 	nothing := func(context.Context) error { return nil }
 	work := func(context.Context, *sql.Tx) error { return nil }
-	workx := func(context.Context, *sqlx.Tx) error { return nil }
 	for name, call := range map[string]func() error{
 		"Obtain":          func() error { _, err := s.registry.Obtain(""); return err },
 		"ExecuteLocked":   func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
-		"ExecuteFor":      func() error { return s.registry.ExecuteLockedFor(ctx, "", ttl, nil) },
 		"TryLockFor":      func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
 		"Lock of \"\"":    func() error { _, err := s.registry.Lock(ctx, ""); return err },
 		"TryLock of \"\"": func() error { _, err := s.registry.TryLock(ctx, ""); return err },
 		"TryFor of \"\"":  func() error { _, err := s.registry.TryLockFor(ctx, "", ttl); return err },
 		"negative wait":   func() error { _, err := s.registry.TryLockFor(ctx, "k", -1); return err },
 		"ExecuteTx":       func() error { return s.registry.ExecuteLockedTx(ctx, "", s.pool.DB, nil, nil) },
-		"ExecuteTxFor":    func() error { return s.registry.ExecuteLockedTxFor(ctx, "", ttl, s.pool.DB, nil, nil) },
-		"ExecuteTxx":      func() error { return s.registry.ExecuteLockedTxx(ctx, "", s.pool, nil, nil) },
-		"ExecuteTxxFor":   func() error { return s.registry.ExecuteLockedTxxFor(ctx, "", ttl, s.pool, nil, nil) },
 		"no function":     func() error { return s.lock.ExecuteLocked(ctx, nil) },
 		"nor for":         func() error { return s.lock.ExecuteLockedFor(ctx, ttl, nil) },
 		"nor for Tx":      func() error { return s.lock.ExecuteLockedTx(ctx, s.pool.DB, nil, nil) },
-		"nor for Txx":     func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, s.pool, nil, nil) },
 		"no pool":         func() error { return s.lock.ExecuteLockedTx(ctx, nil, nil, work) },
-		"no pool for Txx": func() error { return s.lock.ExecuteLockedTxx(ctx, nil, nil, workx) },
-		"an empty pool":   func() error { return s.lock.ExecuteLockedTxxFor(ctx, ttl, new(sqlx.DB), nil, workx) },
+		"nor for Tx, for": func() error { return s.lock.ExecuteLockedTxFor(ctx, ttl, s.pool.DB, nil, nil) },
+		"no pool, for":    func() error { return s.lock.ExecuteLockedTxFor(ctx, ttl, nil, nil, work) },
 		"wait of Tx":      func() error { return s.lock.ExecuteLockedTxFor(ctx, -1, s.pool.DB, nil, work) },
 		"wait of fn":      func() error { return s.lock.ExecuteLockedFor(ctx, -1, nothing) },
 		"WithMinHold":     func() error { _, err := s.lock.WithMinHold(-1).Lock(ctx); return err },

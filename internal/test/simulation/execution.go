@@ -2,10 +2,9 @@ package simulation
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 )
@@ -110,8 +109,8 @@ func (k *worker) executeLockedTx(ctx context.Context, keys ...string) {
 	}
 	var number int64
 	wait := k.random.upTo(longestWait)
-	e := k.execution(ctx, "ExecuteLockedTxxFor", keys...)
-	err = lock.ExecuteLockedTxxFor(ctx, wait, k.app, nil, func(ctx context.Context, tx *sqlx.Tx) error {
+	e := k.execution(ctx, "ExecuteLockedTxFor", keys...)
+	err = lock.ExecuteLockedTxFor(ctx, wait, k.app.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 		return e.run(ctx, func(c *claim) error {
 			if err := k.write(ctx, tx, c); err != nil {
 				return errors.Join(errOwn, err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 )
 
@@ -64,7 +62,7 @@ func (k *worker) longestGuard(c *claim, began, deadline time.Time) time.Duration
 }
 
 // write writes the number of a claim, and takes its time.
-func (k *worker) write(ctx context.Context, tx *sqlx.Tx, c *claim) error {
+func (k *worker) write(ctx context.Context, tx sqllock.Tx, c *claim) error {
 	for _, key := range c.writes() {
 		if _, err := tx.ExecContext(ctx, "UPDATE guarded SET number = ? WHERE key = ?", c.number, key); err != nil {
 			return err
