@@ -1,10 +1,10 @@
 # All targets run on a machine with Go, make and git. As root on Debian, they install
 # the other programs that they need.
 GO ?= go
-LINT = $(GO) tool -modfile=tools/go.mod golangci-lint
+LINT = $(GO) tool -modfile=dev/tools/go.mod golangci-lint
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
 # The modules beside the root's, but those of tools alone.
-MODULES = $(filter-out tools tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
+MODULES = $(filter-out dev/tools dev/tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
 COMPILE = $(GO) list $(RACE) -export -test -deps ./...
 # SQLite is C that was translated to Go. The race detector and its checks of pointers make that
 # several times slower, and cannot find a race of ours in it.
@@ -49,7 +49,7 @@ test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 second
 test-servers:
 	$(WITH_SERVERS_RACE) -- $(TEST)
 test-servers-all:
-	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C reliability test $(RACE) -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
+	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
 
 # Without the race detector, which makes it many times slower and shuffles what runs next. It
 # needs the processor alone, so it runs beside tests that wait for servers, and lets these go first.
@@ -63,27 +63,27 @@ given = $(if $(filter command,$(origin $(1))),$($(1)))
 simulate: ## try random schedules and faults in virtual time (1 minute)
 	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
 		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
-		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=$(SIMULATE) nice $(GO) test -count=1 -vet=off -timeout=10m -run=TestElections ./leader) \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=$(SIMULATE) nice $(GO) test -count=1 -vet=off -timeout=10m -run=TestElections ./sync/leader) \
 		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate FROM=1.' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants
 mutants: ## break a copy of the library in many ways: the simulation must notice (15 minutes)
-	$(GO) -C tools run ./mutants $(MUTANTSFLAGS)
+	$(GO) -C dev/tools run ./mutants $(MUTANTSFLAGS)
 
 .PHONY: reliability
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
-	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
+	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 # CONTENTION=10s is shorter, and leaves docs/more.md as it is.
 CONTENTION ?= 60s
 .PHONY: contention
 contention: ## have processes compete for joint locks, a semaphore and a read-write lock; update docs/more.md (9 minutes)
-	SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test . -count=1 -v -timeout=30m -full -run=TestContention \
+	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -run=TestContention \
 		-contention=$(CONTENTION) $(if $(filter 60s,$(CONTENTION)),-page=$(CURDIR)/docs/more.md)
 
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
-CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
+CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
 
 .PHONY: test-clusters
 test-clusters: ## break Galera, Group Replication, Patroni and PgBouncer for a short time (10 minutes, root)
@@ -95,7 +95,7 @@ clusters: ## break them for ten minutes each and update docs/clusters.md (an hou
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
-	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./interop/...
+	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./dev/interop/...
 
 .PHONY: test-adapters
 test-adapters: ## run the adapters with the libraries that they are for (1 minute)
@@ -109,17 +109,17 @@ test-examples: ## run the examples, and compare what they print (1 minute)
 
 .PHONY: test-observability
 test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
-	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C observability test $(TESTFLAGS) ./...
+	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C monitor/dashboard test $(TESTFLAGS) ./...
 
 .PHONY: top-picture
 top-picture: ## draw sqllock top for the docs
-	$(GO) test -count=1 -run TestPicture ./internal/cli/top -picture $(CURDIR)/docs/pictures/top.svg
+	$(GO) test -count=1 -run TestPicture ./cmd/sqllock/internal/top -picture $(CURDIR)/docs/pictures/top.svg
 
 .PHONY: bench-observability
 bench-observability: ## print what a pair costs with no observer, with each, and with all (10 seconds)
-	$(GO) -C observability test -run '^$$' -bench . -benchmem .
+	$(GO) -C monitor/dashboard test -run '^$$' -bench . -benchmem .
 
-# BROWSERFLAGS='-args -pictures ../../docs/pictures' takes the pictures of the docs.
+# BROWSERFLAGS='-args -pictures ../../../docs/pictures' takes the pictures of the docs.
 .PHONY: test-browser
 test-browser: ## run the tests of the page in headless Chromium (30 seconds)
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || { \
@@ -128,7 +128,7 @@ test-browser: ## run the tests of the page in headless Chromium (30 seconds)
 		install='apt-get -q install --yes --no-install-recommends chromium fonts-dejavu-core'; \
 		$$install || { apt-get -q update && $$install; }; \
 	}
-	$(GO) -C page/browser test -count=1 -timeout=15m . $(BROWSERFLAGS)
+	$(GO) -C monitor/page/browser test -count=1 -timeout=15m . $(BROWSERFLAGS)
 
 RUNS ?= 1
 RAW = $(foreach run,$(shell seq $(RUNS)),testdata/bench/run$(run).json)
@@ -137,20 +137,20 @@ empty :=
 space := $(empty) $(empty)
 
 .PHONY: bench
-bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages; see bench/README.md)
+bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages; see dev/bench/README.md)
 	mkdir -p testdata/bench
-	set -e; for raw in $(RAW); do $(GO) -C bench run . run -out ../$$raw; done
-	$(GO) -C bench run . report -in $(subst $(space),$(comma),$(RAW:%=../%)) \
-		-doc ../docs/performance.md -doc ../docs/benchmarks.md -pictures ../docs/pictures
+	set -e; for raw in $(RAW); do $(GO) -C dev/bench run . run -out ../../$$raw; done
+	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(RAW:%=../../%)) \
+		-doc ../../docs/performance.md -doc ../../docs/benchmarks.md -pictures ../../docs/pictures
 
 .PHONY: bench-smoke
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
-	$(GO) -C bench run . smoke
+	$(GO) -C dev/bench run . smoke
 
 # NEWCOMERFLAGS='-run contribution' does a part of it.
 .PHONY: newcomer
 newcomer: ## do what the documents say in a fresh Debian: start.md, the .deb, a contribution (15 minutes, root)
-	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) -C tools run ./newcomer $(NEWCOMERFLAGS)
+	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) -C dev/tools run ./newcomer $(NEWCOMERFLAGS)
 
 .PHONY: build
 build: ## compile everything; the command goes to bin/sqllock
@@ -166,15 +166,15 @@ cross: ## compile everything for Linux, macOS and Windows
 # TARGETS=linux/amd64,darwin/arm64 builds for these systems alone.
 .PHONY: snapshot
 snapshot: ## build binaries, archives, deb, rpm, SBOMs and checksums of this commit, in dist/
-	$(GO) -C tools/release run . build $(if $(TARGETS),-targets=$(TARGETS))
+	$(GO) -C dev/tools/release run . build $(if $(TARGETS),-targets=$(TARGETS))
 
 .PHONY: pages
 pages: ## write man pages and completions, in dist/
-	$(GO) -C tools/release run . pages
+	$(GO) -C dev/tools/release run . pages
 
 .PHONY: release
-release: ## show which tags are due (tools/release/modules.txt); WRITE=yes makes them
-	$(GO) -C tools/release run . tag $(if $(WRITE),-write)
+release: ## show which tags are due (dev/tools/release/modules.txt); WRITE=yes makes them
+	$(GO) -C dev/tools/release run . tag $(if $(WRITE),-write)
 
 .PHONY: vet
 vet: ## run go vet
@@ -192,12 +192,12 @@ lint: lint-workflows ## run golangci-lint and actionlint
 # A module of its own: actionlint and golangci-lint need different versions of one parser.
 .PHONY: lint-workflows
 lint-workflows: ## check .github/workflows with actionlint
-	$(GO) tool -modfile=tools/workflows/go.mod actionlint .github/workflows/*.yml
+	$(GO) tool -modfile=dev/tools/workflows/go.mod actionlint .github/workflows/*.yml
 
 # GRAPHFLAGS=-names prints the names that make each edge.
 .PHONY: graph
 graph: ## print the graph of references; fail on new cycles and wrong imports
-	$(GO) -C tools run ./graph $(GRAPHFLAGS)
+	$(GO) -C dev/tools run ./graph $(GRAPHFLAGS)
 
 .PHONY: fmt
 fmt: ## format all Go files

@@ -25,38 +25,38 @@ const module = "github.com/sqllock/sqllock"
 // external is what the packages that ship may import beside the standard library and the
 // module. Where a name ends in "/..." it may be any package below.
 var external = map[string][]string{
-	".":                  {"github.com/jmoiron/sqlx"},
-	"dialect":            nil,
-	"internal/batch":     nil,
-	"internal/bounded":   nil,
-	"internal/expiring":  nil,
-	"internal/locktable": {"github.com/jmoiron/sqlx"},
-	"internal/lru":       nil,
-	"internal/reentrant": nil,
-	"internal/seats":     nil,
-	"internal/named":     nil,
-	"certmagiclock":      nil,
-	"cleanup":            nil,
-	"gocronlock":         nil,
-	"gooselock":          nil,
-	"httplock":           nil,
-	"job":                nil,
-	"leader":             nil,
-	"observe":            nil,
-	"internal/listing":   nil,
-	"internal/printable": nil,
-	"page":               nil,
-	"rwlock":             nil,
-	"semaphore":          nil,
-	"migrations":         {"github.com/golang-migrate/migrate/v4/..."},
-	"sqllocktest":        nil,
+	".":                       {"github.com/jmoiron/sqlx"},
+	"dialect":                 nil,
+	"internal/batch":          nil,
+	"internal/bounded":        nil,
+	"internal/expiring":       nil,
+	"internal/locktable":      {"github.com/jmoiron/sqlx"},
+	"internal/lru":            nil,
+	"internal/reentrant":      nil,
+	"internal/seats":          nil,
+	"adapters/internal/named": nil,
+	"adapters/certmagiclock":  nil,
+	"cleanup":                 nil,
+	"adapters/gocronlock":     nil,
+	"adapters/gooselock":      nil,
+	"adapters/httplock":       nil,
+	"sync/job":                nil,
+	"sync/leader":             nil,
+	"observe":                 nil,
+	"internal/listing":        nil,
+	"internal/printable":      nil,
+	"monitor/page":            nil,
+	"sync/rwlock":             nil,
+	"sync/semaphore":          nil,
+	"migrations":              {"github.com/golang-migrate/migrate/v4/..."},
+	"sqllocktest":             nil,
 	// It speaks to the server through pgconn, whichever driver the application has.
-	"notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
+	"drivers/notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
 
-	"pgxlock":                       nil,
-	"pqlock":                        nil,
-	"mysqllock":                     nil,
-	"sqlitelock":                    nil,
+	"drivers/pgxlock":               nil,
+	"drivers/pqlock":                nil,
+	"drivers/mysqllock":             nil,
+	"drivers/sqlitelock":            nil,
 	"internal/session":              {"github.com/jmoiron/sqlx"},
 	"internal/session/pgxdriver":    {"github.com/jackc/pgx/v5/..."},
 	"internal/session/pqdriver":     {"github.com/lib/pq"},
@@ -65,7 +65,7 @@ var external = map[string][]string{
 }
 
 // TestImports holds the import graph of docs/design.md: each package imports only what
-// stands in its row of tools/graph/imports.txt, which `make graph` checks for the other
+// stands in its row of dev/tools/graph/imports.txt, which `make graph` checks for the other
 // systems too, and in external.
 func TestImports(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestImports(t *testing.T) {
 		pkg := relative(fields[0])
 		allowed, ok := rowOf(rows, pkg)
 		if !ok {
-			t.Errorf("%s has no row in tools/graph/imports.txt", pkg)
+			t.Errorf("%s has no row in dev/tools/graph/imports.txt", pkg)
 			continue
 		}
 		for _, imported := range fields[1:] {
@@ -113,13 +113,13 @@ func TestNoLinks(t *testing.T) {
 	t.Parallel()
 	const pgx, pq, mysql, sqlite = "github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"
 	for pkg, forbidden := range map[string][]string{
-		"./pgxlock":     {pq, mysql, sqlite},
-		"./pqlock":      {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
-		"./mysqllock":   {pgx, pgx + "/pgconn", pq, sqlite},
-		"./sqlitelock":  {pgx, pgx + "/pgconn", pq, mysql},
-		"./migrations":  {module},
-		"./notify":      {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
-		"./sqllocktest": {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
+		"./drivers/pgxlock":    {pq, mysql, sqlite},
+		"./drivers/pqlock":     {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
+		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite},
+		"./drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql},
+		"./migrations":         {module},
+		"./drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+		"./sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
 	} {
 		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {
@@ -137,7 +137,7 @@ func TestNoObserverIsLinked(t *testing.T) {
 	must(t, err)
 	all := append(goList(t, "{{.ImportPath}}", "-deps", "./..."), string(mod))
 	for _, one := range all {
-		for _, forbidden := range []string{"opentelemetry", "prometheus", module + "/otel", module + "/observability"} {
+		for _, forbidden := range []string{"opentelemetry", "prometheus", module + "/monitor/otel", module + "/monitor/dashboard"} {
 			if strings.Contains(one, forbidden) {
 				t.Errorf("%s in %s", forbidden, one)
 			}
@@ -149,11 +149,11 @@ func TestNoObserverIsLinked(t *testing.T) {
 // nothing of it, nor the server and the templates that it needs.
 func TestThePageIsLinkedByItsUsersAlone(t *testing.T) {
 	t.Parallel()
-	parts := []string{module + "/page", module + "/internal/listing", "html/template"}
+	parts := []string{module + "/monitor/page", module + "/internal/listing", "html/template"}
 	for _, line := range goList(t, `{{.ImportPath}} {{join .Deps " "}}`, "./...") {
 		fields := strings.Fields(line)
 		pkg := relative(fields[0])
-		if pkg == "page" || strings.HasPrefix(pkg, "internal/listing") || strings.HasPrefix(pkg, "internal/cli") || strings.HasPrefix(pkg, "cmd/") {
+		if pkg == "monitor/page" || strings.HasPrefix(pkg, "internal/listing") || strings.HasPrefix(pkg, "cmd/sqllock/internal/cli") || strings.HasPrefix(pkg, "cmd/") {
 			continue
 		}
 		for _, dep := range fields[1:] {
@@ -179,7 +179,7 @@ func relative(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// An importRow is a line of tools/graph/imports.txt.
+// An importRow is a line of dev/tools/graph/imports.txt.
 type importRow struct {
 	pkg     string
 	allowed []string
@@ -187,7 +187,7 @@ type importRow struct {
 
 func readImportRows(t *testing.T) []importRow {
 	t.Helper()
-	text, err := os.ReadFile("tools/graph/imports.txt")
+	text, err := os.ReadFile("dev/tools/graph/imports.txt")
 	must(t, err)
 	var rows []importRow
 	for line := range strings.Lines(string(text)) {
@@ -199,10 +199,10 @@ func readImportRows(t *testing.T) []importRow {
 	return append(rows, readImportExceptions(t)...)
 }
 
-// readImportExceptions returns the imports that tools/graph/exceptions.txt allows.
+// readImportExceptions returns the imports that dev/tools/graph/exceptions.txt allows.
 func readImportExceptions(t *testing.T) []importRow {
 	t.Helper()
-	text, err := os.ReadFile("tools/graph/exceptions.txt")
+	text, err := os.ReadFile("dev/tools/graph/exceptions.txt")
 	must(t, err)
 	var rows []importRow
 	for line := range strings.Lines(string(text)) {

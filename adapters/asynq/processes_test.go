@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	asynqlock "github.com/sqllock/sqllock/adapters/asynq"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 	"github.com/sqllock/sqllock/internal/test/child"
-	"github.com/sqllock/sqllock/sqlitelock"
 )
 
 const (

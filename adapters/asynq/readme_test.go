@@ -7,7 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	asynqlock "github.com/sqllock/sqllock/adapters/asynq"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // The functions below are the code of README.md. The compiler checks them; the tests run the same

@@ -12,7 +12,7 @@ type Scheduler interface {
 	Shutdown()
 }
 
-// Lead returns a function for [github.com/sqllock/sqllock/leader.Elector.Run]: it runs a scheduler for
+// Lead returns a function for [github.com/sqllock/sqllock/sync/leader.Elector.Run]: it runs a scheduler for
 // as long as this instance leads, so that each task is enqueued by one instance.
 //
 //	err := elector.Run(ctx, asynqlock.Lead(newScheduler))

@@ -10,8 +10,8 @@ import (
 	"github.com/hibiken/asynq"
 
 	asynqlock "github.com/sqllock/sqllock/adapters/asynq"
-	"github.com/sqllock/sqllock/leader"
 	"github.com/sqllock/sqllock/sqllocktest"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // scheduler returns a scheduler that enqueues a task each minute.

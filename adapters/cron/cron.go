@@ -17,7 +17,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/job"
+	"github.com/sqllock/sqllock/sync/job"
 )
 
 // Job returns a cron job that runs fn under the lock of key, if no other instance does. Otherwise

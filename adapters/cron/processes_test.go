@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	cronlock "github.com/sqllock/sqllock/adapters/cron"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 	"github.com/sqllock/sqllock/internal/test/child"
-	"github.com/sqllock/sqllock/sqlitelock"
 )
 
 const fileVariable = "CRONLOCK_TEST_FILE"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	riverlock "github.com/sqllock/sqllock/adapters/river"
+	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/internal/test/child"
-	"github.com/sqllock/sqllock/pgxlock"
 )
 
 const (

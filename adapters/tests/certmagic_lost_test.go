@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"github.com/sqllock/sqllock/certmagiclock"
+	"github.com/sqllock/sqllock/adapters/certmagiclock"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 

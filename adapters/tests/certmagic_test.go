@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/certmagiclock"
+	"github.com/sqllock/sqllock/adapters/certmagiclock"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 

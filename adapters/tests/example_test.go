@@ -15,11 +15,11 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/gocronlock"
-	"github.com/sqllock/sqllock/gooselock"
-	"github.com/sqllock/sqllock/httplock"
-	"github.com/sqllock/sqllock/job"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/adapters/gocronlock"
+	"github.com/sqllock/sqllock/adapters/gooselock"
+	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/sync/job"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // The functions below are the code of the pages, which TestPages compares with them. The compiler

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/gocronlock"
-	"github.com/sqllock/sqllock/job"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/adapters/gocronlock"
 	"github.com/sqllock/sqllock/sqllocktest"
+	"github.com/sqllock/sqllock/sync/job"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // schedule starts a scheduler with one task, every minute. It is shut down with the test.

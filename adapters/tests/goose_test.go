@@ -10,7 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/gooselock"
+	"github.com/sqllock/sqllock/adapters/gooselock"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 

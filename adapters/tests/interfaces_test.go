@@ -5,10 +5,10 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/pressly/goose/v3/lock"
 
-	"github.com/sqllock/sqllock/certmagiclock"
-	"github.com/sqllock/sqllock/gocronlock"
-	"github.com/sqllock/sqllock/gooselock"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/adapters/certmagiclock"
+	"github.com/sqllock/sqllock/adapters/gocronlock"
+	"github.com/sqllock/sqllock/adapters/gooselock"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // The compiler proves that the adapters have the methods of the real interfaces.

@@ -10,14 +10,14 @@ import (
 )
 
 // code is where the code of pages and comments stands.
-var code = []string{"*_test.go", "../../job/*_test.go", "../../sqllocktest/*_test.go"}
+var code = []string{"*_test.go", "../../sync/job/*_test.go", "../../sqllocktest/*_test.go"}
 
 // TestPages finds each piece of Go of the pages in code that is compiled.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
 		"docs/jobs.md",
-		"certmagiclock/README.md", "gocronlock/README.md", "gooselock/README.md", "httplock/README.md", "job/README.md",
+		"adapters/certmagiclock/README.md", "adapters/gocronlock/README.md", "adapters/gooselock/README.md", "adapters/httplock/README.md", "sync/job/README.md",
 	} {
 		pagecode.Check(t, "../../"+page, code...)
 	}
@@ -27,7 +27,7 @@ func TestPages(t *testing.T) {
 func TestPackageComments(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{
-		"certmagiclock/locker.go", "gocronlock/locker.go", "gooselock/locker.go", "httplock/middleware.go", "job/job.go",
+		"adapters/certmagiclock/locker.go", "adapters/gocronlock/locker.go", "adapters/gooselock/locker.go", "adapters/httplock/middleware.go", "sync/job/job.go",
 		"sqllocktest/doc.go",
 	} {
 		text, err := os.ReadFile("../../" + file)

@@ -17,15 +17,15 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/certmagiclock"
-	"github.com/sqllock/sqllock/gocronlock"
-	"github.com/sqllock/sqllock/gooselock"
-	"github.com/sqllock/sqllock/httplock"
+	"github.com/sqllock/sqllock/adapters/certmagiclock"
+	"github.com/sqllock/sqllock/adapters/gocronlock"
+	"github.com/sqllock/sqllock/adapters/gooselock"
+	"github.com/sqllock/sqllock/adapters/httplock"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/job"
-	"github.com/sqllock/sqllock/leader"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/sync/job"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // ttl is longer than a machine stands still: no lease ends but by [dbtest.DB.Shorten].

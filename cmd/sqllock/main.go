@@ -2,6 +2,6 @@
 // table of the locks. docs/cli.md describes it.
 package main
 
-import "github.com/sqllock/sqllock/internal/cli"
+import "github.com/sqllock/sqllock/cmd/sqllock/internal/cli"
 
 func main() { cli.Main() }

@@ -25,7 +25,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 // consume processes events for as long as it holds the lock, and waits for it before. A consumer

@@ -22,7 +22,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	cronlock "github.com/sqllock/sqllock/adapters/cron"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 // instance is what each instance of an application does: it starts its jobs, until ctx ends.

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 // A storage keeps files, and for each the highest token that has written it. The token must be

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/httplock"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 // handler has the lock of an order around what changes it. A request waits for its turn; without

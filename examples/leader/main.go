@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/leader"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // forward answers requests on the leader, and forwards them to it elsewhere.

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 const ttl = 10 * time.Second // how long the lock stays taken after a crash

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/sqlitelock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 )
 
 // work does steps under the lock until stopping ends. It locks with another context, ctx: that of

@@ -11,8 +11,8 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/virtual"
-	"github.com/sqllock/sqllock/rwlock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 type acquire func(context.Context) (*sqllock.Lease, error)

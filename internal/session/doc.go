@@ -5,5 +5,5 @@
 //	pgxlock.Open, pqlock.Open, …   the public packages, one for each driver
 //	pgxdriver.Parse, …             a DSN becomes a Target
 //	Open                           a Target becomes a registry
-//	Target.Connect                 pools for a target; internal/cli/connect calls it as well
+//	Target.Connect                 pools for a target; cmd/sqllock/internal/connect calls it as well
 package session

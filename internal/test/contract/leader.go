@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // leaderTests are about electors of several processes, see package leader.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/rwlock"
+	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
 // readWriteTests are about many readers or one writer in several processes, see package rwlock. What

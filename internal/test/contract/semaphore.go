@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // semaphoreTests are about permits that several processes share, see package semaphore. What depends

@@ -19,10 +19,10 @@ import (
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{
-		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "notify", "leader": "leader",
-		"pgxlock": "pgxlock", "pqlock": "pqlock", "mysqllock": "mysqllock", "sqlitelock": "sqlitelock",
-		"sqllocktest": "sqllocktest", "job": "job", "gocronlock": "gocronlock", "gooselock": "gooselock",
-		"certmagiclock": "certmagiclock", "httplock": "httplock", "observe": "observe", "page": "page", "semaphore": "semaphore", "rwlock": "rwlock",
+		"sqllock": ".", "dialect": "dialect", "migrations": "migrations", "cleanup": "cleanup", "notify": "drivers/notify", "leader": "sync/leader",
+		"pgxlock": "drivers/pgxlock", "pqlock": "drivers/pqlock", "mysqllock": "drivers/mysqllock", "sqlitelock": "drivers/sqlitelock",
+		"sqllocktest": "sqllocktest", "job": "sync/job", "gocronlock": "adapters/gocronlock", "gooselock": "adapters/gooselock",
+		"certmagiclock": "adapters/certmagiclock", "httplock": "adapters/httplock", "observe": "observe", "page": "monitor/page", "semaphore": "sync/semaphore", "rwlock": "sync/rwlock",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ import (
 	"sync"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/leader"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // A Storage checks fencing tokens.
@@ -141,8 +141,10 @@ func fileOf(block string, number int) string {
 	for _, match := range qualifier.FindAllStringSubmatch(comment.ReplaceAllString(block, ""), -1) {
 		name := match[1]
 		path, known := documentPackages[name]
-		if info, err := os.Stat(name); !known && err == nil && info.IsDir() {
-			path, known = module+"/"+name, true
+		for _, place := range []string{"", "adapters/", "drivers/", "monitor/", "sync/"} {
+			if info, err := os.Stat(place + name); !known && err == nil && info.IsDir() {
+				path, known = module+"/"+place+name, true
+			}
 		}
 		if known && !slices.Contains(imported, path) {
 			imported = append(imported, path)

@@ -116,7 +116,7 @@ func (index testIndex) have(name string) bool {
 	case !ok || sub == "" || strings.HasSuffix(sub, "…"):
 		return ok
 	case function == "TestScripts":
-		_, err := os.Stat(filepath.Join("internal", "cli", "testdata", "script", sub+".txtar"))
+		_, err := os.Stat(filepath.Join("cmd", "sqllock", "internal", "cli", "testdata", "script", sub+".txtar"))
 		return err == nil
 	default:
 		return strings.Contains(text, `"`+sub+`"`)

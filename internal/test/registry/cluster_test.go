@@ -302,7 +302,7 @@ func TestCluster_ReadOnAServerThatLeft(t *testing.T) {
 }
 
 // What servers say that belong to a cluster. On real clusters the same is tried in
-// reliability/clusters.
+// dev/reliability/clusters.
 var (
 	galeraNode  = []string{"WSREP_ON", "ON", "WSREP_READY", "ON", "WSREP_CLUSTER_STATUS", "Primary"}
 	groupMember = []string{"group_replication_group_name", "aaaa", "group_replication_enforce_update_everywhere_checks", "OFF", "member_state", "ONLINE"}

@@ -189,7 +189,7 @@ func TestKeys_MappedToOne(t *testing.T) {
 }
 
 // TestKeys_SpringAsJavaMapsThem has vectors that Spring's own jar has made. They are
-// written by TestKeys in interop/spring.
+// written by TestKeys in dev/interop/spring.
 func TestKeys_SpringAsJavaMapsThem(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/spring_keys.tsv")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
@@ -22,7 +23,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/migrations"
-	"github.com/sqllock/sqllock/notify"
 )
 
 // TestCells_ServersHaveRoom: a cell whose tests wait for their turn keeps its connections for a

@@ -19,13 +19,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/mysqllock"
+	"github.com/sqllock/sqllock/drivers/pgxlock"
+	"github.com/sqllock/sqllock/drivers/pqlock"
+	"github.com/sqllock/sqllock/drivers/sqlitelock"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
-	"github.com/sqllock/sqllock/mysqllock"
-	"github.com/sqllock/sqllock/pgxlock"
-	"github.com/sqllock/sqllock/pqlock"
-	"github.com/sqllock/sqllock/sqlitelock"
 )
 
 // So it is over the pool that Open makes.

@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
-	"github.com/sqllock/sqllock/rwlock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // beforeTheFirstRelease is what stands for the last release until there is a tag. Its rows of permits and

@@ -16,8 +16,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/migrations"
-	"github.com/sqllock/sqllock/rwlock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // through returns a proxy to the server of a database, and the DSN that leads through it.

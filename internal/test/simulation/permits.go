@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // semaphore returns the semaphore of the process, or nil. Some processes know of fewer permits.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/rwlock"
+	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
 // readWriteLock returns the read-write lock of the process, or nil.

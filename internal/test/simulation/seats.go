@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/rwlock"
-	"github.com/sqllock/sqllock/semaphore"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // The keys of the semaphore and of the read-write lock.

@@ -1,0 +1,349 @@
+package httplock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+// A server is one instance with the middleware.
+type server struct {
+	*testing.T
+	http.Handler
+	errs []error
+}
+
+// serve returns an instance whose key is the path without its slash.
+func serve(t *testing.T, r *sqllock.Registry, wait time.Duration, handle http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{T: t}
+	s.Handler = httplock.New(r, func(r *http.Request) string { return r.URL.Path[1:] }, &httplock.Options{
+		Wait: wait, OnError: func(_ *http.Request, err error) { s.errs = append(s.errs, err) },
+	})(handle)
+	return s
+}
+
+// get sends a request, and returns its answer.
+func (s *server) get(ctx context.Context, path string) *httptest.ResponseRecorder {
+	s.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody))
+	return w
+}
+
+// answers checks the status and Retry-After of the answer to a request.
+func (s *server) answers(ctx context.Context, path string, status int, retryAfter string) {
+	s.Helper()
+	w := s.get(ctx, path)
+	if got := w.Header().Get("Retry-After"); w.Code != status || got != retryAfter {
+		s.Errorf("%s: %d, Retry-After %q; want %d, %q", path, w.Code, got, status, retryAfter)
+	}
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, sqllocktest.New(t, nil)) })
+}
+
+func ok(http.ResponseWriter, *http.Request) {}
+
+func minutes(_ http.ResponseWriter, r *http.Request) {
+	select {
+	case <-time.After(2 * time.Minute):
+	case <-r.Context().Done():
+	}
+}
+
+// TestARequestIsRefusedWhileAnotherInstanceHasTheLock has a handler that takes longer than the
+// time-to-live.
+func TestARequestIsRefusedWhileAnotherInstanceHasTheLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		slow, fast := serve(t, r.Another(), 0, minutes), serve(t, r.Registry, 0, ok)
+		ended := make(chan int)
+		go func() { ended <- slow.get(t.Context(), "/a").Code }()
+		time.Sleep(time.Millisecond) // the row has just less than its time-to-live left
+		fast.answers(t.Context(), "/a", http.StatusLocked, "10")
+		fast.answers(t.Context(), "/b", http.StatusOK, "")
+		fast.answers(t.Context(), "/", http.StatusOK, "") // no key
+		time.Sleep(time.Minute)
+		if code := fast.get(t.Context(), "/a").Code; code != http.StatusLocked {
+			t.Error(code)
+		}
+		if code := <-ended; code != http.StatusOK {
+			t.Error(code)
+		}
+		fast.answers(t.Context(), "/a", http.StatusOK, "")
+		if errs := append(slow.errs, fast.errs...); len(errs) != 0 {
+			t.Error(errs)
+		}
+	})
+}
+
+// TestRetryAfterIsAtLeastASecond has a row that is about to expire.
+func TestRetryAfterIsAtLeastASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		repository := r.Another().Repository()
+		_, err := repository.Acquire(t.Context(), "a", repository.NewHolder(), 50*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(t, r.Registry, 0, ok).answers(t.Context(), "/a", http.StatusLocked, "1")
+	})
+}
+
+// TestARequestWaits gives a request less time than the handler takes, and more.
+func TestARequestWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		slow := serve(t, r.Another(), 0, minutes)
+		ended := make(chan int)
+		go func() { ended <- slow.get(t.Context(), "/a").Code }()
+		time.Sleep(time.Millisecond)
+		if code := serve(t, r.Registry, 30*time.Second, ok).get(t.Context(), "/a").Code; code != http.StatusLocked {
+			t.Error(code)
+		}
+		serve(t, r.Registry, 2*time.Minute, ok).answers(t.Context(), "/a", http.StatusOK, "")
+		<-ended
+	})
+}
+
+// TestAClientThatGoesAwayIsNotServed ends the context of a request that waits.
+func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		lease, err := r.Another().Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
+		if code := s.get(ctx, "/a").Code; code == http.StatusOK {
+			t.Error(code)
+		}
+		if len(s.errs) != 0 {
+			t.Error(s.errs)
+		}
+		if err := lease.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestAnOutageThatARequestDoesNotOutlastIsReported has a client go away that waited for the database.
+func TestAnOutageThatARequestDoesNotOutlastIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{WaitThroughOutages: true})
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
+		s.answers(ctx, "/a", http.StatusServiceUnavailable, "")
+		if len(s.errs) != 1 || !errors.Is(s.errs[0], cutOff) {
+			t.Error(s.errs)
+		}
+	})
+}
+
+// TestTheLockIsReleasedAfterTheClientWentAway ends the context of a request that is served.
+func TestTheLockIsReleasedAfterTheClientWentAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
+			cancel()
+			<-req.Context().Done()
+		})
+		s.get(ctx, "/a")
+		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
+		if len(s.errs) != 0 {
+			t.Error(s.errs)
+		}
+	})
+}
+
+// TestTheHandlerSeesTheLoss takes the lock away from a request.
+func TestTheHandlerSeesTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
+			if _, err := r.LeaseFrom(req.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			r.Lose("a")
+			if cause := context.Cause(req.Context()); !errors.Is(cause, sqllock.ErrLockLost) {
+				t.Error(cause)
+			}
+		})
+		s.get(t.Context(), "/a")
+		if len(s.errs) != 1 || !errors.Is(s.errs[0], sqllock.ErrLockLost) {
+			t.Error(s.errs)
+		}
+	})
+}
+
+// TestAPanicReleasesTheLock panics as net/http recommends.
+func TestAPanicReleasesTheLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		s := serve(t, r.Registry, 0, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		func() {
+			defer func() {
+				if recover() != http.ErrAbortHandler { //nolint:errorlint // the very value
+					t.Error("the panic did not go on")
+				}
+			}()
+			s.get(t.Context(), "/a")
+		}()
+		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
+	})
+}
+
+func TestErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		never := func(http.ResponseWriter, *http.Request) { t.Error("served") }
+		cutOff := errors.New("cut off")
+		for _, test := range []struct {
+			path    string
+			wait    time.Duration
+			prepare func()
+			status  int
+			err     error
+		}{
+			{"/a", 0, func() { r.Break(cutOff) }, http.StatusServiceUnavailable, cutOff},
+			{"/a", 0, func() { r.Break(nil); _ = r.Close(t.Context()) }, http.StatusServiceUnavailable, sqllock.ErrClosed},
+		} {
+			test.prepare()
+			s := serve(t, r.Registry, test.wait, never)
+			s.answers(t.Context(), test.path, test.status, "")
+			if len(s.errs) != 1 || !errors.Is(s.errs[0], test.err) {
+				t.Errorf("%v, want %v", s.errs, test.err)
+			}
+		}
+		other := r.Another()
+		for _, test := range []struct {
+			path   string
+			wait   time.Duration
+			status int
+		}{
+			{"/%ff", 0, http.StatusBadRequest},
+			{"/a", -1, http.StatusInternalServerError},
+		} {
+			s := serve(t, other, test.wait, never)
+			s.answers(t.Context(), test.path, test.status, "")
+			if len(s.errs) != 1 || !errors.Is(s.errs[0], sqllock.ErrInvalid) {
+				t.Error(s.errs)
+			}
+		}
+	})
+}
+
+// TestTimeoutHandlers has a handler that ignores its context. Outside of the middleware,
+// http.TimeoutHandler answers and the lock stays held; inside, it releases the lock.
+func TestTimeoutHandlers(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		stubborn := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) })
+		timeout := func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Second, "") }
+		locked := httplock.New(r.Registry, func(*http.Request) string { return "a" }, nil)
+		for _, test := range []struct {
+			handler http.Handler
+			second  int
+		}{
+			{timeout(locked(stubborn)), http.StatusLocked},
+			{locked(timeout(stubborn)), http.StatusOK},
+		} {
+			s := &server{T: t, Handler: test.handler}
+			s.answers(t.Context(), "/", http.StatusServiceUnavailable, "")
+			if code := serve(t, r.Another(), 0, ok).get(t.Context(), "/a").Code; code != test.second {
+				t.Errorf("a second request gets %d, want %d", code, test.second)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+	})
+}
+
+// TestMissingArguments has a server without a registry, and one without a key.
+func TestMissingArguments(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		for _, middleware := range []func(http.Handler) http.Handler{
+			httplock.New(nil, func(*http.Request) string { return "a" }, nil), httplock.New(r.Registry, nil, nil),
+		} {
+			s := &server{T: t, Handler: middleware(http.HandlerFunc(ok))}
+			s.answers(t.Context(), "/a", http.StatusInternalServerError, "")
+		}
+	})
+}
+
+// TestAFullCache has more requests at once than the registry keeps locks.
+func TestAFullCache(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{CacheCapacity: 1})
+		slow := serve(t, r.Registry, 0, minutes)
+		ended := make(chan int)
+		go func() { ended <- slow.get(t.Context(), "/a").Code }()
+		time.Sleep(time.Millisecond)
+		fast := serve(t, r.Registry, 0, ok)
+		fast.answers(t.Context(), "/b", http.StatusServiceUnavailable, "")
+		if len(fast.errs) != 1 || !errors.Is(fast.errs[0], sqllock.ErrCapacity) {
+			t.Error(fast.errs)
+		}
+		<-ended
+	})
+}
+
+// TestPathValues reads the key from the pattern of a mux.
+func TestPathValues(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		mux := http.NewServeMux()
+		orders := httplock.New(r.Registry, func(r *http.Request) string { return "orders/" + r.PathValue("id") }, nil)
+		mux.Handle("GET /orders/{id}", orders(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			if held := r.Held(); len(held) != 1 || held[0].Key != "orders/42" || req.PathValue("id") != "42" {
+				t.Errorf("%+v", held)
+			}
+		})))
+		(&server{T: t, Handler: mux}).answers(t.Context(), "/orders/42", http.StatusOK, "")
+	})
+}
+
+// TestASlowClientDoesNotKeepItsKey has a client stop sending its body. A handler that reads it does not see its
+// context end; the registry's MaxHold frees the key, and has the handler return.
+func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
+	t.Parallel()
+	registry := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Second, MaxHold: time.Second})
+	began, ended := make(chan struct{}), make(chan error, 1)
+	lock := httplock.New(registry.Registry, func(*http.Request) string { return "k" }, nil)
+	server := httptest.NewServer(lock(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		_, err := io.ReadAll(r.Body)
+		ended <- err
+	})))
+	defer server.Close()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow"); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	select {
+	case err := <-ended:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the handler reads although the lease has ended")
+	}
+}

@@ -1,0 +1,127 @@
+// Package cli is the command sqllock. docs/cli.md describes it.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/demo"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/doctor"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/migrate"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/page"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/show"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/top"
+)
+
+// Main is the main function of the program.
+func Main() {
+	exec.RunHelper()
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run runs a command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	root := newRootCommand(func() { interrupt(interrupted{}) }) //nolint:contextcheck // commands get theirs from cobra
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		exit.Report(stderr, err, connect.Hint(err))
+	}
+	return exit.CodeOf(err)
+}
+
+// interrupted is the cause with which a signal ends the context of a command. It is a
+// context.Canceled, so the library's errors contain it instead of that.
+type interrupted struct{}
+
+func (interrupted) Error() string        { return "interrupted" }
+func (interrupted) Is(target error) bool { return target == context.Canceled }
+
+// Command returns the tree of commands, for programs that document it: man pages, completions.
+func Command() *cobra.Command { return newRootCommand(func() {}) }
+
+// newRootCommand returns the tree of commands. It calls interrupt when a signal asks the
+// process to end.
+func newRootCommand(interrupt func()) *cobra.Command {
+	var flags connect.Flags
+	root := &cobra.Command{
+		Use:   "sqllock COMMAND",
+		Short: "Distributed locks in the SQL database you already have",
+		Long: `Distributed locks in the SQL database you already have: PostgreSQL, MySQL,
+MariaDB or SQLite. The table is that of Spring Integration's JDBC lock
+registry, so Java services can share it.
+
+The database is given with --dsn or in SQLLOCK_DSN:
+
+  postgres://user:password@host:5432/database?sslmode=require
+  mysql://user:password@host:3306/database        (MariaDB: also mariadb://…)
+  user:password@tcp(host:3306)/database           (the form of the Go driver)
+  sqlite:/path/to/locks.db
+
+Otherwise, or with --local, locks are in an SQLite file of your own on this machine;
+exec and lead need one of the three.
+
+The exit code is 0 for success, or:
+
+  1   an error that has no code of its own
+  64  bad input; nothing was done
+  69  database error
+  75  the lock was not acquired before the timeout
+  76  the lock was lost while it was needed`,
+		Example: `  sqllock demo
+  sqllock exec nightly-report -- ./report.sh
+  sqllock list`,
+		Args:             args.NoneButCommands,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:    true, // run reports them
+		SilenceUsage:     true,
+		Version:          currentBuild().String(),
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { endOnSignals(cmd, interrupt) },
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	// Few arguments are files; exec says where.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.WithHint(exit.Usagef("%w", err), "%s", flagHint(cmd, err))
+	})
+	flags.Register(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists
+	root.AddCommand(
+		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
+		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
+		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
+		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
+	)
+	return root
+}
+
+// endOnSignals calls interrupt when a signal asks the process to end, so that the command
+// can clean up. exec and lead handle signals themselves.
+func endOnSignals(cmd *cobra.Command, interrupt func()) {
+	if runsCommand(cmd) {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // the next one kills
+		interrupt()
+	}()
+}

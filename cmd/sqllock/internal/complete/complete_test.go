@@ -1,0 +1,52 @@
+package complete_test
+
+import (
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+)
+
+// A server that accepts connections and never answers ends in no candidates, not in a shell that
+// hangs. The second that this takes is the limit itself.
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	address := silentServer(t)
+	for _, dsn := range []string{"postgres://app@" + address + "/app?sslmode=disable", "mysql://app@" + address + "/app"} {
+		flags := &connect.Flags{DSN: dsn, Prefix: "INT_", Region: "DEFAULT"}
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		offered, directive := complete.Rows(flags)(cmd, nil, "")
+		if len(offered) > 0 || directive != cobra.ShellCompDirectiveNoFileComp {
+			t.Errorf("%s: %q, %v", dsn, offered, directive)
+		}
+	}
+}
+
+// silentServer returns the address of a server that says nothing until the test has ended.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		accepting.Wait()
+	})
+	return listener.Addr().String()
+}

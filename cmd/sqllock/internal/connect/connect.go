@@ -1,0 +1,127 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/dsn"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+)
+
+const defaultFile = "sqllock.db"
+
+// Connect opens the database that the flags choose, and checks that it answers. Only
+// the default SQLite file is created and migrated automatically; for any other
+// database, its owner runs `sqllock migrate up`.
+func (f *Flags) Connect(ctx context.Context) (*Connection, error) {
+	c, err := f.Open(ctx, MustExist)
+	if err != nil || !c.Default {
+		return c, err
+	}
+	if err := migrateDefault(ctx, c, f.Prefix); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Open is Connect without migrations.
+func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
+	if _, err := dialect.NamesFor(f.Prefix); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	chosen, isDefault, err := f.chosenDSN()
+	if err != nil {
+		return nil, err
+	}
+	target, err := dsn.Parse(chosen)
+	if err != nil {
+		return nil, err
+	}
+	c := &Connection{Dialect: target.Dialect, Target: target, Name: target.Redacted, Default: isDefault}
+	if c.pools, err = target.Connect(ctx, session.Need{Connections: maxConnections, Create: isDefault || file == MayCreate}); err != nil {
+		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
+		return nil, withOpenHint(err, target, isDefault, file)
+	}
+	c.DB = c.pools.DB
+	return c, nil
+}
+
+// maxConnections is enough: one acquires and renews, the other reads.
+const maxConnections = 2
+
+// givenDSN returns the DSN of the flag, else that of the environment, or "" for the default file.
+func (f *Flags) givenDSN() (string, error) {
+	fromEnvironment, isSet := os.LookupEnv(DSNVariable)
+	switch {
+	case f.Local && f.DSN != "":
+		return "", exit.Usagef("--local and --dsn exclude each other")
+	case f.Local || f.DSN != "":
+		return f.DSN, nil
+	case isSet && fromEnvironment == "":
+		return "", exit.WithHint(exit.Usagef("%s is empty", DSNVariable), "a DSN; or, for locks on this machine alone, --local")
+	default:
+		return fromEnvironment, nil
+	}
+}
+
+// CheckChosen returns a usage error if the command line and the environment choose no database. A
+// command that runs under a lock in the default file without having asked for it would run on each
+// machine.
+func (f *Flags) CheckChosen() error {
+	given, err := f.givenDSN()
+	if err == nil && given == "" && !f.Local {
+		err = exit.WithHint(exit.Usagef("no database is given, so the lock would exclude nothing on other machines"),
+			"--dsn, or %s; or, for locks on this machine alone, --local", DSNVariable)
+	}
+	return err
+}
+
+// chosenDSN returns the DSN of the flag, else that of the environment, else that of
+// the default file, whose directory it creates.
+func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
+	if chosen, err = f.givenDSN(); chosen != "" || err != nil {
+		return chosen, false, err
+	}
+	directory, err := state.Directory()
+	if err != nil {
+		return "", false, exit.WithHint(exit.Usagef("no directory for the default database: %w", err), "--dsn sqlite:/path/to/locks.db")
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
+		return "", false, exit.WithHint(err, "%s", defaultFileHint)
+	}
+	return sqlitedriver.DSN(filepath.Join(directory, defaultFile)), true, nil
+}
+
+// WouldCreateDatabase reports whether Connect would create the default file, because it is not
+// there yet.
+func (f *Flags) WouldCreateDatabase() bool {
+	if given, err := f.givenDSN(); given != "" || err != nil {
+		return false
+	}
+	directory, err := state.Directory()
+	if err != nil {
+		return true
+	}
+	_, err = os.Stat(filepath.Join(directory, defaultFile))
+	return err != nil
+}
+
+// WithDatabase opens the database that the flags choose, without migrations, and calls
+// fn with it.
+func (f *Flags) WithDatabase(ctx context.Context, file Presence, fn func(*Connection) error) (err error) {
+	c, err := f.Open(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return fn(c)
+}

@@ -1,0 +1,107 @@
+package connect
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// writeLocked creates an SQLite file that another connection is writing to, like a process
+// that opens the default database at the same time. The file is not in WAL mode yet.
+// unlock commits.
+func writeLocked(t *testing.T) (path string, unlock func()) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "locks.db")
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"CREATE TABLE other (n INTEGER)", "BEGIN IMMEDIATE", "INSERT INTO other VALUES (1)"} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, func() {
+		if _, err := conn.ExecContext(t.Context(), "COMMIT"); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	}
+}
+
+// TestOpenWaitsForSQLite opens a file while another connection writes to it. The busy timeout
+// does not apply to the switch to WAL.
+func TestOpenWaitsForSQLite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path, unlock := writeLocked(t)
+		opened := make(chan error, 1)
+		go func() {
+			c, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(t.Context(), MustExist)
+			if err == nil {
+				err = c.Close()
+			}
+			opened <- err
+		}()
+		time.Sleep(session.OpenTimeout / 2)
+		select {
+		case err := <-opened:
+			t.Errorf("Open returned while another connection wrote: %v", err)
+			unlock()
+		default:
+			unlock()
+			if err := <-opened; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestOpenSQLiteTimesOut checks the error for a file that stays locked.
+func TestOpenSQLiteTimesOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path, unlock := writeLocked(t)
+		defer unlock()
+		began := time.Now()
+		_, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(t.Context(), MustExist)
+		if took := time.Since(began); exit.CodeOf(err) != exit.Database || took < session.OpenTimeout || took > session.OpenTimeout+time.Second {
+			t.Errorf("%v after %v", err, took)
+		} else {
+			program.Contains(t, exit.Text(err), "no answer within 10s", "database is locked")
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if _, err := (&Flags{DSN: "sqlite:" + path, Prefix: "INT_"}).Open(ctx, MustExist); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestDefaultFileIsInStateDirectory(t *testing.T) {
+	directory := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", directory)
+	t.Setenv(DSNVariable, "postgres://other")
+	chosen, isDefault, err := (&Flags{Local: true}).chosenDSN()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "sqlite:" + filepath.Join(directory, "sqllock", "sqllock.db"); chosen != want || !isDefault {
+		t.Errorf("got %q, default %v, want %q", chosen, isDefault, want)
+	}
+}

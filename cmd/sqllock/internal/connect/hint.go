@@ -1,0 +1,62 @@
+package connect
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+)
+
+// defaultFileHint is for users whose home directory is not writable, or not theirs.
+const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
+
+// refusedTLS is in the text of pgx's error, which has no type.
+const refusedTLS = "server refused TLS connection"
+
+// withOpenHint adds the hint for an error of Open.
+func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
+	switch {
+	case isDefault && sqlitedriver.IsUnwritable(err):
+		return exit.WithHint(err, "%s", defaultFileHint)
+	case target.Missing() && file == MustExist:
+		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
+	case strings.Contains(err.Error(), refusedTLS):
+		return exit.WithHint(err, "sslmode=prefer or sslmode=disable among the parameters of the DSN, if you trust the network")
+	default:
+		return err
+	}
+}
+
+// MissesTable reports whether `sqllock migrate up` helps: the server says that a table
+// or a column does not exist.
+func (c *Connection) MissesTable(err error) bool {
+	return errors.Is(err, sqllock.ErrSchema) && c.Dialect.Classify(err) == dialect.Schema
+}
+
+// MigrateUp returns the command that creates the table with a prefix.
+func MigrateUp(prefix string) string {
+	if prefix == "" || prefix == dialect.DefaultPrefix {
+		return "sqllock migrate up"
+	}
+	return "sqllock migrate up --prefix " + prefix
+}
+
+// Hint returns the hint for an error of any command, or "".
+func Hint(err error) string {
+	switch own := exit.Hint(err); {
+	case own != "":
+		return own
+	case errors.Is(err, sqllock.ErrSchema):
+		return "sqllock doctor" // the table exists, but is not a lock table
+	case sqlitedriver.IsUnwritable(err):
+		return sqlitedriver.WritableHint
+	case errors.Is(err, sqllock.ErrReadOnly):
+		return "the DSN of the primary server, which accepts writes"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package demo
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// demoTables returns the tables of demos in a database.
+func demoTables(t *testing.T, db *dbtest.DB) (names []string) {
+	t.Helper()
+	query := map[string]string{
+		"sqlite":   "SELECT name FROM sqlite_master WHERE name LIKE '%SQLLOCK_DEMO%'",
+		"postgres": "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock_demo%'",
+		"mysql":    "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK_DEMO%'",
+	}[db.Name]
+	if err := db.DB.SelectContext(t.Context(), &names, query); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// wantLines checks that each of the regular expressions matches a line of out.
+func wantLines(t *testing.T, out string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(out) {
+			t.Errorf("no line %s in:\n%s", line, out)
+		}
+	}
+}
+
+// TestDemoOnDatabases checks that the processes exclude each other on every kind of database. No
+// lease of an hour ends too soon on a slow machine. The test itself ends the killed worker's
+// lease, and the demo reports that another worker took over too early.
+func TestDemoOnDatabases(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1h")
+		p.Stdout.Await("is killed (SIGKILL); its lease has 3")
+		isLocks := func(table string) bool { return strings.HasSuffix(strings.ToUpper(table), "_LOCK") }
+		tables := demoTables(t, db)
+		locks := slices.IndexFunc(tables, isLocks)
+		if locks < 0 {
+			t.Fatalf("the demo does not use this database, which has %q", tables)
+		}
+		db.Shorten(t, tables[locks], int(time.Hour/time.Second))
+		wantLines(t, p.Stdout.Rest(), `.* takes over, .*`, `overlaps +0 +✓`, `lost updates +0 .* ✓`,
+			`takeover after the kill .* ✗`, `.* Please report it: a takeover before the lease had expired\.`)
+		p.WantCode(exit.Failure)
+		if rest := demoTables(t, db); len(rest) > 0 {
+			t.Errorf("the tables %q are left", rest)
+		}
+	})
+}
+
+// TestDemo runs a demo with a lease that ends by itself: there are no overlaps, no lost updates,
+// and no takeover before the lease has expired. In a slow round, a worker loses its lease, and
+// the demo fails. It takes seconds: those of the rounds, and of the lease.
+func TestDemo(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, "", "demo", "--workers", "3", "--rounds", "9", "--ttl", ttl.String())
+		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+		if code != 0 {
+			t.Logf("exit code %d: %s\n%s", code, said, out)
+			return false
+		}
+		if said != "" || strings.ContainsAny(out, "✗") || strings.Contains(out, "OVERLAP") {
+			t.Errorf("stderr %q, stdout:\n%s", said, out)
+		}
+		wantLines(t, out,
+			`3 processes repeatedly add 1 to the number in a file\. A process works only while it holds a lock.*`,
+			`.* holds the lock and is killed \(SIGKILL\); its lease has \d+\.\d\d s left, .*`,
+			`.* takes over, \d+\.\d\d s after the kill`,
+			`.* has done round 9 of 9, .*; the file contains 9`,
+			`rounds +9 of 9 +✓`,
+			`overlaps +0 +✓`,
+			`lost updates +0 +\(the file contains 9\) +✓`,
+			`hand-offs between processes +[1-9]\d*`,
+			`waiting for the lock +median \d+\.\d\d s, longest \d+\.\d\d s`,
+			`takeover after the kill +\d+\.\d\d s +\(lease left: \d+\.\d\d s of `+ttl.String()+`\) ✓`)
+		return true
+	})
+}
+
+// TestDemoDuration runs a demo for a time, not for a number of rounds, with a directory of
+// temporary files that has an unusual name. It leaves nothing there. It takes seconds: the
+// duration is at least one, and the lease ends.
+func TestDemoDuration(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	temporary := filepath.Join(t.TempDir(), "t?mp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", "demo", "--workers", "2", "--duration", "1s", "--ttl", ttl.String())
+		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+		if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
+			t.Errorf("files %v are left, error %v", files, err)
+		}
+		if code != 0 {
+			t.Logf("exit code %d: %s\n%s", code, said, out)
+			return false
+		}
+		wantLines(t, out, `rounds +\d+ +✓`)
+		return true
+	})
+}
+
+// TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
+// output is closed. It takes seconds, because it runs three demos.
+func TestDemoInterrupted(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	for name, interrupt := range map[string]func(*program.Program){
+		"SIGINT":      func(p *program.Program) { p.Signal(os.Interrupt) },
+		"SIGTERM":     func(p *program.Program) { p.Signal(syscall.SIGTERM) },
+		"broken pipe": func(p *program.Program) { p.Stdout.File.Close() },
+	} {
+		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--ttl", "1h")
+		p.Stdout.Await("has done round 2")
+		interrupt(p)
+		p.WantCode(exit.Failure)
+		if text := p.Stderr.Rest(); name != "broken pipe" && text != "sqllock: interrupted" {
+			t.Errorf("%s: stderr %q", name, text)
+		}
+		if rest := demoTables(t, db); len(rest) > 0 {
+			t.Errorf("%s: the tables %q are left", name, rest)
+		}
+	}
+}
+
+// TestWorkerFailure checks the reason that is given for the end of a worker.
+func TestWorkerFailure(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"echo sqllock: no table >&2; exit 69": {exit.Database, "ended unexpectedly: no table"},
+		"kill -KILL $$":                       {exit.Failure, "ended unexpectedly: signal: killed"},
+		"exit 0":                              {exit.Failure, "ended unexpectedly: exit status 0"},
+	} {
+		w := newWorkers()
+		p := &workerProcess{number: 2}
+		//nolint:noctx // it ends by itself
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Stderr = &p.stderr
+		if err := w.start(p, cmd); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-w.events; e.Kind != ended || e.worker != 2 {
+			t.Errorf("%s: event %+v", script, e)
+		}
+		err := p.failure()
+		if exit.CodeOf(err) != want.code || !strings.HasPrefix(err.Error(), "worker 2 (process ") || !strings.HasSuffix(err.Error(), want.text) {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// A workspace is what the workers of one demo share: a directory and tables, which are
+// removed with it.
+type workspace struct {
+	flags      connect.Flags // with the DSN and prefix of the workspace
+	directory  string
+	connection *connect.Connection
+	place      string // where the lock is, for people
+}
+
+// newWorkspace creates a workspace. After an error nothing is left of it.
+func newWorkspace(ctx context.Context, flags *connect.Flags) (*workspace, error) {
+	names, err := dialect.NamesFor(flags.Prefix)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	w := &workspace{flags: *flags}
+	w.flags.Prefix = uniquePrefix(names.Schema)
+	if w.directory, err = os.MkdirTemp("", "sqllock-demo-"); err != nil {
+		return nil, fmt.Errorf("create a directory for the demo: %w", err)
+	}
+	if err := w.fill(ctx); err != nil {
+		return nil, errors.Join(err, w.remove(ctx))
+	}
+	return w, nil
+}
+
+// fill creates the counter and the tables.
+func (w *workspace) fill(ctx context.Context) (err error) {
+	if err := createCounter(w.counter()); err != nil {
+		return err
+	}
+	temporary := w.flags.DSN == ""
+	if temporary {
+		w.flags.DSN = sqlitedriver.DSN(filepath.Join(w.directory, "locks.db"))
+	}
+	if w.connection, err = w.flags.Open(ctx, connect.Presence(temporary)); err != nil {
+		return err
+	}
+	c := w.connection
+	w.place = c.Name
+	if temporary {
+		w.place = "a temporary SQLite file"
+	}
+	return connect.MigrationError(ctx, "create the demo's tables",
+		migrations.Up(ctx, c.SQL(), c.Dialect, &migrations.Options{Prefix: w.flags.Prefix}))
+}
+
+// uniquePrefix returns a prefix that no other demo and no application uses.
+func uniquePrefix(schema string) string {
+	prefix := "SQLLOCK_DEMO_" + strings.ToUpper(rand.Text()[:8]) + "_"
+	if schema != "" {
+		prefix = schema + "." + prefix
+	}
+	return prefix
+}
+
+// remove removes the tables and the directory, even if ctx has ended.
+func (w *workspace) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var dropped, closed error
+	if c := w.connection; c != nil {
+		dropped = connect.MigrationError(ctx, "drop the demo's tables, "+w.flags.Prefix+"…",
+			migrations.Goto(ctx, c.SQL(), c.Dialect, 0, &migrations.Options{Prefix: w.flags.Prefix, Force: true}))
+		closed = c.Close()
+	}
+	return errors.Join(dropped, closed, os.RemoveAll(w.directory))
+}
+
+// counter is the file that the workers work on.
+func (w *workspace) counter() string { return filepath.Join(w.directory, "counter") }
+
+// guardFile is the file by whose lock overlaps are detected.
+func (w *workspace) guardFile() string { return filepath.Join(w.directory, "guard") }

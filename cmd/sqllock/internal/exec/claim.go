@@ -1,0 +1,61 @@
+package exec
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+// A claim acquires what is wanted. All kinds of locks have these two methods, by different names.
+type claim struct {
+	lock    func(context.Context) (*sqllock.Lease, error)                // waits as long as the context lasts
+	lockFor func(context.Context, time.Duration) (*sqllock.Lease, error) // 0 is a single try
+}
+
+// claim returns the claim in a registry.
+func (x *execution) claim(registry *sqllock.Registry) (claim, error) {
+	switch {
+	case x.permits > 0:
+		return x.claimPermits(registry)
+	case x.shared || x.exclusive:
+		return x.claimReadWrite(registry)
+	default:
+		return x.claimPlain(registry)
+	}
+}
+
+func (x *execution) claimPlain(registry *sqllock.Registry) (claim, error) {
+	lock, err := registry.ObtainAll(x.keys()...)
+	if err != nil {
+		return claim{}, err
+	}
+	lock = lock.WithMinHold(x.minHold)
+	return claim{lock.Lock, lock.TryLockFor}, nil
+}
+
+func (x *execution) claimPermits(registry *sqllock.Registry) (claim, error) {
+	s, err := semaphore.New(registry, x.key, x.permits)
+	if err != nil {
+		return claim{}, err
+	}
+	return claim{
+		lock: func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, x.take) },
+		lockFor: func(ctx context.Context, wait time.Duration) (*sqllock.Lease, error) {
+			return s.TryAcquireFor(ctx, x.take, wait)
+		},
+	}, nil
+}
+
+func (x *execution) claimReadWrite(registry *sqllock.Registry) (claim, error) {
+	lock, err := rwlock.New(registry, x.key)
+	if err != nil {
+		return claim{}, err
+	}
+	if x.shared {
+		return claim{lock.RLock, lock.TryRLockFor}, nil
+	}
+	return claim{lock.Lock, lock.TryLockFor}, nil
+}

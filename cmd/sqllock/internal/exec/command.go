@@ -1,0 +1,141 @@
+// Package exec has the subcommands exec and lead: they run a command under a lock, and end
+// it if the lock is lost. lead is exec under an elector, which acquires the lock again and
+// again. What is said of exec below is true of lead.
+//
+// # The processes
+//
+// exec starts two processes of its own program. The gate waits until the watchdog is
+// ready, and then becomes the command by execve. The watchdog waits until exec has
+// ended. If exec was killed, so that nothing renews the lease any more, it kills the
+// command and all of its descendants. It knows when the lease ends, and ends them then if exec,
+// which is stopped, does not. If exec ends by itself, it kills the watchdog first.
+//
+// # The goroutines
+//
+//   - run acquires the lock, and supervises the command: it forwards signals, and ends
+//     the command when the context of the lease ends.
+//   - A guard keeps a watchdog running, and starts another if it is killed. It tells the watchdog
+//     of each renewal.
+//   - Each child has a goroutine that waits for its end, on a thread of its own.
+package exec
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+)
+
+const (
+	defaultTTL   = 30 * time.Second
+	defaultGrace = 5 * time.Second
+)
+
+// Command returns the subcommand. It handles signals itself.
+func Command(flags *connect.Flags) *cobra.Command {
+	x := &execution{flags: flags, clientID: clientID(), suspend: process.StopSelf}
+	var nonblock bool
+	cmd := &cobra.Command{
+		Use:   "exec [flags] KEY -- CMD ARGS…",
+		Short: "Run a command under a lock, or several",
+		Long: `Wait for the lock of KEY, run a command while it is held, and release it. The lease
+is renewed while the command runs. The exit code is that of the command, 128+n if
+signal n ended it, or:
+
+  64   the command line is wrong; nothing was done
+  69   database error; the command was not run
+  75   the lock was not acquired before the timeout (or the code of -E)
+  76   the lock was lost while the command ran, and the command was stopped
+  126  the command was found but cannot be run
+  127  the command was not found
+
+Instead of the plain lock of KEY, the command can have one of these:
+
+  --key KEY2     the locks of KEY and KEY2, both or none
+  --permits N    one of the N permits of KEY, or several with --take: at most N commands
+                 run at once
+  --shared       KEY as a reader, beside other readers
+  --exclusive    KEY as the writer, alone; a plain lock does not wait for readers
+
+The command gets these environment variables:
+
+  SQLLOCK_KEY       KEY
+  SQLLOCK_KEYS      KEY and those of --key, one a line
+  SQLLOCK_TOKEN     the fencing token: a number that is higher for each later holder
+  SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
+
+The database must be given: --local keeps the lock in a file of this machine.
+
+Signals are forwarded to the command. If the lock is lost, the command gets SIGTERM
+and, after the grace period, SIGKILL. If exec itself is killed, a watchdog kills the
+command and all processes that it has started.
+
+exec itself prints only errors and warnings, unless --verbose is given.`,
+		Example: `  sqllock exec nightly-report -- ./report.sh
+  sqllock exec --wait 10s deploy -- make deploy
+  sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh
+  sqllock exec account/1 --key account/2 -- ./transfer.sh
+  sqllock exec --permits 3 render -- ./render.sh
+  sqllock exec --shared catalog -- ./export.sh`,
+		Args:              nameAndCommand("KEY", "nightly -- ./report.sh"),
+		ValidArgsFunction: complete.KeyAndCommand(flags),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x.key, x.command = split(cmd, args)
+			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			waitGiven := cmd.Flags().Changed("wait")
+			x.waitForever = !waitGiven && !nonblock
+			if waitGiven && nonblock {
+				return exit.Usagef("--wait and --nonblock exclude each other")
+			}
+			if err := x.check(); err != nil {
+				return err
+			}
+			if err := x.checkWanted(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if err := flags.CheckChosen(); err != nil {
+				return err
+			}
+			x.remember()
+			return x.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&x.more, "key", nil, "another key: the command needs the locks of all keys, and gets all or none (repeatable)")
+	f.IntVar(&x.permits, "permits", 0, "how many permits KEY has: at most that many commands run at once")
+	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
+	f.BoolVar(&x.shared, "shared", false, "acquire the read lock of KEY, which other readers can hold too")
+	f.BoolVar(&x.exclusive, "exclusive", false, "acquire the write lock of KEY, which readers exclude")
+	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
+	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
+	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
+	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
+	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
+	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
+	f.IntVarP(&x.conflict, "conflict-exit-code", "E", exit.NotAcquired, "the exit code if the lock was not acquired before the timeout")
+	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
+	_ = cmd.RegisterFlagCompletionFunc("key", complete.OtherKeys(flags))
+	return cmd
+}
+
+// check rejects values that make no sense.
+func (x *execution) check() error {
+	switch {
+	case x.wait < 0:
+		return exit.Usagef("--wait %v is negative", x.wait)
+	case x.ttl < sqllock.MinTTL:
+		return exit.Usagef("--ttl %v: it must be at least %v", x.ttl, sqllock.MinTTL)
+	case x.minHold < 0:
+		return exit.Usagef("--min-hold %v is negative", x.minHold)
+	case x.grace < 0:
+		return exit.Usagef("--grace %v is negative", x.grace)
+	case x.conflict < 0 || x.conflict > 255:
+		return exit.Usagef("--conflict-exit-code %d: exit codes are 0 to 255", x.conflict)
+	}
+	return nil
+}

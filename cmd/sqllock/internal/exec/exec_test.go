@@ -1,0 +1,291 @@
+//go:build unix
+
+package exec
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// TestExecExcludes runs a command that fails if it runs twice at the same time.
+// It starts a dozen processes, which takes seconds.
+func TestExecExcludes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		migrated(t, db)
+		room := filepath.Join(t.TempDir(), "room")
+		var programs []*program.Program
+		for range 4 {
+			programs = append(programs, program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", `mkdir "$0" && sleep 0.05 && rmdir "$0"`, room))
+		}
+		for _, p := range programs {
+			p.WantCode(0)
+		}
+	})
+}
+
+// TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec
+// acquires the lock when the lease has expired, not before.
+// It takes seconds: the lease of the killed exec has to expire.
+func TestExecKilled(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		r := migrated(t, db)
+		first := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		first.Stdout.Await("inside")
+		second := program.Start(t, db.DSN, "exec", "-v", "nightly", "--", "true")
+		second.Stderr.Await("waiting for")
+		first.Signal(syscall.SIGKILL)
+		first.Stdout.Rest() // ends when the command has
+
+		read := time.Now()
+		row, ok, err := r.Peek(t.Context(), "nightly") // it is not renewed any more
+		if err != nil || !ok {
+			t.Fatal(row, ok, err)
+		}
+		sooner := (row.Left - 300*time.Millisecond).Truncate(time.Second)
+		db.Shorten(t, "INT_LOCK", int(sooner/time.Second))
+		second.Stderr.Await("acquired")
+		if waited, left := time.Since(read), row.Left-sooner; waited < left-clockPrecision {
+			t.Errorf("the second acquired the lock after %v, the lease had %v left", waited, left)
+		}
+		second.WantCode(0)
+	})
+}
+
+// TestExecRenews checks that exec renews the lease while the command runs: it holds the lock for
+// longer than the time-to-live.
+func TestExecRenews(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	program.WithTTL(t, 250*time.Millisecond, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "nightly", "--", "sh", "-c", "echo inside; read wait")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		began, kept := time.Now(), true
+		for ; kept && time.Since(began) < 2*ttl; time.Sleep(ttl / 20) {
+			row, ok, err := r.Peek(t.Context(), "nightly")
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept = ok && !row.Expired()
+		}
+		p.Stdin.Close()
+		code, said := p.Code(), p.Stderr.Rest()
+		t.Logf("the lease lasted: %t; exit code %d, stderr %q", kept, code, said)
+		return kept && code == 1 && said == "" // 1 is the code of read
+	})
+}
+
+// TestExecWithoutRenewal checks that the lock is lost with --no-renew, and that the command is
+// ended.
+func TestExecWithoutRenewal(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	program.WithTTL(t, 250*time.Millisecond, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "--no-renew", "--grace", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		p.WantCode(exit.LockLost)
+		program.Contains(t, p.Stderr.Rest(),
+			`sqllock: the lock "nightly" is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m`+"\n",
+			`sqllock: the lock "nightly" was lost while the command ran; the command ended with signal: terminated`)
+		return true
+	})
+}
+
+// stubborn is a command that writes "asked" on SIGTERM and does not end.
+var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
+
+// TestExecLosesLock deletes the row of the lock while the command runs. The command does not
+// end when it is asked to, and is killed after the grace period. The loss is noticed within the
+// time-to-live, and the grace period is twice as long, so that a missing one would be seen: the
+// test takes three seconds.
+func TestExecLosesLock(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		grace := 2 * ttl
+		began := time.Now() // before the lease
+		p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", ttl.String(), "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		deleted := time.Now()
+		db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+		if time.Since(began) > ttl*9/10 {
+			return false // the lease may have ended before
+		}
+		p.Stdout.Await("asked")
+		p.WantCode(exit.LockLost)
+		if killed := time.Since(deleted); killed < grace {
+			t.Errorf("killed %v after the row was deleted, want %v", killed, grace)
+		}
+		program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
+		p.Stdout.Rest() // it ends when all processes of the command's group have ended
+		return true
+	})
+}
+
+// TestExecLosesOneOfSeveral deletes one row of several, which ends the command.
+func TestExecLosesOneOfSeveral(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		"a, b": {"a", "--key", "b"},
+		"k":    {"k", "--permits", "2", "--take", "2"},
+	} {
+		db := dbtest.SQLite(t)
+		migrated(t, db)
+		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+			args := append([]string{"exec", "--ttl", ttl.String()}, flags...)
+			p := program.Start(t, db.DSN, append(args, "--", "sh", "-c", "echo inside; exec sleep 1000")...)
+			if !p.Stdout.Find("inside") {
+				return false
+			}
+			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = (SELECT max(LOCK_KEY) FROM INT_LOCK)")
+			p.WantCode(exit.LockLost)
+			program.Contains(t, p.Stderr.Rest(), fmt.Sprintf("the lock %q is lost", name), "ended with signal: terminated")
+			return true
+		})
+	}
+}
+
+func TestExecForwardsSignals(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	p := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c",
+		// The shell runs its traps at once, because sleep is in the background.
+		`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
+	p.Stdout.Await("inside")
+	for signal, name := range map[syscall.Signal]string{
+		syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
+	} {
+		p.Signal(signal)
+		p.Stdout.Await("got " + name)
+	}
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(5)
+	if _, ok, err := r.Peek(t.Context(), "nightly"); ok || err != nil {
+		t.Errorf("the lock was not released: %v, %v", ok, err)
+	}
+}
+
+// TestExecSignalledWhileWaiting ends the wait by signals. The holder keeps the lock.
+func TestExecSignalledWhileWaiting(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	holder := r.NewHolder()
+	if got, err := r.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
+		p := program.Start(t, db.DSN, "exec", "-v", "nightly", "--", "echo", "never")
+		p.Stderr.Await(`waiting for "nightly": held by ` + holder)
+		p.Signal(signal)
+		p.WantCode(128 + int(signal))
+		if out := p.Stdout.Rest(); out != "" {
+			t.Errorf("stdout %q", out)
+		}
+	}
+	row, _, err := r.Peek(t.Context(), "nightly")
+	if err != nil || row.Holder != holder {
+		t.Errorf("row %+v, %v", row, err)
+	}
+}
+
+// TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over
+// another.
+func TestExecDeadConnection(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	proxy := newProxy(t)
+	// The second attempt must succeed within a quarter of the time-to-live.
+	program.WithTTL(t, 3*time.Second, func(ttl time.Duration) (longEnough bool) {
+		p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "nightly", "--", "sh", "-c", "echo inside; read wait")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		proxy.freeze()
+		if !p.Stderr.Find(`renew "nightly": `) || !p.Stderr.Find(`renewed "nightly" again`) {
+			p.WantCode(exit.LockLost)
+			return false
+		}
+		p.Stdin.Close()
+		code := p.Code()
+		if code == exit.LockLost { // the machine stood still for as long as the lease
+			return false
+		}
+		if code != 1 { // the code of read
+			t.Errorf("exit code %d; stderr: %s", code, p.Stderr.Rest())
+		}
+		return true
+	})
+}
+
+// TestExecBlackHole freezes all connections to the database.
+// It takes seconds: the lease has to end.
+func TestExecBlackHole(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+		proxy := newProxy(t)
+		p := program.Start(t, proxy.dsn, "exec", "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		if !p.Stdout.Find("inside") {
+			return false
+		}
+		proxy.swallow()
+		frozen := time.Now()
+		p.Stderr.Await(`the lock "nightly" is lost`)
+		held := time.Since(frozen)
+		p.WantCode(exit.LockLost)
+		if held > ttl {
+			t.Logf("lost %v after the database was frozen, the time-to-live is %v", held, ttl)
+		}
+		return held <= ttl
+	})
+}
+
+// TestExecWaitInBlackHole ends a wait by a signal while the database does not answer.
+func TestExecWaitInBlackHole(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t)
+	holder := proxy.repository.NewHolder()
+	if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	p := program.Start(t, proxy.dsn, "exec", "-v", "nightly", "--", "true")
+	p.Stderr.Await("waiting for")
+	proxy.swallow()
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(128 + int(syscall.SIGTERM))
+}
+
+func TestClientID(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	id := clientID()
+	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: id}); err != nil || !strings.Contains(id, ":") {
+		t.Errorf("client id %q: %v", id, err)
+	}
+}

@@ -1,0 +1,152 @@
+//go:build unix
+
+package exec
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+	"github.com/sqllock/sqllock/sync/leader"
+)
+
+// leads is a command that writes "inside" and goes on until a signal ends it.
+var leads = []string{"sh", "-c", "echo inside; exec sleep 1000"}
+
+// startLead starts a lead of the role "web".
+func startLead(t *testing.T, dsn string, flags []string, command []string) *program.Program {
+	t.Helper()
+	args := append([]string{"lead"}, flags...)
+	return program.Start(t, dsn, append(append(args, "web", "--"), command...)...)
+}
+
+// leaderOf returns who leads the role "web".
+func leaderOf(t *testing.T, r *sqllock.Repository) leader.Leader {
+	t.Helper()
+	now, err := leader.Current(t.Context(), r, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// TestLeadTakesTurns stops the leader, and then the next, by signals that are forwarded to the
+// command. Each leads when the command of the last one has ended, which takes longer than the
+// signal.
+func TestLeadTakesTurns(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		r := migrated(t, db)
+		slow := []string{"sh", "-c", `trap 'echo stopping; read wait; exit 0' TERM; echo inside; while :; do sleep 60 & wait; done`}
+		first := startLead(t, db.DSN, []string{"--client-id", "first", "--ttl", "1h"}, slow)
+		first.Stdout.Await("inside")
+		second := startLead(t, db.DSN, []string{"--client-id", "second", "--ttl", "1h", "-v"}, leads)
+		second.Stderr.Await(`first leads "web"`)
+		first.Signal(syscall.SIGTERM)
+		first.Stdout.Await("stopping")
+		if now := leaderOf(t, r); now.Client != "first" {
+			t.Errorf("%+v leads while the command of the first is stopping", now)
+		}
+		first.Stdin.Close()
+		first.WantCode(0) // that of the command
+		second.Stdout.Await("inside")
+		if now := leaderOf(t, r); now.Client != "second" {
+			t.Errorf("%+v leads", now)
+		}
+		second.Signal(syscall.SIGINT)
+		second.WantCode(128 + int(syscall.SIGINT))
+		if now := leaderOf(t, r); now.Holder != "" {
+			t.Errorf("%+v leads after the end", now)
+		}
+	})
+}
+
+// TestLeadKilled kills a lead with SIGKILL. Its command ends with it, and the next leads when
+// the lease has expired.
+func TestLeadKilled(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	first := startLead(t, db.DSN, []string{"--ttl", "1h"}, leads)
+	first.Stdout.Await("inside")
+	second := startLead(t, db.DSN, []string{"-v"}, leads)
+	second.Stderr.Await(" leads ")
+	first.Signal(syscall.SIGKILL)
+	first.Stdout.Rest() // ends when the command has
+	holder := leaderOf(t, r).Holder
+	db.Shorten(t, "INT_LOCK", 3600)
+	second.Stdout.Await("inside")
+	if now := leaderOf(t, r); now.Holder == holder || now.Holder == "" {
+		t.Errorf("%+v leads", now)
+	}
+	second.Signal(syscall.SIGTERM)
+	second.WantCode(128 + int(syscall.SIGTERM))
+}
+
+// TestLeadLosesTheLease deletes the row of the leader, whose command is ended, by SIGKILL in the
+// end. Then it leads again. It takes some seconds, because a renewal notices the loss.
+func TestLeadLosesTheLease(t *testing.T) {
+	program.Slow(t) // a renewal finds out
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := startLead(t, db.DSN, []string{"--ttl", "3s", "--grace", "100ms"}, []string{
+		"sh", "-c",
+		`trap 'echo asked' TERM; echo inside; while :; do sleep 1000 & wait; done`,
+	})
+	for range 2 {
+		p.Stdout.Await("inside")
+		db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+		p.Stderr.Await(`the lock "web" is lost: the command gets SIGTERM`)
+	}
+	p.Stdout.Await("inside")
+	p.Signal(syscall.SIGTERM) // is forwarded, and not followed by SIGKILL
+	p.Stdout.Await("asked")
+	db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+	p.WantCode(exit.LockLost)
+}
+
+// TestLeadForwardsSignals forwards those that do not end it.
+func TestLeadForwardsSignals(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := startLead(t, db.DSN, []string{"--ttl", "1h"}, []string{
+		"sh", "-c",
+		`for s in HUP USR1; do trap "echo got $s" $s; done; echo inside; while :; do sleep 60 & wait; done`,
+	})
+	p.Stdout.Await("inside")
+	for signal, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1"} {
+		p.Signal(signal)
+		p.Stdout.Await("got " + name)
+	}
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(128 + int(syscall.SIGTERM))
+}
+
+// TestLeadSignalledAsACandidate ends the campaign by signals, also while the database does not
+// answer: then it takes 2 s to close the connection.
+func TestLeadSignalledAsACandidate(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t)
+	holder := proxy.repository.NewHolder()
+	if got, err := proxy.repository.Acquire(t.Context(), "web", holder, time.Hour); err != nil || !got.Acquired {
+		t.Fatal(got, err)
+	}
+	for _, swallow := range []bool{false, true} {
+		p := startLead(t, proxy.dsn, []string{"-v"}, []string{"echo", "never"})
+		p.Stderr.Await(" leads ")
+		if swallow {
+			proxy.swallow()
+		}
+		p.Signal(syscall.SIGTERM)
+		p.WantCode(128 + int(syscall.SIGTERM))
+		if out := p.Stdout.Rest(); out != "" {
+			t.Errorf("stdout %q", out)
+		}
+	}
+}

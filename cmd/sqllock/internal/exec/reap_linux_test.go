@@ -1,0 +1,43 @@
+package exec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// TestExecReapsOrphans runs an exec as the first process of a container, which becomes the
+// parent of processes whose parents have ended.
+func TestExecReapsOrphans(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := program.StartAs(t, db.DSN, "as-reaper", "sqllock", "exec", "--ttl", "1h", "nightly", "--", "sh", "-c",
+		"echo inside; for i in 1 2 3; do (sleep 0.1 >/dev/null & echo $!); done; echo all; read wait; exit 4")
+	p.Stdout.Await("inside")
+	var orphans []int
+	for p.Stdout.Lines.Scan() && p.Stdout.Lines.Text() != "all" {
+		pid, err := strconv.Atoi(strings.TrimSpace(p.Stdout.Lines.Text()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		orphans = append(orphans, pid)
+	}
+	if len(orphans) != 3 {
+		t.Fatalf("orphans %v", orphans)
+	}
+	eventually(t, "no orphan is left", func() bool {
+		table, err := process.Table()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(table, func(p process.Process) bool { return slices.Contains(orphans, p.PID) })
+	})
+	p.Stdin.Close()
+	p.WantCode(4)
+}

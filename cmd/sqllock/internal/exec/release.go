@@ -1,0 +1,52 @@
+package exec
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+)
+
+// releaseAtOnce releases the lock at once, whatever its minimum hold, because the command did
+// not run.
+func (x *execution) releaseAtOnce(h *holding) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.lease.Context()), x.ttl)
+	defer cancel()
+	_, err := answered(ctx, answerTimeout, func() (struct{}, error) {
+		return struct{}{}, errors.Join(x.deleteKept(ctx, h), h.registry.Close(ctx))
+	})
+	x.printReleased(err)
+}
+
+// deleteKept deletes the rows that Close would keep for the minimum hold.
+func (x *execution) deleteKept(ctx context.Context, h *holding) (all error) {
+	if x.minHold == 0 {
+		return nil
+	}
+	for _, key := range x.keys() {
+		_, err := h.registry.Repository().Delete(ctx, key, h.lease.Holder())
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// release releases the lease. It reports whether the lock was lost before. After any other
+// error the row expires by itself; the work done under the lock stays valid.
+func (x *execution) release(lease *sqllock.Lease) (lost bool) {
+	ctx := lease.Context() // Unlock also works when it has ended
+	_, err := answered(ctx, answerTimeout, func() (struct{}, error) { return struct{}{}, lease.Unlock(ctx) })
+	if errors.Is(err, sqllock.ErrLockLost) {
+		return true
+	}
+	x.printReleased(err)
+	return false
+}
+
+func (x *execution) printReleased(err error) {
+	if err != nil {
+		x.printf("the lock %q was not released: %s; it becomes free when its lease ends", x.name(), exit.Text(err))
+		return
+	}
+	x.verbosef("released %s", x.description())
+}

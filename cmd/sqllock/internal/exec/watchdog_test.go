@@ -1,0 +1,226 @@
+//go:build unix
+
+package exec
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/program"
+)
+
+// startInside starts an exec whose command is a shell script, and waits until the script
+// has written "inside".
+func startInside(t *testing.T, script string, flags ...string) *program.Program {
+	t.Helper()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	p := program.Start(t, db.DSN, slices.Concat([]string{"exec", "--ttl", "1h"}, flags, []string{"nightly", "--", "sh", "-c", script})...)
+	p.Stdout.Await("inside")
+	return p
+}
+
+// TestExecKilledEndsFamily kills an exec. The command and all processes that it has
+// started end.
+func TestExecKilledEndsFamily(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for name, script := range map[string]string{
+		"in the foreground":         "echo inside; sleep 1000; true",
+		"in the background":         "sleep 1000 & echo inside; wait",
+		"in a pipe":                 "{ echo inside; sleep 1000; } | cat; true",
+		"in a group of its own":     "in-group sh -c 'echo inside; sleep 1000; true'; true",
+		"under another lock":        "sqllock exec --ttl 1h other -- sh -c 'echo inside; sleep 1000; true'; true",
+		"ignoring signals":          "trap '' TERM INT HUP; echo inside; sleep 1000; true",
+		"orphaned by its own shell": "(sleep 1000 &); echo inside; sleep 1000; true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startInside(t, script)
+			p.Signal(syscall.SIGKILL)
+			p.Stdout.Rest() // it ends when all processes of the command have ended
+		})
+	}
+}
+
+// TestExecStandsStill stops an exec, or a lead, alone, so that nothing renews its lease. Its command is
+// ended when the lease ends: it gets SIGTERM, and SIGKILL after the grace period. Then exec is continued.
+// It waits until the lease has ended.
+func TestExecStandsStill(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for _, subcommand := range []string{"exec", "lead"} {
+		t.Run(subcommand, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.SQLite(t)
+			migrated(t, db)
+			p := program.Start(t, db.DSN, subcommand, "--ttl", "3s", "--grace", "100ms", "nightly", "--",
+				"sh", "-c", "trap 'echo asked' TERM; echo inside; echo $$; while :; do sleep 1000 & wait; done")
+			p.Stdout.Await("inside")
+			command := p.Stdout.Number()
+			p.Signal(syscall.SIGSTOP)
+			p.Stdout.Await("asked")
+			eventually(t, "the command has ended", func() bool { return ended(t, command) })
+			p.Signal(syscall.SIGCONT)
+			p.Stderr.Await(`the lock "nightly" `)
+			p.Signal(syscall.SIGTERM) // ends lead
+			_ = p.Cmd.Wait()
+		})
+	}
+}
+
+// ended reports whether a process has ended, although its parent may not have waited for it.
+func ended(t *testing.T, pid int) bool {
+	t.Helper()
+	return !slices.ContainsFunc(processes(t), func(p process.Process) bool { return p.PID == pid && !p.Zombie })
+}
+
+// TestExecLosesItsFamily removes the row of an exec whose command has a descendant in another process
+// group. That gets SIGTERM when the command has ended, and SIGKILL after the grace period, as if exec
+// had been killed. It takes a second, because a renewal notices the loss.
+func TestExecLosesItsFamily(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for grace, script := range map[string]string{
+		"1h":    "in-group sh -c 'echo inside; exec sleep 1000'; true",
+		"100ms": `in-group sh -c 'trap "" TERM; echo inside; sleep 1000; true'; true`,
+	} {
+		t.Run("grace "+grace, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.SQLite(t)
+			migrated(t, db)
+			p := program.Start(t, db.DSN, "exec", "--ttl", "3s", "--grace", grace, "nightly", "--", "sh", "-c", script)
+			p.Stdout.Await("inside")
+			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+			p.Stdout.Rest() // ends when all processes of the command have ended
+			p.WantCode(exit.LockLost)
+		})
+	}
+}
+
+// children returns the processes that a process has started.
+func children(t *testing.T, parent int) (pids []int) {
+	t.Helper()
+	table, err := process.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range table {
+		if p.Parent == parent && !p.Zombie {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}
+
+// eventually waits until is returns true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(program.Limit); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not within %v: %s", program.Limit, what)
+		}
+	}
+}
+
+// watchdogOf returns the watchdog of a program that runs the command given. The watchdog
+// was started before the command.
+func watchdogOf(t *testing.T, p *program.Program, command int) int {
+	t.Helper()
+	others := slices.DeleteFunc(children(t, p.Cmd.Process.Pid), func(pid int) bool { return pid == command })
+	if len(others) != 1 {
+		t.Fatalf("exec has the children %v besides its command, want the watchdog", others)
+	}
+	return others[0]
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the
+// first.
+// It starts several processes, which takes seconds.
+func TestWatchdogKilled(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
+	if err := syscall.Kill(watchdogOf(t, p, p.Stdout.Number()), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr.Await("another has replaced it") // it is ready
+	p.Signal(syscall.SIGKILL)
+	p.Stdout.Rest()
+}
+
+// TestWatchdogEndsWithExec checks that an exec that ends by itself ends its watchdog, and
+// does not kill the command's processes in the background.
+func TestWatchdogEndsWithExec(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
+	p.Stdout.Lines.Scan()
+	command, daemon, _ := strings.Cut(p.Stdout.Lines.Text(), " ")
+	pid, err := strconv.Atoi(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	background, err := strconv.Atoi(daemon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
+	watchdog := watchdogOf(t, p, pid)
+	p.Stdin.Close()
+	p.WantCode(3)
+	if out := p.Stdout.Rest() + p.Stderr.Rest(); out != "" {
+		t.Errorf("output %q", out)
+	}
+	if !gone(watchdog) {
+		t.Error("the watchdog is still running")
+	}
+	if gone(background) {
+		t.Error("the process in the background was killed")
+	}
+}
+
+// TestWatchdogIgnoresSignals sends the watchdog the signals that supervisors send to all
+// processes of a service.
+func TestWatchdogIgnoresSignals(t *testing.T) {
+	t.Parallel()
+	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
+	watchdog := watchdogOf(t, p, p.Stdout.Number())
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
+		if err := syscall.Kill(watchdog, s); err != nil {
+			t.Error(err)
+		}
+	}
+	p.Signal(syscall.SIGKILL)
+	p.Stdout.Rest()
+}
+
+// TestCommandHasNoOtherFiles checks that the command does not get the pipe to the watchdog:
+// with it, the watchdog would not notice the end of exec.
+//
+//nolint:paralleltest // a child gets a file that another test's SQLite is just opening
+func TestCommandHasNoOtherFiles(t *testing.T) {
+	p := startInside(t, "echo inside; ls /dev/fd")
+	got := strings.Fields(p.Stdout.Rest())
+	// This process may pass on files of its parent.
+	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Fields(string(want))[1:], got); diff != "" {
+		t.Errorf("the command has other files: %s", diff)
+	}
+	p.WantCode(0)
+}

@@ -1,0 +1,116 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+// stateText describes a state on one line.
+func stateText(state migrations.State) string {
+	text := fmt.Sprintf("version %d of %d", state.Version, state.Latest)
+	if state.Dirty {
+		text += ", dirty: a migration was interrupted"
+	}
+	return text
+}
+
+// A stateView is a state as --json prints it, documented in docs/cli.md; fields are only ever added.
+type stateView struct {
+	Database string `json:"database"` // the DSN without passwords
+	Before   *uint  `json:"before,omitempty"`
+	Version  uint   `json:"version"`
+	Latest   uint   `json:"latest"`
+	Dirty    bool   `json:"dirty"`
+}
+
+func newStateView(database string, state migrations.State) stateView {
+	return stateView{Database: database, Version: state.Version, Latest: state.Latest, Dirty: state.Dirty}
+}
+
+func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
+}
+
+// A migration is one of the functions of package migrations.
+type migration func(context.Context, *sql.DB, dialect.Dialect, *migrations.Options) error
+
+// migrate runs a migration and prints what it has changed.
+func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, asJSON bool, run migration) error {
+	ctx := cmd.Context()
+	opts.Prefix = flags.Prefix
+	return flags.WithDatabase(ctx, connect.MayCreate, func(c *connect.Connection) error {
+		before, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)
+		if err != nil {
+			return connect.MigrationError(ctx, "read the version", err)
+		}
+		stop := format.Progress(cmd.ErrOrStderr(), "changing the tables")
+		err = run(ctx, c.SQL(), c.Dialect, &opts)
+		stop()
+		if err != nil {
+			return connect.MigrationError(ctx, "change the tables", err)
+		}
+		after, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)
+		if err != nil {
+			return connect.MigrationError(ctx, "read the version", err)
+		}
+		if asJSON {
+			view := newStateView(c.Name, after)
+			view.Before = &before.Version
+			return format.JSON(cmd.OutOrStdout(), view)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, changeText(before, after))
+		return errors.Join(err, noteLayout(cmd, after))
+	})
+}
+
+// noteLayout says on stderr why a table without EXPIRED_AFTER has stayed so, unless the command line
+// asks for that.
+func noteLayout(cmd *cobra.Command, after migrations.State) error {
+	if asked := cmd.Flags().Lookup("layout"); asked == nil || asked.Changed || after.Layout != dialect.Spring6 {
+		return nil
+	}
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "sqllock: %s has no EXPIRED_AFTER, and none was added: a Spring Integration before 7 could not lock in it any more; "+
+		"when none uses the table, add --layout spring7\n", after.Table)
+	return err
+}
+
+func changeText(before, after migrations.State) string {
+	if before.Version == after.Version {
+		return fmt.Sprintf("version %d already", after.Version)
+	}
+	return fmt.Sprintf("version %d → %d", before.Version, after.Version)
+}
+
+// layoutNamed returns the layout of a name, or 0 for "".
+func layoutNamed(name string) (dialect.Layout, error) {
+	if name == "" {
+		return 0, nil
+	}
+	for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+		if layout.String() == name {
+			return layout, nil
+		}
+	}
+	return 0, exit.Usagef("layout %q: it must be %s or %s", name, dialect.Spring6, dialect.Spring7)
+}
+
+// addTTLFlag gives a command the flag that converts the times of existing rows.
+func addTTLFlag(cmd *cobra.Command, ttl *time.Duration) {
+	cmd.Flags().DurationVar(ttl, "ttl", migrations.DefaultTTL,
+		"time-to-live of the existing locks, if EXPIRED_AFTER is added or removed")
+}
+
+func addForceFlag(cmd *cobra.Command, opts *migrations.Options) {
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "drop the table even if locks are held")
+}

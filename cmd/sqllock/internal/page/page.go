@@ -1,0 +1,123 @@
+// Package page is the subcommand page: the lock table in a browser.
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/serve"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/monitor/page"
+)
+
+// A Check examines the database.
+type Check func(context.Context) ([]page.Finding, error)
+
+// options are the flags of the command.
+type options struct {
+	listen       string
+	unlock       bool
+	hosts        []string
+	names, roles []string
+	limit        int
+	ttl          time.Duration
+}
+
+// Command returns the subcommand. check is what it shows of the database beside the locks.
+func Command(flags *connect.Flags, check Check) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "page",
+		Short: "Show the locks in a browser",
+		Long: `Show the locks in a browser: who holds which lock, since when and for how much
+longer, who leads, and what doctor finds. The page is read-only unless --allow-unlock
+is given. It ends with Ctrl-C.
+
+The page has no password. By default it listens on 127.0.0.1, so that only this machine
+reaches it, with all its users. To show it to others, put a server that asks them who
+they are in front of it, and allow the name under which they request it with --host.
+
+As in list, a key is shown if this user has used it on this host, or if it is given
+with --name.`,
+		Example: `  sqllock page
+  sqllock page --listen 127.0.0.1:0 --role scheduler --name orders/42
+  ssh -L 8080:127.0.0.1:8080 db.example.com sqllock page`,
+		Args: args.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.limit < 1 {
+				return exit.Usagef("--limit %d: it must be at least 1", o.limit)
+			}
+			return flags.WithRepository(cmd.Context(), o.ttl, func(r *sqllock.Repository) error {
+				return run(cmd, r, o, check)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", serve.Loopback, "HOST:PORT to listen at; port 0 is a free one")
+	f.BoolVar(&o.unlock, "allow-unlock", false, "let viewers remove the rows of locks; each removal is printed on stderr")
+	f.StringArrayVar(&o.hosts, "host", nil, "the name under which browsers request the page, unless it is that of this machine or an IP address (repeatable)")
+	f.StringArrayVar(&o.names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
+	f.StringArrayVar(&o.roles, "role", nil, "show who leads this role (repeatable)")
+	f.IntVar(&o.limit, "limit", page.DefaultLimit, "how many rows to read at most")
+	for _, name := range []string{"name", "role"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, complete.UsedKeys) // the flag exists
+	}
+	connect.AddTTL(cmd, &o.ttl)
+	return cmd
+}
+
+func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) error {
+	registry, err := sqllock.NewRegistry(r, nil)
+	if err != nil {
+		return err
+	}
+	settings := &page.Options{Title: "Locks", Names: o.names, Roles: o.roles, Limit: o.limit, Check: check}
+	for _, key := range state.Keys() {
+		settings.Names = append(settings.Names, key)
+	}
+	if o.unlock {
+		settings.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
+		settings.OnUnlock = func(_ *http.Request, u page.Unlock) { cmd.PrintErrln("sqllock: " + audited(u)) }
+	}
+	server, err := serve.Listen(cmd.Context(), o.listen, page.Handler(registry, settings), o.hosts...)
+	if err != nil {
+		return err
+	}
+	if o.unlock && len(o.hosts) == 0 && !server.IsLocal() {
+		return errors.Join(exit.WithHint(exit.Usagef("--allow-unlock where other machines can reach the page needs --host"),
+			"--host, with the name under which browsers request the page"), server.Close())
+	}
+	if !server.IsLocal() {
+		cmd.PrintErrln("sqllock: the page has no password, and other machines can reach it")
+	}
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
+		return err
+	}
+	return errors.Join(server.Run(cmd.Context()), registry.Close(context.WithoutCancel(cmd.Context())))
+}
+
+// audited describes what became of a removal.
+func audited(u page.Unlock) string {
+	row := fmt.Sprintf("the row of %s in region %s, held by %s",
+		format.Printable(u.Row.LockKey), format.Printable(u.Row.Region), format.Printable(strings.TrimSpace(u.Row.Holder)))
+	switch {
+	case u.Err != nil:
+		return "could not remove " + row + ": " + u.Err.Error()
+	case u.Removed:
+		return "removed " + row
+	default:
+		return "did not remove " + row + ": it was released or acquired by another holder"
+	}
+}

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+)
+
+// get returns the status of a request for another host than the one it is sent to.
+func get(t *testing.T, url, host string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	s, err := Listen(t.Context(), "127.0.0.1:0", ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	for host, want := range map[string]int{
+		"localhost:1": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:8080": http.StatusOK, "[::1]": http.StatusOK,
+		"rebound.example:8080": http.StatusMisdirectedRequest, "192.0.2.1": http.StatusMisdirectedRequest,
+	} {
+		if got := get(t, s.URL(), host); got != want {
+			t.Errorf("%s: status %d, want %d", host, got, want)
+		}
+	}
+	if _, err := Listen(t.Context(), s.listener.Addr().String(), ok); exit.CodeOf(err) != exit.Usage || exit.Hint(err) == "" {
+		t.Errorf("a port in use: %v", err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+
+	for _, bad := range []string{"", "locks.example:80", "http://locks.example", "*.example"} {
+		if _, err := Listen(t.Context(), "127.0.0.1:0", ok, bad); exit.CodeOf(err) != exit.Usage {
+			t.Errorf("host %q: %v", bad, err)
+		}
+	}
+	s, err = Listen(t.Context(), "0.0.0.0:0", ok, "locks.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"localhost:1": http.StatusOK, "192.0.2.1:80": http.StatusOK, "[2001:db8::1]:80": http.StatusOK, "LOCKS.example:80": http.StatusOK,
+		"rebound.example": http.StatusMisdirectedRequest, "evil.locks.example": http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if s.server.Handler.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: status %d, want %d", host, w.Code, want)
+		}
+	}
+	if s.IsLocal() || s.Close() != nil {
+		t.Errorf("%s is taken for a local address", s.URL())
+	}
+	if err := s.Run(t.Context()); err == nil || errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("a closed listener: %v", err)
+	}
+}

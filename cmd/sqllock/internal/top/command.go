@@ -1,0 +1,66 @@
+// Package top is the subcommand top: the lock table in a terminal, live.
+//
+// The model (model.go) knows what is shown and what a key does, and a frame is drawn from it
+// (frame.go). terminal.go connects both with a terminal and the database; lines.go prints tables
+// where there is no terminal.
+package top
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/listing"
+)
+
+// Command returns the subcommand.
+func Command(flags *connect.Flags) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch the locks in the terminal",
+		Long: `Watch the locks of all regions in the terminal: who holds which lock, since when,
+and for how much longer. The table is read at each interval, up to --limit rows:
+those that are held first, the oldest before others.
+
+Keys: ↑ ↓ PgUp PgDn select a lock, k a r h l sort by key, age, region, holder or time
+left (again: the other way), e hides or shows expired rows, / searches, space pauses,
+u or Delete unlocks, q quits.
+
+To unlock removes the row of the selected lock, if it still has the holder that is
+shown. This breaks the lock, as the command unlock does, so top asks for the word yes.
+
+Where the output is no terminal, top prints one table at each interval.`,
+		Example: `  sqllock top
+  sqllock top --sort left --interval 5s
+  sqllock top --count 1 | head`,
+		Args: args.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			o.known = state.Keys(o.names...)
+			return flags.WithRepository(cmd.Context(), o.ttl, func(r *sqllock.Repository) error {
+				if t, ok := openTerminal(cmd.InOrStdin(), cmd.OutOrStdout()); ok {
+					return t.watch(cmd.Context(), r, o)
+				}
+				return printTables(cmd.Context(), cmd.OutOrStdout(), r, o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&o.interval, "interval", time.Second, "how often the table is read")
+	f.IntVar(&o.count, "count", 0, "end after this many tables; 0 means never")
+	f.IntVar(&o.limit, "limit", 1000, "how many rows to read at most")
+	f.StringVar(&o.sort, "sort", string(listing.Oldest), "sort by key, region, holder, age or left; a minus before it means the greatest first")
+	f.StringArrayVar(&o.names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
+	_ = cmd.RegisterFlagCompletionFunc("name", complete.UsedKeys) // the flags exist
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(listing.Columns, cobra.ShellCompDirectiveNoFileComp))
+	connect.AddTTL(cmd, &o.ttl)
+	return cmd
+}

@@ -1,0 +1,78 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/internal/listing"
+)
+
+// printTables prints a table at each interval, until ctx ends, which is no error.
+func printTables(ctx context.Context, w io.Writer, r *sqllock.Repository, o options) error {
+	for n := 1; ; n++ {
+		now := read(ctx, r, o)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the user has ended it
+		}
+		if now.err != nil {
+			return now.err
+		}
+		if err := printTable(w, now, listing.Order(o.sort)); err != nil || n == o.count {
+			return err
+		}
+		pause := time.NewTimer(now.pause(o.interval))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+}
+
+// printTable prints one table, with the time above it and an empty line after it.
+func printTable(w io.Writer, now reading, by listing.Order) error {
+	listing.Sort(now.locks, by)
+	if _, err := fmt.Fprintf(w, "%s  %s\n", now.at.Format("15:04:05"), summary(now)); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE") // Flush returns the error
+	for _, l := range now.locks {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
+			format.Duration(l.Age), left(l), l.State())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// summary counts the locks.
+func summary(now reading) string {
+	held := 0
+	for _, l := range now.locks {
+		if !l.Expired() {
+			held++
+		}
+	}
+	more := ""
+	if now.more {
+		more = ", and more rows"
+	}
+	return fmt.Sprintf("%d held, %d expired%s", held, len(now.locks)-held, more)
+}
+
+// left returns the time left, or a dash for an expired lock.
+func left(l listing.Lock) string {
+	if l.Expired() {
+		return "-"
+	}
+	return format.Duration(l.Left)
+}

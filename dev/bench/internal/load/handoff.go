@@ -1,0 +1,66 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/contender"
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+)
+
+// handOff alternates one key between two processes. It measures the time from the call that
+// releases the key in one process until the other one has acquired it. The waiter starts at a
+// random time within a tenth of a second, so that releases fall into all phases of polling.
+func handOff() Load {
+	return Load{Name: "hand-off", Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var players [2]*player
+		for i := range players {
+			if players[i], err = enter(ctx, c.Name, a.Place(c)); err != nil {
+				return round, err
+			}
+			defer players[i].leave()
+		}
+		round.Samples, err = a.play(players[0], players[1])
+		round.Values = map[string]float64{"timeouts": 0}
+		if errors.Is(err, errSilent) {
+			round.Values["timeouts"], round.Values["limit_ms"] = 1, millis(a.Settings.Limit)
+			err = nil
+		}
+		if sorted := slices.Sorted(slices.Values(round.Samples)); len(sorted) > 0 {
+			round.Values["p50_us"] = stats.Quantile(sorted, 0.5)
+			round.Values["p99_us"] = stats.Quantile(sorted, 0.99)
+			round.Values["max_us"] = sorted[len(sorted)-1]
+		}
+		return round, err
+	}}
+}
+
+// play hands the key over repeatedly, and returns the times in microseconds.
+func (a *Arena) play(holder, waiter *player) (samples []float64, err error) {
+	holder.ask("lock")
+	if _, err := holder.answer(a.Settings.Limit); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(2 * a.Settings.Measure); time.Now().Before(end) || len(samples) == 0; {
+		waiter.ask("lock")
+		time.Sleep(10*time.Millisecond + rand.N(100*time.Millisecond)) //nolint:gosec // no secret
+		holder.ask("unlock")
+		released, err := holder.answer(a.Settings.Limit)
+		if err != nil {
+			return samples, err
+		}
+		acquired, err := waiter.answer(a.Settings.Limit)
+		if err != nil {
+			return samples, err
+		}
+		samples = append(samples, micros(acquired-released))
+		holder, waiter = waiter, holder
+	}
+	return samples, nil
+}

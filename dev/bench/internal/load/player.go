@@ -1,0 +1,155 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/contender"
+)
+
+// PlayCommand is the argument that makes this program a player.
+const PlayCommand = "play"
+
+// A player is another process of this program, with a session of a contender. It reads requests
+// to lock and unlock a key from its standard input. It answers with the time of the machine's
+// monotonic clock at which it had acquired the lock or began to release it.
+type player struct {
+	in      io.WriteCloser
+	answers chan string
+	cmd     *exec.Cmd
+}
+
+// A part is the configuration of a player.
+type part struct {
+	Contender string
+	Place     contender.Place
+}
+
+var (
+	errSilent = errors.New("no answer in time")
+	errPlayer = errors.New("a player says")
+)
+
+// enter starts a player, and returns after it has used its database once.
+func enter(ctx context.Context, name string, at contender.Place) (*player, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(part{name, at})
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, PlayCommand, string(text)) //nolint:gosec // it is this program
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &player{in: in, answers: make(chan string, 1), cmd: cmd}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.answers)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.answers <- lines.Text()
+		}
+	}()
+	const start = 30 * time.Second // a Java process takes long
+	_, err = p.answer(start)
+	return p, err
+}
+
+func (p *player) ask(what string) { _, _ = io.WriteString(p.in, what+"\n") } // the answer has the error
+
+// answer returns the time in the player's answer.
+func (p *player) answer(limit time.Duration) (time.Duration, error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case line := <-p.answers:
+		ns, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q", errPlayer, line)
+		}
+		return time.Duration(ns), nil
+	case <-timer.C:
+		return 0, errSilent
+	}
+}
+
+// leave ends the player, even if it is waiting.
+func (p *player) leave() {
+	_ = p.in.Close()
+	const timeout = 200 * time.Millisecond
+	killer := time.AfterFunc(timeout, func() { _ = p.cmd.Process.Kill() })
+	for range p.answers { // read all answers
+	}
+	_ = p.cmd.Wait()
+	killer.Stop()
+}
+
+// Play runs a player.
+func Play(ctx context.Context, text string) error {
+	var p part
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return err
+	}
+	for _, c := range contender.All() {
+		if c.Name == p.Contender {
+			err := during(ctx, c, p.Place, func(session contender.Session) error { return play(ctx, session) })
+			return errors.Join(err, contender.End())
+		}
+	}
+	return fmt.Errorf("%w: no contender %q", errPlayer, p.Contender)
+}
+
+func play(ctx context.Context, session contender.Session) error {
+	if err := pair(ctx, session, "warm-"+strconv.Itoa(os.Getpid())); err != nil {
+		return err
+	}
+	fmt.Println(monotonic())
+	var unlock contender.Unlock
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var err error
+		var when int64
+		switch strings.TrimSpace(lines.Text()) {
+		case "lock":
+			unlock, err = session.Lock(ctx, "ball")
+			when = monotonic()
+		case "unlock":
+			when = monotonic()
+			err = unlock(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println(when)
+	}
+	return nil
+}
+
+// monotonic returns the nanoseconds of a clock that all processes share.
+func monotonic() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail
+	return now.Nano()
+}

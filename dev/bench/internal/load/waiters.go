@@ -1,0 +1,163 @@
+package load
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/contender"
+	"github.com/sqllock/sqllock/dev/bench/internal/durable"
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+)
+
+// waiters measures what waiting costs the server: one process holds a thousand keys and another
+// one waits for them. The cost without waiters is measured before, since holders may cost
+// something too.
+func waiters() Load {
+	return Load{Name: "waiters", Remote: true, Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
+		server := a.servers[c.Database]
+		at := a.Place(c)
+		at.TTL = time.Minute
+		all := at
+		all.Alone = true
+		err = during(ctx, c, all, func(holder contender.Session) error {
+			unlocks, err := a.lockAll(ctx, holder)
+			if err != nil {
+				return err
+			}
+			alone, err := a.watch(ctx, server)
+			if err != nil {
+				return err
+			}
+			apart := at
+			apart.Apart = true
+			err = during(ctx, c, apart, func(waiter contender.Session) error {
+				waiting, stop := context.WithCancel(ctx)
+				gone := a.wait(waiting, waiter)
+				defer func() {
+					stop()
+					gone.Wait()
+				}()
+				time.Sleep(a.Settings.Limit / 2) // the first tries are over, and in the statistics
+				with, err := a.watch(ctx, server)
+				round.Values = increase(alone, with)
+				return err
+			})
+			return errors.Join(err, each(ctx, unlocks))
+		})
+		return round, err
+	}}
+}
+
+func waitersKey(i int) string { return fmt.Sprintf("waiters-%d", i) }
+
+func (a *Arena) lockAll(ctx context.Context, session contender.Session) ([]contender.Unlock, error) {
+	unlocks := make([]contender.Unlock, a.Settings.Waiters)
+	errs := make([]error, a.Settings.Waiters)
+	inParallel(a.Settings.Waiters, func(i int) { unlocks[i], errs[i] = session.Lock(ctx, waitersKey(i)) })
+	return unlocks, errors.Join(errs...)
+}
+
+func each(ctx context.Context, unlocks []contender.Unlock) error {
+	errs := make([]error, len(unlocks))
+	inParallel(len(unlocks), func(i int) { errs[i] = unlocks[i](ctx) })
+	return errors.Join(errs...)
+}
+
+// inParallel calls do with 0 to n-1, some at a time.
+func inParallel(n int, do func(int)) {
+	const atOnce = 16
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// wait waits for each key in a worker of its own until ctx ends.
+func (a *Arena) wait(ctx context.Context, session contender.Session) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for i := range a.Settings.Waiters {
+		all.Go(func() {
+			if unlock, err := session.Lock(ctx, waitersKey(i)); err == nil {
+				_ = unlock(context.WithoutCancel(ctx))
+			}
+		})
+	}
+	return &all
+}
+
+// watch returns the increase of a server's counters during a measurement.
+func (a *Arena) watch(ctx context.Context, server *durable.Server) (map[string]float64, error) {
+	before, err := a.counters(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(a.Settings.Measure)
+	after, err := a.counters(ctx, server)
+	for name := range after {
+		after[name] -= before[name]
+	}
+	return after, err
+}
+
+// increase returns the cost per second of holders and of waiters.
+func increase(alone, with map[string]float64) map[string]float64 {
+	values := make(map[string]float64)
+	for name, value := range with {
+		values[name+"_per_s"] = value / with["seconds"]
+		values["holders_"+name+"_per_s"] = alone[name] / alone["seconds"]
+	}
+	return values
+}
+
+var written = map[string]string{
+	durable.Postgres: `SELECT 'wal_bytes', CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)
+		UNION ALL SELECT 'rows_written', CAST(COALESCE(SUM(n_tup_ins + n_tup_upd + n_tup_del), 0) AS BIGINT) FROM pg_stat_user_tables
+		UNION ALL SELECT 'dead_tuples', CAST(COALESCE(SUM(n_dead_tup), 0) AS BIGINT) FROM pg_stat_user_tables
+		UNION ALL SELECT 'transactions', xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`,
+	durable.MariaDB: "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Handler_write', 'Questions')",
+}
+
+// names of MariaDB's counters where PostgreSQL has the like.
+var renamed = map[string]string{"Innodb_lsn_current": "wal_bytes", "Handler_write": "rows_written", "Questions": "transactions"}
+
+func (a *Arena) counters(ctx context.Context, server *durable.Server) (map[string]float64, error) {
+	all := map[string]float64{
+		"seconds":   time.Duration(monotonic()).Seconds(),
+		"cpu_ms":    millis(server.CPU()),
+		"log_lines": float64(server.LogLines()),
+	}
+	err := a.ask(server.Kind, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, written[server.Kind])
+		if err != nil {
+			return err
+		}
+		defer rows.Close() //nolint:errcheck // rows.Err has the error
+		for rows.Next() {
+			var name string
+			var n float64
+			if err := rows.Scan(&name, &n); err != nil {
+				return err
+			}
+			if better := renamed[name]; better != "" {
+				name = better
+			}
+			all[name] = n
+		}
+		return rows.Err()
+	})
+	return all, err
+}

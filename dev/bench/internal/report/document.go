@@ -1,0 +1,74 @@
+// Package report turns raw data into the tables and plots of a document. They
+// stand between markers, so that the prose around them is written by hand.
+package report
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+)
+
+// ErrMarker is returned for a document that lacks an end marker.
+var ErrMarker = errors.New("a section has no end")
+
+func begin(section string) string { return "<!-- bench:" + section + " -->" }
+
+const end = "<!-- /bench -->"
+
+// Write fills the sections of a document, and draws its plots into pictures, a
+// directory. A document that is not there is made, with all sections. One without
+// some section stays without it.
+func Write(f *record.File, document, pictures string) error {
+	if err := os.MkdirAll(pictures, 0o755); err != nil { //nolint:gosec // for everyone to read
+		return err
+	}
+	beside, err := filepath.Rel(filepath.Dir(document), pictures)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(document)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = []byte(skeleton()), nil
+	}
+	if err != nil {
+		return err
+	}
+	filled := string(text)
+	for _, s := range sections {
+		content, err := s.make(f, pictures, filepath.ToSlash(beside))
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if filled, err = fill(filled, s.name, content); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(document, []byte(filled), 0o644) //nolint:gosec // for everyone to read
+}
+
+// fill replaces what stands between the markers of a section.
+func fill(document, section, content string) (string, error) {
+	before, rest, found := strings.Cut(document, begin(section))
+	if !found {
+		return document, nil
+	}
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		return "", fmt.Errorf("%w: %s", ErrMarker, section)
+	}
+	return before + begin(section) + "\n" + strings.TrimSpace(content) + "\n" + end + after, nil
+}
+
+// skeleton is a document of nothing but sections.
+func skeleton() string {
+	var text strings.Builder
+	text.WriteString("# Performance\n")
+	for _, s := range sections {
+		fmt.Fprintf(&text, "\n## %s\n\n%s\n%s\n", s.title, begin(s.name), end)
+	}
+	return text.String()
+}

@@ -1,0 +1,276 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/durable"
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+)
+
+// A goal is a row of the table of goals.
+type goal struct {
+	what, want string
+	// measure returns what was measured, and whether that is enough. known is
+	// false if it was not measured.
+	measure func(f *record.File) (got string, met, known bool)
+}
+
+// The contenders of the goals.
+const (
+	ourOpen        = "sqllock open/pgx"
+	ourOpenMariaDB = "sqllock open/mysql"
+	ourDefault     = "sqllock serializable/pgx"
+	ourAutocommit  = "sqllock autocommit/pgx"
+	ourHandOff     = "sqllock hand-off/pgx"
+	durableRedis   = "redislock, appendfsync always"
+)
+
+// Limits of batching: what the server does with batches, and what is left of that if
+// each row has a caller that waits and is woken.
+const (
+	serverLimit = "raw statements, serializable batches/pgx"
+	batchLimit  = "raw statements, grouped/pgx"
+)
+
+// bareLimit are the statements of one pair, prepared, and nothing else.
+var bareLimit = map[string]string{
+	ourOpen:        "raw statements, serializable/pgx",
+	ourOpenMariaDB: "raw statements/mysql",
+}
+
+// Limits of waiting: the same statements and the machine's clock, channel or mutex.
+const (
+	notifyLimit  = "raw statements, notify/pgx"
+	pollingLimit = "raw statements, polling/pgx"
+	mutexLimit   = "raw statements + mutex/pgx"
+)
+
+var goals = []goal{
+	{"one worker, Open, PostgreSQL", "≥ 1.4 × the best SQL library with leases", timesBestRival("pairs 1", ourOpen, durable.Postgres, 1.4)},
+	{"one worker, Open, MariaDB", "≥ 1.5 × Spring", timesBestRival("pairs 1", ourOpenMariaDB, durable.MariaDB, 1.5)},
+	{"64 workers, Open, PostgreSQL", "≥ 5 × the best SQL library with leases", timesBestRival("pairs 64", ourOpen, durable.Postgres, 5)},
+	{"64 workers, Open, MariaDB", "≥ 5 × Spring", timesBestRival("pairs 64", ourOpenMariaDB, durable.MariaDB, 5)},
+	{"256 workers, Open, PostgreSQL", "≥ 8 × the best SQL library with leases", timesBestRival("pairs 256", ourOpen, durable.Postgres, 8)},
+	{"256 workers, Open, MariaDB", "≥ 8 × Spring", timesBestRival("pairs 256", ourOpenMariaDB, durable.MariaDB, 8)},
+	{"64 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 64", ourOpen, durableRedis, 1)},
+	{"256 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 256", ourOpen, durableRedis, 1)},
+	{"64 workers, a pool of one's own", "over ≤ 2 connections", connections},
+	{"uncontended pair, Open, pgx", "≤ 1.15 × the raw statements", latency(ourOpen, "raw statements/pgx")},
+	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", delayedPair},
+	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", waitersCost(ourOpen)},
+	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", waitersCost(ourOpenMariaDB)},
+	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffMedian},
+	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
+	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
+	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin("notify", 5, notifyLimit)},
+	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin("", 35, pollingLimit)},
+	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
+	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
+	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
+	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
+	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
+	{"memory of an idle lock object", "≤ 300 bytes", objectSize},
+	{"1 million keys through the cache", "flat", flat},
+}
+
+func goalsTable(f *record.File) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"what", "goal", "measured", ""})
+	for _, g := range goals {
+		got, verdict := g.judge(f)
+		t.AppendRow(table.Row{g.what, g.want, got, verdict})
+	}
+	return t.RenderMarkdown()
+}
+
+// judge returns what was measured, and whether that is enough; if not all runs agree, in how many
+// of them it is.
+func (g goal) judge(f *record.File) (got, verdict string) {
+	got, met, known := g.measure(f)
+	if !known {
+		return missing, "not measured"
+	}
+	verdict = "**missed**"
+	if met {
+		verdict = "met"
+	}
+	agree := 0
+	for _, run := range f.Runs {
+		if _, alike, _ := g.measure(run); alike == met {
+			agree++
+		}
+	}
+	if agree < len(f.Runs) {
+		verdict += fmt.Sprintf(", in %d of %d runs", agree, len(f.Runs))
+	}
+	return got, verdict
+}
+
+// of returns the median of a value; ok is false if there is none.
+func of(f *record.File, load, contender, value string) (median float64, ok bool) {
+	s, _ := f.Find(load, contender)
+	values := s.Values(value)
+	return stats.Summarize(values).Median, len(values) > 0
+}
+
+// rivals are the libraries on one kind of SQL database whose locks have leases.
+func rivals(f *record.File, load, kind string) (best string, rate float64) {
+	for _, s := range f.Under(load, kind) {
+		if !strings.HasPrefix(s.Contender, "pglock") && !strings.HasPrefix(s.Contender, "spring") {
+			continue
+		}
+		if r, ok := of(f, load, s.Contender, "pairs_per_s"); ok && r > rate {
+			best, rate = s.Contender, r
+		}
+	}
+	return best, rate
+}
+
+func timesBestRival(load, contender, kind string, times float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		best, _ := rivals(f, load, kind)
+		return timesRival(load, contender, best, times)(f)
+	}
+}
+
+func timesRival(load, contender, rival string, times float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		ours, ok := of(f, load, contender, "pairs_per_s")
+		theirs, known := of(f, load, rival, "pairs_per_s")
+		if !ok || !known || theirs == 0 {
+			return "", false, false
+		}
+		got := fmt.Sprintf("%.2f × %s (%s/s, %s/s)", ours/theirs, rival, number(ours, 0), number(theirs, 0))
+		met := ours >= times*theirs
+		if limit, known := of(f, load, bareLimit[contender], "pairs_per_s"); known && !met && load == "pairs 1" {
+			got += fmt.Sprintf("; limit, the bare statements: %s/s", number(limit, 0))
+		}
+		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met && contender == ourOpen {
+			got += fmt.Sprintf("; limit of the server: %s/s", number(limit, 0))
+			if least, known := of(f, load, batchLimit, "pairs_per_s"); known {
+				got += fmt.Sprintf(", with callers to wake: %s/s", number(least, 0))
+			}
+		}
+		return got, met, true
+	}
+}
+
+func connections(f *record.File) (string, bool, bool) {
+	n, ok := of(f, "pairs 64", ourDefault, "connections")
+	return fmt.Sprintf("%.0f", n), n <= 2, ok
+}
+
+func latency(ours, limit string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		a, okA := of(f, "pairs 1", ours, "p50_us")
+		b, okB := of(f, "pairs 1", limit, "p50_us")
+		if !okA || !okB {
+			return "", false, false
+		}
+		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= 1.15*b, true
+	}
+}
+
+func delayedPair(f *record.File) (string, bool, bool) {
+	p50, ok := of(f, "delay 1", ourOpen, "p50_us")
+	return fmt.Sprintf("%.2f ms", p50/1e3), p50 <= 3300, ok
+}
+
+func waitersCost(contender string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		cost, ok := of(f, "waiters", contender, "cpu_ms_per_s")
+		return fmt.Sprintf("%.0f ms/s", cost), cost <= 50, ok
+	}
+}
+
+// handOffMedian is that of our slowest contender without notify.
+func handOffMedian(f *record.File) (string, bool, bool) {
+	slowest, name := 0.0, ""
+	for _, s := range f.Under("hand-off", "") {
+		if !strings.HasPrefix(s.Contender, "sqllock") || strings.Contains(s.Contender, "notify") {
+			continue
+		}
+		if sorted := slices.Sorted(slices.Values(s.Samples())); len(sorted) > 0 && stats.Quantile(sorted, 0.5)/1e3 > slowest {
+			slowest, name = stats.Quantile(sorted, 0.5)/1e3, s.Contender
+		}
+	}
+	return fmt.Sprintf("%.1f ms (%s)", slowest, name), slowest <= 15, name != ""
+}
+
+func holds(f *record.File) (string, bool, bool) {
+	ratio, ok := of(f, "hot key", ourHandOff, "total_per_holds")
+	total, _ := of(f, "hot key", ourHandOff, "total_ms")
+	got := fmt.Sprintf("%.2f × (%.0f ms)", ratio, total)
+	if without, known := of(f, "hot key", ourDefault, "total_per_holds"); known {
+		got += fmt.Sprintf("; by default %.2f ×", without)
+	}
+	met := ratio <= 1.2
+	if limit, known := of(f, "hot key", mutexLimit, "total_per_holds"); known && !met {
+		got += fmt.Sprintf("; limit, bare statements behind a mutex: %.2f ×", limit)
+	}
+	return got, met, ok
+}
+
+// handOffWithin is about our slowest contender with the word in its name, or
+// with none of those words if it is "".
+func handOffWithin(word string, most float64, limit string) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		slowest, name := 0.0, ""
+		for _, s := range f.Under("hand-off", "") {
+			ours := strings.HasPrefix(s.Contender, "sqllock") && strings.Contains(s.Contender, "notify") == (word != "")
+			if p99, known := handOffP99(s); known && ours && p99 > slowest {
+				slowest, name = p99, s.Contender
+			}
+		}
+		got, met := fmt.Sprintf("%.1f ms (%s)", slowest, name), slowest <= most
+		if s, ok := f.Find("hand-off", limit); ok && !met {
+			if p99, known := handOffP99(s); known {
+				got += fmt.Sprintf("; limit, bare statements: %.1f ms", p99)
+			}
+		}
+		return got, met, name != ""
+	}
+}
+
+// handOffP99 is of the samples of all rounds, in milliseconds.
+func handOffP99(s record.Series) (p99 float64, known bool) {
+	sorted := slices.Sorted(slices.Values(s.Samples()))
+	if len(sorted) == 0 {
+		return 0, false
+	}
+	return stats.Quantile(sorted, 0.99) / 1e3, true
+}
+
+func nothingWritten(f *record.File) (string, bool, bool) {
+	wal, ok := of(f, "waiters", ourDefault, "wal_bytes_per_s")
+	rows, _ := of(f, "waiters", ourDefault, "rows_written_per_s")
+	lines, _ := of(f, "waiters", ourDefault, "log_lines_per_s")
+	return fmt.Sprintf("%.0f bytes/s, %.0f/s, %.0f/s", wal, rows, lines), wal+rows+lines == 0, ok
+}
+
+func renewedWithin(contender string, limit float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		took, ok := of(f, "renewal", contender, "together_ms")
+		each, _ := of(f, "renewal", contender, "each_ms")
+		return fmt.Sprintf("%.0f ms (one each: %s ms)", took, number(each, 0)), took <= limit, ok
+	}
+}
+
+func objectSize(f *record.File) (string, bool, bool) {
+	bytes, ok := of(f, "memory", "sqllock registry", "bytes_per_object")
+	return fmt.Sprintf("%.0f bytes", bytes), bytes <= 300, ok
+}
+
+func flat(f *record.File) (string, bool, bool) {
+	full, ok := of(f, "memory", "sqllock registry", "full_mb")
+	half, _ := of(f, "memory", "sqllock registry", "half_mb")
+	after, _ := of(f, "memory", "sqllock registry", "end_mb")
+	// The map of the keys grows once more after it is full, as Go's maps do when
+	// keys come and go.
+	return fmt.Sprintf("%.1f MB when full, %.1f MB half-way, %.1f MB at the end", full, half, after), after <= 1.05*half && after <= 1.5*full, ok
+}

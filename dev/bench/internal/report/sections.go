@@ -1,0 +1,293 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/durable"
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+)
+
+// A section is one part of the document: pictures is the directory for its
+// plots, beside the way there from the document.
+type section struct {
+	name, title string
+	make        func(f *record.File, pictures, beside string) (string, error)
+}
+
+var sections = []section{
+	{"goals", "Goals", plain(goalsTable)},
+	{"machine", "Where it was measured", plain(machine)},
+	{"contenders", "Who was measured", plain(contenders)},
+	{"pairs", "Acquire and release, distinct keys", pairs},
+	{"delay", "The same with one millisecond between client and server", plain(delayed)},
+	{"wire", "What a pair costs on the wire", plain(wire)},
+	{"hot-key", "One key, thirty workers in one process, each holds it for 1 ms", plain(hotKey)},
+	{"hand-off", "One key, two processes", handOff},
+	{"waiters", "A thousand waiters", plain(waiters)},
+	{"renewal", "Renewing ten thousand leases", plain(renewal)},
+	{"memory", "Memory", plain(memory)},
+	{"ten-keys", "Ten keys at once", plain(steps("ten keys per second", stepsOf{"1 worker", "ten keys 1"}, stepsOf{"16 workers", "ten keys 16"}))},
+	{"permits", "Eight permits, each held for 1 ms", plain(steps("permits per second", stepsOf{"8 workers", "permits 8"}, stepsOf{"32 workers", "permits 32"}))},
+	{"readers", "Read locks", plain(steps(
+		"reads per second", stepsOf{"1 worker", "readers 1"}, stepsOf{"16 workers, a key each", "readers 16"}, stepsOf{"16 workers, one key, 1 ms", "readers of one key"},
+	))},
+}
+
+func plain(text func(*record.File) string) func(*record.File, string, string) (string, error) {
+	return func(f *record.File, _, _ string) (string, error) { return text(f), nil }
+}
+
+var titles = map[string]string{
+	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite", durable.File: "files",
+	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always",
+}
+
+// missing is in the cell of what was not measured.
+const missing = "–"
+
+func machine(f *record.File) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"", ""})
+	t.AppendRows([]table.Row{
+		{"machine", fmt.Sprintf("%s, %d cores, %s of memory", f.Machine.CPU, f.Machine.Cores, gigabytes(f.Machine.Memory))},
+		{"system", fmt.Sprintf("%s, %s, %s", f.Machine.System, f.Machine.Kernel, f.Machine.Disk)},
+		{"command", "`" + f.Command + "`"},
+		{"when", fmt.Sprintf("%s, for %s", f.Started.Format("2006-01-02 15:04 MST"), f.Took)},
+		{"rounds", fmt.Sprintf("%d of %s after %s of warming up; contenders take turns", f.Settings.Rounds, f.Settings.Measure, f.Settings.Warm)},
+		{"connections", fmt.Sprintf("at most %d each, unless said", f.Settings.Connections)},
+	})
+	for _, name := range slices.Sorted(maps.Keys(f.Versions)) {
+		if f.Versions[name] != "" {
+			t.AppendRow(table.Row{name, f.Versions[name]})
+		}
+	}
+	return t.RenderMarkdown()
+}
+
+// gigabytes makes what Linux tells of its memory readable.
+func gigabytes(text string) string {
+	var kilobytes float64
+	if _, err := fmt.Sscanf(text, "%g kB", &kilobytes); err != nil {
+		return text
+	}
+	return fmt.Sprintf("%.0f GB", kilobytes*1024/1e9)
+}
+
+// A family is databases that share tables and a plot.
+type family struct {
+	name, title string
+	kinds       []string
+}
+
+var families = []family{
+	{"postgres", titles[durable.Postgres], []string{durable.Postgres}},
+	{"mariadb", titles[durable.MariaDB], []string{durable.MariaDB}},
+	{"sqlite", titles[durable.SQLite], []string{durable.SQLite}},
+	{"others", "Redis and files", []string{durable.Redis, durable.RedisAlways, durable.File}},
+}
+
+// pairs has two tables and a plot for each family.
+func pairs(f *record.File, pictures, beside string) (string, error) {
+	var text strings.Builder
+	for _, some := range families {
+		names := contendersUnder(f, some.kinds)
+		if len(names) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n%s\n", some.title, ratesTable(f, names), timesTable(f, names))
+		name := "pairs-" + some.name
+		if err := plotPairs(f, some, picture(pictures, name)); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&text, "\n![pairs per second: %s](%s/bench-%s.svg)\n", some.title, beside, name)
+	}
+	return text.String(), nil
+}
+
+func ratesTable(f *record.File, names []string) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"pairs per second", "1 worker", "16 workers", "64 workers", "256 workers", "connections for 64"})
+	for _, name := range names {
+		row := table.Row{name}
+		for _, w := range workers {
+			row = append(row, cellOf(f, w.load, name, column{value: "pairs_per_s"}))
+		}
+		t.AppendRow(append(row, median(f, "pairs 64", name, "connections")))
+	}
+	return t.RenderMarkdown()
+}
+
+// timesTable leaves out who does not know.
+func timesTable(f *record.File, names []string) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"time of a pair, µs", "1 worker: p50", "p99", "64 workers: p50", "p99"})
+	for _, name := range names {
+		row, known := table.Row{name}, false
+		for _, load := range []string{"pairs 1", "pairs 64"} {
+			for _, value := range []string{"p50_us", "p99_us"} {
+				cell := median(f, load, name, value)
+				row, known = append(row, cell), known || cell != missing
+			}
+		}
+		if known {
+			t.AppendRow(row)
+		}
+	}
+	return t.RenderMarkdown()
+}
+
+func cellOf(f *record.File, load, contender string, c column) string {
+	s, ok := f.Find(load, contender)
+	if !ok {
+		return missing
+	}
+	return c.cell(s)
+}
+
+func median(f *record.File, load, contender, value string) string {
+	s, _ := f.Find(load, contender)
+	values := s.Values(value)
+	if len(values) == 0 {
+		return missing
+	}
+	return number(stats.Summarize(values).Median, 0)
+}
+
+func delayed(f *record.File) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"", "1 worker: pairs/s", "p50, µs", "64 workers: pairs/s", "p50, µs"})
+	names := under(f, []string{"delay 1", "delay 64"}, func(record.Series) bool { return true })
+	for _, name := range names {
+		t.AppendRow(table.Row{
+			name,
+			cellOf(f, "delay 1", name, column{value: "pairs_per_s"}), median(f, "delay 1", name, "p50_us"),
+			cellOf(f, "delay 64", name, column{value: "pairs_per_s"}), median(f, "delay 64", name, "p50_us"),
+		})
+	}
+	if len(names) == 0 {
+		return notMeasured
+	}
+	return t.RenderMarkdown()
+}
+
+// stepsOf is a load whose workers repeat something, under a title.
+type stepsOf struct{ title, load string }
+
+// steps has a row for each contender under some loads: how often it was done, and how long it took.
+func steps(what string, loads ...stepsOf) func(*record.File) string {
+	return func(f *record.File) string {
+		t := table.NewWriter()
+		header, names := table.Row{what, "on"}, make([]string, len(loads))
+		for i, l := range loads {
+			header = append(header, l.title, "p50, µs", "p99, µs")
+			names[i] = l.load
+		}
+		t.AppendHeader(header)
+		for _, contender := range under(f, names, func(record.Series) bool { return true }) {
+			row := table.Row{contender, titles[databaseOf(f, contender)]}
+			for _, load := range names {
+				row = append(row, cellOf(f, load, contender, column{value: "pairs_per_s"}),
+					median(f, load, contender, "p50_us"), median(f, load, contender, "p99_us"))
+			}
+			t.AppendRow(row)
+		}
+		if t.Length() == 0 {
+			return notMeasured
+		}
+		return t.RenderMarkdown()
+	}
+}
+
+func databaseOf(f *record.File, contender string) string {
+	for _, c := range f.Contenders {
+		if c.Name == contender {
+			return c.Database
+		}
+	}
+	return ""
+}
+
+func wire(f *record.File) string {
+	return markdown(f.Under("wire", ""), []column{
+		{title: "statements", value: "statements_per_pair", digits: 1},
+		{title: "round trips", value: "round_trips_per_pair", digits: 1},
+	})
+}
+
+func hotKey(f *record.File) string {
+	return markdown(f.Under("hot key", ""), []column{
+		{title: "total, ms", value: "total_ms", digits: 1},
+		{title: "holds alone, ms", value: "holds_ms", digits: 1},
+		{title: "total / holds", value: "total_per_holds", digits: 2},
+		{title: "of 30 done", value: "done"},
+		{title: "connections", value: "connections"},
+	})
+}
+
+// handOff puts the samples of all rounds together: a round has too few for a
+// 99th percentile.
+func handOff(f *record.File, pictures, beside string) (string, error) {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"", "on", "hand-offs", "p50, ms", "p90, ms", "p99, ms", "max, ms"})
+	for _, s := range f.Under("hand-off", "") {
+		sorted := slices.Sorted(slices.Values(s.Samples()))
+		row := table.Row{s.Contender, titles[s.Database], number(float64(len(sorted)), 0)}
+		for _, q := range []float64{0.5, 0.9, 0.99, 1} {
+			row = append(row, quantileCell(s, sorted, q))
+		}
+		t.AppendRow(row)
+	}
+	if t.Length() == 0 {
+		return notMeasured, nil
+	}
+	if err := plotHandOff(f, picture(pictures, "hand-off")); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s\n\n![hand-off between processes](%s/bench-hand-off.svg)", t.RenderMarkdown(), beside), nil
+}
+
+func quantileCell(s record.Series, sorted []float64, q float64) string {
+	limits := s.Values("limit_ms")
+	switch {
+	case len(limits) > 0:
+		return "> " + number(limits[0], 0)
+	case len(sorted) == 0:
+		return missing
+	default:
+		return number(stats.Quantile(sorted, q)/1e3, 2)
+	}
+}
+
+func waiters(f *record.File) string {
+	return markdown(f.Under("waiters", ""), []column{
+		{title: "server's CPU, ms/s", value: "cpu_ms_per_s"},
+		{title: "WAL, bytes/s", value: "wal_bytes_per_s"},
+		{title: "row versions/s", value: "rows_written_per_s"},
+		{title: "log lines/s", value: "log_lines_per_s"},
+		{title: "holders alone: CPU", value: "holders_cpu_ms_per_s"},
+		{title: "holders alone: WAL", value: "holders_wal_bytes_per_s"},
+	})
+}
+
+func renewal(f *record.File) string {
+	return markdown(f.Under("renewal", ""), []column{
+		{title: "leases", value: "leases"},
+		{title: "together, ms", value: "together_ms"},
+		{title: "one UPDATE each, 16 at a time, ms", value: "each_ms"},
+	})
+}
+
+func memory(f *record.File) string {
+	return markdown(f.Under("memory", ""), []column{
+		{title: "bytes for an idle lock object", value: "bytes_per_object"},
+		{title: "MB when the cache is full", value: "full_mb", digits: 1},
+		{title: "MB after five times as many keys", value: "half_mb", digits: 1},
+		{title: "MB after ten times as many", value: "end_mb", digits: 1},
+	})
+}

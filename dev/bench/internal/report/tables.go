@@ -1,0 +1,89 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+)
+
+// A column shows one value of a series.
+type column struct {
+	title, value string
+	digits       int     // behind the point
+	scale        float64 // 0 is 1
+}
+
+// notMeasured stands where a table would be.
+const notMeasured = "*not measured*"
+
+// markdown is a table of series under one load, a row each.
+func markdown(series []record.Series, columns []column) string {
+	if len(series) == 0 {
+		return notMeasured
+	}
+	t := table.NewWriter()
+	head := table.Row{"", "on"}
+	if alone := series[0].Database == ""; alone {
+		head = table.Row{""}
+	}
+	for _, c := range columns {
+		head = append(head, c.title)
+	}
+	t.AppendHeader(head)
+	for _, s := range series {
+		row := table.Row{s.Contender, titles[s.Database]}
+		if s.Database == "" {
+			row = row[:1]
+		}
+		for _, c := range columns {
+			row = append(row, c.cell(s))
+		}
+		t.AppendRow(row)
+	}
+	return t.RenderMarkdown()
+}
+
+// cell is the median, and the extremes if they tell something.
+func (c column) cell(s record.Series) string {
+	summary := stats.Summarize(s.Values(c.value))
+	switch {
+	case summary.N == 0 && s.Failure() != "":
+		return "failed"
+	case summary.N == 0:
+		return missing
+	}
+	scale := c.scale
+	if scale == 0 {
+		scale = 1
+	}
+	text := number(summary.Median*scale, c.digits)
+	low, high := number(summary.Min*scale, c.digits), number(summary.Max*scale, c.digits)
+	if low == high {
+		return text
+	}
+	return fmt.Sprintf("**%s** (%s–%s)", text, low, high)
+}
+
+// number has blanks between thousands.
+func number(value float64, digits int) string {
+	text := fmt.Sprintf("%.*f", digits, value)
+	whole, rest, _ := strings.Cut(text, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	var groups []string
+	for len(whole) > 3 {
+		groups = append([]string{whole[len(whole)-3:]}, groups...)
+		whole = whole[:len(whole)-3]
+	}
+	text = sign + strings.Join(append([]string{whole}, groups...), " ")
+	if rest != "" {
+		text += "." + rest
+	}
+	return text
+}

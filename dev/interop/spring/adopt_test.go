@@ -1,0 +1,100 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"archive/zip"
+	"errors"
+	"io"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+)
+
+// TestAdoptWhileSpringWorks migrates the table that Spring's own script has created, while one
+// Java thread holds a lock and others acquire and release locks.
+func TestAdoptWhileSpringWorks(t *testing.T) {
+	t.Parallel()
+	eachCell(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		_, err := c.db.DB.ExecContext(ctx, c.springsScript(t))
+		must(t, err)
+		client := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"})
+		holder := client.Thread("holder")
+		must(t, holder.Lock(ctx, key))
+
+		type outcome struct {
+			javaclient.Result
+			err error
+		}
+		worked := make(chan outcome, 1)
+		go func() {
+			result, err := client.Bench(ctx, javaclient.Load{Threads: 2, Duration: 5 * time.Second})
+			worked <- outcome{result, err}
+		}()
+		c.awaitRows(t, 2) // at work
+		c.migrate(t)
+		c.awaitRows(t, 2) // still at work
+		got := <-worked
+		must(t, got.err)
+		if got.Failures > 0 || got.Pairs == 0 {
+			t.Errorf("Spring beside the migration: %d pairs, %d failures", got.Pairs, got.Failures)
+		}
+		t.Logf("%d pairs of Spring's beside the migration", got.Pairs)
+
+		ours := c.lock(t, long)
+		var held *sqllock.HeldError
+		if _, err := ours.TryLock(ctx); !errors.As(err, &held) || held.Holder != "billing-java" {
+			t.Errorf("after the migration we see %v", err)
+		}
+		must(t, holder.Renew(ctx, key))
+		must(t, holder.Unlock(ctx, key))
+		lease, err := ours.TryLock(ctx)
+		must(t, err)
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// awaitRows waits until the table has at least n rows.
+func (c *cell) awaitRows(t *testing.T, want int) {
+	t.Helper()
+	ctx := patiently(t)
+	for n := 0; n < want; {
+		must(t, c.db.DB.GetContext(ctx, &n, "SELECT COUNT(*) FROM INT_LOCK"))
+	}
+}
+
+var createLock = regexp.MustCompile(`CREATE TABLE INT_LOCK [^;]*`)
+
+// springsScript returns the statement that creates the lock table in the jar's script.
+func (c *cell) springsScript(t *testing.T) string {
+	t.Helper()
+	jars, err := filepath.Glob(filepath.Join(program(t, c.generation).Dir, "lib", "spring-integration-jdbc-*.jar"))
+	must(t, err)
+	if len(jars) != 1 {
+		t.Fatalf("jars %v", jars)
+	}
+	name := map[string]string{"postgres": "schema-postgresql.sql", "mysql": "schema-mysql.sql"}[c.db.Name]
+	statement := createLock.FindString(readFromJar(t, jars[0], "org/springframework/integration/jdbc/"+name))
+	if statement == "" {
+		t.Fatalf("%s creates no INT_LOCK", name)
+	}
+	return statement
+}
+
+func readFromJar(t *testing.T, jar, name string) string {
+	t.Helper()
+	archive, err := zip.OpenReader(jar)
+	must(t, err)
+	defer archive.Close()
+	file, err := archive.Open(name)
+	must(t, err)
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	must(t, err)
+	return string(text)
+}

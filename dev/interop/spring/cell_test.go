@@ -1,0 +1,142 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/migrations"
+)
+
+const (
+	// key is the key for which all processes contend.
+	key = "orders/42"
+	// long is a time-to-live that never ends within a test.
+	long = 2 * time.Minute
+	// short is a time-to-live whose end tests wait for, and within which they make calls.
+	// If the machine stalls for that long, tests fail.
+	short = 4 * time.Second
+	// waitLimit is how long a test waits for an expected event.
+	waitLimit = time.Minute
+	// idle is the polling interval in tests that do not check fairness.
+	idle = 10 * time.Millisecond
+)
+
+// A cell is a database and the generation of Spring that shares its lock table.
+type cell struct {
+	db         *dbtest.DB
+	generation javaclient.Generation
+	layout     dialect.Layout
+}
+
+// eachCell runs a test for both generations on both databases, each with an empty database.
+func eachCell(t *testing.T, test func(t *testing.T, c *cell)) {
+	t.Helper()
+	for _, database := range []struct {
+		name string
+		make func(testing.TB) *dbtest.DB
+	}{{"postgres", dbtest.Postgres}, {"mysql", dbtest.MySQL}} {
+		for generation, layout := range map[javaclient.Generation]dialect.Layout{
+			javaclient.Spring6: dialect.Spring6,
+			javaclient.Spring7: dialect.Spring7,
+		} {
+			t.Run(database.name+"/"+string(generation), func(t *testing.T) {
+				t.Parallel()
+				program(t, generation)
+				test(t, &cell{db: database.make(t), generation: generation, layout: layout})
+			})
+		}
+	}
+}
+
+// eachMigrated is eachCell with a lock table of package migrations.
+func eachMigrated(t *testing.T, test func(t *testing.T, c *cell)) {
+	t.Helper()
+	eachCell(t, func(t *testing.T, c *cell) {
+		c.migrate(t)
+		test(t, c)
+	})
+}
+
+func (c *cell) migrate(t *testing.T) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), c.db.DB.DB, c.db.Dialect, &migrations.Options{Layout: c.layout}))
+}
+
+// java returns a Java application for the test, in the JVM of all tests.
+func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Client {
+	t.Helper()
+	settings.Idle = idle
+	return c.javaIn(t, shared(t, c.generation), settings)
+}
+
+func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Settings) *javaclient.Client {
+	t.Helper()
+	settings.DSN = c.db.DSN
+	client, err := j.Open(t.Context(), settings)
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
+		defer cancel()
+		_ = client.Close(ctx) // otherwise the database cannot be dropped; a test may have killed it
+	})
+	return client
+}
+
+// repository returns a repository as another Go process has. In the four-column table, ttl is
+// the time-to-live of all rows.
+func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl})
+	must(t, err)
+	return r
+}
+
+// registry returns the registry of another Go process. It is closed when the test ends.
+func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
+	t.Helper()
+	r, err := sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+	must(t, err)
+	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
+	return r
+}
+
+// lock returns the lock of key in a new registry.
+func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
+	t.Helper()
+	l, err := c.registry(t, ttl).Obtain(key)
+	must(t, err)
+	return l
+}
+
+// row returns the row of key. In the four-column table, ttl is its time-to-live.
+func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
+	t.Helper()
+	row, ok, err := c.repository(t, ttl).Peek(t.Context(), key)
+	must(t, err)
+	if !ok {
+		t.Fatal("there is no row")
+	}
+	return row
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patiently returns the test's context with a timeout.
+func patiently(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	t.Cleanup(cancel)
+	return ctx
+}

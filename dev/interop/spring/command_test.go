@@ -1,0 +1,88 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+)
+
+// TestOurCommandsReadSpringsRows runs `sqllock list` and `sqllock doctor` on a table in which
+// Java holds a lock.
+func TestOurCommandsReadSpringsRows(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		command(t) // to build it may take longer than ctx lasts
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
+		must(t, java.Lock(ctx, key))
+		var rows []struct {
+			Key, Region, State, Holder string
+			LeftSeconds                float64 `json:"left_seconds"`
+		}
+		text := c.sqllock(t, "list", "--json", "--name", key, "--ttl", long.String())
+		must(t, json.Unmarshal(text, &rows))
+		if len(rows) != 1 {
+			t.Fatalf("list: %s", text)
+		}
+		row := rows[0]
+		if row.Key != key || row.Region != "DEFAULT" || row.State != "held" || row.Holder != "billing-java" {
+			t.Errorf("list: %+v", row)
+		}
+		if row.LeftSeconds <= long.Seconds()/2 || row.LeftSeconds > long.Seconds() {
+			t.Errorf("%v s are left of %v", row.LeftSeconds, long)
+		}
+		t.Logf("doctor:\n%s", c.sqllock(t, "doctor")) // the test checks its exit code
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// sqllock runs the command on the cell's database and returns its output.
+func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command(t), arguments...) //nolint:gosec // the command that was built
+	cmd.Env = append(os.Environ(), "SQLLOCK_DSN="+c.db.DSN, "XDG_STATE_HOME="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, text)
+	}
+	return text
+}
+
+// built is the sqllock command. Its directory outlives the test that builds it.
+var built struct {
+	sync.Mutex
+	dir, path string
+}
+
+// command returns the path of the sqllock command. The first call builds it.
+func command(t *testing.T) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.path != "" {
+		return built.path
+	}
+	if built.dir == "" {
+		var err error
+		built.dir, err = os.MkdirTemp("", "sqllock-interop-") //nolint:usetesting // see built
+		must(t, err)
+	}
+	path := filepath.Join(built.dir, "sqllock")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/sqllock/sqllock/cmd/sqllock") //nolint:gosec // the arguments are fixed
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build, err, text)
+	}
+	built.path = path
+	return path
+}
+
+// removeCommand removes it after all tests.
+func removeCommand() error { return os.RemoveAll(built.dir) }

@@ -1,0 +1,149 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+)
+
+// TestGuardHoldsSpringOff checks a guarded transaction whose lease has expired. It pins the row,
+// so Spring acquires the lock only after its commit, and sees what it has written.
+func TestGuardHoldsSpringOff(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		c.createWork(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		lease, err := c.lock(t, short).Lock(ctx)
+		must(t, err)
+		tx := c.begin(t)
+		must(t, lease.Guard(ctx, tx))
+		write(t, tx)
+		c.awaitExpiry(t)
+
+		taken := make(chan error, 1)
+		go func() { taken <- java.Lock(ctx, key) }()
+		c.awaitBlocked(t)
+		select {
+		case err := <-taken:
+			t.Fatalf("Spring does not wait for the transaction: %v", err)
+		default:
+		}
+		if n := c.written(t); n != 0 {
+			t.Fatalf("%d rows are visible before the commit", n)
+		}
+		must(t, tx.Commit())
+		must(t, <-taken)
+		if n := c.written(t); n != 1 {
+			t.Errorf("Spring has the lock, and %d rows are visible", n)
+		}
+		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Errorf("Unlock: %v", err)
+		}
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// TestGuardAfterSpringTookTheRow calls Guard after Spring has taken the row over. The lease has
+// not expired by the holder's clock, so only the row shows the loss.
+func TestGuardAfterSpringTookTheRow(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: long}).Thread("a")
+		lease, err := c.lock(t, long).Lock(ctx)
+		must(t, err)
+		c.sqllock(t, "unlock", "--force", key)
+		wantLock(t, java)
+		must(t, context.Cause(lease.Context()))
+		c.wantUnguarded(t, lease)
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// TestGuardAfterSpringTookOver is the same with a lease that has expired.
+func TestGuardAfterSpringTookOver(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		lease, err := c.lock(t, short).Lock(ctx)
+		must(t, err)
+		must(t, java.Lock(ctx, key))
+		c.wantUnguarded(t, lease)
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// begin begins a transaction of the application. It is rolled back at the end of the test,
+// unless the test has committed it.
+func (c *cell) begin(t *testing.T) *sqlx.Tx {
+	t.Helper()
+	tx, err := c.db.DB.BeginTxx(t.Context(), nil)
+	must(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() }) // does nothing after a commit
+	return tx
+}
+
+// wantUnguarded checks that Guard returns ErrLockLost.
+func (c *cell) wantUnguarded(t *testing.T, lease *sqllock.Lease) {
+	t.Helper()
+	tx := c.begin(t)
+	if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrLockLost) {
+		t.Errorf("Guard: %v", err)
+	}
+	must(t, tx.Rollback()) // MySQL has locked the row that Guard has read
+}
+
+func (c *cell) createWork(t *testing.T) {
+	t.Helper()
+	_, err := c.db.DB.ExecContext(t.Context(), "CREATE TABLE WORK (ID INT NOT NULL)")
+	must(t, err)
+}
+
+func write(t *testing.T, tx *sqlx.Tx) {
+	t.Helper()
+	_, err := tx.ExecContext(t.Context(), "INSERT INTO WORK (ID) VALUES (1)")
+	must(t, err)
+}
+
+// written returns the number of committed rows.
+func (c *cell) written(t *testing.T) (n int) {
+	t.Helper()
+	must(t, c.db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM WORK"))
+	return n
+}
+
+// awaitExpiry waits until the row has expired.
+func (c *cell) awaitExpiry(t *testing.T) {
+	t.Helper()
+	for row := c.row(t, short); !row.Expired(); row = c.row(t, short) {
+		await(t, time.Now().Add(row.Left+time.Millisecond))
+	}
+}
+
+// awaitBlocked waits until a session waits for a lock in this database.
+func (c *cell) awaitBlocked(t *testing.T) {
+	t.Helper()
+	query := map[string]string{
+		// Only the cell's own schema: other tests use other schemas.
+		"postgres": `SELECT COUNT(*) FROM pg_locks l JOIN pg_locks r ON r.pid = l.pid
+WHERE NOT l.granted AND r.relation = 'INT_LOCK'::regclass`,
+		"mysql": `SELECT COUNT(*) FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE t.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()`,
+	}[c.db.Name]
+	ctx := patiently(t)
+	for n := 0; n == 0; {
+		// InnoDB refreshes this table only if it was not read for a tenth of a second.
+		await(t, time.Now().Add(150*time.Millisecond))
+		must(t, c.db.DB.GetContext(ctx, &n, query))
+	}
+}

@@ -1,0 +1,68 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+)
+
+// TestJavaLosesToUs checks that Java's late renewal and unlock throw and do not affect sqllock's
+// row.
+func TestJavaLosesToUs(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		ours := c.lock(t, short)
+		must(t, java.Lock(ctx, key))
+		lease, err := ours.Lock(ctx)
+		must(t, err)
+		if err := java.Renew(ctx, key); !javaclient.Threw(err, "java.lang.IllegalStateException") {
+			t.Errorf("renewLock: %v", err)
+		}
+		if err := java.Unlock(ctx, key); !javaclient.Threw(err, "java.util.ConcurrentModificationException") {
+			t.Errorf("unlock: %v", err)
+		}
+		if row := c.row(t, short); row.Holder != lease.Holder() {
+			t.Errorf("the row is %q's, want ours", row.Holder)
+		}
+		must(t, lease.Renew(ctx))
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// TestWeLoseToJava checks that sqllock's late renewal and unlock return ErrLockLost and do not
+// affect Java's row.
+func TestWeLoseToJava(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		client := c.java(t, javaclient.Settings{TTL: short, ClientID: "billing-java"})
+		java := client.Thread("a")
+		lease, err := c.lock(t, short).Lock(ctx)
+		must(t, err)
+		must(t, java.Lock(ctx, key))
+		select {
+		case <-lease.Context().Done():
+		default:
+			t.Error("Java holds the lock, but the context of the former holder has not ended")
+		}
+		if err := lease.Renew(ctx); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Errorf("Renew: %v", err)
+		}
+		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
+			t.Errorf("Unlock: %v", err)
+		}
+		if row := c.row(t, short); row.Holder != "billing-java" {
+			t.Errorf("the row is %q's, want Java's", row.Holder)
+		}
+		if acquired, err := client.Status(ctx, key); err != nil || !acquired {
+			t.Errorf("isAcquired: %v, %v", acquired, err)
+		}
+		must(t, java.Unlock(ctx, key))
+	})
+}

@@ -1,0 +1,118 @@
+//go:build interop
+
+package spring_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+)
+
+const (
+	// beyond is longer than a short lease that is not renewed.
+	beyond = 2 * short
+	// pause is the time between two renewals.
+	pause = short / 20
+)
+
+// TestJavaRenews checks that Java's renewals exclude sqllock for longer than the time-to-live.
+func TestJavaRenews(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		ours := c.lock(t, short)
+		must(t, java.Lock(ctx, key))
+		held := make(chan error, 1)
+		go func() {
+			// Twice as long, so that Java still holds the lock when the wait ends.
+			renewals, err := java.Hold(ctx, key, beyond+short/2, pause)
+			if err == nil && renewals < 2 {
+				err = errors.New("hardly a renewal")
+			}
+			held <- err
+		}()
+		if lease, err := ours.TryLockFor(ctx, beyond); !errors.Is(err, sqllock.ErrNotAcquired) {
+			t.Errorf("we got a lock that Java renews: %v, %v", lease, err)
+		}
+		must(t, <-held)
+		must(t, java.Unlock(ctx, key))
+		lease, err := ours.TryLock(ctx)
+		must(t, err)
+		must(t, lease.Unlock(ctx))
+	})
+}
+
+// TestWeRenew checks that sqllock's renewals exclude Java for longer than the time-to-live.
+func TestWeRenew(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
+		lease, err := c.lock(t, short).Lock(ctx)
+		must(t, err)
+		renewing, stop := context.WithCancel(ctx)
+		renewed := make(chan error, 1)
+		go func() { renewed <- renewUntil(renewing, lease) }()
+		locked, err := java.TryLock(ctx, key, beyond)
+		stop()
+		must(t, err)
+		if locked {
+			t.Error("Java got a lock that we renew")
+		}
+		must(t, <-renewed)
+		must(t, lease.Unlock(ctx))
+		wantLock(t, java)
+		must(t, java.Unlock(ctx, key))
+	})
+}
+
+// renewUntil renews repeatedly until ctx ends.
+func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := lease.Renew(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// TestWeRenewBesideJavaThatPolls checks that AutoRenew keeps a lease while Java services poll for
+// the lock without a pause. Each of their tries locks the row for a short time: UPDATE, then
+// INSERT.
+func TestWeRenewBesideJavaThatPolls(t *testing.T) {
+	t.Parallel()
+	eachMigrated(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		registry, err := sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short, AutoRenew: true})
+		must(t, err)
+		lock, err := registry.Obtain(key)
+		must(t, err)
+		lease, err := lock.Lock(ctx)
+		must(t, err)
+		var polling sync.WaitGroup
+		for range 8 {
+			java := c.javaIn(t, shared(t, c.generation), javaclient.Settings{TTL: short, Idle: time.Millisecond, Pool: 1}).Thread("a")
+			polling.Go(func() {
+				if locked, err := java.TryLock(ctx, key, beyond); locked || err != nil {
+					t.Errorf("Java: %v, %v", locked, err)
+				}
+			})
+		}
+		polling.Wait()
+		must(t, lease.Context().Err())
+		must(t, lease.Unlock(ctx))
+		must(t, registry.Close(ctx))
+	})
+}

@@ -1,0 +1,120 @@
+//go:build linux
+
+package clusters
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
+	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
+	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
+	figures "github.com/sqllock/sqllock/dev/reliability/internal/page"
+)
+
+// summary says in a few lines what a trial has shown.
+func (b *trial) summary(r *checker.Report) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s: %d faults in %v, %d workers killed, %d stopped, %d acquired (%v), %d guarded and %d unguarded writes acknowledged\n",
+		b.name, b.faults, b.took.Round(time.Second), b.workers.Killed, b.workers.Stopped, r.Acquisitions, r.Kinds, r.Guarded, r.Unguarded)
+	for _, f := range faultsIn(b.events) {
+		fmt.Fprintf(&s, "%s, %d times: longest gap %s\n", f.name, f.times, inSeconds(f.gap))
+	}
+	return s.String()
+}
+
+// publishing is held while a trial changes the page.
+var publishing sync.Mutex
+
+// publish writes a trial that has broken no promise to the page.
+func (b *trial) publish(r *checker.Report) error {
+	if *page == "" || b.t.Failed() {
+		return nil
+	}
+	publishing.Lock()
+	defer publishing.Unlock()
+	faults := faultsIn(b.events)
+	var longest fault
+	for _, f := range faults {
+		if f.gap > longest.gap {
+			longest = f
+		}
+		if err := figures.PutRow(*page, "faults", 2, b.name, f.name, f.times, inSeconds(f.gap)); err != nil {
+			return err
+		}
+	}
+	return figures.PutRow(*page, "campaign", 1, b.name, b.took.Round(time.Second), b.faults,
+		fmt.Sprintf("%d, %d", b.workers.Killed, b.workers.Stopped), acquiredOf(r), r.Guarded,
+		len(r.Overlaps), len(r.Tokens), len(r.Stale), len(r.Missing), len(r.Nonlinear), len(b.slow),
+		fmt.Sprintf("%s (%s)", inSeconds(longest.gap), longest.name))
+}
+
+// acquiredOf counts the acquisitions of each kind, in the order of [workload.Kinds].
+func acquiredOf(r *checker.Report) string {
+	var all []string
+	for _, kind := range workload.Kinds {
+		all = append(all, strconv.Itoa(r.Kinds[kind]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func inSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// A fault is what a trial has shown of one kind of fault.
+type fault struct {
+	name  string
+	times int
+	// gap is the longest time in which no lock was acquired by anybody, and that touches the
+	// time from the begin of the fault until its repair was done.
+	gap time.Duration
+}
+
+// faultsIn returns the kinds of faults in a history, in the order of their names.
+func faultsIn(events []history.Event) []fault {
+	found := make(map[string]*fault)
+	between := gapsBetween(events)
+	for _, e := range events {
+		if e.Op != history.Fault {
+			continue
+		}
+		f := found[e.ID]
+		if f == nil {
+			f = &fault{name: e.ID}
+			found[e.ID] = f
+		}
+		f.times++
+		for _, g := range between {
+			if g.to > e.From && g.from < e.To {
+				f.gap = max(f.gap, time.Duration(g.to-g.from))
+			}
+		}
+	}
+	var all []fault
+	for _, f := range found {
+		all = append(all, *f)
+	}
+	slices.SortFunc(all, func(a, b fault) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// A gap is a time in which no lock was acquired by anybody.
+type gap struct{ from, to int64 }
+
+// gapsBetween returns the times between two acquisitions, in their order.
+func gapsBetween(events []history.Event) (all []gap) {
+	last := int64(0)
+	for _, e := range events { // in the order of their ends
+		if e.Op != history.Acquire || e.Lease == "" {
+			continue
+		}
+		if last > 0 {
+			all = append(all, gap{last, e.To})
+		}
+		last = e.To
+	}
+	return all
+}

@@ -1,0 +1,184 @@
+//go:build linux
+
+package workload
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
+)
+
+// Workers are the processes of a load.
+type Workers struct {
+	config  Config
+	endKill context.CancelFunc
+	killing sync.WaitGroup
+
+	mu       sync.Mutex
+	children []*child
+	acquired map[string]int64 // when each of the [Config.Names] was last acquired
+	count    int              // of acquisitions
+	// Killed and Stopped count the workers that were killed with SIGKILL and stopped with
+	// SIGSTOP. Read them after Stop.
+	Killed, Stopped int
+}
+
+// Start starts the processes.
+func Start(config Config) (*Workers, error) {
+	w := &Workers{config: config, acquired: make(map[string]int64), endKill: func() {}}
+	for i := range config.Processes {
+		c, err := w.start(task{Config: config, Process: i})
+		if err != nil {
+			w.Stop()
+			return nil, err
+		}
+		w.children = append(w.children, c)
+	}
+	if config.Kill {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.endKill = cancel
+		w.killing.Go(func() { w.kill(ctx) })
+	}
+	return w, nil
+}
+
+// Stop lets the workers come to an end, and returns when they have ended.
+func (w *Workers) Stop() {
+	w.endKill()
+	w.killing.Wait()
+	var all sync.WaitGroup
+	for _, c := range w.children {
+		all.Go(c.stop)
+	}
+	all.Wait()
+}
+
+// kill kills and stops workers every now and then.
+func (w *Workers) kill(ctx context.Context) {
+	r := rand.New(rand.NewPCG(w.config.Seed, 1)) //nolint:gosec // repeatable
+	for life := 1; pause(ctx, time.Duration(2+r.IntN(6))*time.Second); life++ {
+		i := r.IntN(len(w.children))
+		c := w.children[i]
+		if r.IntN(2) == 0 {
+			w.Stopped++
+			_ = c.cmd.Process.Signal(syscall.SIGSTOP) // it is there
+			pause(ctx, time.Duration(r.IntN(int(3*w.config.TTL))))
+			_ = c.cmd.Process.Signal(syscall.SIGCONT)
+			continue
+		}
+		w.Killed++
+		c.kill()
+		next, err := w.start(task{Config: w.config, Process: i, Life: life})
+		if err != nil {
+			return // the others go on
+		}
+		w.children[i] = next
+	}
+}
+
+// AwaitAll waits until each of the [Config.Names] has been acquired after the given time of [history.Now]. It
+// returns those that were not within the limit.
+func (w *Workers) AwaitAll(ctx context.Context, since int64, limit time.Duration) (missing []string) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		missing = nil
+		w.mu.Lock()
+		for _, name := range w.config.Names() {
+			if w.acquired[name] <= since {
+				missing = append(missing, name)
+			}
+		}
+		w.mu.Unlock()
+		if len(missing) == 0 || !pause(ctx, 20*time.Millisecond) {
+			return missing
+		}
+	}
+}
+
+// Acquisitions returns how many the workers have told of.
+func (w *Workers) Acquisitions() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+// A child is a worker's process.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{}
+}
+
+// start starts a worker, which is killed when this process dies.
+func (w *Workers) start(t task) (*child, error) {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{cmd: exec.Command(os.Args[0]), ended: make(chan struct{})} //nolint:noctx,gosec // stop ends it
+	c.cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	started := make(chan error)
+	go w.run(c, out, started)
+	return c, <-started
+}
+
+// run keeps its thread until the child has ended: for the kernel, that thread is the parent.
+func (w *Workers) run(c *child, out io.Reader, started chan<- error) {
+	defer close(c.ended)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if names, ok := strings.CutPrefix(lines.Text(), "acquired "); ok {
+			w.mu.Lock()
+			for _, name := range strings.Split(names, ",") {
+				w.acquired[name] = history.Now()
+			}
+			w.count++
+			w.mu.Unlock()
+		}
+	}
+	_ = c.cmd.Wait() // it may have been killed
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended
+	<-c.ended
+}
+
+// stop ends the worker, and kills it if it does not end.
+func (c *child) stop() {
+	_ = c.stdin.Close() // it may have ended
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-c.ended:
+	case <-limit.C:
+		c.kill()
+	}
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package reliability
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	figures "github.com/sqllock/sqllock/dev/reliability/internal/page"
+)
+
+// A table holds the measurements of a test. It is logged, and written to the page if the flag
+// is set and the test has passed.
+type table struct {
+	name string
+	file string // beside the page, if it is not for the page itself
+	*figures.Table
+}
+
+// newTable returns the table between the markers of that name in the page.
+func newTable(t *testing.T, name string, header ...string) *table {
+	t.Helper()
+	b := &table{name: name, Table: figures.NewTable(header...)}
+	t.Cleanup(func() { b.publish(t) }) // after all subtests
+	return b
+}
+
+// add adds the row at the given place.
+func (b *table) add(place int, cells ...any) { b.Add(place, cells...) }
+
+func (b *table) publish(t *testing.T) {
+	t.Helper()
+	t.Logf("%s:\n%s", b.name, b)
+	if *page == "" || t.Failed() || b.IsEmpty() {
+		return
+	}
+	path := *page
+	if b.file != "" {
+		path = filepath.Join(filepath.Dir(path), b.file)
+	}
+	if err := figures.Replace(path, b.name, b.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+// spread returns the minimum, the median and the maximum of some durations.
+func spread(d []time.Duration) (least, median, greatest string) {
+	if len(d) == 0 {
+		return "-", "-", "-"
+	}
+	d = slices.Sorted(slices.Values(d))
+	show := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+	return show(d[0]), show(d[len(d)/2]), show(d[len(d)-1])
+}

@@ -1,0 +1,280 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+)
+
+func TestAReleaseWakesAWaiter(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"postgres", "pgx"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			db := f.db.OpenDSN(t, driver, f.db.DSN)
+			release := f.acquire(f.repository(db, sqllock.RepositoryOptions{Notify: true}), "k")
+			got := f.lockInBackground(t.Context(), f.registry(never), "k")
+			f.checkWaiting(got)
+			release()
+			f.checkAcquired(got)
+		})
+	}
+}
+
+// TestWithoutNotifyNoWaiterIsWoken shows that the test above can fail.
+func TestWithoutNotifyNoWaiterIsWoken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	release := f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{}), "k")
+	ctx, cancel := context.WithCancel(t.Context())
+	got := f.lockInBackground(ctx, f.registry(never), "k")
+	release()
+	f.waitForNotifications()
+	f.checkWaiting(got)
+	cancel()
+	if err := wait(t, got); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitersWakeEachOther(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const processes, rounds = 3, 10
+	done := make(chan error, processes)
+	for range processes {
+		repository := f.holder()
+		r, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener})
+		must(t, err)
+		go func() {
+			defer func() { _ = r.Close(context.Background()) }()
+			for range rounds {
+				if err := r.ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range processes {
+		must(t, wait(t, done))
+	}
+}
+
+func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	names, err := dialect.NamesFor("")
+	must(t, err)
+	repository := f.holder()
+	key, err := repository.LockKey("k")
+	must(t, err)
+	wake, stop := f.listener.Watch(names.Topic(f.name, key))
+	defer stop()
+
+	_, err = f.db.DB.ExecContext(t.Context(), "CREATE TABLE other_lock (LIKE int_lock INCLUDING ALL); CREATE SEQUENCE other_lock_fence")
+	must(t, err)
+	f.acquire(repository, "another key")()
+	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Region: f.name[1:]}), "k")()
+	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Prefix: "Other_"}), "k")()
+	f.waitForNotifications()
+	if len(wake) != 0 {
+		t.Fatal("woken for another row")
+	}
+	f.acquire(repository, "k")()
+	wait(t, wake)
+}
+
+// TestTheListenerReconnects releases a lock while the listener is disconnected.
+func TestTheListenerReconnects(t *testing.T) {
+	t.Parallel()
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
+	gate.close()
+	f.killConnection()
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
+	}
+	if err := wait(t, connection); !errors.Is(err, errGate) {
+		t.Fatal(err)
+	}
+	release()
+	f.checkWaiting(got)
+	gate.open()
+	f.checkAcquired(got)
+	for err := range connection {
+		if err == nil {
+			break
+		}
+	}
+	f.acquire(f.holder(), "k")() // the listener has a single connection again
+	if n := f.connections(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
+}
+
+func TestWithoutTheListenerWaitersPoll(t *testing.T) {
+	t.Parallel()
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(20*time.Millisecond), "k")
+	gate.close()
+	f.killConnection()
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
+	}
+	release()
+	f.checkAcquired(got)
+}
+
+func TestAfterCloseWaitersPoll(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	release := f.acquire(f.holder(), "k")
+	r := f.registry(20 * time.Millisecond)
+	must(t, f.listener.Close())
+	must(t, f.listener.Close())
+	got := f.lockInBackground(t.Context(), r, "k")
+	release()
+	f.checkAcquired(got)
+	f.until("disconnected", func() bool { return f.connections() == 0 })
+}
+
+// TestADeadConnectionIsDetected uses a network that drops all data.
+func TestADeadConnectionIsDetected(t *testing.T) {
+	t.Parallel()
+	f, gate, connection := newGatedFixture(t)
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
+	gate.blackhole()
+	release()
+	if err := wait(t, connection); err == nil {
+		t.Fatal("reported as connected")
+	}
+	f.checkAcquired(got)
+}
+
+// TestAnIdleConnectionIsKept lets the listener ping the server a few times.
+func TestAnIdleConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	f, gate, connection := newGatedFixture(t)
+	written := gate.written()
+	f.until("pinged three times", func() bool { return gate.written() >= written+3 })
+	if len(connection) != 0 {
+		t.Fatal(<-connection)
+	}
+	release := f.acquire(f.holder(), "k")
+	got := f.lockInBackground(t.Context(), f.registry(never), "k")
+	release()
+	f.checkAcquired(got)
+}
+
+func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pool.SetMaxOpenConns(5)
+	holder := f.holder()
+	var releases []func()
+	var waiting []<-chan error
+	for n := range 5 {
+		r := f.registry(never)
+		for k := range 10 {
+			key := fmt.Sprintf("%d/%d", n, k)
+			releases = append(releases, f.acquire(holder, key))
+			waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
+		}
+	}
+	if n := f.connections(); n != 1 {
+		t.Fatalf("%d connections", n)
+	}
+	for i, got := range waiting {
+		f.checkWaiting(got)
+		releases[i]()
+		f.checkAcquired(got)
+	}
+}
+
+// TestConcurrentReleasesWakeAllWaiters makes releases that may be batched.
+func TestConcurrentReleasesWakeAllWaiters(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.pool.SetMaxOpenConns(5)
+	holder, r := f.holder(), f.registry(never)
+	var releases []func()
+	var waiting []<-chan error
+	for n := range 30 {
+		key := fmt.Sprint(n)
+		releases = append(releases, f.acquire(holder, key))
+		waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
+	}
+	f.db.DB.SetMaxOpenConns(2)
+	for _, release := range releases {
+		go release()
+	}
+	for _, got := range waiting {
+		f.checkAcquired(got)
+	}
+}
+
+func TestAWaiterThatGivesUpUnsubscribes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.acquire(f.holder(), "k")
+	ctx, cancel := context.WithCancel(t.Context())
+	got := f.lockInBackground(ctx, f.registry(never), "k")
+	cancel()
+	if err := wait(t, got); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if n := f.listener.Topics(); n != 0 {
+		t.Fatalf("%d subscriptions", n)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]error{
+		"postgres://localhost:port/db":                          sqllock.ErrInvalid,
+		"postgres://localhost:1/db?connect_timeout=1":           sqllock.ErrDatabase,
+		"host=/nowhere sslmode=disable user=missing dbname=nil": sqllock.ErrDatabase,
+	} {
+		if _, err := notify.Listen(t.Context(), dsn, nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+}
+
+func TestListenRefusesAPooler(t *testing.T) {
+	t.Parallel()
+	db := dbtest.PgBouncer(t)
+	_, err := notify.Listen(t.Context(), db.DSN, nil)
+	if !errors.Is(err, notify.ErrPooled) || !errors.Is(err, sqllock.ErrDatabase) {
+		t.Fatal(err)
+	}
+}
+
+// TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove
+// from a DSN.
+func TestListenIgnoresParametersOfDrivers(t *testing.T) {
+	t.Parallel()
+	f := newFixtureWithoutListener(t)
+	dsn := f.db.With(t, map[string]string{
+		"binary_parameters": "yes", "disable_prepared_binary_result": "yes", "fallback_application_name": "app",
+		"default_query_exec_mode": "exec", "statement_cache_capacity": "5", "description_cache_capacity": "5",
+		"pool_max_conns": "4",
+	})
+	listener, err := notify.Listen(t.Context(), dsn, nil)
+	must(t, err)
+	f.setListener(listener)
+	f.waitForNotifications()
+}

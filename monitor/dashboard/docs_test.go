@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestTheDocumentHasAllThatThereIs looks in docs/observability.md for each metric, label value, alert and
+// attribute, and for nothing that is not there.
+func TestTheDocumentHasAllThatThereIs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/observability.md")
+	must(t, err)
+	has := func(kind, text string) {
+		t.Helper()
+		if !strings.Contains(string(page), "`"+text+"`") {
+			t.Errorf("the %s %s is not in docs/observability.md", kind, text)
+		}
+	}
+	for name, labels := range existing(t) {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count"), "_bucket")
+		has("metric", base)
+		for label, values := range labels {
+			if label == "le" {
+				continue
+			}
+			has("label", label)
+			for _, value := range values {
+				if label != "election" {
+					has("value", value)
+				}
+			}
+		}
+	}
+	for name := range rules(t) {
+		has("alert", name)
+	}
+	attributes := attributesThatExist(t)
+	for _, name := range attributes {
+		has("attribute", name)
+	}
+	for _, part := range strings.Split(string(page), "`") {
+		if alert := strings.HasPrefix(part, "Sqllock"); alert && rules(t)[part] == "" {
+			t.Errorf("there is no alert %s", part)
+		}
+	}
+}
+
+// attributesThatExist returns the attributes of spans and their events after all that they have.
+func attributesThatExist(t *testing.T) []string {
+	t.Helper()
+	all := make(map[string]bool)
+	synctest.Test(t, func(t *testing.T) {
+		f := newTraced(t)
+		span := f.under("caller", func(ctx context.Context) {
+			lease, err := f.registry.Lock(ctx, "k")
+			must(t, err)
+			_, _ = f.registry.TryLock(ctx, "k")
+			<-lease.Context().Done()
+			synctest.Wait()
+		})
+		if span == nil {
+			t.Fatal("no span")
+		}
+		for _, span := range f.spans.Ended() {
+			for _, kv := range span.Attributes() {
+				all[string(kv.Key)] = strings.HasPrefix(string(kv.Key), "sqllock.")
+			}
+			for _, event := range span.Events() {
+				for _, kv := range event.Attributes {
+					all[string(kv.Key)] = strings.HasPrefix(string(kv.Key), "sqllock.")
+				}
+			}
+		}
+	})
+	maps.DeleteFunc(all, func(_ string, ours bool) bool { return !ours })
+	return slices.Sorted(maps.Keys(all))
+}

@@ -1,0 +1,150 @@
+package dashboard
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/leader"
+)
+
+const ttl = time.Minute
+
+// errGone is what a database that fails returns.
+var errGone = errors.New("gone")
+
+// A stage is a registry whose database fails on demand, beside another process.
+type stage struct {
+	*testing.T
+	network         *flaky.Connector
+	pool            *sql.DB
+	repository      *sqllock.Repository
+	registry, other *sqllock.Registry
+}
+
+// newStage returns a stage in virtual time.
+func newStage(t *testing.T, opts sqllock.RegistryOptions) *stage {
+	t.Helper()
+	db := virtual.Migrated(t, dialect.Spring7)
+	s := &stage{T: t, network: flaky.New(db.DB.Driver(), db.DSN)}
+	s.pool = sql.OpenDB(s.network)
+	t.Cleanup(func() { must(t, s.pool.Close()) })
+	open := func(pool *sql.DB, opts sqllock.RegistryOptions) *sqllock.Registry {
+		repository, err := sqllock.NewRepository(t.Context(), pool, dialect.SQLite(), nil)
+		must(t, err)
+		opts.TTL = ttl
+		registry, err := sqllock.NewRegistry(repository, &opts)
+		must(t, err)
+		t.Cleanup(func() { must(t, registry.Close(context.Background())) })
+		return registry
+	}
+	s.registry, s.other = open(s.pool, opts), open(db.DB.DB, sqllock.RegistryOptions{})
+	s.repository = s.registry.Repository()
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything has each thing happen once that is measured. It returns while two locks are held, one of
+// which is waited for, and the process leads. stop ends that.
+func everything(t *testing.T, observers ...*observe.Observer) (s *stage, stop func()) {
+	t.Helper()
+	s = newStage(t, sqllock.RegistryOptions{HandOff: true, Observers: observers})
+	s.acquisitions()
+	s.renewals()
+	return s, s.current()
+}
+
+// acquisitions has each outcome, and each end of a lease but Close.
+func (s *stage) acquisitions() {
+	s.Helper()
+	holder, err := s.other.Lock(s.Context(), "held")
+	must(s.T, err)
+	_, _ = s.registry.TryLock(s.Context(), "held")
+	_, _ = s.registry.TryLockFor(s.Context(), "held", time.Second)
+	ctx, cancel := context.WithCancel(s.Context())
+	time.AfterFunc(time.Second, cancel)
+	_, _ = s.registry.Lock(ctx, "held")
+	must(s.T, holder.Unlock(s.Context()))
+
+	s.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	_, _ = s.registry.Lock(s.Context(), "error")
+	s.network.Follow(nil)
+
+	lease, err := s.registry.Lock(s.Context(), "taken")
+	must(s.T, err)
+	_, err = s.repository.Delete(s.Context(), "taken", lease.Holder())
+	must(s.T, err)
+	_, _ = s.registry.Lock(lease.Context(), "taken")
+
+	lease, err = s.registry.Lock(s.Context(), "expired")
+	must(s.T, err)
+	<-lease.Context().Done()
+
+	lease, err = s.registry.Lock(s.Context(), "handed on")
+	must(s.T, err)
+	time.AfterFunc(10*time.Millisecond, func() { _ = lease.Unlock(s.Context()) })
+	next, err := s.registry.Lock(s.Context(), "handed on")
+	must(s.T, err)
+	must(s.T, next.Unlock(s.Context()))
+}
+
+// renewals has one renewal succeed, and one fail.
+func (s *stage) renewals() {
+	s.Helper()
+	lock, err := s.registry.Obtain("renewed")
+	must(s.T, err)
+	lease, err := lock.WithAutoRenew(true).Lock(s.Context())
+	must(s.T, err)
+	time.Sleep(ttl/3 + time.Second)
+	s.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+	time.Sleep(ttl / 3)
+	s.network.Follow(nil)
+	time.Sleep(ttl / 15)
+	must(s.T, lease.Unlock(s.Context()))
+}
+
+// current is what goes on when the metrics are read.
+func (s *stage) current() (stop func()) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	elector, err := leader.New(s.registry, "scheduler", nil)
+	must(s.T, err)
+	led, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+			close(led)
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	<-led
+	lease, err := s.registry.Lock(s.Context(), "current")
+	must(s.T, err)
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		_, _ = s.registry.Lock(ctx, "current")
+	}()
+	synctest.Wait()
+	return func() {
+		cancel()
+		<-ended
+		<-waited
+		must(s.T, lease.Unlock(s.Context()))
+	}
+}

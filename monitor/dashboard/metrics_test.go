@@ -1,0 +1,355 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/migrations"
+	sqllockotel "github.com/sqllock/sqllock/monitor/otel"
+	sqllockprom "github.com/sqllock/sqllock/monitor/prometheus"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// gathered are the series of a registry, with their values: the count of a histogram.
+type gathered map[string]float64
+
+func gather(t *testing.T, from prometheus.Gatherer) gathered {
+	t.Helper()
+	families, err := from.Gather()
+	must(t, err)
+	return series(families)
+}
+
+// gatherLeniently is gather for a registry one of whose metrics may fail.
+func gatherLeniently(from prometheus.Gatherer) gathered {
+	families, _ := from.Gather()
+	return series(families)
+}
+
+func series(families []*dto.MetricFamily) gathered {
+	all := make(gathered)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := make([]string, 0, len(m.GetLabel()))
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			all[fmt.Sprintf("%s{%s} %s", family.GetName(), strings.Join(labels, ","), family.GetType())] = value
+		}
+	}
+	return all
+}
+
+// both returns an observer for Prometheus, one for OpenTelemetry, and what they measure.
+func both(t *testing.T, lock func(string) string, rows *sqllock.Repository) (observers []*observe.Observer, prom, otel *prometheus.Registry) {
+	t.Helper()
+	prom, otel = prometheus.NewRegistry(), prometheus.NewRegistry()
+	collector := sqllockprom.New(&sqllockprom.Options{Lock: lock, Rows: rows})
+	must(t, prom.Register(collector))
+	reader, err := exporter.New(exporter.WithRegisterer(otel), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
+	must(t, err)
+	observer, err := sqllockotel.New(&sqllockotel.Options{Lock: lock, Rows: rows, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
+	must(t, err)
+	return []*observe.Observer{collector.Observer(), observer}, prom, otel
+}
+
+// want are all series after everything, apart from the buckets.
+var want = gathered{
+	`sqllock_acquire_duration_seconds{outcome="acquired"} HISTOGRAM`:  7,
+	`sqllock_acquire_duration_seconds{outcome="cancelled"} HISTOGRAM`: 1,
+	`sqllock_acquire_duration_seconds{outcome="error"} HISTOGRAM`:     1,
+	`sqllock_acquire_duration_seconds{outcome="held"} HISTOGRAM`:      1,
+	`sqllock_acquire_duration_seconds{outcome="lost"} HISTOGRAM`:      1,
+	`sqllock_acquire_duration_seconds{outcome="timeout"} HISTOGRAM`:   1,
+	`sqllock_hold_duration_seconds{end="handed_on"} HISTOGRAM`:        1,
+	`sqllock_hold_duration_seconds{end="lost"} HISTOGRAM`:             2,
+	`sqllock_hold_duration_seconds{end="unlocked"} HISTOGRAM`:         2,
+	`sqllock_leader_terms_total{election="scheduler"} COUNTER`:        1,
+	`sqllock_leader{election="scheduler"} GAUGE`:                      1,
+	`sqllock_leases_held{} GAUGE`:                                     2,
+	`sqllock_leases_lost_total{reason="expired"} COUNTER`:             1,
+	`sqllock_leases_lost_total{reason="taken"} COUNTER`:               1,
+	`sqllock_renewal_duration_seconds{outcome="error"} HISTOGRAM`:     1,
+	`sqllock_renewal_duration_seconds{outcome="renewed"} HISTOGRAM`:   2,
+	`sqllock_renewal_left_ratio{} GAUGE`:                              1,
+	`sqllock_waiters{} GAUGE`:                                         1,
+}
+
+func (g gathered) expect(t *testing.T, who string, want gathered) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got, ok := g[name]; !ok || got != want[name] {
+			t.Errorf("%s: %s: %v (%v), want %v", who, name, got, ok, want[name])
+		}
+	}
+	for name, value := range g {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: %s %v is not expected", who, name, value)
+		}
+	}
+}
+
+// TestBothMeasureTheSame has everything happen once, and compares the names, the types, the labels and
+// the values of both modules.
+func TestBothMeasureTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, nil, nil)
+		s, stop := everything(t, observers...)
+		gather(t, prom).expect(t, "prometheus", want)
+		gather(t, otel).expect(t, "otel", want)
+		problems, err := testutil.GatherAndLint(prom)
+		if err != nil || len(problems) > 0 {
+			t.Errorf("promlint: %v, %v", problems, err)
+		}
+
+		stop()
+		synctest.Wait()
+		ended := maps.Clone(want)
+		delete(ended, `sqllock_leader{election="scheduler"} GAUGE`) // it has retired
+		ended[`sqllock_acquire_duration_seconds{outcome="cancelled"} HISTOGRAM`]++
+		ended[`sqllock_hold_duration_seconds{end="unlocked"} HISTOGRAM`] += 2
+		ended[`sqllock_leases_held{} GAUGE`], ended[`sqllock_waiters{} GAUGE`] = 0, 0
+		gather(t, prom).expect(t, "prometheus, ended", ended)
+		gather(t, otel).expect(t, "otel, ended", ended)
+
+		_, err = s.registry.Lock(t.Context(), "closed")
+		must(t, err)
+		must(t, s.registry.Close(t.Context()))
+		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+			if n := gather(t, registry)[`sqllock_hold_duration_seconds{end="closed"} HISTOGRAM`]; n != 1 {
+				t.Errorf("%s: %v leases closed", who, n)
+			}
+		}
+	})
+}
+
+// TestKeysBecomeLabelsIfTheyAreMapped maps keys to two names.
+func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, func(key string) string {
+			name, _, _ := strings.Cut(key, "/")
+			return name
+		}, nil)
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+		for _, key := range []string{"orders/1", "orders/2", "users/1"} {
+			_, err := s.registry.Lock(t.Context(), key)
+			must(t, err)
+		}
+		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+			gather(t, registry).expect(t, who, gathered{
+				`sqllock_acquire_duration_seconds{lock="orders",outcome="acquired"} HISTOGRAM`: 2,
+				`sqllock_acquire_duration_seconds{lock="users",outcome="acquired"} HISTOGRAM`:  1,
+				`sqllock_leases_held{lock="orders"} GAUGE`:                                     2,
+				`sqllock_leases_held{lock="users"} GAUGE`:                                      1,
+				// They are there before a lease is lost: the alert is about their increase.
+				`sqllock_leases_lost_total{lock="orders",reason="expired"} COUNTER`: 0,
+				`sqllock_leases_lost_total{lock="orders",reason="taken"} COUNTER`:   0,
+				`sqllock_leases_lost_total{lock="users",reason="expired"} COUNTER`:  0,
+				`sqllock_leases_lost_total{lock="users",reason="taken"} COUNTER`:    0,
+				`sqllock_renewal_left_ratio{} GAUGE`:                                1,
+				`sqllock_waiters{lock="orders"} GAUGE`:                              0,
+				`sqllock_waiters{lock="users"} GAUGE`:                               0,
+			})
+		}
+	})
+}
+
+// TestEndedElectionsAreForgotten has many roles end. The last ones stay, so that their terms are scraped.
+func TestEndedElectionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	observers, prom, otel := both(t, nil, nil)
+	const roles, kept = 1000, 100
+	for i := range roles {
+		for _, e := range []observe.Election{
+			{State: observe.ElectorCandidate},
+			{State: observe.ElectorLeader, Holder: "h"},
+			{State: observe.ElectorCandidate, Holder: "h"},
+			{State: observe.ElectorRetired},
+		} {
+			e.Role = fmt.Sprint("role ", i)
+			for _, o := range observers {
+				o.Election(t.Context(), e)
+			}
+		}
+	}
+	for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+		terms, leaders := 0, 0
+		got := gather(t, registry)
+		for name := range got {
+			switch {
+			case strings.HasPrefix(name, "sqllock_leader_terms_total"):
+				terms++
+			case strings.HasPrefix(name, "sqllock_leader{"):
+				leaders++
+			}
+		}
+		if terms != kept || leaders != 0 || got[fmt.Sprintf(`sqllock_leader_terms_total{election="role %d"} COUNTER`, roles-1)] != 1 {
+			t.Errorf("%s: %d series of terms and %d of leaders after %d elections", who, terms, leaders, roles)
+		}
+	}
+}
+
+// TestLabelsAreText has keys, roles and a function that yield what is no UTF-8.
+func TestLabelsAreText(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, func(key string) string { return key[:1] }, nil)
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+		lease, err := s.registry.TryLock(t.Context(), "élan")
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
+		for _, o := range observers {
+			o.Election(t.Context(), observe.Election{Role: "\xff", State: observe.ElectorCandidate})
+		}
+		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+			got := gather(t, registry)
+			for _, name := range []string{
+				"sqllock_acquire_duration_seconds{lock=\"\uFFFD\",outcome=\"acquired\"} HISTOGRAM",
+				"sqllock_leases_held{lock=\"\uFFFD\"} GAUGE", "sqllock_leader{election=\"\uFFFD\"} GAUGE",
+			} {
+				if _, ok := got[name]; !ok {
+					t.Errorf("%s: no %s", who, name)
+				}
+			}
+		}
+	})
+}
+
+// TestRowsAreCounted counts them at most every ten seconds, and not while the database fails.
+func TestRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, sqllock.RegistryOptions{})
+		_, prom, otel := both(t, nil, s.repository)
+		count := func() (held, expired float64, ok bool) {
+			t.Helper()
+			a := gather(t, prom)
+			for _, state := range []string{"held", "expired"} {
+				name := `sqllock_rows{state="` + state + `"} GAUGE`
+				if b := gatherLeniently(otel); a[name] != b[name] {
+					t.Errorf("%s: %v, and %v", name, a[name], b[name])
+				}
+			}
+			const failed = `sqllock_rows_failed{} GAUGE`
+			b := gatherLeniently(otel)
+			held, ok = a[`sqllock_rows{state="held"} GAUGE`]
+			if ok != (a[failed] == 0) || a[failed] != b[failed] {
+				t.Errorf("counted: %v; %s: %v, and %v", ok, failed, a[failed], b[failed])
+			}
+			if _, there := a[failed]; !there {
+				t.Errorf("no %s", failed)
+			}
+			return held, a[`sqllock_rows{state="expired"} GAUGE`], ok
+		}
+		for i, key := range []string{"a", "b", "c"} {
+			lease, err := s.repository.Acquire(t.Context(), key, s.repository.NewHolder(), time.Duration(i+1)*time.Minute)
+			if must(t, err); !lease.Acquired {
+				t.Fatal("not acquired")
+			}
+		}
+		elsewhere, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{Region: "elsewhere"})
+		must(t, err)
+		_, err = elsewhere.Acquire(t.Context(), "a", elsewhere.NewHolder(), time.Hour)
+		must(t, err)
+		if held, expired, ok := count(); held != 3 || expired != 0 || !ok {
+			t.Errorf("%v held, %v expired, %v", held, expired, ok)
+		}
+		must(t, s.repository.ReleaseAll(t.Context()))
+		time.Sleep(9 * time.Second)
+		if held, _, _ := count(); held != 3 {
+			t.Errorf("%v held: they were counted too soon", held)
+		}
+		time.Sleep(2 * time.Second)
+		if held, _, ok := count(); held != 0 || !ok {
+			t.Errorf("%v held, %v", held, ok)
+		}
+		time.Sleep(11 * time.Second)
+		s.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		if _, _, ok := count(); ok {
+			t.Error("counted although the database fails")
+		}
+		s.network.Follow(nil)
+	})
+}
+
+// TestRowsAreCountedByTheDatabase has a table whose rows would take some megabytes. It runs alone, because
+// it counts allocations.
+func TestRowsAreCountedByTheDatabase(t *testing.T) {
+	const rows = 20_000
+	db := dbtest.SQLite(t) // with its own clock: that of virtual time allocates
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	_, err := db.DB.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO INT_LOCK SELECT i, 'DEFAULT', 'holder', '2000-01-01', CASE WHEN i % 4 = 0 THEN '2001-01-01' ELSE '9000-01-01' END FROM n`, rows)
+	must(t, err)
+	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+	must(t, err)
+	_, prom, otel := both(t, nil, repository)
+	for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := gather(t, registry)
+		runtime.ReadMemStats(&after)
+		if held, expired := got[`sqllock_rows{state="held"} GAUGE`], got[`sqllock_rows{state="expired"} GAUGE`]; held != rows*3/4 || expired != rows/4 {
+			t.Errorf("%s: %v held, %v expired", who, held, expired)
+		}
+		if n := after.Mallocs - before.Mallocs; n > rows {
+			t.Errorf("%s: a scrape allocates %d times for %d rows", who, n, rows)
+		}
+	}
+}
+
+// TestWhatIsLeftIsOfTheShortestLease reads it after renewals that succeed, that fail, and without a
+// lease to renew: one that is not renewed is held all the time.
+func TestWhatIsLeftIsOfTheShortestLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, nil, nil)
+		s := newStage(t, sqllock.RegistryOptions{AutoRenew: true, Observers: observers})
+		expect := func(left time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+				const name = `sqllock_renewal_left_ratio{} GAUGE`
+				if got := gather(t, registry)[name]; got != left.Seconds()/ttl.Seconds() {
+					t.Errorf("%s: %v, want %v", who, got, left.Seconds()/ttl.Seconds())
+				}
+			}
+		}
+		plain, err := s.registry.Obtain("plain")
+		must(t, err)
+		held, err := plain.WithAutoRenew(false).WithTTL(time.Hour).Lock(t.Context())
+		must(t, err)
+		lease, err := s.registry.Lock(t.Context(), "k")
+		must(t, err)
+		const margin = 500 * time.Millisecond
+		time.Sleep(ttl / 3)
+		expect(ttl - margin - ttl/3)
+		s.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		time.Sleep(ttl/3 + ttl/15)
+		expect(ttl - margin - ttl/3 - ttl/15)
+		s.network.Follow(nil)
+		must(t, lease.Unlock(t.Context()))
+		expect(ttl)
+		must(t, held.Unlock(t.Context()))
+	})
+}

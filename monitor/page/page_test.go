@@ -1,0 +1,305 @@
+package page_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/monitor/page"
+	"github.com/sqllock/sqllock/observe"
+)
+
+// TestWhatIsShown has locks of this process and of others, callers that wait, and a leader.
+func TestWhatIsShown(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		other := f.process("web-2:4711", "billing")
+		mine, err := f.registry.Lock(f.Context(), "orders/42")
+		must(f.T, err)
+		_, err = other.Lock(f.Context(), "invoices")
+		must(f.T, err)
+		f.row("old", sqllock.DefaultRegion, "java-host", time.Hour, -time.Minute)
+		ctx, cancel := context.WithCancel(f.Context())
+		waited := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := f.registry.Lock(ctx, "orders/42")
+				waited <- err
+			}()
+		}
+		f.options.Names, f.options.Roles = []string{"invoices"}, []string{"scheduler", "orders/42"}
+		time.Sleep(12 * time.Second)
+		l := f.json(f.handler(), "")
+		if l.Held != 2 || l.Expired != 1 || l.More || l.Here.Held != 1 || l.Here.Waiting != 2 {
+			t.Errorf("%+v", l)
+		}
+		if got := l.keys(); !slices.Equal(got, []string{"old", "orders/42", "invoices"}) {
+			t.Errorf("keys %q", got)
+		}
+		own := l.Locks[1]
+		if !own.Here || own.Token != mine.Token() || own.Holder != mine.Holder() || own.Waiting != 2 || own.State != "held" || own.Age != 12 || own.Left < 20 {
+			t.Errorf("%+v", own)
+		}
+		if l.Locks[2].Here || l.Locks[2].Region != "billing" || l.Locks[0].State != "expired" || l.Locks[0].Left != -72 {
+			t.Errorf("%+v", l.Locks)
+		}
+		if l.Leaders[0].Client != "" || l.Leaders[1].Client != "web-1" {
+			t.Errorf("%+v", l.Leaders)
+		}
+		body := f.get(f.handler(), "/").Body.String()
+		for _, want := range []string{">orders/42<", ">invoices<", "held here", "2 waiting", "token ", "no leader", "Waiting in this process", "12 s"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q on the page", want)
+			}
+		}
+		cancel()
+		for range 2 {
+			if err := <-waited; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestSearchAndSort goes through the parameters of the address, bad ones too.
+func TestSearchAndSort(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.row("b", "EAST", "web-2", 3*time.Second, 5*time.Second)
+		f.row("a", "WEST", "web-1", 2*time.Second, 9*time.Second)
+		f.row("c", "EAST", "web-3", time.Second, -time.Second)
+		h := f.handler()
+		for parameters, want := range map[string]string{
+			"": "b a c", "?sort=key": "a b c", "?sort=-key": "c b a", "?sort=left": "c b a", "?sort=region": "b c a", "?sort=nonsense": "b a c",
+			"?q=east": "b c", "?q=EAST+web-3": "c", "?state=held": "b a", "?state=expired": "c", "?state=x&page=-7": "b a c", "?page=9": "b a c",
+			"?q=" + strings.Repeat("x", 5000): "",
+		} {
+			if got := strings.Join(f.json(h, parameters).keys(), " "); got != want {
+				t.Errorf("%s: %s, want %s", parameters, got, want)
+			}
+		}
+		if body := f.get(h, "/?q=none").Body.String(); !strings.Contains(body, "No lock fits") {
+			t.Error("the page does not say that nothing was found")
+		}
+	})
+}
+
+const (
+	// hostile is text that must stay text.
+	hostile = `"><script>alert(1)</script><img src=x onerror=alert(2)>'{{.}}`
+	// control is text that a page must not show as it is, either.
+	control = hostile + "\u202e\x1b[2J"
+)
+
+var hidden = regexp.MustCompile(`<input type="hidden"[^>]*>`)
+
+// TestTextOfTheTableStaysText has markup in every column and in what a viewer writes.
+func TestTextOfTheTableStaysText(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.row(control, "<b>"+control, "<i>"+control, time.Second, time.Minute)
+		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return errors.New(hostile) }
+		f.options.Title, f.options.Names, f.options.Roles = hostile, []string{hostile}, []string{hostile}
+		f.options.Check = func(context.Context) ([]page.Finding, error) {
+			return []page.Finding{{Severity: page.Severity(hostile), Subject: hostile, Text: hostile, Advice: hostile}}, errors.New(hostile)
+		}
+		row := sqllock.Row{Region: "<b>" + control, LockKey: control, Holder: "<i>" + control}
+		h := f.handler()
+		f.get(h, "/")
+		synctest.Wait() // for the checks
+		answers := []*httptest.ResponseRecorder{
+			f.get(h, "/"), f.get(h, "/live"), f.get(h, "/?q=%22%3E%3Cscript%3E"), f.get(h, "/unlock?"+formOf(row).Encode()),
+			f.post(h, "/unlock", formOf(row), nil),
+		}
+		for i, w := range answers {
+			body := hidden.ReplaceAllString(w.Body.String(), "") // they have the exact text
+			for _, never := range []string{"<script>", "<img", "<b>\"", "<i>\"", "\u202e", "\x1b"} {
+				if strings.Contains(body, never) {
+					t.Errorf("answer %d contains %q", i, never)
+				}
+			}
+			if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+				t.Errorf("answer %d: policy %q", i, policy)
+			}
+			if w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("answer %d may be stored", i)
+			}
+		}
+	})
+}
+
+// TestMounted requests the page under a prefix, with and without http.StripPrefix.
+func TestMounted(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		h := f.handler()
+		mux := http.NewServeMux()
+		mux.Handle("/whole/locks/", h)
+		mux.Handle("/admin/locks/", http.StripPrefix("/admin/locks", h))
+		mux.Handle("/slashless", http.StripPrefix("/slashless", h))
+		mux.Handle("/nothing/", http.StripPrefix("/nothing/", h))
+		for target, want := range map[string]int{
+			"/whole/locks/": 200, "/whole/locks/style.css": 200, "/whole/locks/script.js": 200, "/whole/locks/icon.svg": 200, "/whole/locks/live?q=x": 200,
+			"/admin/locks/": 200, "/admin/locks/locks.json": 200, "/admin/locks/page.html": 404, "/admin/locks/unlock": 404, "/nothing/": 200, "/nothing/style.css": 200, "/slashless?q=x": 301,
+		} {
+			if got := f.get(mux, target); got.Code != want {
+				t.Errorf("%s: status %d, want %d", target, got.Code, want)
+			}
+		}
+		if to := f.get(mux, "/slashless?q=x").Header().Get("Location"); to != "./slashless/?q=x" {
+			t.Errorf("redirected to %q", to)
+		}
+		for _, link := range regexp.MustCompile(`(?:href|src|action)="([^"]*)"`).FindAllStringSubmatch(f.get(h, "/").Body.String(), -1) {
+			if strings.HasPrefix(link[1], "/") || strings.Contains(link[1], ":") {
+				t.Errorf("the link %q is not relative", link[1])
+			}
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(f.Context(), http.MethodPut, "/", nil))
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") == "" {
+			t.Errorf("PUT: status %d", w.Code)
+		}
+	})
+}
+
+// TestRecorder shows renewals that fail, a lease that is lost, and an election.
+func TestRecorder(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		h := f.handler()
+		lease, err := f.registry.Lock(f.Context(), "orders/42")
+		must(f.T, err)
+		time.Sleep(ttl / 2)
+		if r := f.json(h, "").Renewals; r == nil || r.Renewals == 0 || r.Leases != 1 || r.Error != "" {
+			t.Errorf("%+v", r)
+		}
+		down := errors.New("the network is down")
+		f.network.Follow(func(context.Context, flakyMoment) error { return down })
+		<-lease.Context().Done()
+		l := f.json(h, "")
+		if r := l.Renewals; !strings.Contains(r.Error, down.Error()) || r.Failed == 0 || r.Lost != 1 || !strings.Contains(l.Error, down.Error()) {
+			t.Errorf("%+v, %q", r, l.Error)
+		}
+		body := f.get(h, "/").Body.String()
+		for _, want := range []string{"The database does not answer", "This is what it contained", ">orders/42<", "renewals fail", "it was not renewed in time"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q on the page", want)
+			}
+		}
+		f.network.Follow(nil)
+		time.Sleep(2 * ttl)
+
+		o := f.recorder.Observer()
+		elector, err := f.registry.Lock(f.Context(), "scheduler")
+		must(f.T, err)
+		report := func(e observe.Election) {
+			e.Role = "scheduler"
+			o.Election(f.Context(), e)
+		}
+		report(observe.Election{State: observe.ElectorCandidate})
+		report(observe.Election{State: observe.ElectorLeader, Holder: elector.Holder()})
+		report(observe.Election{State: observe.ElectorCandidate, Holder: elector.Holder(), Led: time.Minute, Cause: sqllock.ErrLockLost})
+		if l := f.json(h, ""); l.Error != "" || len(l.Leaders) != 1 || l.Leaders[0].Role != "scheduler" || l.Leaders[0].Client != "web-1" {
+			t.Errorf("%+v", l)
+		}
+		report(observe.Election{State: observe.ElectorRetired})
+		if l := f.json(h, ""); len(l.Leaders) != 0 {
+			t.Errorf("%+v", l.Leaders)
+		}
+		if key := f.json(h, "").Locks[0].Key; key == nil || *key != "orders/42" {
+			t.Error("the page has forgotten the key of a lease that was lost")
+		}
+		var what []string
+		for _, e := range f.json(h, "").Events {
+			what = append(what, e.What)
+		}
+		for _, want := range []string{"acquired", "renewals fail", "lost", "leads", "leads no more", "campaigns no more"} {
+			if !slices.Contains(what, want) {
+				t.Errorf("no event %q among %q", want, what)
+			}
+		}
+	})
+}
+
+// TestRecorderKeepsWhatMatters has more events than a recorder keeps.
+func TestRecorderKeepsWhatMatters(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		o := f.recorder.Observer()
+		o.LeaseEnd(f.Context(), observe.LeaseEnd{Key: "lost", Reason: observe.EndTaken, Err: sqllock.ErrLockLost})
+		for range 1000 {
+			o.LeaseEnd(f.Context(), observe.LeaseEnd{Key: "k", Reason: observe.EndUnlocked})
+		}
+		events := f.json(f.handler(), "").Events
+		if len(events) != 51 || !slices.ContainsFunc(events, func(e struct{ Severity, What, Key, Text string }) bool { return e.Key == "lost" }) {
+			t.Errorf("%d events", len(events))
+		}
+	})
+}
+
+// TestRenewalsOfSeveralTimesToLive has those of one fail again and again while those of another succeed.
+func TestRenewalsOfSeveralTimesToLive(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		h := f.handler()
+		renewal := f.recorder.Observer().Renewal
+		down := errors.New("the network is down")
+		events := func(what string) (n int) {
+			for _, e := range f.json(h, "").Events {
+				if e.What == what {
+					n++
+				}
+			}
+			return n
+		}
+		for range 30 {
+			renewal(f.Context(), observe.Renewal{TTL: time.Minute, Leases: 1, Err: down})
+			renewal(f.Context(), observe.Renewal{TTL: time.Hour, Leases: 1})
+		}
+		if r := f.json(h, "").Renewals; r.Error != down.Error() || r.Failed != 30 || r.Renewals != 60 {
+			t.Errorf("%+v", r)
+		}
+		if failed, worked := events("renewals fail"), events("renewals work again"); failed != 1 || worked != 0 {
+			t.Errorf("%d events of failures, %d of their ends", failed, worked)
+		}
+		renewal(f.Context(), observe.Renewal{TTL: time.Minute, Leases: 1})
+		if r, worked := f.json(h, "").Renewals, events("renewals work again"); r.Error != "" || worked != 1 {
+			t.Errorf("%+v, %d events", r, worked)
+		}
+		renewal(f.Context(), observe.Renewal{TTL: time.Minute, Leases: 1, Err: down})
+		time.Sleep(time.Minute + time.Second)
+		if r := f.json(h, "").Renewals; r.Error != "" {
+			t.Errorf("renewals still fail although there is nothing to renew: %+v", r)
+		}
+	})
+}
+
+// TestChecks runs the host's checks in the background, at most once in ten minutes.
+func TestChecks(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		var runs atomic.Int64
+		f.options.Check = func(context.Context) ([]page.Finding, error) {
+			time.Sleep(20 * time.Second)
+			runs.Add(1)
+			return []page.Finding{{Severity: page.Note, Subject: "server", Text: "is slow", Advice: "wait"}}, nil
+		}
+		h := f.handler()
+		if body := f.get(h, "/").Body.String(); !strings.Contains(body, "The checks are running") {
+			t.Error("the page does not say that the checks run")
+		}
+		for range 5 {
+			time.Sleep(time.Minute)
+			if l := f.json(h, ""); len(l.Findings) != 1 || l.Findings[0].Text != "is slow" || runs.Load() != 1 {
+				t.Errorf("%d runs, %+v", runs.Load(), l.Findings)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		f.get(h, "/")
+		time.Sleep(time.Minute)
+		if runs.Load() != 2 {
+			t.Errorf("%d runs", runs.Load())
+		}
+	})
+}

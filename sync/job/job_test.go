@@ -1,0 +1,204 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sqllocktest"
+	"github.com/sqllock/sqllock/sync/job"
+)
+
+// inBubble runs a test in virtual time, with the registry of a first instance.
+func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, sqllocktest.New(t, nil)) })
+}
+
+// TestAFastJobRunsOnceInAPeriod has three instances whose clocks differ start a job that takes no
+// time. Without a minimum hold each of them runs it.
+func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
+	t.Parallel()
+	const minutes = 10
+	for name, test := range map[string]struct {
+		minHold time.Duration
+		runs    int
+	}{
+		"minimum hold":                   {30 * time.Second, minutes},
+		"none":                           {0, 3 * minutes},
+		"shorter than the clocks differ": {5 * time.Second, 2 * minutes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+				runs := 0
+				var instances []func(context.Context) error
+				for range 3 {
+					instances = append(instances, job.New(r.Another(), "report", test.minHold, func(context.Context) error {
+						runs++
+						return nil
+					}))
+				}
+				for range minutes {
+					began := time.Now()
+					for i, late := range []time.Duration{0, 3 * time.Second, 7 * time.Second} {
+						time.Sleep(time.Until(began.Add(late)))
+						if err := instances[i](t.Context()); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
+							t.Error(err)
+						}
+					}
+					time.Sleep(time.Until(began.Add(time.Minute)))
+				}
+				if runs != test.runs {
+					t.Errorf("%d runs in %d minutes, want %d", runs, minutes, test.runs)
+				}
+			})
+		})
+	}
+}
+
+// TestALongJobIsNotRunTwice has a job take many times the time-to-live.
+func TestALongJobIsNotRunTwice(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		running := 0
+		long := func(ctx context.Context) error {
+			if running++; running > 1 {
+				t.Error("two instances run the job")
+			}
+			defer func() { running-- }()
+			time.Sleep(10 * time.Minute)
+			return ctx.Err()
+		}
+		first, second := job.New(r.Registry, "report", 0, long), job.New(r.Another(), "report", 0, long)
+		ended := make(chan error)
+		go func() { ended <- first(t.Context()) }()
+		time.Sleep(time.Second)
+		for range 15 {
+			err := second(t.Context())
+			var held *sqllock.HeldError
+			if !errors.As(err, &held) || held.Key != "report" || held.Left <= 0 {
+				t.Error(err)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		must(t, <-ended)
+		must(t, second(t.Context()))
+	})
+}
+
+// TestAJobSeesTheLoss has another process take the lock while the job runs.
+func TestAJobSeesTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		failed := errors.New("failed")
+		err := job.New(r.Registry, "report", time.Minute, func(ctx context.Context) error {
+			if _, err := r.LeaseFrom(ctx, "report"); err != nil {
+				t.Error(err)
+			}
+			r.Lose("report")
+			is(t, context.Cause(ctx), sqllock.ErrLockLost)
+			return failed
+		})(t.Context())
+		is(t, err, failed)
+		is(t, err, sqllock.ErrLockLost)
+	})
+}
+
+// TestAFailedJobKeepsItsPeriod has a job fail, and panic: the next run comes with the next period.
+func TestAFailedJobKeepsItsPeriod(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		failed := errors.New("failed")
+		failing := job.New(r.Registry, "report", time.Minute, func(context.Context) error { return failed })
+		panicking := job.New(r.Another(), "report", time.Minute, func(context.Context) error { panic(failed) })
+		is(t, failing(t.Context()), failed)
+		is(t, panicking(t.Context()), sqllock.ErrNotAcquired)
+		time.Sleep(time.Minute + time.Second)
+		func() {
+			defer func() {
+				if recover() != failed { //nolint:errorlint // the very value
+					t.Error("the panic did not go on")
+				}
+			}()
+			_ = panicking(t.Context())
+		}()
+		is(t, failing(t.Context()), sqllock.ErrNotAcquired)
+		time.Sleep(time.Minute + time.Second)
+		is(t, failing(t.Context()), failed)
+	})
+}
+
+// TestErrorsBeforeTheJob has the job not run.
+func TestErrorsBeforeTheJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		never := func(context.Context) error {
+			t.Error("it ran")
+			return nil
+		}
+		is(t, job.New(r.Registry, "", 0, never)(t.Context()), sqllock.ErrInvalid)
+		is(t, job.New(r.Registry, "report", -1, never)(t.Context()), sqllock.ErrInvalid)
+		is(t, job.New(nil, "report", 0, never)(t.Context()), sqllock.ErrInvalid)
+		is(t, job.New(r.Registry, "report", time.Hour, nil)(t.Context()), sqllock.ErrInvalid)
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		is(t, job.New(r.Registry, "report", 0, never)(t.Context()), cutOff)
+		r.Break(nil)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := job.New(r.Registry, "report", 0, never)(ended)
+		is(t, err, context.Canceled)
+		is(t, err, sqllock.ErrNotAcquired)
+		must(t, r.Close(t.Context()))
+		is(t, job.New(r.Registry, "report", 0, never)(t.Context()), sqllock.ErrClosed)
+	})
+}
+
+// TestAJobThatCannotReleaseHasRun cuts the database off while the job runs.
+func TestAJobThatCannotReleaseHasRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		cutOff := errors.New("cut off")
+		ran := false
+		err := job.New(r.Registry, "report", 0, func(context.Context) error {
+			r.Break(cutOff)
+			ran = true
+			return nil
+		})(t.Context())
+		is(t, err, sqllock.ErrDatabase)
+		is(t, err, cutOff)
+		if !ran {
+			t.Error("it has not run")
+		}
+	})
+}
+
+// TestTheKeyTellsASkippedRun has a job fail to acquire another lock.
+func TestTheKeyTellsASkippedRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		lease, err := r.Another().TryLock(t.Context(), "other")
+		must(t, err)
+		nested := job.New(r.Registry, "report", 0, func(ctx context.Context) error {
+			_, err := r.TryLock(ctx, "other")
+			return err
+		})
+		var held *sqllock.HeldError
+		if err := nested(t.Context()); !errors.As(err, &held) || held.Key != "other" {
+			t.Error(err)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err, wanted error) {
+	t.Helper()
+	if !errors.Is(err, wanted) {
+		t.Errorf("error %v, want %v", err, wanted)
+	}
+}

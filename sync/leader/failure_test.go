@@ -1,0 +1,264 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sync/leader"
+)
+
+// TestAPanicReleasesTheLease also has another elector lead in its place.
+func TestAPanicReleasesTheLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		for name, end := range map[string]func(){"panic": func() { panic("broken") }, "Goexit": runtime.Goexit} {
+			a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
+			ended := make(chan any)
+			go func() {
+				defer func() { ended <- recover() }()
+				err := a.Run(f.Context(), func(_ context.Context, lease *sqllock.Lease) error {
+					a.began <- lease
+					time.Sleep(time.Second)
+					end()
+					return nil
+				})
+				f.Errorf("%s: Run returned %v", name, err)
+			}()
+			<-a.began
+			running := b.start(b.lead)
+			if got := <-ended; name == "panic" && got != "broken" || name == "Goexit" && got != nil {
+				f.Errorf("%s: recovered %v", name, got)
+			}
+			began := time.Now()
+			<-b.began
+			f.takes("after "+name, began, 0, idle*6/5)
+			f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+			f.is(running.stop(), errStop)
+			again := a.start(a.lead) // it can run again
+			<-a.began
+			f.is(again.stop(), errStop)
+		}
+	})
+}
+
+// TestAFunctionThatIgnoresItsContext loses its lease, and another elector leads.
+func TestAFunctionThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		stuck := make(chan time.Duration, 100)
+		a := f.process("a", leader.Options{Grace: 2 * time.Second, OnStuck: func(since time.Duration) { stuck <- since }})
+		b := f.process("b", leader.Options{})
+		stop := make(chan struct{})
+		running := a.start(func(_ context.Context, lease *sqllock.Lease) error {
+			a.began <- lease
+			<-stop
+			return nil
+		})
+		lease := <-a.began
+		b.start(b.lead)
+		_, err := b.registry.Repository().Delete(f.Context(), role, lease.Holder())
+		f.must(err)
+		<-b.began
+		<-lease.Context().Done()
+		synctest.Wait()
+		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.must(a.Check(time.Second))
+		time.Sleep(time.Second + time.Millisecond)
+		f.is(a.Check(time.Second), leader.ErrStuck)
+		f.must(b.Check(0))
+		for i := range 3 {
+			if since, want := <-stuck, time.Duration(i+1)*2*time.Second; since != want {
+				f.Errorf("OnStuck(%v), want %v", since, want)
+			}
+		}
+		f.is(resign(a, time.Second), context.DeadlineExceeded)
+		close(stop)
+		synctest.Wait()
+		f.must(a.Check(0))
+		if len(stuck) != 0 {
+			f.Error("OnStuck after the function has returned")
+		}
+		f.is(a.Resign(f.Context()), leader.ErrNotLeader)
+		f.is(running.stop(), errStop)
+	})
+}
+
+// resign is Resign, limited to d.
+func resign(p *process, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(p.f.Context(), d)
+	defer cancel()
+	return p.Resign(ctx)
+}
+
+// TestResignWhileTheLeaseIsLost waits for the function that has lost its lease.
+func TestResignWhileTheLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{})
+		a.start(a.leadThen(time.Minute))
+		lease := <-a.began
+		_, err := a.registry.Repository().Delete(f.Context(), role, lease.Holder())
+		f.must(err)
+		f.is(<-a.ended, sqllock.ErrLockLost)
+		f.is(a.Resign(f.Context()), sqllock.ErrLockLost)
+	})
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{})
+		never := func(context.Context, *sqllock.Lease) error { return errors.New("it leads") }
+		f.is(a.Run(f.Context(), nil), sqllock.ErrInvalid)
+
+		lease, err := a.registry.Lock(f.Context(), role)
+		f.must(err)
+		f.is(a.Run(lease.Context(), never), sqllock.ErrInvalid)
+		inner, err := a.registry.Lock(lease.Context(), role)
+		f.must(err)
+		f.must(inner.Unlock(f.Context()))
+		f.is(a.Run(inner.Context(), never), sqllock.ErrInvalid) // the outer one is held
+		f.must(lease.Unlock(f.Context()))
+		ctx, cancel := context.WithCancel(lease.Context())
+		cancel()
+		f.is(a.Run(ctx, never), context.Canceled) // it carries one that was unlocked: not refused for that
+
+		lost, err := a.registry.Lock(f.Context(), role)
+		f.must(err)
+		time.Sleep(ttl)
+		f.is(a.Run(lost.Context(), never), sqllock.ErrInvalid)
+
+		other, err := a.registry.Lock(f.Context(), "another role")
+		f.must(err)
+		outer, end := context.WithCancel(other.Context())
+		err = a.Run(outer, func(ctx context.Context, lease *sqllock.Lease) error {
+			if carried, err := a.registry.LeaseFrom(ctx, role); carried != lease || err != nil {
+				f.Errorf("the context carries %v, %v", carried, err)
+			}
+			if _, err := a.registry.LeaseFrom(ctx, "another role"); err != nil {
+				f.Error(err)
+			}
+			f.is(a.Run(f.Context(), never), sqllock.ErrInvalid) //nolint:contextcheck // it runs already, whatever the context
+			f.is(f.candidate(a.registry, leader.Options{}).Run(ctx, never), sqllock.ErrInvalid)
+			end()
+			return nil
+		})
+		f.is(err, context.Canceled)
+		f.must(other.Unlock(f.Context()))
+		f.must(a.registry.Close(f.Context()))
+		f.is(a.Run(f.Context(), never), sqllock.ErrClosed)
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry := f.process("a", leader.Options{}).registry
+		for what, err := range map[string]error{
+			"no registry":  newError(nil, role, nil),
+			"no role":      newError(registry, "", nil),
+			"SitOut":       newError(registry, role, &leader.Options{SitOut: -1}),
+			"ObserveEvery": newError(registry, role, &leader.Options{ObserveEvery: -1}),
+			"Grace":        newError(registry, role, &leader.Options{Grace: -1}),
+		} {
+			if !errors.Is(err, sqllock.ErrInvalid) {
+				f.Errorf("%s: %v", what, err)
+			}
+		}
+		f.must(newError(registry, role, nil))
+	})
+}
+
+func newError(registry *sqllock.Registry, role string, opts *leader.Options) error {
+	_, err := leader.New(registry, role, opts)
+	return err
+}
+
+// TestCloseEndsRun closes the registry of the leader, and that of a candidate.
+func TestCloseEndsRun(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
+		first := a.start(a.lead)
+		<-a.began
+		second := b.start(b.lead)
+		time.Sleep(time.Second)
+		f.must(b.registry.Close(f.Context()))
+		f.is(<-second.result, sqllock.ErrClosed)
+		f.must(a.registry.Close(f.Context()))
+		f.is(<-first.result, sqllock.ErrClosed)
+		f.is(<-a.ended, sqllock.ErrClosed)
+	})
+}
+
+// TestMaxHoldRotates limits the terms by the registry.
+func TestMaxHoldRotates(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, MaxHold: 3 * ttl})
+		a.start(a.lead)
+		began := time.Now()
+		<-a.began
+		f.is(<-a.ended, sqllock.ErrLockLost)
+		f.takes("a term", began, 2*ttl, 3*ttl)
+		<-a.began
+	})
+}
+
+// TestTwoElectorsOfOneRegistry lead in turn, with and without HandOff.
+func TestTwoElectorsOfOneRegistry(t *testing.T) {
+	t.Parallel()
+	for _, handOff := range []bool{false, true} {
+		t.Run(fmt.Sprint("HandOff ", handOff), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, HandOff: handOff})
+				b := f.candidate(a.registry, leader.Options{})
+				a.start(a.lead)
+				<-a.began
+				b.start(b.lead)
+				for range 5 {
+					time.Sleep(2 * time.Second)
+					f.must(a.Resign(f.Context()))
+					<-b.began
+					time.Sleep(2 * time.Second)
+					f.must(b.Resign(f.Context()))
+					<-a.began
+				}
+			})
+		})
+	}
+}
+
+// TestTheContextOfATerm has the values and the deadline of Run's context, and its error.
+func TestTheContextOfATerm(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{})
+		type key struct{}
+		ctx, cancel := context.WithTimeout(context.WithValue(f.Context(), key{}, "value"), time.Minute)
+		defer cancel()
+		err := a.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
+			if got := ctx.Value(key{}); got != "value" {
+				f.Errorf("value %v", got)
+			}
+			if end, ok := ctx.Deadline(); !ok || time.Until(end) > time.Minute || time.Until(end) < time.Minute-time.Second {
+				f.Errorf("deadline %v", end)
+			}
+			<-ctx.Done()
+			f.is(ctx.Err(), context.DeadlineExceeded)
+			f.must(lease.Context().Err())
+			return ctx.Err()
+		})
+		if err != context.DeadlineExceeded { //nolint:errorlint // nothing else is in it
+			f.Error(err)
+		}
+		f.is(a.Run(ctx, a.lead), context.DeadlineExceeded)
+	})
+}

@@ -1,0 +1,185 @@
+package leader_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/leader"
+)
+
+// TestResignFromWithinDoesNotWait resigns in the function with contexts that do not end with it.
+// A Resign that waited for the function would wait for itself.
+func TestResignFromWithinDoesNotWait(t *testing.T) {
+	t.Parallel()
+	for name, resign := range map[string]func(ctx context.Context, p *process, lease *sqllock.Lease) error{
+		"without cancel": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
+			return p.Resign(context.WithoutCancel(ctx))
+		},
+		"twice": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
+			p.f.must(p.Resign(context.WithoutCancel(ctx)))
+			return p.Resign(context.WithoutCancel(ctx))
+		},
+		"of the lease": func(_ context.Context, p *process, lease *sqllock.Lease) error {
+			return p.Resign(lease.Context()) //nolint:contextcheck // it carries the term
+		},
+		"after the lease is lost": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
+			_, err := p.registry.Repository().Delete(p.f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
+			p.f.must(err)
+			<-ctx.Done()
+			return p.Resign(context.WithoutCancel(ctx))
+		},
+		"after Unlock": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
+			p.f.must(lease.Unlock(ctx))
+			return p.Resign(context.WithoutCancel(ctx))
+		},
+		"of a lease that entered again": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
+			inner, err := p.registry.Lock(context.WithoutCancel(ctx), role)
+			p.f.must(err)
+			defer func() { p.f.must(inner.Unlock(ctx)) }()
+			return p.Resign(inner.Context()) //nolint:contextcheck // it carries the term
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				a := f.process("a", leader.Options{SitOut: time.Hour})
+				resigned := make(chan error, 1)
+				var first sync.Once
+				a.start(func(ctx context.Context, lease *sqllock.Lease) error {
+					first.Do(func() { resigned <- resign(ctx, a, lease) })
+					<-ctx.Done()
+					return nil
+				})
+				f.must(<-resigned)
+			})
+		})
+	}
+}
+
+// TestResignWithTheContextOfAnEarlierTerm waits, as any other Resign does: that function has
+// returned.
+func TestResignWithTheContextOfAnEarlierTerm(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{SitOut: time.Second})
+		terms := make(chan context.Context, 10)
+		a.start(func(ctx context.Context, _ *sqllock.Lease) error {
+			terms <- context.WithoutCancel(ctx)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		})
+		earlier := <-terms
+		f.must(a.Resign(f.Context()))
+		<-terms
+		began := time.Now()
+		f.must(a.Resign(earlier))
+		f.takes("Resign", began, time.Second, time.Second)
+	})
+}
+
+// TestResignInHooks resigns in hooks, which Run waits for before it returns.
+func TestResignInHooks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		var a, b *process
+		resigned := make(chan error, 100)
+		a = f.process("a", leader.Options{OnChange: func(l leader.Leader) {
+			if l.Me {
+				resigned <- a.Resign(f.Context())
+			}
+		}})
+		running := a.start(a.leadThen(time.Second))
+		f.must(<-resigned)
+		f.is(running.stop(), errStop)
+
+		b = f.process("b", leader.Options{OnStuck: func(time.Duration) { resigned <- b.Resign(f.Context()) }})
+		running = b.start(b.leadThen(leader.DefaultGrace + time.Second))
+		_, err := b.registry.Repository().Delete(f.Context(), role, (<-b.began).Holder())
+		f.must(err)
+		f.is(<-resigned, sqllock.ErrLockLost)
+		f.is(running.stop(), errStop)
+	})
+}
+
+// TestResignInAnObserver resigns when a term begins, and when it ends, with a context that is not of the
+// term: the term goes on without the observer.
+func TestResignInAnObserver(t *testing.T) {
+	t.Parallel()
+	for _, when := range []observe.ElectorState{observe.ElectorLeader, observe.ElectorCandidate} {
+		t.Run(string(when), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var a *process
+				var told []observe.ElectorState
+				resigned := make(chan error, 100)
+				of := sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, Observers: []*observe.Observer{{
+					Election: func(_ context.Context, e observe.Election) {
+						told = append(told, e.State) // one at a time
+						if e.State == when && e.Holder != "" {
+							resigned <- a.Resign(f.Context()) //nolint:contextcheck // that of the term would do
+						}
+					},
+				}}}
+				a = f.processWith("a", leader.Options{SitOut: time.Hour}, of)
+				running := a.start(func(ctx context.Context, _ *sqllock.Lease) error {
+					if when == observe.ElectorLeader {
+						<-ctx.Done()
+					}
+					return nil
+				})
+				f.must(<-resigned)
+				if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
+					f.Errorf("%v, %v", rows, err)
+				}
+				f.is(running.stop(), errStop)
+				if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
+					f.Errorf("told %v, want %v", told, want)
+				}
+			})
+		})
+	}
+}
+
+// TestElectorsThatYield has two electors end short terms themselves. Neither looks who leads but to
+// lead.
+func TestElectorsThatYield(t *testing.T) {
+	t.Parallel()
+	const length = 150 * time.Millisecond
+	for name, yield := range map[string]func(context.Context, *process) error{
+		"by returning": func(context.Context, *process) error { return nil },
+		"by resigning": func(ctx context.Context, p *process) error { return p.Resign(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var mu sync.Mutex
+				var led, longest time.Duration
+				terms, last := 0, time.Now()
+				for _, name := range []string{"a", "b"} {
+					p := f.process(name, leader.Options{ObserveEvery: time.Hour})
+					p.start(func(ctx context.Context, _ *sqllock.Lease) error {
+						mu.Lock()
+						defer mu.Unlock()
+						longest = max(longest, time.Since(last))
+						time.Sleep(length)
+						terms, led, last = terms+1, led+length, time.Now()
+						return yield(ctx, p)
+					})
+				}
+				time.Sleep(5 * ttl)
+				mu.Lock()
+				defer mu.Unlock()
+				f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, 5*ttl, longest)
+				if longest > 2*idle || led < 2*ttl {
+					f.Errorf("vacant for %v, led for %v", longest, led)
+				}
+			})
+		})
+	}
+}

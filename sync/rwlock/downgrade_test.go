@@ -1,0 +1,252 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/sync/rwlock"
+)
+
+// TestDowngradeLeavesNoGap has a writer of another process wait before the downgrade, and try at each of
+// its moments.
+func TestDowngradeLeavesNoGap(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other, third := f.process(), f.process(), f.process()
+		writer := f.get(p.rw.Lock)
+		writing := f.start(f.Context(), other.rw.Lock)
+		p.network.Follow(func(context.Context, flaky.Moment) error {
+			if lease, _ := third.rw.TryLock(f.Context()); lease != nil { //nolint:contextcheck // it is another caller
+				f.Error("another writer came in between")
+			}
+			return nil
+		})
+		reader, err := p.rw.Downgrade(f.Context(), writer)
+		f.must(err)
+		p.network.Follow(nil)
+		f.is(writer.Renew(f.Context()), sqllock.ErrNotHeld)
+		f.waits(writing)
+		f.must(reader.Renew(f.Context()))
+		f.unlock(reader)
+		f.unlock(f.gets(writing))
+		p.rows(0)
+	})
+}
+
+// TestDowngradeOfALeaseThatIsLostMeanwhile has a writer of another process come and go before the reader's
+// row is there: after the write lease has ended, and after its row was deleted.
+func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
+	t.Parallel()
+	const short = 2 * time.Second
+	for name, lose := range map[string]func(p *process) error{
+		"ended":   func(*process) error { time.Sleep(short + 100*time.Millisecond); return nil },
+		"deleted": func(p *process) error { return p.repository.ReleaseAll(p.f.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				p, other := f.process(), f.process()
+				writer := f.get(p.rw.WithTTL(short).Lock)
+				p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.N != 1 || m.Done {
+						return nil
+					}
+					p.network.Follow(nil)
+					lost := lose(p)
+					next, err := other.rw.TryLock(f.Context())              //nolint:contextcheck // it is another caller
+					return errors.Join(lost, err, next.Unlock(f.Context())) //nolint:contextcheck // as above
+				})
+				reader, err := p.rw.Downgrade(f.Context(), writer)
+				f.is(err, sqllock.ErrLockLost)
+				if reader != nil {
+					f.Error("another writer came in between")
+					f.unlock(reader)
+				}
+				p.rows(0)
+			})
+		})
+	}
+}
+
+// TestDowngradeBesideTheNextWriter has the write lease end meanwhile, and another writer come and stay: the
+// error says that the lease is lost, and not only that somebody else has the lock.
+func TestDowngradeBesideTheNextWriter(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		writer := f.get(p.rw.WithTTL(time.Second).Lock)
+		p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && !m.Done {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		})
+		var err error
+		var downgrading sync.WaitGroup
+		downgrading.Go(func() { _, err = p.rw.Downgrade(f.Context(), writer) })
+		time.Sleep(2 * time.Second)
+		next := f.get(other.rw.Lock)
+		downgrading.Wait()
+		p.network.Follow(nil)
+		f.is(err, sqllock.ErrLockLost)
+		f.unlock(next)
+		p.rows(0)
+	})
+}
+
+// TestDowngradeLetsReadersIn has other readers come after a downgrade, and the next writer after them.
+func TestDowngradeLetsReadersIn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		writer := f.get(p.rw.Lock)
+		outer := f.get(in(writer, p.rw.RLock)) // its own reader
+		reader, err := p.rw.Downgrade(f.Context(), writer)
+		f.must(err)
+		f.unlock(outer)
+		beside := f.get(other.rw.TryRLock)
+		f.unlock(reader)
+		f.refused(p.rw.TryLock, beside.Holder())
+		f.unlock(beside)
+		next := f.get(p.rw.TryLock)
+		if next.Token() <= writer.Token() {
+			f.Errorf("token %d after %d", next.Token(), writer.Token())
+		}
+		f.unlock(next)
+		p.rows(0)
+	})
+}
+
+// TestDowngradeOfAnEnteredLock leaves the write lock to the lease that was entered.
+func TestDowngradeOfAnEnteredLock(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		outer := f.get(p.rw.Lock)
+		inner := f.get(in(outer, p.rw.Lock))
+		reader, err := p.rw.Downgrade(outer.Context(), inner) // it ends with outer, and not with inner
+		f.must(err)
+		f.refused(other.rw.TryRLock, outer.Holder())
+		f.unlock(reader)
+		f.unlock(outer)
+		p.rows(0)
+	})
+}
+
+// TestWhatCannotBeDowngraded leaves the lease what it was.
+func TestWhatCannotBeDowngraded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		ctx := f.Context()
+		fails := func(ctx context.Context, lease *sqllock.Lease, wanted ...error) {
+			f.Helper()
+			reader, err := p.rw.Downgrade(ctx, lease)
+			if reader != nil {
+				f.Error("it was downgraded")
+			}
+			f.is(err, wanted...)
+		}
+		fails(ctx, nil, sqllock.ErrNotHeld)
+		fails(ctx, new(sqllock.Lease), sqllock.ErrNotHeld)
+
+		writer := f.get(p.rw.Lock)
+		fails(writer.Context(), writer, sqllock.ErrInvalid)
+		fails(f.get(in(writer, p.rw.RLock)).Context(), writer, sqllock.ErrInvalid)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		fails(ended, writer, sqllock.ErrNotAcquired, context.Canceled)
+		_, err := f.lockOf(p, "another").Downgrade(ctx, writer)
+		f.is(err, sqllock.ErrNotHeld)
+		_, err = f.process().rw.Downgrade(ctx, writer) // another registry
+		f.is(err, sqllock.ErrNotHeld)
+		other, err := p.registry.Lock(writer.Context(), "another") // its context carries the write lease
+		f.must(err)
+		fails(ctx, other, sqllock.ErrNotHeld)
+		f.unlock(other)
+		f.must(writer.Renew(ctx))
+		f.unlock(writer)
+		fails(ctx, writer, sqllock.ErrNotHeld)
+		reader := f.get(p.rw.RLock) // beside the one that was made inside of the write lock
+		fails(ctx, reader, sqllock.ErrNotHeld)
+
+		f.must(p.repository.ReleaseAll(ctx))
+		lost := f.get(p.rw.TryLock)
+		f.must(p.repository.ReleaseAll(ctx))
+		taken := p.crashed(key, time.Minute)
+		fails(ctx, lost, sqllock.ErrNotAcquired) // its row is another's
+		f.is(lost.Renew(ctx), sqllock.ErrLockLost)
+		fails(ctx, lost, sqllock.ErrLockLost)
+		f.refused(p.rw.TryRLock, taken)
+		p.rows(1)
+	})
+}
+
+// TestDowngradeWithoutASeat has the writer itself be all readers.
+func TestDowngradeWithoutASeat(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		writer := f.get(p.rw.Lock)
+		var readers []*sqllock.Lease
+		for range rwlock.MaxReaders {
+			readers = append(readers, f.get(in(writer, p.rw.RLock)))
+		}
+		_, err := p.rw.Downgrade(f.Context(), writer)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.must(writer.Renew(f.Context()))
+		f.unlock(readers[0])
+		readers[0], err = p.rw.Downgrade(f.Context(), writer)
+		f.must(err)
+		for _, reader := range readers {
+			f.unlock(reader)
+		}
+		p.rows(0)
+	})
+}
+
+// TestAFaultAtEveryMomentOfADowngrade has the database fail from a moment on. The caller has the read
+// lease, also if the write lock's row was not released, or still has the write lease.
+func TestAFaultAtEveryMomentOfADowngrade(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		downgraded := 0
+		for n, reached := 1, true; reached; n++ {
+			reached = false
+			writer := f.get(p.rw.Lock)
+			p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+				if m.N < n {
+					return nil
+				}
+				reached = true
+				return errGone
+			})
+			reader, err := p.rw.Downgrade(f.Context(), writer)
+			p.network.Follow(nil)
+			switch {
+			case err != nil:
+				f.is(err, sqllock.ErrDatabase, errGone)
+				f.must(writer.Renew(f.Context()))
+				f.unlock(writer)
+			case reached:
+				downgraded++
+				fallthrough
+			default:
+				f.is(writer.Renew(f.Context()), sqllock.ErrNotHeld)
+				f.must(reader.Renew(f.Context()))
+				f.unlock(reader)
+			}
+			time.Sleep(2 * ttl) // until what was left behind has expired
+		}
+		if downgraded == 0 {
+			f.Error("no release has failed")
+		}
+		p.rows(0)
+	})
+}

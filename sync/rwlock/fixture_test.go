@@ -1,0 +1,191 @@
+package rwlock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/sync/rwlock"
+)
+
+const (
+	ttl     = 10 * time.Second
+	key     = "prices"
+	lockKey = "afae32ef-e0f8-3fec-a3f9-6b377b768b33" // its LOCK_KEY, with which the keys of its rows begin
+	turn    = lockKey + " reader turn"
+)
+
+// A fixture is a database in virtual time, and processes on it.
+type fixture struct {
+	*testing.T
+	db *dbtest.DB
+}
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		// Waiters poll, so a test that waits in vain would not deadlock.
+		limit := time.AfterFunc(24*time.Hour, func() { panic(t.Name() + " waits in vain") })
+		defer limit.Stop()
+		test(&fixture{t, virtual.Migrated(t, dialect.Spring7)})
+	})
+}
+
+// A process has a registry of its own, and the lock that all tests are about.
+type process struct {
+	rw         *rwlock.Lock
+	f          *fixture
+	registry   *sqllock.Registry
+	repository *sqllock.Repository
+	network    *flaky.Connector // its statements follow a plan
+}
+
+// process returns a process with default settings.
+func (f *fixture) process() *process {
+	f.Helper()
+	return f.processWith(sqllock.RegistryOptions{TTL: ttl})
+}
+
+func (f *fixture) processWith(opts sqllock.RegistryOptions) *process {
+	f.Helper()
+	return f.processOf(opts, nil)
+}
+
+// processMapping returns a process with a KeyMapper.
+func (f *fixture) processMapping(keys sqllock.KeyMapper) *process {
+	f.Helper()
+	return f.processOf(sqllock.RegistryOptions{TTL: ttl}, keys)
+}
+
+func (f *fixture) processOf(opts sqllock.RegistryOptions, keys sqllock.KeyMapper) *process {
+	f.Helper()
+	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
+	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
+	f.Cleanup(func() { _ = db.Close() })
+	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, &sqllock.RepositoryOptions{Keys: keys})
+	f.must(err)
+	registry, err := sqllock.NewRegistry(repository, &opts)
+	f.must(err)
+	f.Cleanup(func() { f.must(registry.Close(context.Background())) })
+	lock, err := rwlock.New(registry, key)
+	f.must(err)
+	return &process{lock, f, registry, repository, network}
+}
+
+// A method is one of those that lock and take no limit.
+type method func(context.Context) (*sqllock.Lease, error)
+
+// get calls a method that is to succeed.
+func (f *fixture) get(lock method) *sqllock.Lease {
+	f.Helper()
+	lease, err := lock(f.Context())
+	f.must(err)
+	return lease
+}
+
+// refused calls a method that is to find the lock held by a holder.
+func (f *fixture) refused(try method, holder string) {
+	f.Helper()
+	lease, err := try(f.Context())
+	var held *sqllock.HeldError
+	if lease != nil || !errors.As(err, &held) || held.Key != key || held.Holder != holder || held.Left <= 0 {
+		f.Fatalf("%v, %v, want one held by %s", lease, err, holder)
+	}
+}
+
+func (f *fixture) unlock(lease *sqllock.Lease) {
+	f.Helper()
+	f.must(lease.Unlock(f.Context()))
+}
+
+// An outcome is what a method returned in another goroutine.
+type outcome struct {
+	lease *sqllock.Lease
+	err   error
+}
+
+// start calls a method in another goroutine, and returns when that waits.
+func (f *fixture) start(ctx context.Context, lock method) <-chan outcome {
+	f.Helper()
+	result := make(chan outcome, 1)
+	go func() {
+		lease, err := lock(ctx)
+		result <- outcome{lease, err}
+	}()
+	time.Sleep(time.Second)
+	return result
+}
+
+// waits checks that a call that was started has not returned after a while.
+func (f *fixture) waits(result <-chan outcome) {
+	f.Helper()
+	select {
+	case o := <-result:
+		f.Fatalf("it did not wait: %v, %v", o.lease, o.err)
+	case <-time.After(time.Second):
+	}
+}
+
+// gets returns the lease of a call that was started.
+func (f *fixture) gets(result <-chan outcome) *sqllock.Lease {
+	f.Helper()
+	o := <-result
+	f.must(o.err)
+	return o.lease
+}
+
+// crashed acquires a row for a process that crashes at once.
+func (p *process) crashed(rowKey string, ttl time.Duration) (holder string) {
+	p.f.Helper()
+	holder = p.repository.NewHolder()
+	got, err := p.repository.Acquire(p.f.Context(), rowKey, holder, ttl)
+	p.f.must(err)
+	if !got.Acquired {
+		p.f.Fatalf("%q is held", rowKey)
+	}
+	return holder
+}
+
+// rows checks how many rows there are that are held.
+func (p *process) rows(want int) {
+	p.f.Helper()
+	rows, err := p.repository.List(p.f.Context())
+	p.f.must(err)
+	held := 0
+	for _, row := range rows {
+		if !row.Expired() {
+			held++
+		}
+	}
+	if held != want {
+		p.f.Errorf("%d rows, want %d: %+v", held, want, rows)
+	}
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// is checks that err wraps all of wanted.
+func (f *fixture) is(err error, wanted ...error) {
+	f.Helper()
+	for _, one := range wanted {
+		if !errors.Is(err, one) {
+			f.Errorf("error %v, want %v", err, one)
+		}
+	}
+}

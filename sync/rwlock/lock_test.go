@@ -1,0 +1,172 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sync/rwlock"
+)
+
+// TestBadInput gives ErrInvalid, and sends nothing.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		p.network.Follow(nil)
+		_, err := rwlock.New(nil, key)
+		f.is(err, sqllock.ErrInvalid)
+		_, err = rwlock.New(p.registry, "")
+		f.is(err, sqllock.ErrInvalid)
+		_, err = p.rw.TryRLockFor(f.Context(), -1)
+		f.is(err, sqllock.ErrInvalid)
+		_, err = p.rw.TryLockFor(f.Context(), -1)
+		f.is(err, sqllock.ErrInvalid)
+		for _, lock := range []method{p.rw.WithTTL(sqllock.MinTTL - 1).RLock, p.rw.WithTTL(0).Lock} {
+			_, err = lock(f.Context())
+			f.is(err, sqllock.ErrInvalid)
+		}
+		f.is(p.rw.ExecuteLocked(f.Context(), nil), sqllock.ErrInvalid)
+		f.is(p.rw.ExecuteLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
+		f.is(p.rw.ExecuteRLocked(f.Context(), nil), sqllock.ErrInvalid)
+		f.is(p.rw.ExecuteRLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
+		if n := p.network.Count(); n > 0 {
+			f.Errorf("%d operations", n)
+		}
+		f.must(p.registry.Close(f.Context()))
+		_, err = rwlock.New(p.registry, key)
+		f.is(err, sqllock.ErrClosed)
+	})
+}
+
+// TestAPlainKeyLeavesRoom has a mapper that keeps keys as they are.
+func TestAPlainKeyLeavesRoom(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		repository, err := sqllock.NewRepository(f.Context(), f.db.DB.DB, f.db.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
+		f.must(err)
+		registry, err := sqllock.NewRegistry(repository, nil)
+		f.must(err)
+		_, err = rwlock.New(registry, strings.Repeat("k", 25))
+		f.is(err, sqllock.ErrInvalid)
+		lock, err := rwlock.New(registry, strings.Repeat("k", 24))
+		f.must(err)
+		f.unlock(f.get(lock.Lock))
+	})
+}
+
+// TestReaders shows who reads, the oldest first.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		check := func(wanted ...rwlock.Holder) {
+			f.Helper()
+			readers, err := p.rw.Readers(f.Context())
+			f.must(err)
+			if len(readers) != len(wanted) {
+				f.Fatalf("%+v, want %+v", readers, wanted)
+			}
+			for i := range readers {
+				if readers[i] != wanted[i] {
+					f.Errorf("%+v, want %+v", readers[i], wanted[i])
+				}
+			}
+		}
+		check()
+		first := f.get(p.rw.WithTTL(time.Minute).RLock)
+		time.Sleep(time.Second)
+		second := f.get(other.rw.RLock)
+		time.Sleep(time.Second)
+		check(rwlock.Holder{ID: first.Holder(), Age: 2 * time.Second, Left: 58 * time.Second},
+			rwlock.Holder{ID: second.Holder(), Age: time.Second, Left: ttl - time.Second})
+		f.unlock(first)
+		time.Sleep(ttl)
+		check() // the second one has expired
+		writer := f.get(p.rw.Lock)
+		check()
+		f.unlock(writer)
+	})
+}
+
+// TestTokens are higher than those of all earlier write leases.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		processes := []*process{f.process(), f.process()}
+		last := int64(0)
+		for i := range 6 {
+			lease := f.get(processes[i%2].rw.Lock)
+			if lease.Token() <= last {
+				f.Errorf("token %d after %d", lease.Token(), last)
+			}
+			last = lease.Token()
+			f.unlock(lease)
+		}
+	})
+}
+
+// TestHandlesShareTheirLock has handles with settings of their own exclude each other.
+func TestHandlesShareTheirLock(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		if p.rw.Key() != key {
+			f.Error(p.rw.Key())
+		}
+		renewed := f.get(p.rw.WithTTL(time.Second).WithAutoRenew(true).Lock)
+		time.Sleep(time.Minute)
+		f.refused(p.rw.TryLock, renewed.Holder())
+		f.refused(p.rw.TryRLock, renewed.Holder())
+		f.unlock(renewed)
+		reader := f.get(p.rw.WithTTL(time.Second).RLock)
+		time.Sleep(time.Minute)
+		f.is(reader.Unlock(f.Context()), sqllock.ErrLockLost)
+		p.rows(0)
+	})
+}
+
+// TestExecute runs a function under a lease, and releases that whatever the function does.
+func TestExecute(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		failed := errors.New("failed")
+		for _, execute := range []func(context.Context, func(context.Context) error) error{
+			p.rw.ExecuteLocked,
+			p.rw.ExecuteRLocked,
+			func(ctx context.Context, fn func(context.Context) error) error {
+				return p.rw.ExecuteLockedFor(ctx, 0, fn)
+			},
+			func(ctx context.Context, fn func(context.Context) error) error {
+				return p.rw.ExecuteRLockedFor(ctx, time.Second, fn)
+			},
+		} {
+			f.is(execute(f.Context(), func(ctx context.Context) error {
+				if leases := p.registry.LeasesFrom(ctx); len(leases) != 1 {
+					f.Errorf("%d leases", len(leases))
+				}
+				if _, err := other.rw.TryLock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
+					f.Error(err)
+				}
+				return failed
+			}), failed)
+			p.rows(0)
+			func() {
+				defer func() {
+					if recover() != failed { //nolint:errorlint // the very value
+						f.Error("the panic did not go on")
+					}
+				}()
+				_ = execute(f.Context(), func(context.Context) error { panic(failed) })
+			}()
+			p.rows(0)
+			f.is(execute(f.Context(), func(context.Context) error {
+				return p.repository.ReleaseAll(f.Context()) //nolint:contextcheck // it is another caller
+			}), sqllock.ErrLockLost)
+		}
+	})
+}

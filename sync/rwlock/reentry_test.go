@@ -1,0 +1,203 @@
+package rwlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/rwlock"
+)
+
+// lockOf returns the lock of another key.
+func (f *fixture) lockOf(p *process, key string) *rwlock.Lock {
+	f.Helper()
+	lock, err := rwlock.New(p.registry, key)
+	f.must(err)
+	return lock
+}
+
+// in returns a method that is called with the context of a lease.
+func in(lease *sqllock.Lease, lock method) method {
+	return func(context.Context) (*sqllock.Lease, error) { return lock(lease.Context()) } //nolint:contextcheck // that is its purpose
+}
+
+// TestAReaderEntersAgain has a reader lock once more while a writer waits for it.
+func TestAReaderEntersAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		outer := f.get(p.rw.RLock)
+		writing := f.start(f.Context(), other.rw.Lock)
+		inner := f.get(in(outer, f.lockOf(p, key).TryRLock)) // through another Lock of the key
+		if inner.Holder() != outer.Holder() {
+			f.Error("it has a reader's row of its own")
+		}
+		f.refused(p.rw.TryRLock, f.holderOf(p, key)) // any other context waits
+		f.unlock(outer)
+		f.waits(writing) // for the inner one
+		f.unlock(inner)
+		f.unlock(f.gets(writing))
+		p.rows(0)
+	})
+}
+
+// TestAReaderEntersAJointLease has a reader lock inside a joint lease that has a reader's row, whose Key is
+// not that of the row.
+func TestAReaderEntersAJointLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		joint, err := p.registry.ObtainAll("another", lockKey+" reader 7")
+		f.must(err)
+		outer := f.get(joint.Lock)
+		inner := f.get(in(outer, p.rw.RLock))
+		f.unlock(outer)
+		f.refused(other.rw.TryLock, inner.Holder())
+		f.unlock(inner)
+		p.rows(0)
+	})
+}
+
+// holderOf returns the holder of a row.
+func (f *fixture) holderOf(p *process, key string) string {
+	f.Helper()
+	row, ok, err := p.repository.Peek(f.Context(), key)
+	f.must(err)
+	if !ok {
+		f.Fatalf("%q is free", key)
+	}
+	return row.Holder
+}
+
+// TestAReaderInsideAWriter has a writer read, and write inside that.
+func TestAReaderInsideAWriter(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		writer := f.get(p.rw.Lock)
+		reader := f.get(in(writer, p.rw.RLock))
+		p.rows(2)
+		again := f.get(in(reader, p.rw.Lock))
+		if again.Token() != writer.Token() {
+			f.Errorf("token %d, want %d", again.Token(), writer.Token())
+		}
+		f.unlock(again)
+		f.unlock(f.get(in(writer, p.rw.TryLock))) // beside the reader, which is the writer's own
+		f.refused(other.rw.TryRLock, writer.Holder())
+		f.refused(other.rw.TryLock, writer.Holder())
+		f.unlock(reader)
+		f.unlock(writer)
+		p.rows(0)
+	})
+}
+
+// TestAWriterInsideAReader would wait for itself.
+func TestAWriterInsideAReader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		reader := f.get(p.rw.RLock)
+		began := time.Now()
+		for _, lock := range []method{p.rw.Lock, p.rw.TryLock, f.lockOf(p, key).Lock} {
+			_, err := lock(reader.Context())
+			f.is(err, sqllock.ErrInvalid)
+		}
+		// A plain lease of the key is no write lease.
+		plain, err := p.registry.TryLock(reader.Context(), key)
+		f.must(err)
+		_, err = p.rw.Lock(plain.Context())
+		f.is(err, sqllock.ErrInvalid)
+		if time.Since(began) > 0 {
+			f.Error("it waited")
+		}
+		f.unlock(plain)
+		f.unlock(f.get(in(reader, f.lockOf(p, "another").Lock)))
+		ended := reader.Context()
+		f.unlock(reader)
+		lease, err := p.rw.Lock(context.WithoutCancel(ended)) // it reads no more
+		f.must(err)
+		f.unlock(lease)
+		p.rows(0)
+	})
+}
+
+// TestAPlainLeaseIsNoWriteLease has the holder of a plain lock ask for the write lock: it must wait for
+// the readers, and not for the waiter whose turn it is, which waits for the plain lock.
+func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		reader := f.get(other.rw.RLock)
+		plain, err := p.registry.TryLock(f.Context(), key)
+		f.must(err)
+		waiting := f.start(f.Context(), other.rw.Lock)
+		f.holderOf(p, turn)
+		f.refused(in(plain, p.rw.TryLock), reader.Holder())
+		f.unlock(f.get(in(plain, p.rw.TryRLock)))
+		writing := f.start(plain.Context(), p.rw.Lock)
+		f.waits(writing)
+		f.unlock(reader)
+		writer := f.gets(writing)
+		if writer.Holder() != plain.Holder() {
+			f.Error("it did not enter the plain lease")
+		}
+		f.waits(waiting)
+		f.unlock(writer)
+		f.unlock(plain)
+		f.unlock(f.gets(waiting))
+		p.rows(0)
+	})
+}
+
+// TestALostLeaseIsNotEntered has the rows of leases deleted.
+func TestALostLeaseIsNotEntered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		for _, lock := range []method{p.rw.Lock, p.rw.RLock} {
+			lost := f.get(lock)
+			f.must(p.repository.ReleaseAll(f.Context()))
+			f.is(lost.Renew(f.Context()), sqllock.ErrLockLost)
+			_, err := p.rw.RLock(context.WithoutCancel(lost.Context()))
+			f.is(err, sqllock.ErrLockLost)
+		}
+		p.rows(0)
+	})
+}
+
+// TestALeaseThatEndsMeanwhileIsNotEntered has a lease be unlocked when the call that enters it has found it
+// in its context. Its row is then acquired anew, which is not enough to have the lock.
+func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lock, beside func(p *process) method
+	}{
+		"reader": {rlock, func(p *process) method { return p.rw.TryLock }},
+		"writer": {wlock, func(p *process) method { return p.rw.TryRLock }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(f *fixture) {
+				var outer, beside *sqllock.Lease
+				other := f.process()
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
+					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+						if outer != nil && beside == nil {
+							f.unlock(outer)
+							beside = f.get(test.beside(other))
+						}
+						return ctx, nil
+					},
+				}}})
+				outer = f.get(test.lock(p))
+				entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
+				f.waits(entering)
+				f.unlock(beside)
+				f.unlock(f.gets(entering))
+				p.rows(0)
+			})
+		})
+	}
+}

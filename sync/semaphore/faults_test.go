@@ -1,0 +1,241 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+var (
+	// errGone is what the driver says when the database has gone.
+	errGone = errors.New("connection reset by peer")
+	errStop = errors.New("stop")
+)
+
+// A situation is one in which a caller acquires two of three permits.
+type situation struct {
+	name string
+	// prepare makes the situation, with another process.
+	prepare func(f *fixture, other *semaphore.Semaphore)
+}
+
+var situations = []situation{
+	{"free", func(*fixture, *semaphore.Semaphore) {}},
+	{"taken for a second", func(f *fixture, other *semaphore.Semaphore) {
+		lease := f.acquires(other, 2)
+		time.AfterFunc(time.Second, func() { _ = lease.Unlock(context.Background()) })
+	}},
+	{"another's turn for a second", func(f *fixture, _ *semaphore.Semaphore) {
+		turn := f.lockTurn()
+		time.AfterFunc(time.Second, func() { _ = turn.Unlock(context.Background()) })
+	}},
+}
+
+// atEachMoment runs a test again and again: each time something happens at another moment of a call that
+// acquires, which the test is told, until the call has no such moment.
+func atEachMoment(t *testing.T, test func(f *fixture, s situation, moment flaky.Moment) (reached bool)) {
+	t.Helper()
+	for _, s := range situations {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			moments := 0
+			for n, reached := 1, true; reached; n++ {
+				reached = false
+				for _, done := range []bool{false, true} {
+					inBubble(t, func(f *fixture) {
+						if test(f, s, flaky.Moment{N: n, Done: done}) {
+							reached = true
+							moments++
+						}
+					})
+				}
+			}
+			if moments < 5 {
+				t.Errorf("%d moments", moments)
+			}
+		})
+	}
+}
+
+// at returns a plan that calls do at a moment, and whether it has.
+func at(moment flaky.Moment, do func() error) (flaky.Plan, *atomic.Bool) {
+	var reached atomic.Bool
+	return func(_ context.Context, m flaky.Moment) error {
+		if m.N != moment.N || m.Done != moment.Done {
+			return nil
+		}
+		reached.Store(true)
+		return do()
+	}, &reached
+}
+
+// TestCancellationLeavesNothing cancels the caller's context at each moment.
+func TestCancellationLeavesNothing(t *testing.T) {
+	t.Parallel()
+	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
+		registry, network := f.networked()
+		a, other := f.semaphore(registry, 3), f.process("other", 3)
+		s.prepare(f, other)
+		ctx, cancel := context.WithCancelCause(f.Context())
+		defer cancel(nil)
+		plan, reached := at(moment, func() error { cancel(errStop); return nil })
+		network.Follow(plan)
+		lease, err := a.Acquire(ctx, 2)
+		network.Follow(nil)
+		if err != nil {
+			f.is(err, sqllock.ErrNotAcquired, context.Canceled, errStop)
+		} else {
+			f.is(lease.Context().Err(), ctx.Err())
+			f.unlock(lease)
+		}
+		time.Sleep(2 * time.Second) // others have released, and what was in flight has ended
+		f.has()
+		f.unlock(f.acquires(a, 3))
+		f.has()
+		return reached.Load()
+	})
+}
+
+// TestAnErrorOfTheDatabase has each statement fail once.
+func TestAnErrorOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
+		registry, network := f.networked()
+		a, other := f.semaphore(registry, 3), f.process("other", 3)
+		s.prepare(f, other)
+		plan, reached := at(moment, func() error { return errGone })
+		network.Follow(plan)
+		lease, err := a.Acquire(f.Context(), 2)
+		network.Follow(nil)
+		if err != nil {
+			f.is(err, sqllock.ErrDatabase, errGone)
+			f.isNot(err, sqllock.ErrNotAcquired)
+		} else {
+			f.must(lease.Context().Err())
+			f.unlock(lease)
+		}
+		// A row whose release has failed is there until its time-to-live ends.
+		lease, err = other.TryAcquireFor(f.Context(), 3, ttl+time.Second)
+		f.must(err)
+		f.unlock(lease)
+		f.must(registry.Close(f.Context()))
+		f.has()
+		return reached.Load()
+	})
+}
+
+// TestTheDatabaseIsGone has all statements fail from some moment on.
+func TestTheDatabaseIsGone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry, network := f.networked()
+		a := f.semaphore(registry, 3)
+		all := f.acquires(f.process("other", 3).WithAutoRenew(true), 3)
+		w := f.starts(a, 1)
+		time.Sleep(time.Second)
+		f.waits(w)
+		network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		<-w.done
+		f.is(w.err, sqllock.ErrDatabase, errGone)
+		for _, call := range []func() error{
+			func() error { _, err := a.TryAcquire(f.Context(), 1); return err },
+			func() error { _, err := a.Holders(f.Context()); return err },
+			func() error { return a.Execute(f.Context(), 1, func(context.Context) error { return nil }) },
+		} {
+			err := call()
+			f.is(err, sqllock.ErrDatabase, errGone)
+			f.isNot(err, sqllock.ErrNotAcquired)
+		}
+		network.Follow(nil)
+		f.unlock(all)
+		lease, err := a.TryAcquireFor(f.Context(), 3, ttl+time.Second) // the turn ends with its time-to-live
+		f.must(err)
+		f.unlock(lease)
+	})
+}
+
+// TestTheLimitEndsAStatement has the database not answer.
+func TestTheLimitEndsAStatement(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry, network := f.networked()
+		a := f.semaphore(registry, 3)
+		network.Follow(func(ctx context.Context, m flaky.Moment) error {
+			if !m.Done {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
+		began := time.Now()
+		_, err := a.TryAcquireFor(f.Context(), 1, time.Second)
+		f.takes("TryAcquireFor", began, time.Second, 2*time.Second)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.isNot(err, context.DeadlineExceeded)
+		network.Follow(nil)
+		f.has()
+	})
+}
+
+// TestASlowReleaseOfTheTurn has the release of the turn take longer than the lease of the permits lasts:
+// the caller does not get a lease that is over.
+func TestASlowReleaseOfTheTurn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry, network := f.networked()
+		a := f.semaphore(registry, 1).WithTTL(time.Second)
+		one := f.acquires(f.process("other", 1), 1)
+		w := f.starts(a, 1)
+		f.waits(w)
+		f.unlock(one)
+		network.Follow(func(context.Context, flaky.Moment) error {
+			if len(f.rows()) == 2 { //nolint:contextcheck // the permit and the turn: what follows is the release
+				time.Sleep(500 * time.Millisecond)
+			}
+			return nil
+		})
+		<-w.done
+		f.is(w.err, sqllock.ErrDatabase)
+		f.isNot(w.err, sqllock.ErrLockLost) // the caller had none
+		network.Follow(nil)
+		time.Sleep(time.Second)
+		f.unlock(f.acquires(a, 1))
+	})
+}
+
+// TestALimitInADeadDatabase has the database answer nothing more from each moment of a call on, which
+// returns soon after its limit all the same, and not when the leases that it may have would end.
+func TestALimitInADeadDatabase(t *testing.T) {
+	t.Parallel()
+	const limit, moments = time.Second, 60
+	for from := 1; from <= moments; from++ {
+		inBubble(t, func(f *fixture) {
+			registry, network := f.networked()
+			a := f.semaphore(registry, 1)
+			one := f.acquires(f.process("other", 1), 1)
+			time.AfterFunc(limit/2, func() { _ = one.Unlock(context.Background()) })
+			network.Follow(func(ctx context.Context, m flaky.Moment) error {
+				if m.N < from {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			began := time.Now()
+			lease, err := a.TryAcquireFor(f.Context(), 1, limit)
+			f.takes("TryAcquireFor", began, 0, limit+400*time.Millisecond)
+			network.Follow(nil)
+			if err == nil {
+				f.unlock(lease)
+			} else {
+				f.is(err, sqllock.ErrNotAcquired)
+			}
+			time.Sleep(ttl) // until the last statement is given up
+		})
+	}
+}

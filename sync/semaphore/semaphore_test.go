@@ -1,0 +1,375 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+// TestAsManyAsThereAre acquires all permits from two processes, and one after a release.
+func TestAsManyAsThereAre(t *testing.T) {
+	t.Parallel()
+	inBothLayouts(t, func(f *fixture) {
+		a, b := f.process("a", 3), f.process("b", 3)
+		leases := []*sqllock.Lease{f.acquires(a, 1), f.acquires(b, 1), f.acquires(a, 1)}
+		f.has("printers permit 0", "printers permit 1", "printers permit 2")
+		held := f.refusal(b, 1)
+		if held.Key != key || held.Holder == "" || held.Left <= 0 || held.Left > ttl {
+			f.Errorf("%+v", held)
+		}
+		f.unlock(leases[1])
+		f.unlock(f.acquires(a, 1), leases[0], leases[2])
+		f.has()
+	})
+}
+
+// TestTheRefusalNamesTheLeaseThatEndsFirst has permits end one after the other.
+func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 3)
+		f.acquires(a, 1)
+		first := f.acquires(a.WithTTL(4*time.Second), 1)
+		f.acquires(a, 1)
+		if held := f.refusal(a, 1); held.Holder != first.Holder() || held.Left != 4*time.Second {
+			f.Errorf("%+v, want %s", held, first.Holder())
+		}
+	})
+}
+
+// TestAllOrNone asks for more permits than are free.
+func TestAllOrNone(t *testing.T) {
+	t.Parallel()
+	inBothLayouts(t, func(f *fixture) {
+		a, b := f.process("a", 5), f.process("b", 5)
+		two := f.acquires(a, 2)
+		if len(two.Keys()) != 2 {
+			f.Error(two.Keys())
+		}
+		before := f.rows()
+		f.refuses(b, 4)
+		f.has(before...)
+		three := f.acquires(b, 3)
+		f.refuses(b, 1)
+		holders, err := a.Holders(f.Context())
+		f.must(err)
+		want := map[string]int{two.Holder(): 2, three.Holder(): 3}
+		for _, h := range holders {
+			if h.Permits != want[h.ID] || h.Left <= 0 || h.Left > ttl || h.Age < 0 {
+				f.Errorf("%+v", h)
+			}
+			delete(want, h.ID)
+		}
+		if len(want) > 0 {
+			f.Errorf("%v are missing in %+v", want, holders)
+		}
+		f.unlock(two, three)
+		f.has()
+	})
+}
+
+// TestHoldersAreSorted lists holders of different ages.
+func TestHoldersAreSorted(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 20)
+		var want []string
+		for range 10 {
+			want = append(want, f.acquires(a, 2).Holder())
+			time.Sleep(time.Second / 2)
+		}
+		holders, err := a.Holders(f.Context())
+		f.must(err)
+		for i, h := range holders {
+			if age := time.Duration(10-i) * time.Second / 2; h.ID != want[i] || h.Permits != 2 || h.Age != age || h.Left != ttl-age {
+				f.Errorf("holder %d: %+v, want %s", i, h, want[i])
+			}
+		}
+		if len(holders) != 10 {
+			f.Errorf("%d holders", len(holders))
+		}
+	})
+}
+
+// TestAllPermits acquires as many as there can be.
+func TestAllPermits(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", semaphore.MaxPermits)
+		lease := f.acquires(a, semaphore.MaxPermits)
+		if n := len(f.rows()); n != semaphore.MaxPermits {
+			f.Errorf("%d rows", n)
+		}
+		f.refuses(a, 1)
+		f.unlock(lease)
+		f.has()
+	})
+}
+
+// TestInvalid passes what no semaphore can have.
+func TestInvalid(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry := f.registry("a")
+		for name, make := range map[string]func() (*semaphore.Semaphore, error){
+			"no registry":      func() (*semaphore.Semaphore, error) { return semaphore.New(nil, key, 1) },
+			"no permits":       func() (*semaphore.Semaphore, error) { return semaphore.New(registry, key, 0) },
+			"too many permits": func() (*semaphore.Semaphore, error) { return semaphore.New(registry, key, semaphore.MaxPermits+1) },
+			"no key":           func() (*semaphore.Semaphore, error) { return semaphore.New(registry, "", 1) },
+			"a bad key":        func() (*semaphore.Semaphore, error) { return semaphore.New(registry, "a\n", 1) },
+		} {
+			if s, err := make(); s != nil || !errors.Is(err, sqllock.ErrInvalid) {
+				f.Errorf("%s: %v, %v", name, s, err)
+			}
+		}
+		a, ctx := f.semaphore(registry, 3), f.Context()
+		f.acquires(a, 3) // an error must not depend on what is free
+		nothing := func(context.Context) error { return nil }
+		for name, call := range map[string]func() error{
+			"0 permits":      func() error { _, err := a.TryAcquire(ctx, 0); return err },
+			"-1 permits":     func() error { _, err := a.Acquire(ctx, -1); return err },
+			"4 permits":      func() error { _, err := a.Acquire(ctx, 4); return err },
+			"negative wait":  func() error { _, err := a.TryAcquireFor(ctx, 1, -1); return err },
+			"negative wait2": func() error { return a.ExecuteFor(ctx, 1, -1, nothing) },
+			"no function":    func() error { return a.Execute(ctx, 1, nil) },
+			"no function2":   func() error { return a.ExecuteFor(ctx, 1, time.Second, nil) },
+			"a short TTL":    func() error { _, err := a.WithTTL(sqllock.MinTTL-1).TryAcquire(ctx, 1); return err },
+			"no TTL":         func() error { _, err := a.WithTTL(0).Acquire(ctx, 1); return err },
+		} {
+			if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrNotAcquired) {
+				f.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestATableWithoutTimesToLive refuses other times to live than the registry's in the four-column
+// layout, also while no permit is free.
+func TestATableWithoutTimesToLive(t *testing.T) {
+	t.Parallel()
+	inBubbleWith(t, dialect.Spring6, func(f *fixture) {
+		a := f.process("a", 1)
+		f.acquires(a.WithTTL(ttl), 1)
+		_, err := a.WithTTL(2*ttl).TryAcquire(f.Context(), 1)
+		f.is(err, sqllock.ErrInvalid)
+	})
+}
+
+// TestPlainKeysLeaveRoom passes the longest keys that the column can have, and one more.
+func TestPlainKeysLeaveRoom(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry := f.registry("a")
+		longest := 36 - len(" permit turn")
+		for _, permits := range []int{10, 1000} {
+			s, err := semaphore.New(registry, strings.Repeat("k", longest), permits)
+			f.must(err)
+			f.unlock(f.acquires(s, permits))
+			_, err = semaphore.New(registry, strings.Repeat("k", longest+1), permits)
+			f.is(err, sqllock.ErrInvalid)
+		}
+	})
+}
+
+// TestHandles checks what handles share, and what they do not.
+func TestHandles(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 2)
+		short, renewed := a.WithTTL(2*time.Second), a.WithAutoRenew(true)
+		if short.Key() != key || short.Permits() != 2 {
+			f.Error(short.Key(), short.Permits())
+		}
+		one, other := f.acquires(short, 1), f.acquires(renewed, 1)
+		f.refuses(a, 1)
+		time.Sleep(3 * time.Second)
+		if err := one.Context().Err(); err == nil {
+			f.Error("a lease of 2 s lasts for 3 s")
+		}
+		f.acquires(a, 1)
+		time.Sleep(10 * ttl)
+		f.must(other.Context().Err())
+		f.unlock(f.acquires(a, 1), other)
+	})
+}
+
+// TestThereIsNoReentry acquires inside a permit, also when the row of that permit was deleted.
+func TestThereIsNoReentry(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry := f.registry("a")
+		a := f.semaphore(registry, 3)
+		outer := f.acquires(a, 1)
+		inner, err := a.TryAcquire(outer.Context(), 1)
+		f.must(err)
+		if inner.Key() == outer.Key() || inner.Holder() == outer.Holder() {
+			f.Errorf("%s is entered again", inner.Key())
+		}
+		f.unlock(inner)
+		_, err = registry.Repository().Delete(f.Context(), outer.Key(), outer.Holder())
+		f.must(err)
+		both, err := a.TryAcquire(outer.Context(), 2)
+		f.must(err)
+		_, err = a.TryAcquire(both.Context(), 1)
+		f.is(err, sqllock.ErrNotAcquired) // one permit is free, and the caller has it already
+		f.unlock(both)
+		f.is(outer.Renew(f.Context()), sqllock.ErrLockLost)
+		_, err = a.TryAcquire(context.WithoutCancel(outer.Context()), 1)
+		f.is(err, sqllock.ErrLockLost)
+		f.has()
+	})
+}
+
+// TestInsideAJointLease acquires inside several permits.
+func TestInsideAJointLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 5)
+		outer := f.acquires(a, 3)
+		inner, err := a.Acquire(outer.Context(), 2)
+		f.must(err)
+		_, err = a.TryAcquire(inner.Context(), 1)
+		f.is(err, sqllock.ErrNotAcquired)
+		f.unlock(inner, outer)
+		f.has()
+	})
+}
+
+// TestTokensRise acquires the same permit again and again.
+func TestTokensRise(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 3)
+		last := make(map[string]int64)
+		for i := range 60 {
+			lease := f.acquires(a, 1+i%3)
+			for _, permit := range lease.Keys() {
+				if lease.Token() <= last[permit] {
+					f.Errorf("%s: token %d after %d", permit, lease.Token(), last[permit])
+				}
+				last[permit] = lease.Token()
+			}
+			f.unlock(lease)
+		}
+	})
+}
+
+// TestPermitsAreChosenAtRandom acquires one of three permits so often that one which is never chosen
+// is no chance.
+func TestPermitsAreChosenAtRandom(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", 3)
+		chosen := make(map[string]int)
+		for range 200 {
+			lease := f.acquires(a, 1)
+			chosen[lease.Key()]++
+			f.unlock(lease)
+		}
+		if len(chosen) != 3 {
+			f.Error(chosen)
+		}
+	})
+}
+
+// TestPermitsAreLoweredAndRaised has processes with different numbers of permits.
+func TestPermitsAreLoweredAndRaised(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		three, two, five := f.process("a", 3), f.process("b", 2), f.process("c", 5)
+		byKey := make(map[string]*sqllock.Lease)
+		for range 3 {
+			lease := f.acquires(three, 1)
+			byKey[lease.Key()] = lease
+		}
+		f.refuses(two, 1)
+		if holders, err := two.Holders(f.Context()); err != nil || len(holders) != 2 {
+			f.Errorf("%+v, %v", holders, err)
+		}
+		f.unlock(byKey["printers permit 2"])
+		f.refuses(two, 1) // it does not know of that permit
+		f.unlock(byKey["printers permit 0"])
+		again := f.acquires(two, 1)
+		f.refuses(two, 1)
+		rest := f.acquires(five, 3)
+		f.refuses(five, 1)
+		f.refuses(three, 1)
+		f.unlock(again, rest, byKey["printers permit 1"])
+		f.has()
+	})
+}
+
+// TestExecute runs functions that return, fail and panic.
+func TestExecute(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		registry := f.registry("a")
+		a := f.semaphore(registry, 3)
+		failed := errors.New("failed")
+		work := func(result error) func(context.Context) error {
+			return func(ctx context.Context) error {
+				rows := f.rows() //nolint:contextcheck // any will do
+				if leases := registry.LeasesFrom(ctx); len(leases) != 1 || len(leases[0].Keys()) != 2 || len(rows) != 2 {
+					f.Errorf("%v, %v", leases, rows)
+				}
+				return result
+			}
+		}
+		f.must(a.Execute(f.Context(), 2, work(nil)))
+		f.has()
+		f.is(a.ExecuteFor(f.Context(), 2, time.Second, work(failed)), failed)
+		f.has()
+		func() {
+			defer func() {
+				if recover() == nil {
+					f.Error("the panic does not go on")
+				}
+			}()
+			_ = a.Execute(f.Context(), 1, func(context.Context) error { panic("as planned") })
+		}()
+		f.has()
+
+		err := a.WithTTL(time.Second).Execute(f.Context(), 2, func(ctx context.Context) error {
+			<-ctx.Done()
+			f.is(context.Cause(ctx), sqllock.ErrLockLost)
+			return failed
+		})
+		f.is(err, failed, sqllock.ErrLockLost)
+		time.Sleep(time.Second)
+
+		all := f.acquires(a, 3)
+		began := time.Now()
+		f.is(a.ExecuteFor(f.Context(), 1, 2*time.Second, work(nil)), sqllock.ErrNotAcquired)
+		f.takes("ExecuteFor", began, 2*time.Second, 2*time.Second)
+		f.unlock(all)
+		f.has()
+	})
+}
+
+// TestSpellingsAreOneSemaphore has a KeyMapper that maps what two processes write to one LOCK_KEY.
+func TestSpellingsAreOneSemaphore(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(f *fixture) {
+		spelled := func(key string) *semaphore.Semaphore {
+			repository, err := sqllock.NewRepository(f.Context(), f.db.DB.DB, f.db.Dialect, &sqllock.RepositoryOptions{
+				Keys: func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) },
+			})
+			f.must(err)
+			registry, err := sqllock.NewRegistry(repository, nil)
+			f.must(err)
+			f.Cleanup(func() { _ = registry.Close(context.Background()) })
+			s, err := semaphore.New(registry, key, 1)
+			f.must(err)
+			return s
+		}
+		lease := f.acquires(spelled(key), 1)
+		f.refuses(spelled(key+" "), 1)
+		f.unlock(lease)
+	})
+}
