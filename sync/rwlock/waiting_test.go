@@ -82,13 +82,27 @@ func TestWritersDoNotStarveAReader(t *testing.T) {
 		endTwo := f.streamOfWriters(other)
 		for range 3 {
 			time.Sleep(500 * time.Millisecond)
-			f.holderOf(p, turn)
+			f.awaitHolder(p, turn)
 			lease, err := f.process().rw.TryRLockFor(f.Context(), 10*long) // the turn has no order between processes
 			f.must(err)
 			f.unlock(lease)
 		}
 		f.both(endOne, endTwo)
 	})
+}
+
+// awaitHolder waits until a row is held, which is free for a moment between two holders.
+func (f *fixture) awaitHolder(p *process, key string) {
+	f.Helper()
+	for range 1000 {
+		_, held, err := p.repository.Peek(f.Context(), key)
+		f.must(err)
+		if held {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	f.Fatalf("%q has no holder for a second", key)
 }
 
 func (f *fixture) streamOfWriters(p *process) (end func()) {
