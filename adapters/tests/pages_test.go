@@ -17,7 +17,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
 		"docs/jobs.md",
-		"adapters/certmagiclock/README.md", "adapters/gocronlock/README.md", "adapters/gooselock/README.md", "adapters/httplock/README.md", "sync/job/README.md",
+		"adapters/certmagiclock/README.md", "adapters/gocronlock/README.md", "adapters/gooselock/README.md", "adapters/httplock/README.md",
 	} {
 		pagecode.Check(t, "../../"+page, code...)
 	}
