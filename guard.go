@@ -3,10 +3,9 @@ package sqllock
 import (
 	"context"
 	"database/sql"
-	"reflect"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/observe"
 )
 
 // A Tx is an open transaction over database/sql: a [*sql.Tx], a [*sqlx.Tx] or that of another
@@ -82,15 +81,7 @@ type Tx interface {
 // that was refused may have the next holder's row locked until then. ctx, or the Deadline
 // after such a renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
-	if err := l.alive(); err != nil {
-		return err
-	}
-	if isNil(tx) {
-		return invalid("guard: there is no transaction")
-	}
-	return l.hold.guard(ctx, func(ctx context.Context) (locktable.GuardResult, error) {
-		return l.hold.config.table.Guard(ctx, tx, l.hold.claim())
-	})
+	return l.held().Guard(ctx, tx)
 }
 
 // GuardFunc is [Lease.Guard] for a transaction that is not one of database/sql, but can be
@@ -106,52 +97,71 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 //
 // It is a function and no method because only functions can take a queryRow of any type of row.
 func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, lease *Lease, queryRow func(ctx context.Context, query string, args ...any) R) error {
-	if err := lease.alive(); err != nil {
-		return err
-	}
 	if queryRow == nil {
-		return invalid("guard: there is no function that sends the query")
+		return lease.held().GuardFunc(ctx, nil)
 	}
-	query := func(ctx context.Context, query string, args ...any) locktable.Scanner {
+	return lease.held().GuardFunc(ctx, func(ctx context.Context, query string, args ...any) locktable.Scanner {
 		return queryRow(ctx, query, args...)
-	}
-	return lease.hold.guard(ctx, func(ctx context.Context) (locktable.GuardResult, error) {
-		return lease.hold.config.table.GuardFunc(ctx, query, lease.hold.claim())
 	})
 }
 
-// isNil reports whether tx is nil, or a nil pointer.
-func isNil(tx Tx) bool {
-	v := reflect.ValueOf(tx)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// guard has send pin the row of h inside a transaction.
-func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.GuardResult, error)) error {
-	h.mu.Lock()
-	h.guarded = true // the row must not be handed over while the transaction may be open
-	h.mu.Unlock()
-	if err := h.alive(); err != nil {
+// ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock: it
+// waits for the lock, begins a transaction, guards it (see [Lease.Guard]), runs fn,
+// commits, and releases the lock. opts are those of the transaction, and may be nil. fn's
+// context is that of the lease, and is the transaction's too: if the lease is lost
+// meanwhile, the transaction is rolled back. fn must not end tx. If fn enters the lock again, the lease is
+// not renewed: tx has its row pinned.
+//
+// ExecuteLockedTx returns nil exactly if the transaction was committed. A release that
+// fails then is no error: the row expires. Otherwise nothing was committed, with one
+// exception: an [ErrDatabase] of the commit itself, whose answer may have been lost. Once
+// COMMIT was sent, every error is an ErrDatabase, also if ctx ended meanwhile, except for a
+// refusal of the database.
+//
+// The error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or [ErrDatabase] what
+// came between. If fn panics the transaction is rolled back and the lock is released.
+//
+// db is a pool of the database that the lock is in. That should be the application's,
+// while the registry has a small one of its own.
+func (l *JdbcLock) ExecuteLockedTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+	if err := checkTransaction(db, fn); err != nil {
 		return err
 	}
-	h.config.renewOverdue(ctx, h)
-	limited, cancel := context.WithDeadline(ctx, h.deadline())
-	defer cancel()
-	got, err := send(limited)
-	// The row was there then, and the lease has not ended since: so it had not expired
-	// either, whatever the statement had to wait for.
-	if lost := h.alive(); lost != nil {
-		return lost
+	lease, err := l.Lock(ctx)
+	return executeTx(ctx, lease, err, db, opts, fn)
+}
+
+// ExecuteLockedTxFor is ExecuteLockedTx with a limit to the wait for the lock, after which
+// it returns [ErrNotAcquired] without having begun a transaction. 0 means a single try.
+func (l *JdbcLock) ExecuteLockedTxFor(ctx context.Context, wait time.Duration, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+	if err := checkTransaction(db, fn); err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		return kinded(ctx, failure(err, h.key))
-	case got == locktable.StaleSnapshot:
-		return invalid("guard %q: the transaction does not see the lease: begin it after Lock, in the database of the lock", h.key)
-	case got == locktable.NotHeld:
-		h.finish(observe.EndTaken, nil)
-		return h.lost()
-	default:
+	lease, err := l.TryLockFor(ctx, wait)
+	return executeTx(ctx, lease, err, db, opts, fn)
+}
+
+// checkTransaction checks what a guarded transaction needs, before the lock is acquired.
+func checkTransaction(db *sql.DB, fn func(context.Context, *sql.Tx) error) error {
+	if db == nil {
+		return invalid("a transaction needs a database")
+	}
+	if fn == nil {
+		return errNoFunction()
+	}
+	return nil
+}
+
+// executeTx runs fn in a guarded transaction under a lease, and releases it.
+func executeTx(ctx context.Context, lease *Lease, err error, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
+	committed := false
+	err = execute(ctx, lease, err, func(ctx context.Context) error {
+		err := lease.use.Transact(ctx, db, opts, fn)
+		committed = err == nil
+		return err
+	})
+	if committed {
 		return nil
 	}
+	return err
 }

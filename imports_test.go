@@ -29,7 +29,9 @@ var external = map[string][]string{
 	"dialect":                 nil,
 	"internal/batch":          nil,
 	"internal/bounded":        nil,
+	"internal/engine":         nil,
 	"internal/expiring":       nil,
+	"internal/failure":        nil,
 	"internal/locktable":      {"github.com/jmoiron/sqlx"},
 	"internal/lru":            nil,
 	"internal/reentrant":      nil,
@@ -98,7 +100,7 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
-		"internal/batch", "internal/bounded", "internal/expiring", "internal/jitter", "internal/locktable", "internal/lru",
+		"internal/batch", "internal/bounded", "internal/engine", "internal/expiring", "internal/failure", "internal/jitter", "internal/locktable", "internal/lru",
 		"internal/reentrant", "internal/streak", "internal/transaction",
 	}
 	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {

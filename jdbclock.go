@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/engine"
 )
 
 // A JdbcLock is the lock of one key in a registry. It has the name of Spring's lock that
@@ -16,20 +18,20 @@ import (
 // A JdbcLock is a handle without state of its own. All methods are safe for concurrent
 // use.
 type JdbcLock struct {
-	locks *locks
-	request
+	locks   *engine.Locks
+	request engine.Request
 }
 
 // Key returns the key as the caller wrote it. That of a joint lock names several of its keys, for
 // messages: see [JdbcLock.Keys].
-func (l *JdbcLock) Key() string { return l.key }
+func (l *JdbcLock) Key() string { return l.request.Key() }
 
 // Keys returns the keys of the lock as the caller wrote them: those of a joint lock in the order of
 // their LOCK_KEYs (see [Registry.ObtainAll]), else one.
-func (l *JdbcLock) Keys() []string { return l.keys() }
+func (l *JdbcLock) Keys() []string { return l.request.Keys() }
 
 // TTL returns the time-to-live of the leases of this handle.
-func (l *JdbcLock) TTL() time.Duration { return l.ttl }
+func (l *JdbcLock) TTL() time.Duration { return l.request.TTL() }
 
 // WithTTL returns a handle of the same lock whose leases have another time-to-live, at
 // least [MinTTL]. A lease keeps the time-to-live that it was acquired with, also when it
@@ -39,9 +41,7 @@ func (l *JdbcLock) TTL() time.Duration { return l.ttl }
 // from the registry's is an error there. Errors are returned by the methods of the handle
 // that lock: [ErrInvalid].
 func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
-	other := *l
-	other.ttl = ttl
-	return &other
+	return &JdbcLock{l.locks, l.request.WithTTL(ttl)}
 }
 
 // WithAutoRenew returns a handle of the same lock whose leases are renewed automatically,
@@ -49,9 +49,7 @@ func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
 // registry's. A lease keeps what it was acquired with, also when it is entered again
 // through another handle.
 func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
-	other := *l
-	other.autoRenew = on
-	return &other
+	return &JdbcLock{l.locks, l.request.WithAutoRenew(on)}
 }
 
 // WithMinHold returns a handle of the same lock that stays taken until d has passed since
@@ -69,10 +67,11 @@ func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
 //
 // If d is negative, the methods of the handle that lock return an [ErrInvalid].
 func (l *JdbcLock) WithMinHold(d time.Duration) *JdbcLock {
-	other := *l
-	other.minHold = d
-	return &other
+	return &JdbcLock{l.locks, l.request.WithMinHold(d)}
 }
+
+// forever is how long Lock waits: for as long as its context lasts.
+const forever time.Duration = -1
 
 // Lock acquires the lock, waiting for as long as ctx lasts. The context of the lease is
 // made from ctx. Use [JdbcLock.TryLockFor] to limit the wait without limiting the work.
@@ -87,23 +86,23 @@ func (l *JdbcLock) WithMinHold(d time.Duration) *JdbcLock {
 // is. The row is released with the last of its leases. If that lease is lost, so is
 // the new one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
-	return l.locks.lock(ctx, l.request, forever)
+	return lock(ctx, l.locks, l.request, forever)
 }
 
 // TryLock acquires the lock if it is free or expired, and returns [ErrNotAcquired] if it
 // is held: the [*HeldError] says by which holder. It does not wait, except for the
 // database.
 func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
-	return l.locks.lock(ctx, l.request, notAtAll)
+	return lock(ctx, l.locks, l.request, 0)
 }
 
 // TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired].
 // 0 means TryLock; a negative wait gives an [ErrInvalid].
 func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, error) {
 	if wait < 0 {
-		return nil, invalid("wait %v for %q is negative", wait, l.key)
+		return nil, invalid("wait %v for %q is negative", wait, l.Key())
 	}
-	return l.locks.lock(ctx, l.request, wait)
+	return lock(ctx, l.locks, l.request, wait)
 }
 
 // ExecuteLocked runs fn while it holds the lock, waiting for it as long as ctx lasts. The

@@ -10,10 +10,19 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
-	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/lru"
+	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/observe"
 )
+
+// DefaultTTL is the default time-to-live of a lease: Spring's.
+const DefaultTTL = 10 * time.Second
+
+// MinTTL is the shortest time-to-live. A shorter lease would be over before its holder
+// starts to work.
+const MinTTL = 10 * time.Millisecond
+
+// MaxKeys is how many keys a joint lock has at most: see [Registry.ObtainAll].
+const MaxKeys = 1000
 
 // Defaults of [RegistryOptions]: Spring's.
 const (
@@ -83,6 +92,22 @@ type RegistryOptions struct {
 	OnClose func() error
 }
 
+// A Waker wakes callers that wait for a lock when it is released, so that they need not
+// wait until their next poll. Wake-ups are best effort: a waiter that misses one finds out
+// at its next poll, after at most [RegistryOptions.IdleBetweenTries].
+//
+// Package notify has one for PostgreSQL. One Waker serves any number of registries. All
+// methods must be safe for concurrent use.
+type Waker interface {
+	// Watch subscribes to a topic, which stands for the row of one lock (see
+	// dialect.Names.Topic). After it has returned, wake gets a value when the lock is
+	// released. A value that was not received yet stands for all that would follow, and
+	// one may come without a release. Watch must not block. wake is never closed.
+	//
+	// stop ends the subscription. It is called once.
+	Watch(topic string) (wake <-chan struct{}, stop func())
+}
+
 // A Registry hands out locks by key. It is Spring's JdbcLockRegistry. An application
 // usually has one, or one for each time-to-live.
 //
@@ -95,10 +120,10 @@ type RegistryOptions struct {
 // belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
-	locks      *locks
-	defaults   request // of a handle, without a key
+	locks      *engine.Locks
+	idle       time.Duration // IdleBetweenTries
 	onClose    func() error
-	observers  observers
+	observers  []*observe.Observer
 	releasing  chan struct{} // has one value while a call of Close releases
 }
 
@@ -126,15 +151,25 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	if o.OnClose != nil {
 		onClose = sync.OnceValue(o.OnClose)
 	}
-	all := repository.observers.with(o.Observers)
+	all := joined(repository.observers, o.Observers)
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
 		repository: repository,
 		observers:  all,
-		locks:      o.locks(repository.table, fixedTTL, all),
-		defaults:   request{ttl: o.TTL, autoRenew: o.AutoRenew},
+		idle:       o.IdleBetweenTries,
+		locks: engine.New(engine.Settings{
+			Table: repository.table, TTL: o.TTL, AutoRenew: o.AutoRenew, MaxHold: o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
+			Waker: o.Waker, HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
+			Observers: all, HeldError: heldError,
+		}),
 	}, nil
+}
+
+// init opens the doors of the engine for the packages of this module that stand on the root.
+func init() {
+	engine.LocksOf = func(registry any) *engine.Locks { return registry.(*Registry).locks }
+	engine.UseOf = func(lease any) *engine.Use { return lease.(*Lease).held() }
 }
 
 // complete checks the options and fills in the defaults.
@@ -156,31 +191,17 @@ func (o *RegistryOptions) complete() error {
 	case o.MaxHold != 0 && o.MaxHold < o.TTL:
 		return invalid("MaxHold %v is shorter than TTL, %v", o.MaxHold, o.TTL)
 	}
-	return checkTTL(o.TTL)
+	return engine.CheckTTL(o.TTL)
 }
 
-// locks returns the locks of a registry with these options.
-func (o *RegistryOptions) locks(t *locktable.Table, fixedTTL time.Duration, all observers) *locks {
-	s := &locks{
-		table:   t,
-		idle:    o.IdleBetweenTries,
-		waker:   o.Waker,
-		entries: lru.New[string, entry](o.CacheCapacity),
-		waiting: make(map[*hold]context.CancelCauseFunc),
-		holds:   make(map[*hold]struct{}),
+// joined returns all observers that are not nil, each of them once.
+func joined(some, more []*observe.Observer) (all []*observe.Observer) {
+	for _, one := range slices.Concat(some, more) {
+		if one != nil && !slices.Contains(all, one) {
+			all = append(all, one)
+		}
 	}
-	s.waitThroughOutages, s.observers = o.WaitThroughOutages, all.ofLocks()
-	if len(s.observers) > 0 {
-		t.KeepValues()
-	}
-	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.config = holdConfig{table: t, onEnd: s.removeHold, fixedTTL: fixedTTL, handOff: o.HandOff, idle: o.IdleBetweenTries}
-	s.renewal = renewal{
-		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,
-		maxHold: o.MaxHold, observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
-	}
-	s.config.renewOverdue = s.renewal.renewOverdue
-	return s
+	return all
 }
 
 // Repository returns the repository of the registry: for [Repository.List] and the like.
@@ -188,7 +209,7 @@ func (r *Registry) Repository() *Repository { return r.repository }
 
 // IdleBetweenTries returns the setting of [RegistryOptions]: for packages that wait for locks in
 // ways of their own, as package semaphore does.
-func (r *Registry) IdleBetweenTries() time.Duration { return r.locks.idle }
+func (r *Registry) IdleBetweenTries() time.Duration { return r.idle }
 
 // Observers returns the observers of the registry, and of its repository: for packages that
 // report events of their own, as package leader does.
@@ -210,22 +231,61 @@ func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.locks.mu.Lock()
-	defer r.locks.mu.Unlock()
-	e, err := r.locks.entryLocked(key, lockKey)
+	handle, err := r.locks.Obtain(key, lockKey, func(request engine.Request) engine.Handle {
+		return &JdbcLock{r.locks, request}
+	})
 	if err != nil {
 		return nil, err
 	}
-	cached, _ := e.handle.(*JdbcLock)
-	if cached != nil && cached.key == key {
-		return cached, nil
+	return handle.(*JdbcLock), nil
+}
+
+// ObtainAll returns one lock of several keys, a joint lock: a caller acquires all of them,
+// or none. It sends nothing to the database.
+//
+//   - The rows of all keys are acquired by one statement in one transaction, released by one, and
+//     renewed by one. Each excludes callers that want that key alone, also in Java.
+//   - There is one [*Lease]: one context, one deadline, one holder, and one fencing token, which is
+//     higher than every earlier token of each of the keys. [Lease.Guard] pins all rows. If one of
+//     the rows is taken or deleted, the whole lease is lost.
+//   - Callers may name the keys in any order: joint locks cannot deadlock with each other. While one
+//     is waited for, none of its rows is taken.
+//   - In this registry the caller queues at one key after the other. While it waits for some of them, it
+//     keeps others, which are free, for a limited time, and then lets others pass: so it cannot deadlock
+//     with callers that hold one key and want another, either. That time grows from nothing to 2 s with
+//     each try that fails. Where it has let others pass it is the next. While another process has one of
+//     the keys, it keeps none of the others.
+//   - A refusal is a [*HeldError] about a key that was held.
+//   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys
+//     or several. If ctx carries leases of some of the keys and not of all, Lock returns
+//     [ErrInvalid]: it would wait for itself.
+//   - Joint locks are neither handed over to the next caller of the process (see
+//     [RegistryOptions.HandOff]) nor cached.
+//
+// Keys that differ, and that the collation of LOCK_KEY takes for one, cannot be acquired together: Lock
+// and the like return an [ErrInvalid] that names the collation.
+//
+// Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more
+// than [MaxKeys] or a bad one give an [ErrInvalid].
+func (r *Registry) ObtainAll(keys ...string) (*JdbcLock, error) {
+	lockKeys := make([]string, len(keys))
+	for i, key := range keys {
+		var err error
+		if lockKeys[i], err = r.repository.LockKey(key); err != nil {
+			return nil, err
+		}
 	}
-	lock := &JdbcLock{locks: r.locks, request: r.defaults}
-	lock.key, lock.lockKey = key, lockKey
-	if cached == nil {
-		e.handle = lock
+	request := r.locks.Joint(keys, lockKeys)
+	switch n := request.Count(); {
+	case n == 0 || n > MaxKeys:
+		return nil, invalid("%d keys: a joint lock has 1 to %d", n, MaxKeys)
+	case n == 1:
+		return r.Obtain(request.Key())
 	}
-	return lock, nil
+	if err := r.locks.CheckOpen(); err != nil {
+		return nil, fmt.Errorf("%w: %q", err, keys)
+	}
+	return &JdbcLock{r.locks, request}, nil
 }
 
 // Lock acquires the lock of key, waiting for as long as ctx lasts. It is Obtain and
@@ -303,15 +363,21 @@ func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return carriedLease(ctx, &r.locks.config, key, lockKey)
+	use, err := r.locks.Carried(ctx, key, lockKey)
+	if err != nil {
+		return nil, err
+	}
+	return leaseOf(use), nil
 }
 
 // LeasesFrom returns the leases of this registry that ctx carries (see [Lease.Context]) and that
 // were not unlocked, the innermost first. Some may be lost. It sends nothing to the database.
 func (r *Registry) LeasesFrom(ctx context.Context) []*Lease {
-	return slices.DeleteFunc(leasesIn(ctx, &r.locks.config, func(*hold) bool { return true }), func(l *Lease) bool {
-		return errors.Is(l.alive(), ErrNotHeld)
-	})
+	var leases []*Lease
+	for _, use := range r.locks.AllCarried(ctx) {
+		leases = append(leases, leaseOf(use))
+	}
+	return leases
 }
 
 // RenewLock makes the lease of key that ctx carries (see [Lease.Context]) last for its
@@ -352,30 +418,22 @@ type Held struct {
 // each of its keys.
 func (r *Registry) Held() []Held {
 	var held []Held
-	for _, h := range r.locks.allHolds() {
-		if h.isOver() {
-			continue // it has just ended, or was handed over
-		}
-		t := h.currentTerm()
-		for i := range h.count() {
-			held = append(held, Held{
-				Key: h.keyAt(i).key, Holder: t.holder, Token: t.token, Deadline: t.end, Waiting: h.entryAt(i).mutex.Waiters(),
-			})
-		}
+	for _, h := range r.locks.Held() {
+		held = append(held, Held(h))
 	}
 	return held
 }
 
 // Waiting returns how many callers of this registry wait for which keys, by key. Callers that
 // wait behind a lease of this registry are counted, too.
-func (r *Registry) Waiting() map[string]int { return r.locks.waitersByKey() }
+func (r *Registry) Waiting() map[string]int { return r.locks.Waiting() }
 
 // DeleteExpired removes the expired rows of the region, of all clients, and returns how
 // many there were. An attempt to acquire takes over an expired row by itself. DeleteExpired
 // is for keys that are not asked for again.
 func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
-	if r.locks.closing.Err() != nil {
-		return 0, ErrClosed
+	if err := r.locks.CheckOpen(); err != nil {
+		return 0, err
 	}
 	return r.repository.DeleteExpired(ctx)
 }
@@ -388,9 +446,7 @@ func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
 	if age < 0 {
 		return 0, invalid("age %v is negative", age)
 	}
-	r.locks.mu.Lock()
-	defer r.locks.mu.Unlock()
-	return r.locks.entries.EvictUnusedSince(time.Now().Add(-age)), nil
+	return r.locks.Forget(time.Now().Add(-age)), nil
 }
 
 // SetCacheCapacity changes how many lock objects are kept. If there are more, unused ones
@@ -400,9 +456,7 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 	if capacity < 1 {
 		return invalid("CacheCapacity %d: it must be at least 1", capacity)
 	}
-	r.locks.mu.Lock()
-	defer r.locks.mu.Unlock()
-	r.locks.entries.SetCapacity(capacity)
+	r.locks.SetCapacity(capacity)
 	return nil
 }
 
@@ -444,7 +498,7 @@ func (r *Registry) releaseAll(ctx context.Context) error {
 		}
 	}
 	defer func() { <-r.releasing }()
-	return r.locks.closeAll(ctx)
+	return r.locks.Close(ctx)
 }
 
 // closeOnce calls OnClose, or waits for the call of it.

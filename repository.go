@@ -13,6 +13,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -174,7 +176,7 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	case o.Notify && !d.Notifies:
 		return invalid("Notify: %s cannot notify", d.Name)
 	}
-	if err := checkTTL(o.TTL); err != nil {
+	if err := engine.CheckTTL(o.TTL); err != nil {
 		return err
 	}
 	return checkText("region", o.Region, maxRegion)
@@ -202,6 +204,16 @@ func (o *RepositoryOptions) names() (dialect.Names, error) {
 func (o *RepositoryOptions) isASCII() bool {
 	lockKey, err := o.Keys("ü €")
 	return err == nil && !strings.ContainsFunc(lockKey+o.Region, func(c rune) bool { return c > unicode.MaxASCII })
+}
+
+// onFallback returns what tells the observers why a statement was sent in another way.
+func (o *RepositoryOptions) onFallback() func(reason error) {
+	told := slices.DeleteFunc(slices.Clone(o.Observers), func(one *observe.Observer) bool { return one == nil || one.Fallback == nil })
+	return func(reason error) {
+		for _, one := range told {
+			one.Fallback(context.Background(), observe.Fallback{Reason: reason})
+		}
+	}
 }
 
 // acquirers returns the pool of Acquirers, or nil.
@@ -239,7 +251,7 @@ type Repository struct {
 	keys   KeyMapper
 	ttl    time.Duration // by which rows of the four-column table are judged
 
-	observers observers
+	observers []*observe.Observer
 }
 
 // NewRepository returns a repository over db, which stays the caller's: it is never closed or
@@ -284,11 +296,11 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 	table, err := locktable.Open(ctx, locktable.Config{
 		DB: sqlx.NewDb(db, ""), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.acquirers(), OnFallback: observers(o.Observers).ofFallbacks().fallback, MultiStatements: o.MultiStatements,
+		Acquirers: o.acquirers(), OnFallback: o.onFallback(), MultiStatements: o.MultiStatements,
 		DisableBatching: o.DisableBatching,
 	})
 	if err != nil {
-		return nil, failure(err, "")
+		return nil, failure.Of(err, "")
 	}
 	return &Repository{table: table, region: o.Region, keys: o.Keys, ttl: o.TTL, observers: slices.Clone(o.Observers)}, nil
 }
@@ -344,7 +356,7 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 		return Acquisition{}, err
 	}
 	got, err := r.table.Acquire(ctx, c)
-	return Acquisition{got.Acquired, got.Token, Row(got.Row)}, failure(err, key)
+	return Acquisition{got.Acquired, got.Token, Row(got.Row)}, failure.Of(err, key)
 }
 
 // Renew makes the row of key that carries the holder last for ttl from now, unless it lasts
@@ -359,7 +371,7 @@ func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Dur
 		return false, err
 	}
 	renewed, err := r.table.Renew(ctx, c, locktable.PinnedTimeout, nil)
-	return renewed, failure(err, key)
+	return renewed, failure.Of(err, key)
 }
 
 // Delete deletes the row of key that carries the holder, expired or not. It returns false if
@@ -373,7 +385,7 @@ func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, erro
 		return false, err
 	}
 	deleted, err := r.table.Release(ctx, c)
-	return deleted, failure(err, key)
+	return deleted, failure.Of(err, key)
 }
 
 // IsAcquired reports whether the row of key carries the holder and has not expired.
@@ -385,7 +397,7 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string) (bool, 
 		return false, err
 	}
 	held, err := r.table.IsHeld(ctx, c)
-	return held, failure(err, key)
+	return held, failure.Of(err, key)
 }
 
 // A Row is one row of the lock table.
@@ -418,7 +430,7 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 		return Row{}, false, err
 	}
 	read, ok, err := r.table.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
-	return Row(read), ok, failure(err, key)
+	return Row(read), ok, failure.Of(err, key)
 }
 
 // PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
@@ -442,7 +454,7 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 	}
 	read, err := r.table.ReadAll(ctx, lockKeys, r.ttl)
 	if err != nil {
-		return nil, failure(err, keys[0])
+		return nil, failure.Of(err, keys[0])
 	}
 	rows := make(map[string]Row, len(read))
 	for i, key := range keys {
@@ -478,13 +490,13 @@ func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) Count(ctx context.Context) (held, expired int64, err error) {
 	n, err := r.table.Count(ctx, r.ttl)
-	return n.Held, n.Expired, failure(err, "")
+	return n.Held, n.Expired, failure.Of(err, "")
 }
 
 // converted returns what a list of the table has read, or its error.
 func converted(read []locktable.Row, err error) ([]Row, error) {
 	if err != nil {
-		return nil, failure(err, "")
+		return nil, failure.Of(err, "")
 	}
 	rows := make([]Row, len(read))
 	for i, row := range read {
@@ -507,7 +519,7 @@ func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
 		return false, invalid("row %q of region %q has no CLIENT_ID: it can be deleted by SQL alone", row.LockKey, row.Region)
 	}
 	deleted, err := r.table.DeleteRow(ctx, locktable.Row(row))
-	return deleted, failure(err, row.LockKey)
+	return deleted, failure.Of(err, row.LockKey)
 }
 
 // DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
@@ -516,7 +528,7 @@ func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
 	deleted, err := r.table.DeleteExpired(ctx, r.ttl)
-	return deleted, failure(err, "")
+	return deleted, failure.Of(err, "")
 }
 
 // ReleaseAll deletes all rows of this client in the region: Spring's close. If a transaction
@@ -525,7 +537,7 @@ func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
 //
 // Other errors are [ErrDatabase], or that of ctx.
 func (r *Repository) ReleaseAll(ctx context.Context) error {
-	return failure(r.table.DeleteClient(ctx), "")
+	return failure.Of(r.table.DeleteClient(ctx), "")
 }
 
 // fixedTTL is the time-to-live that all rows have in the four-column layout, or 0.
@@ -545,7 +557,7 @@ func (r *Repository) claim(key, holder string, ttl time.Duration) (locktable.Cla
 	if err := checkText("holder", holder, maxLockKey); err != nil {
 		return locktable.Claim{}, err
 	}
-	if err := checkTTL(ttl); err != nil {
+	if err := engine.CheckTTL(ttl); err != nil {
 		return locktable.Claim{}, err
 	}
 	return locktable.Claim{LockKey: lockKey, Holder: holder, TTL: ttl}, nil

@@ -28,7 +28,7 @@ var mutations = []mutation{
 		breaks: "lease: an acquisition counts from the answer, not from before the question",
 		danger: "The lease outlasts its row by the time that the answer took.",
 		edits: []edit{{
-			"wait.go",
+			"internal/engine/wait.go",
 			"		h.acquired = time.Now()\n		got, err := w.table.Acquire(ctx, h.claim())\n",
 			"		got, err := w.table.Acquire(ctx, h.claim())\n		h.acquired = time.Now()\n",
 		}},
@@ -38,11 +38,11 @@ var mutations = []mutation{
 		breaks: "lease: a renewal counts from the answer, not from before the question",
 		danger: "The same for a lease that is renewed.",
 		edits: []edit{{
-			"hold.go",
+			"internal/engine/hold.go",
 			"		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))\n",
 			"		h.extend(leaseEnd(time.Now(), ttl), sent.Add(ttl))\n",
 		}, {
-			"pinned.go",
+			"internal/engine/pinned.go",
 			"	end := leaseEnd(sent, h.ttl)\n",
 			"	end := leaseEnd(time.Now(), h.ttl)\n",
 		}},
@@ -52,7 +52,7 @@ var mutations = []mutation{
 		breaks: "lease: the margin is added, not subtracted",
 		danger: "The lease outlasts its row.",
 		edits: []edit{{
-			"ttl.go",
+			"internal/engine/ttl.go",
 			"	return sent.Add(ttl - margin(ttl))\n",
 			"	return sent.Add(ttl + margin(ttl))\n",
 		}},
@@ -62,7 +62,7 @@ var mutations = []mutation{
 		breaks: "lease: there is no margin",
 		danger: "A database whose clock runs a little faster gives the row away before the lease ends.",
 		edits: []edit{{
-			"ttl.go",
+			"internal/engine/ttl.go",
 			"	return sent.Add(ttl - margin(ttl))\n",
 			"	return sent.Add(ttl)\n",
 		}},
@@ -107,7 +107,7 @@ var mutations = []mutation{
 		breaks: "lease: its context ends only when it is asked, not by itself",
 		danger: "A holder that waits for its context works on after the lease.",
 		edits: []edit{{
-			"hold.go",
+			"internal/engine/hold.go",
 			"		h.timer = time.AfterFunc(time.Until(h.term.end), h.check)\n",
 			"		h.timer = time.AfterFunc(time.Until(h.term.end), func() {})\n",
 		}},
@@ -117,7 +117,7 @@ var mutations = []mutation{
 		breaks: "minimum hold: Unlock deletes the row at once",
 		danger: "A job that must run once in a while runs twice.",
 		edits: []edit{{
-			"release.go",
+			"internal/engine/release.go",
 			"	return time.Until(h.acquired.Add(h.minHold))\n",
 			"	return 0\n",
 		}},
@@ -127,7 +127,7 @@ var mutations = []mutation{
 		breaks: "minimum hold: Close deletes the row",
 		danger: "A job runs again at once on another instance when its own one is replaced.",
 		edits: []edit{{
-			"close.go",
+			"internal/engine/close.go",
 			"	ended, kept = splitByMinHold(ended)\n",
 			"",
 		}},
@@ -137,11 +137,11 @@ var mutations = []mutation{
 		breaks: "maximum hold: AutoRenew renews for ever",
 		danger: "A holder that is stuck keeps the lock.",
 		edits: []edit{{
-			"pinned.go",
+			"internal/engine/pinned.go",
 			"	return !h.over && !h.unlocked && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))\n",
 			"	return !h.over && !h.unlocked\n",
 		}, {
-			"pinned.go",
+			"internal/engine/pinned.go",
 			"	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {\n		end = h.renewUntil\n	}\n",
 			"",
 		}},
@@ -173,7 +173,7 @@ var mutations = []mutation{
 		breaks: "holder: the same one tries again after an unknown outcome",
 		danger: "The deletion of what it may have left behind comes late, and deletes what it has acquired since.",
 		edits: []edit{{
-			"wait.go",
+			"internal/engine/wait.go",
 			"		h.term.holder = w.table.NewHolder()\n	}\n}\n",
 			"	}\n}\n",
 		}},
@@ -226,14 +226,14 @@ var mutations = []mutation{
 		name:   "hand-off-token",
 		breaks: "hand-off: the next holder gets the token of the one before",
 		danger: "A storage that checks tokens cannot tell the two apart.",
-		edits:  []edit{{"release.go", "		given.token++\n", "		_ = given.token\n"}},
+		edits:  []edit{{"internal/engine/release.go", "		given.token++\n", "		_ = given.token\n"}},
 	},
 	{
 		name:   "hand-off-guarded",
 		breaks: "hand-off: also of a row that a transaction may have pinned",
 		danger: "The transaction commits after the next holder has begun.",
 		edits: []edit{{
-			"release.go",
+			"internal/engine/release.go",
 			"	bound := h.guarded || !h.rowEndMax.IsZero()\n",
 			"	bound := !h.rowEndMax.IsZero()\n",
 		}},
@@ -243,11 +243,11 @@ var mutations = []mutation{
 		breaks: "hand-off: a lease that is renewed for it counts from the answer",
 		danger: "The lease of the next holder outlasts its row.",
 		edits: []edit{{
-			"release.go",
+			"internal/engine/release.go",
 			"		sent := time.Now()\n		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)\n",
 			"		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)\n",
 		}, {
-			"release.go",
+			"internal/engine/release.go",
 			"		given.end = leaseEnd(sent, h.ttl)\n",
 			"		given.end = leaseEnd(time.Now(), h.ttl)\n",
 		}},
@@ -267,9 +267,9 @@ var mutations = []mutation{
 		breaks: "re-entry: any caller of the process enters, without the context of the lease",
 		danger: "Two goroutines work under one lock.",
 		edits: []edit{{
-			"wait.go",
-			"	h, err := carriedFor(ctx, &s.config, &r)\n	if h == nil {\n",
-			"	h, err := carriedFor(ctx, &s.config, &r)\n	s.mu.Lock()\n	if e := s.entries.Get(r.lockKey); e != nil && h == nil {\n		h = e.mutex.Owner()\n	}\n	s.mu.Unlock()\n	if h == nil || h.row() == (locktable.Row{}) {\n",
+			"internal/engine/wait.go",
+			"	h, err := s.carriedFor(ctx, &r)\n	if h == nil {\n",
+			"	h, err := s.carriedFor(ctx, &r)\n	s.mu.Lock()\n	if e := s.entries.Get(r.lockKey); e != nil && h == nil {\n		h = e.mutex.Owner()\n	}\n	s.mu.Unlock()\n	if h == nil || h.row() == (locktable.Row{}) {\n",
 		}},
 	},
 	{
@@ -277,11 +277,11 @@ var mutations = []mutation{
 		breaks: "Close: deletes the rows before it ends the contexts",
 		danger: "Another process gets the lock while callers of this one still work.",
 		edits: []edit{{
-			"close.go",
+			"internal/engine/close.go",
 			"		if h.finish(observe.EndClosed, nil) {\n			ended = append(ended, h)\n		}\n",
 			"		ended = append(ended, h)\n",
 		}, {
-			"close.go",
+			"internal/engine/close.go",
 			"	unsettled := <-settled\n",
 			"	for _, h := range ended {\n		h.finish(observe.EndClosed, nil)\n	}\n	unsettled := <-settled\n",
 		}},
@@ -291,7 +291,7 @@ var mutations = []mutation{
 		breaks: "Close: leaves the rows that are unsettled",
 		danger: "A process that ends leaves locks behind, and says that it did not.",
 		edits: []edit{{
-			"close.go",
+			"internal/engine/close.go",
 			"	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either\n",
 			"	if false && !noAnswer && unsettled == nil {\n",
 		}},
@@ -313,9 +313,9 @@ var mutations = []mutation{
 		breaks: "guard: if the lease ends during COMMIT, the error says that nothing was committed",
 		danger: "The caller does again what was done.",
 		edits: []edit{{
-			"lockedtx.go",
-			"	if !l.hold.config.table.IsRefusedCommit(err) {\n",
-			"	if lost := l.hold.lost(); lost != nil {\n		return lost\n	}\n	if !l.hold.config.table.IsRefusedCommit(err) {\n",
+			"internal/engine/transact.go",
+			"	if !u.hold.config.table.IsRefusedCommit(err) {\n",
+			"	if lost := u.hold.lost(); lost != nil {\n		return lost\n	}\n	if !u.hold.config.table.IsRefusedCommit(err) {\n",
 		}},
 	},
 
@@ -345,7 +345,7 @@ var mutations = []mutation{
 		breaks: "lease: an answer that comes after the end of the lease is taken",
 		danger: "The caller works under a lock that it has lost already.",
 		edits: []edit{{
-			"hold.go",
+			"internal/engine/hold.go",
 			"func (h *hold) isTooLate() bool { return !time.Now().Before(leaseEnd(h.acquired, h.ttl)) }\n",
 			"func (h *hold) isTooLate() bool {\n	if !time.Now().Before(leaseEnd(h.acquired, h.ttl)) {\n		h.acquired = time.Now()\n	}\n	return false\n}\n",
 		}},
@@ -365,11 +365,11 @@ var mutations = []mutation{
 		breaks: "waiting: a caller that has a Waker does not poll",
 		danger: "It waits for ever if the row expires, or the wake-up is lost.",
 		edits: []edit{{
-			"wait.go",
+			"internal/engine/wait.go",
 			"	p := locktable.Pace{Longest: w.idle, ",
 			"	p := locktable.Pace{Longest: w.idle + time.Duration(cap(w.wake))*time.Hour, ",
 		}, {
-			"wait.go",
+			"internal/engine/wait.go",
 			"	if seen.Left < w.idle { ",
 			"	if seen.Left < w.idle && w.wake == nil { ",
 		}},
@@ -379,9 +379,9 @@ var mutations = []mutation{
 		breaks: "waiting through outages: a caller that gets no answer ends the waits behind it all the same",
 		danger: "The waits that were to bridge a failover end in it.",
 		edits: []edit{{
-			"locks.go",
-			"	if s.waitThroughOutages || !isNoAnswer(err) || h.waiters() == 0 {\n",
-			"	if !isNoAnswer(err) || h.waiters() == 0 {\n",
+			"internal/engine/locks.go",
+			"	if s.waitThroughOutages || !locktable.Is(err, locktable.NoAnswer) || h.waiters() == 0 {\n",
+			"	if !locktable.Is(err, locktable.NoAnswer) || h.waiters() == 0 {\n",
 		}},
 	},
 
@@ -429,7 +429,7 @@ var mutations = []mutation{
 		breaks: "joint lock: callers wait for each other in any order",
 		danger: "They let each other pass for ever.",
 		edits: []edit{{
-			"queue.go",
+			"internal/engine/queue.go",
 			"i < first && owner != nil && owner != w.hold && owner.isJoint()",
 			"false && owner != nil",
 		}},

@@ -49,7 +49,7 @@ func TestObserver_OfRenewalsMayClose(t *testing.T) {
 type withoutLease struct{ context.Context }
 
 func (c withoutLease) Value(key any) any {
-	if fmt.Sprintf("%T", key) == "sqllock.leaseKey" {
+	if fmt.Sprintf("%T", key) == "engine.useKey" {
 		return nil
 	}
 	return c.Context.Value(key)

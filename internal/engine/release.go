@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/streak"
 	"github.com/sqllock/sqllock/observe"
@@ -67,9 +68,9 @@ func (h *hold) release(ctx *releaseContext) error {
 	}
 	switch {
 	case err != nil:
-		err = asDatabaseError(err) // it was cut short by the end of the lease, not of the caller's context
+		err = failure.AsDatabase(err) // it was cut short by the end of the lease, not of the caller's context
 		h.finish(observe.EndUnlocked, err)
-		if closed := h.lost(); errors.Is(closed, ErrClosed) {
+		if closed := h.lost(); errors.Is(closed, failure.ErrClosed) {
 			return closed // Close came meanwhile, and releases the row
 		}
 		return err
@@ -86,13 +87,13 @@ func (h *hold) release(ctx *releaseContext) error {
 func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	if rest := h.minHoldLeft(); rest > 0 {
 		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
-		return released, failure(err, h.key)
+		return released, failure.Of(err, h.key)
 	}
 	released, err = h.deleteRow(ctx)
 	if err != nil {
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
-	return released, failure(err, h.key)
+	return released, failure.Of(err, h.key)
 }
 
 // deleteRow deletes the row, if that can be done while the caller waits.

@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -18,17 +19,6 @@ func (o observers) having(some func(*observe.Observer) bool) observers {
 	return slices.DeleteFunc(slices.Clone(o), func(one *observe.Observer) bool { return one == nil || !some(one) })
 }
 
-// with returns all observers, each of them once.
-func (o observers) with(others []*observe.Observer) observers {
-	all := o.having(func(*observe.Observer) bool { return true })
-	for _, one := range others {
-		if one != nil && !slices.Contains(all, one) {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
 // ofLocks returns those that are told of acquisitions and of the ends of leases.
 func (o observers) ofLocks() observers {
 	return o.having(func(one *observe.Observer) bool { return one.Acquire != nil || one.LeaseEnd != nil })
@@ -36,10 +26,6 @@ func (o observers) ofLocks() observers {
 
 func (o observers) ofRenewals() observers {
 	return o.having(func(one *observe.Observer) bool { return one.Renewal != nil })
-}
-
-func (o observers) ofFallbacks() observers {
-	return o.having(func(one *observe.Observer) bool { return one.Fallback != nil })
 }
 
 // forEach calls a function with each of all, also with those after one for which it panics.
@@ -93,12 +79,6 @@ func (o observers) leaseEnd(ctx context.Context, e observe.LeaseEnd) {
 func (o observers) renewal(ctx context.Context, e observe.Renewal) {
 	for _, one := range o {
 		one.Renewal(ctx, e)
-	}
-}
-
-func (o observers) fallback(reason error) {
-	for _, one := range o {
-		one.Fallback(context.Background(), observe.Fallback{Reason: reason})
 	}
 }
 
@@ -206,15 +186,15 @@ func outcomeOf(err error, wait time.Duration) observe.Outcome {
 	switch {
 	case err == nil:
 		return observe.OutcomeAcquired
-	case errors.Is(err, ErrDatabase), errors.Is(err, ErrCapacity), errors.Is(err, ErrPinned):
+	case errors.Is(err, failure.ErrDatabase), errors.Is(err, failure.ErrCapacity), errors.Is(err, failure.ErrPinned):
 		return observe.OutcomeError
-	case errors.Is(err, ErrLockLost):
+	case errors.Is(err, failure.ErrLockLost):
 		return observe.OutcomeLost
 	case errors.Is(err, context.DeadlineExceeded):
 		return observe.OutcomeTimeout
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, failure.ErrClosed):
 		return observe.OutcomeCancelled
-	case !errors.Is(err, ErrNotAcquired):
+	case !errors.Is(err, failure.ErrNotAcquired):
 		return observe.OutcomeError
 	case wait == 0:
 		return observe.OutcomeHeld
@@ -227,9 +207,9 @@ func outcomeOf(err error, wait time.Duration) observe.Outcome {
 func causeOf(r observe.EndReason) error {
 	switch {
 	case r.Lost():
-		return ErrLockLost
+		return failure.ErrLockLost
 	case r == observe.EndClosed:
-		return ErrClosed
+		return failure.ErrClosed
 	default:
 		return nil
 	}

@@ -1,23 +1,21 @@
-package sqllock
+package engine
 
-import "time"
+import (
+	"time"
 
-// DefaultTTL is the default time-to-live of a lease: Spring's.
-const DefaultTTL = 10 * time.Second
-
-// MinTTL is the shortest time-to-live. A shorter lease would be over before its holder
-// starts to work.
-const MinTTL = 10 * time.Millisecond
+	"github.com/sqllock/sqllock/internal/failure"
+)
 
 const (
-	shortestMargin = 2 * time.Millisecond // covers the rounding of SQLite's clock
+	minTTL         = 10 * time.Millisecond // MinTTL of package sqllock
+	shortestMargin = 2 * time.Millisecond  // covers the rounding of SQLite's clock
 	longestMargin  = 500 * time.Millisecond
 )
 
-// checkTTL refuses a time-to-live that cannot make a lease.
-func checkTTL(ttl time.Duration) error {
-	if ttl < MinTTL {
-		return invalid("time-to-live %v: it must be at least %v", ttl, MinTTL)
+// CheckTTL refuses a time-to-live that cannot make a lease.
+func CheckTTL(ttl time.Duration) error {
+	if ttl < minTTL {
+		return failure.Invalid("time-to-live %v: it must be at least %v", ttl, minTTL)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -20,8 +21,8 @@ const settleTimeout = 10 * time.Second
 // keptAtOnce is how many rows with a minimum hold Close waits for at a time that a transaction has pinned.
 const keptAtOnce = 4
 
-// closeAll is [Registry.Close].
-func (s *locks) closeAll(ctx context.Context) error {
+// Close ends all waits and all leases, and releases their rows.
+func (s *Locks) Close(ctx context.Context) error {
 	s.endWaiting()
 	var ended, kept []*hold
 	for _, h := range s.allHolds() {
@@ -42,7 +43,7 @@ func (s *locks) closeAll(ctx context.Context) error {
 	unsettled := <-settled
 	err = errors.Join(err, unsettled)
 	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either
-		err = errors.Join(err, failure(s.table.DeleteUnsettled(ctx), ""))
+		err = errors.Join(err, failure.Of(s.table.DeleteUnsettled(ctx), ""))
 	}
 	for _, h := range left {
 		s.table.MarkUnsettled(h.lastingClaim())
@@ -52,20 +53,20 @@ func (s *locks) closeAll(ctx context.Context) error {
 
 // endWaiting closes the registry for new callers, and ends the wait of those that there
 // are.
-func (s *locks) endWaiting() {
+func (s *Locks) endWaiting() {
 	s.mu.Lock() // a caller that adds a hold has seen that s is open
-	s.close(ErrClosed)
+	s.close(failure.ErrClosed)
 	giveUps := s.giveUpsLocked(func(*hold) bool { return true })
 	s.mu.Unlock()
 	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
-		giveUp(ErrClosed)
+		giveUp(failure.ErrClosed)
 	}
 }
 
 // settle waits until all callers whose wait was ended have returned, until the renewals
 // have ended, and until it is known what became of acquisitions whose callers did not wait
 // for the answer.
-func (s *locks) settle(ctx context.Context) error {
+func (s *Locks) settle(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	_, err := bounded.Do(limited, 0, func() (struct{}, error) {
@@ -74,7 +75,7 @@ func (s *locks) settle(ctx context.Context) error {
 		return struct{}{}, s.table.Settle(limited)
 	}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: close: acquisitions under way may leave rows behind: %w", ErrDatabase, err)
+		return fmt.Errorf("%w: close: acquisitions under way may leave rows behind: %w", failure.ErrDatabase, err)
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func splitByMinHold(holds []*hold) (ended, kept []*hold) {
 // keepRows leaves the rows of holds that are over for the rest of their minimum holds. One statement does
 // that for those whose rests differ by less than a second. A row that it could not keep stays until its
 // time-to-live ends.
-func (s *locks) keepRows(ctx context.Context, holds []*hold) error {
+func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 	slices.SortStableFunc(holds, func(a, b *hold) int { return b.minHoldEnd().Compare(a.minHoldEnd()) })
 	var passedOver []*hold
 	for first := 0; first < len(holds); {
@@ -111,7 +112,7 @@ func (s *locks) keepRows(ctx context.Context, holds []*hold) error {
 			}
 			kept, err := s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
 			if err != nil {
-				return fmt.Errorf("close: %d rows with a minimum hold stay until they expire: %w", len(holds)-first, failure(err, part[0].key))
+				return fmt.Errorf("close: %d rows with a minimum hold stay until they expire: %w", len(holds)-first, failure.Of(err, part[0].key))
 			}
 			for i, h := range part {
 				if !kept[i] {
@@ -143,8 +144,8 @@ func releaseRows(holds []*hold, atOnce int, release func(*hold) error) (left []*
 					continue
 				}
 				failed := release(holds[i])
-				outcomes[i] = failure(failed, holds[i].key)
-				if isNoAnswer(failed) {
+				outcomes[i] = failure.Of(failed, holds[i].key)
+				if locktable.Is(failed, locktable.NoAnswer) {
 					stopped.Store(true)
 				}
 			}
@@ -164,7 +165,7 @@ func releaseRows(holds []*hold, atOnce int, release func(*hold) error) (left []*
 		left = append(left, holds[i])
 	}
 	if notTried > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: close: %d more rows were not deleted: %w", ErrDatabase, notTried, errNotTried))
+		err = errors.Join(err, fmt.Errorf("%w: close: %d more rows were not deleted: %w", failure.ErrDatabase, notTried, errNotTried))
 	}
 	return left, stopped.Load(), err
 }

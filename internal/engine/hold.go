@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/reentrant"
 	"github.com/sqllock/sqllock/observe"
@@ -27,11 +28,11 @@ type holdConfig struct {
 
 // checkTTL refuses a time-to-live that a lease of key cannot have.
 func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
-	if err := checkTTL(ttl); err != nil {
+	if err := CheckTTL(ttl); err != nil {
 		return err
 	}
 	if c.fixedTTL != 0 && ttl != c.fixedTTL {
-		return invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)",
+		return failure.Invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)",
 			ttl, key, c.fixedTTL)
 	}
 	return nil
@@ -49,9 +50,8 @@ type entry struct {
 	// outage is what the first waiter has met, if waiters wait through outages, or nil. Only
 	// the owner of mutex changes it.
 	outage atomic.Pointer[outage]
-	// handle is what [Registry.Obtain] returns. Only Obtain uses it, which knows its
-	// type: a hold knows no handle.
-	handle any
+	// handle is what [Locks.Obtain] returns. Only Obtain uses it: a hold knows no handle.
+	handle Handle
 }
 
 // A term is the time for which this process has a row, from its acquisition to its
@@ -75,7 +75,7 @@ type user interface{ end(cause error) }
 // Its fields are set before it starts, except for those that mu guards. No other mutex
 // is taken while mu is held.
 type hold struct {
-	request                 // of the caller that acquired; mu guards minHold
+	Request                 // of the caller that acquired; mu guards minHold
 	term       term         // mu guards its end
 	config     *holdConfig  // of the registry
 	entry      *entry       // of the LOCK_KEY
@@ -101,8 +101,8 @@ type hold struct {
 	cause     error // why it is over, or nil after Unlock
 }
 
-func newHold(c *holdConfig, r request) *hold {
-	return &hold{request: r, config: c, term: term{holder: c.table.NewHolder()}}
+func newHold(c *holdConfig, r Request) *hold {
+	return &hold{Request: r, config: c, term: term{holder: c.table.NewHolder()}}
 }
 
 // claim is what the table has to know of the row.
@@ -194,7 +194,7 @@ func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
 }
 
 // renewForEntry renews for a caller that enters again. The caller may be in the transaction that has the
-// row pinned, so renewForEntry does not wait for that: its error is ErrPinned then, or nil.
+// row pinned, so renewForEntry does not wait for that: its error is failure.ErrPinned then, or nil.
 func (h *hold) renewForEntry(ctx context.Context) error {
 	h.mu.Lock()
 	guarded, pinned := h.guarded, h.pinnedBy > 0
@@ -229,7 +229,7 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 	bounded, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
 	renewed, err := send(bounded, c, func() {
-		if errors.Is(h.alive(), ErrLockLost) {
+		if errors.Is(h.alive(), failure.ErrLockLost) {
 			h.abandon(ctx)
 		}
 	})
@@ -243,14 +243,14 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 		h.finish(observe.EndTaken, nil)
 	}
 	if lost := h.alive(); lost != nil {
-		if renewed && errors.Is(lost, ErrLockLost) {
+		if renewed && errors.Is(lost, failure.ErrLockLost) {
 			// The answer came too late. The row has no holder, and neither Unlock nor Close is
 			// about to delete it.
 			h.abandon(ctx)
 		}
 		return lost
 	}
-	return kinded(ctx, failure(err, h.key))
+	return failure.Kinded(ctx, failure.Of(err, h.key))
 }
 
 // expectRowFor notes that the row is asked to last for ttl from now, if that is longer than the
@@ -403,7 +403,7 @@ func (h *hold) lostLocked() error {
 }
 
 func (h *hold) notHeld() error {
-	return fmt.Errorf("%w: %q has been unlocked", ErrNotHeld, h.key)
+	return fmt.Errorf("%w: %q has been unlocked", failure.ErrNotHeld, h.key)
 }
 
 func (h *hold) isOver() bool {
@@ -441,14 +441,14 @@ func (h *hold) entryAt(i int) *entry {
 
 // releaseMutexes lets the next callers of this process in, at each key.
 func (h *hold) releaseMutexes() {
-	for i := range h.count() {
+	for i := range h.Count() {
 		h.entryAt(i).mutex.Release(h)
 	}
 }
 
 // waiters returns how many callers of this process wait behind h.
 func (h *hold) waiters() (n int) {
-	for i := range h.count() {
+	for i := range h.Count() {
 		n += h.entryAt(i).mutex.Waiters()
 	}
 	return n
@@ -456,7 +456,7 @@ func (h *hold) waiters() (n int) {
 
 // meets reports whether h and other have a key in common.
 func (h *hold) meets(other *hold) bool {
-	for i := range h.count() {
+	for i := range h.Count() {
 		if other.covers(h.keyAt(i).lockKey) {
 			return true
 		}
@@ -476,7 +476,7 @@ func (h *hold) claimOf(row locktable.Row) locktable.Claim {
 // mayBeTaken reports whether the lease of a row that an attempt has found taken may last.
 func (h *hold) mayBeTaken() bool {
 	now := time.Now()
-	for i := range h.count() {
+	for i := range h.Count() {
 		if now.Before(h.entryAt(i).takenUntil) {
 			return true
 		}
@@ -501,7 +501,7 @@ func (h *hold) ownerAt(i int) locktable.Row {
 
 // noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
 func (h *hold) noteOutage(o *outage) {
-	for i := range h.count() {
+	for i := range h.Count() {
 		e := h.entryAt(i)
 		if e.outage.Load() != o && e.mutex.Owner() == h {
 			e.outage.Store(o)

@@ -1,23 +1,12 @@
-package sqllock
+package engine
 
 import (
 	"context"
 	"time"
 )
 
-// A Waker wakes callers that wait for a lock when it is released, so that they need not
-// wait until their next poll. Wake-ups are best effort: a waiter that misses one finds out
-// at its next poll, after at most [RegistryOptions.IdleBetweenTries].
-//
-// Package notify has one for PostgreSQL. One Waker serves any number of registries. All
-// methods must be safe for concurrent use.
+// A Waker wakes callers that wait for a lock when it is released. It is that of package sqllock.
 type Waker interface {
-	// Watch subscribes to a topic, which stands for the row of one lock (see
-	// dialect.Names.Topic). After it has returned, wake gets a value when the lock is
-	// released. A value that was not received yet stands for all that would follow, and
-	// one may come without a release. Watch must not block. wake is never closed.
-	//
-	// stop ends the subscription. It is called once.
 	Watch(topic string) (wake <-chan struct{}, stop func())
 }
 

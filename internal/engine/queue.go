@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 
 // A waiter is a call that locks, until it has the row or gives up.
 type waiter struct {
-	*locks
+	*Locks
 
 	hold *hold
 	once bool // it tries once and does not wait
@@ -63,7 +63,7 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 // stepBack lets other processes acquire if this one has just had its turn. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
-	for i := range w.hold.count() {
+	for i := range w.hold.Count() {
 		e := w.hold.entryAt(i)
 		until := e.stepBack.Load()
 		if until == nil {
@@ -88,7 +88,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if w.served == nil {
-		w.served = make([]bool, h.count())
+		w.served = make([]bool, h.Count())
 	}
 	if err := w.lockAt(ctx, w.busy); err != nil {
 		return h.ownerAt(w.busy), err
@@ -96,7 +96,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	turn, cancel := context.WithTimeout(ctx, w.turn-jitter.N(w.turn/2+1))
 	defer cancel()
 	first := w.busy
-	for i := range h.count() {
+	for i := range h.Count() {
 		switch err := w.lockInOrder(turn, i, first); {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -113,7 +113,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 
 // tryAll makes the hold own the local mutexes of all its keys, without waiting.
 func (w *waiter) tryAll() (seen locktable.Row, err error) {
-	for i := range w.hold.count() {
+	for i := range w.hold.Count() {
 		if _, ok := w.hold.entryAt(i).mutex.TryLock(w.hold); !ok {
 			return w.hold.ownerAt(i), errHeld
 		}

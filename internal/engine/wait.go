@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
@@ -15,20 +16,16 @@ import (
 
 // The way of a call that locks, from the caller to the database:
 //
-//	JdbcLock.Lock    or TryLock, or TryLockFor
-//	locks.lock       checks the settings; tells the observers
-//	locks.enter      enters again if ctx carries a lease of the lock, or goes on
+//	Locks.Lock       checks the settings; tells the observers
+//	Locks.enter      enters again if ctx carries a lease of the lock, or goes on
 //	waiter.acquire   waits in the local queue; the first in it goes on
 //	waiter.attempt   tries, and again whenever waiter.poll finds the row free
 //	Table.Acquire    sends the statement
 //
-// A caller that has the row gets its lease from locks.grant.
+// A caller that has the row gets its lease from Locks.grant.
 
-// How long lock waits, if not for so long.
-const (
-	notAtAll time.Duration = 0
-	forever  time.Duration = -1
-)
+// notAtAll is how long Lock waits if it tries once.
+const notAtAll time.Duration = 0
 
 const (
 	// maxHolders is how many holders one call of Lock may use up without success: the
@@ -43,21 +40,21 @@ const (
 var errTooLate = errors.New("the database took longer to answer than a lease would last")
 
 func tooLate(key string) error {
-	return fmt.Errorf("%w: %q: %w", ErrDatabase, key, errTooLate)
+	return fmt.Errorf("%w: %q: %w", failure.ErrDatabase, key, errTooLate)
 }
 
 // enter acquires, and notes in o, which may be nil, what it takes.
-func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *observation) (*Lease, error) {
-	if lease, err := s.reenter(ctx, r); lease != nil || err != nil {
-		return lease, err
+func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use, o *observation) error {
+	if entered, err := s.reenter(ctx, r, u); entered || err != nil {
+		return err
 	}
 	h := newHold(&s.config, r)
 	h.observed = o
 	// The context under the lease's own ends the wait, too, if the registry is closed.
-	lease, waiting := newLease(ctx, h, r.key)
-	if err := s.addWaiter(h, lease.cancel); err != nil {
-		lease.cancel(nil)
-		return nil, err
+	waiting := u.begin(ctx, h, r.key)
+	if err := s.addWaiter(h, u.cancel); err != nil {
+		u.cancel(nil)
+		return err
 	}
 	defer s.calls.Done()
 	if wait > 0 {
@@ -65,12 +62,12 @@ func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *obs
 		defer cancel()
 		waiting = limited
 	}
-	w := waiter{locks: s, hold: h, once: wait == notAtAll}
+	w := waiter{Locks: s, hold: h, once: wait == notAtAll}
 	seen, err := w.acquire(waiting)
 	if err == nil {
-		return s.grant(ctx, waiting, lease)
+		return s.grant(ctx, waiting, u)
 	}
-	defer lease.cancel(nil)
+	defer u.cancel(nil)
 	shared := sharedErrorOf(waiting)
 	if bounded.Ended(waiting) == nil {
 		s.shareNoAnswer(h, err)
@@ -80,54 +77,59 @@ func (s *locks) enter(ctx context.Context, r request, wait time.Duration, o *obs
 	s.removeWaiter(h)
 	switch {
 	case s.closing.Err() != nil:
-		return nil, fmt.Errorf("%w: %q", ErrClosed, r.key)
+		return fmt.Errorf("%w: %q", failure.ErrClosed, r.key)
 	case shared != nil:
-		return nil, shared
+		return shared
 	case bounded.Ended(waiting) == nil && !errors.Is(err, errHeld):
-		return nil, err
+		return err
 	case outage != nil: // it is not known whether the lock is held
-		return nil, outage.ended(ctx)
+		return outage.ended(ctx)
 	default:
-		return nil, notAcquired(ctx, r.keyOf(seen), seen)
+		return s.notAcquired(ctx, r.keyOf(seen), seen)
 	}
 }
 
+// notAcquired describes a wait that ctx has ended, or a try if it has not.
+func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row) error {
+	return s.heldError(key, seen.Holder, max(seen.Left, 0), bounded.Ended(ctx))
+}
+
 // check refuses settings of a handle that no lease can have.
-func (s *locks) check(r request) error {
+func (s *Locks) check(r Request) error {
 	if r.minHold < 0 {
-		return invalid("minimum hold %v of %q is negative", r.minHold, r.key)
+		return failure.Invalid("minimum hold %v of %q is negative", r.minHold, r.key)
 	}
 	return s.config.checkTTL(r.key, r.ttl)
 }
 
-// reenter enters the lock once more if ctx carries a lease of it. It returns neither a
-// lease nor an error if ctx carries none, or one that was unlocked: then the caller is an
-// owner like any other.
-func (s *locks) reenter(ctx context.Context, r request) (*Lease, error) {
-	h, err := carriedFor(ctx, &s.config, &r)
+// reenter enters the lock once more if ctx carries a lease of it. It returns false and no error if ctx carries
+// none, or one that was unlocked: then the caller is an owner like any other.
+func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, err error) {
+	h, err := s.carriedFor(ctx, &r)
 	if h == nil {
-		return nil, err
+		return false, err
 	}
 	if _, ok := h.entry.mutex.Enter(h); !ok {
-		return nil, h.lost()
+		lost := h.lost()
+		return false, lost
 	}
-	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, ErrPinned) { // no other holder has a pinned row
+	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
 		releasing := newReleaseContext(ctx, h)
 		_ = h.unlock(&releasing) //nolint:contextcheck // it is made from ctx
-		return nil, err
+		return false, err
 	}
-	lease, _ := newLease(ctx, h, r.key)
-	h.add(lease, r.minHold)
-	return lease, nil
+	u.begin(ctx, h, r.key)
+	h.add(u, r.minHold)
+	return true, nil
 }
 
 // grant starts the lease of a row that was acquired, or handed over to a caller that may
 // have given up meanwhile.
-func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error) {
-	h := lease.hold
+func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
+	h := u.hold
 	gaveUp := h.wasHandedOver() && bounded.Ended(waiting) != nil
-	h.start(lease)
+	h.start(u)
 	if !s.addHold(h) {
 		h.finish(observe.EndClosed, nil)
 	}
@@ -138,19 +140,19 @@ func (s *locks) grant(ctx, waiting context.Context, lease *Lease) (*Lease, error
 	}
 	if err != nil {
 		h.abandon(waiting)
-		lease.cancel(nil)
-		if errors.Is(err, ErrLockLost) {
+		u.cancel(nil)
+		if errors.Is(err, failure.ErrLockLost) {
 			err = tooLate(h.key)
 		}
-		return nil, err
+		return err
 	}
 	if !gaveUp {
-		return lease, nil
+		return nil
 	}
-	if err := lease.Unlock(bounded.ReleaseBy(waiting, h.deadline())); err != nil {
-		return nil, err
+	if err := u.Unlock(bounded.ReleaseBy(waiting, h.deadline())); err != nil {
+		return err
 	}
-	return nil, notAcquired(ctx, h.key, locktable.Row{})
+	return s.notAcquired(ctx, h.key, locktable.Row{})
 }
 
 // acquire makes the hold own the local mutex, then the row. A failed attempt is followed
@@ -203,13 +205,13 @@ func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err err
 // outlasts reports whether w tries again after err: an error of the database that may pass.
 // Without a lock table no waiting helps.
 func (w *waiter) outlasts(err error) bool {
-	return w.waitThroughOutages && !w.once && errors.Is(err, ErrDatabase) && !errors.Is(err, ErrSchema)
+	return w.waitThroughOutages && !w.once && errors.Is(err, failure.ErrDatabase) && !errors.Is(err, failure.ErrSchema)
 }
 
 // leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
 // forgotten with the last waiter.
 func (w *waiter) leaveOutage() (met *outage) {
-	for i := range w.hold.count() {
+	for i := range w.hold.Count() {
 		e := w.hold.entryAt(i)
 		o := e.outage.Load()
 		if o == nil {
@@ -261,7 +263,7 @@ func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
 	seen, err := w.table.ReadFirst(ctx, h.claim())
 	h.observed.notePoll()
 	if err != nil {
-		return locktable.Row{}, failure(err, h.key)
+		return locktable.Row{}, failure.Of(err, h.key)
 	}
 	w.noteTaken(seen)
 	return seen, nil
@@ -292,8 +294,8 @@ func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool
 		case got.Acquired:
 			h.term.token, h.term.since = got.Token, h.acquired
 			return locktable.Row{}, true, nil
-		case !isOutcomeUnknown(err) || used == maxHolders:
-			return got.Row, false, failure(err, h.key)
+		case !locktable.Is(err, locktable.OutcomeUnknown) || used == maxHolders:
+			return got.Row, false, failure.Of(err, h.key)
 		}
 		h.term.holder = w.table.NewHolder()
 	}
@@ -312,7 +314,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
 		if err != nil || isFree(row) {
-			return row, failure(err, h.key)
+			return row, failure.Of(err, h.key)
 		}
 		seen = row
 	}
@@ -320,7 +322,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, contended))
 		switch {
 		case err != nil:
-			return seen, failure(err, h.key)
+			return seen, failure.Of(err, h.key)
 		case woken:
 			return seen, nil
 		}
@@ -355,7 +357,7 @@ func isFree(row locktable.Row) bool { return row == (locktable.Row{}) || row.Exp
 func (w *waiter) pollJoint(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
 	w.busy = h.place(seen)
-	for i := range h.count() {
+	for i := range h.Count() {
 		if i != w.busy {
 			h.entryAt(i).mutex.Release(h)
 		}

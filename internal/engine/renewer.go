@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -183,7 +184,7 @@ func (r *renewer) renewAll(holds []*hold) (pinned []*hold, lost int, err error) 
 			failed = r.table.Explain(ctx, "renew all", failed)
 		}
 		if failed != nil {
-			err = errors.Join(err, failure(failed, ""))
+			err = errors.Join(err, failure.Of(failed, ""))
 			continue
 		}
 		passedOver, late, gone := r.apply(part, sent, outcomes)
@@ -200,7 +201,7 @@ func byRows(holds []*hold, most int) iter.Seq[[]*hold] {
 	return func(yield func([]*hold) bool) {
 		first, rows := 0, 0
 		for i, h := range holds {
-			n := h.count()
+			n := h.Count()
 			if rows+n > most && i > first {
 				if !yield(holds[first:i]) {
 					return

@@ -1,4 +1,4 @@
-package sqllock
+package engine
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -118,7 +119,7 @@ func (p *pinnedRenewals) renew(holds []*hold) error {
 		}
 	}
 	if waiting > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %d leases, to be renewed when that ends", ErrPinned, waiting))
+		err = errors.Join(err, fmt.Errorf("%w: %d leases, to be renewed when that ends", failure.ErrPinned, waiting))
 	}
 	return err
 }
@@ -156,7 +157,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 			h.abandon(p.background.closing)
 		}
 	})
-	if renewal.setError(kinded(p.background.closing, failure(err, h.key))); err != nil {
+	if renewal.setError(failure.Kinded(p.background.closing, failure.Of(err, h.key))); err != nil {
 		return false
 	}
 	if !renewed {
@@ -196,7 +197,7 @@ func (r *pinnedRenewal) setError(err error) {
 func (r *pinnedRenewal) lastError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(r.err, ErrPinned) {
+	if errors.Is(r.err, failure.ErrPinned) {
 		return nil
 	}
 	return r.err
@@ -233,7 +234,7 @@ func (h *hold) autoRenewed(sent time.Time) (late bool) {
 	}
 	h.extend(end, sent.Add(h.ttl))
 	h.check() // the timer may come second
-	return errors.Is(h.lost(), ErrLockLost)
+	return errors.Is(h.lost(), failure.ErrLockLost)
 }
 
 // rowIsGone ends h because its row was not there to be renewed. It returns false if h was

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+// A Request is what a caller asks for: one key or several, mapped once, and the settings of its lease. The
+// zero Request has no key.
+type Request struct {
+	key       string     // as the caller wrote it, or what messages call a joint lock
+	lockKey   string     // what stands in LOCK_KEY, in the first row of a joint lock
+	joint     []namedKey // all keys of a joint lock, in the order of their LOCK_KEYs
+	ttl       time.Duration
+	minHold   time.Duration // how long the row stays at least
+	autoRenew bool
+}
+
+// A namedKey is a key as the caller wrote it, and its LOCK_KEY.
+type namedKey struct{ key, lockKey string }
+
+// Key returns the key as the caller wrote it. That of several names some of them, for messages.
+func (r *Request) Key() string { return r.key }
+
+// Keys returns the keys that r asks for, as the caller wrote them: several in the order of their LOCK_KEYs.
+func (r *Request) Keys() []string {
+	keys := make([]string, r.Count())
+	for i := range keys {
+		keys[i] = r.keyAt(i).key
+	}
+	return keys
+}
+
+// TTL returns the time-to-live of the lease.
+func (r *Request) TTL() time.Duration { return r.ttl }
+
+// WithTTL returns r with another time-to-live.
+func (r Request) WithTTL(ttl time.Duration) Request {
+	r.ttl = ttl
+	return r
+}
+
+// WithAutoRenew returns r for a lease that is renewed automatically, or not.
+func (r Request) WithAutoRenew(on bool) Request {
+	r.autoRenew = on
+	return r
+}
+
+// WithMinHold returns r for a lock that stays taken for d at least.
+func (r Request) WithMinHold(d time.Duration) Request {
+	r.minHold = d
+	return r
+}
+
+// withKeys returns r for several keys, each LOCK_KEY once.
+func (r Request) withKeys(keys, lockKeys []string) Request {
+	all := make([]namedKey, len(keys))
+	for i, key := range keys {
+		all[i] = namedKey{key, lockKeys[i]}
+	}
+	slices.SortStableFunc(all, func(a, b namedKey) int { return strings.Compare(a.lockKey, b.lockKey) })
+	all = slices.CompactFunc(all, func(a, b namedKey) bool { return a.lockKey == b.lockKey })
+	switch len(all) {
+	case 0:
+	case 1:
+		r.key, r.lockKey = all[0].key, all[0].lockKey
+	default:
+		r.joint = all
+		r.key, r.lockKey = jointName(keys), all[0].lockKey
+	}
+	return r
+}
+
+// jointName is what messages call a joint lock.
+func jointName(keys []string) string {
+	const most = 3
+	if len(keys) <= most+1 {
+		return strings.Join(keys, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
+}
+
+// isJoint reports whether r asks for several keys.
+func (r *Request) isJoint() bool { return len(r.joint) > 0 }
+
+// Count returns how many keys r asks for.
+func (r *Request) Count() int {
+	if r.lockKey == "" {
+		return 0
+	}
+	return max(1, len(r.joint))
+}
+
+// keyAt returns the i-th key that r asks for, in the order of their LOCK_KEYs.
+func (r *Request) keyAt(i int) namedKey {
+	if r.isJoint() {
+		return r.joint[i]
+	}
+	return namedKey{r.key, r.lockKey}
+}
+
+// find returns which of the keys that r asks for a LOCK_KEY is.
+func (r *Request) find(lockKey string) (i int, found bool) {
+	if !r.isJoint() {
+		return 0, r.lockKey == lockKey
+	}
+	return slices.BinarySearchFunc(r.joint, lockKey, func(one namedKey, lockKey string) int {
+		return strings.Compare(one.lockKey, lockKey)
+	})
+}
+
+// covers reports whether r asks for a LOCK_KEY.
+func (r *Request) covers(lockKey string) bool {
+	_, found := r.find(lockKey)
+	return found
+}
+
+// moreLockKeys are the LOCK_KEYs that r asks for beside the first.
+func (r *Request) moreLockKeys() []string {
+	if !r.isJoint() {
+		return nil
+	}
+	lockKeys := make([]string, 0, len(r.joint)-1)
+	for _, one := range r.joint[1:] {
+		lockKeys = append(lockKeys, one.lockKey)
+	}
+	return lockKeys
+}
+
+// keyOf returns the key of a row as the caller wrote it, or what r is called if the row is not known.
+func (r *Request) keyOf(row locktable.Row) string {
+	if i, found := r.find(row.LockKey); found {
+		return r.keyAt(i).key
+	}
+	return r.key
+}

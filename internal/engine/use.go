@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/failure"
+)
+
+// A Use is one use of a hold: what one call that locks has got, and unlocks. The zero Use, and a nil one, hold
+// nothing: their methods return ErrNotHeld. All methods are safe for concurrent use.
+type Use struct {
+	hold   *hold
+	key    string // as the caller wrote it
+	face   any    // see Face
+	ctx    useContext
+	cancel context.CancelCauseFunc
+
+	unlock    sync.Once
+	unlocked  atomic.Bool // the first Unlock has begun
+	releasing releaseContext
+	result    error // of the first Unlock
+}
+
+// begin makes u a use of h whose context is made from ctx, and returns the context that is under it, which
+// does not carry u.
+//
+// Neither this nor u.cancel may be called with a mutex held: ctx may be the context of a use, which asks its
+// hold for the time and may thereby end it.
+func (u *Use) begin(ctx context.Context, h *hold, key string) context.Context {
+	inner, cancel := context.WithCancelCause(ctx)
+	u.hold, u.key, u.cancel = h, key, cancel
+	u.ctx = useContext{inner, u}
+	return inner
+}
+
+// Face returns what was given to [Locks.Lock]: what its caller shows to users instead of u.
+func (u *Use) Face() any { return u.face }
+
+// errNoLease is what a use returns that is none.
+func errNoLease() error {
+	return fmt.Errorf("%w: the lease is nil: check the error that Lock returned", failure.ErrNotHeld)
+}
+
+// noLease is the context of a use that is none.
+var noLease = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoLease())
+	return ctx
+}()
+
+// isNone reports whether u is nil or the zero Use.
+func (u *Use) isNone() bool { return u == nil || u.hold == nil }
+
+// end implements user.
+func (u *Use) end(cause error) { u.cancel(cause) }
+
+// Alive returns nil while the lease lasts, then why it is over.
+func (u *Use) Alive() error {
+	if u.isNone() {
+		return errNoLease()
+	}
+	if err := u.hold.alive(); err != nil {
+		return err
+	}
+	if u.unlocked.Load() { // while the lock is held through another use
+		return u.hold.notHeld()
+	}
+	return nil
+}
+
+// Key returns the key as the caller wrote it, or "".
+func (u *Use) Key() string {
+	if u.isNone() {
+		return ""
+	}
+	return u.key
+}
+
+// Keys returns the keys of the lock, as they were written when it was acquired.
+func (u *Use) Keys() []string {
+	if u.isNone() {
+		return nil
+	}
+	return u.hold.Keys()
+}
+
+// Holder returns what stands in CLIENT_ID, or "".
+func (u *Use) Holder() string {
+	if u.isNone() {
+		return ""
+	}
+	return u.hold.term.holder
+}
+
+// Token returns the fencing token, or 0.
+func (u *Use) Token() int64 {
+	if u.isNone() {
+		return 0
+	}
+	return u.hold.term.token
+}
+
+// Context returns the context of the lease, which carries u and ends with the lease, with what u was locked
+// with, and with Unlock.
+func (u *Use) Context() context.Context {
+	if u.isNone() {
+		return noLease
+	}
+	return &u.ctx
+}
+
+// Deadline returns when the lease ends unless it is renewed, or the zero time.
+func (u *Use) Deadline() time.Time {
+	if u.isNone() {
+		return time.Time{}
+	}
+	return u.hold.deadline()
+}
+
+// Renew makes the lease last for its time-to-live from now.
+func (u *Use) Renew(ctx context.Context) error {
+	if err := u.Alive(); err != nil {
+		return err
+	}
+	return u.hold.renew(ctx, u.hold.ttl)
+}
+
+// RenewFor makes the lease last for ttl from now.
+func (u *Use) RenewFor(ctx context.Context, ttl time.Duration) error {
+	if err := u.Alive(); err != nil {
+		return err
+	}
+	if err := u.hold.config.checkTTL(u.key, ttl); err != nil {
+		return err
+	}
+	return u.hold.renew(ctx, ttl)
+}
+
+// Unlock gives the lease back. Only the first call does anything; later ones return what that has returned.
+func (u *Use) Unlock(ctx context.Context) error {
+	if u.isNone() {
+		return errNoLease()
+	}
+	u.unlock.Do(func() {
+		u.unlocked.Store(true)
+		u.releasing = newReleaseContext(ctx, u.hold)
+		u.result = u.hold.unlock(&u.releasing) //nolint:contextcheck // it is made from ctx
+		u.hold.remove(u)
+		u.cancel(nil)
+	})
+	return u.result
+}
+
+// A useContext is the context of a use, which it carries. It reads the clock when
+// it is asked. A holder that was stopped past the end of its lease thereby finds its
+// context done, whichever runs first: the holder or the timer.
+type useContext struct {
+	context.Context
+
+	use *Use
+}
+
+func (c *useContext) Done() <-chan struct{} {
+	c.check()
+	return c.Context.Done()
+}
+
+func (c *useContext) Err() error {
+	c.check()
+	return c.Context.Err()
+}
+
+// check ends the context if the lease is lost. Another goroutine may have found that out, and
+// may not have come to end this context yet: after a pause of the process that can take long
+// enough for another holder to be there.
+func (c *useContext) check() {
+	c.use.hold.check()
+	if cause := c.use.hold.lostBy(); cause != nil {
+		c.use.end(cause)
+	}
+}
+
+func (c *useContext) Value(key any) any {
+	if of, ok := key.(useKey); ok && of.registry == c.use.hold.config {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// A useKey is the key under which contexts carry the innermost use of a registry.
+type useKey struct{ registry *holdConfig }
+
+// usesIn returns the uses of some holds in the registry of c that ctx carries, the innermost
+// first.
+func usesIn(ctx context.Context, c *holdConfig, some func(*hold) bool) (uses []*Use) {
+	key := useKey{c}
+	found, _ := ctx.Value(key).(*useContext)
+	for found != nil {
+		if some(found.use.hold) {
+			uses = append(uses, found.use)
+		}
+		found, _ = found.Context.Value(key).(*useContext)
+	}
+	return uses
+}
+
+// of selects the holds of a LOCK_KEY.
+func of(lockKey string) func(*hold) bool {
+	return func(h *hold) bool { return h.covers(lockKey) }
+}
+
+// carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.
+func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
+	if uses := usesIn(ctx, c, of(lockKey)); len(uses) > 0 {
+		return uses[0].hold
+	}
+	return nil
+}
+
+// Carried returns the innermost use of a LOCK_KEY that ctx carries and that was not unlocked. Its error is
+// ErrNotHeld if there is none, or says why that lease is over.
+func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) {
+	for _, use := range usesIn(ctx, &s.config, of(lockKey)) {
+		switch err := use.Alive(); {
+		case err == nil:
+			return use, nil
+		case !errors.Is(err, failure.ErrNotHeld):
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%w: %q is not locked by this context", failure.ErrNotHeld, key)
+}
+
+// AllCarried returns the uses that ctx carries and that were not unlocked, the innermost first. Their leases may be
+// lost.
+func (s *Locks) AllCarried(ctx context.Context) []*Use {
+	return slices.DeleteFunc(usesIn(ctx, &s.config, func(*hold) bool { return true }), func(u *Use) bool {
+		return errors.Is(u.Alive(), failure.ErrNotHeld)
+	})
+}
+
+// carriedFor returns the hold that a caller with ctx enters again, or nil: the one that has all keys
+// that r asks for.
+func (s *Locks) carriedFor(ctx context.Context, r *Request) (*hold, error) {
+	if !r.isJoint() {
+		return carriedHold(ctx, &s.config, r.lockKey), nil
+	}
+	var carried *hold
+	for i, one := range r.joint {
+		var h *hold
+		switch use, err := s.Carried(ctx, one.key, one.lockKey); {
+		case err == nil:
+			h = use.hold
+		case !errors.Is(err, failure.ErrNotHeld):
+			return nil, err
+		}
+		if i > 0 && h != carried {
+			return nil, failure.Invalid("the context holds some of the keys %s, and not all by one lease: it would wait for itself", r.key)
+		}
+		carried = h
+	}
+	return carried, nil
+}

@@ -1,0 +1,131 @@
+// Package failure has the errors that users of sqllock distinguish, and makes them of those of the lock table.
+// Package sqllock names the sentinels again, and says there what they mean.
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+// The sentinels. Their meaning stands at those of package sqllock, which have the same names.
+var (
+	ErrNotAcquired       = errors.New("sqllock: lock not acquired")
+	ErrLockLost          = errors.New("sqllock: lock lost")
+	ErrDatabase          = errors.New("sqllock: database error")
+	ErrSchema      error = &subError{"sqllock: no usable lock table", ErrDatabase}
+	ErrReadOnly    error = &subError{"sqllock: database is read-only", ErrDatabase}
+	ErrPinned            = errors.New("sqllock: row is pinned by an open transaction")
+	ErrInvalid           = errors.New("sqllock: invalid argument")
+	ErrNotHeld           = errors.New("sqllock: lock not held")
+	ErrCapacity          = errors.New("sqllock: lock cache is full")
+	ErrClosed            = errors.New("sqllock: registry is closed")
+)
+
+// A subError is a sentinel that is also another one.
+type subError struct {
+	text   string
+	parent error
+}
+
+func (e *subError) Error() string { return e.text }
+func (e *subError) Unwrap() error { return e.parent }
+
+// Invalid makes an ErrInvalid.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// A tableError is an error of the lock table, with the sentinel that it means and the key as
+// the user wrote it. It makes "sqllock: database error: acquire "orders/42": …".
+type tableError struct {
+	sentinel error // nil if the caller's context has ended
+	key      string
+	table    *locktable.Error
+}
+
+func (e *tableError) Error() string {
+	text := "sqllock"
+	if e.sentinel != nil {
+		text = e.sentinel.Error()
+	}
+	if e.table.Op != "" {
+		text += ": " + e.table.Op
+	}
+	if e.key != "" {
+		text += fmt.Sprintf(" %q", e.key)
+	}
+	text += ": " + e.table.Err.Error()
+	switch e.table.Kind {
+	case locktable.NoTable:
+		text += " (run `sqllock migrate up`, or see docs/schema.md)"
+	case locktable.NoFence:
+		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
+	default:
+	}
+	return text
+}
+
+func (e *tableError) Unwrap() []error {
+	if e.sentinel == nil {
+		return []error{e.table}
+	}
+	return []error{e.sentinel, e.table}
+}
+
+// Of translates an error of the lock table about key, which may be "". Several errors that
+// are joined are translated one by one. Other errors, and nil, stay what they are.
+func Of(err error, key string) error {
+	switch e := err.(type) { //nolint:errorlint // the lock table wraps none of its errors
+	case *locktable.Error:
+		return &tableError{sentinelOf(e.Kind), key, e}
+	case interface{ Unwrap() []error }:
+		var all error
+		for _, one := range e.Unwrap() {
+			all = errors.Join(all, Of(one, key))
+		}
+		return all
+	default:
+		return err
+	}
+}
+
+// Kinded makes an ErrDatabase of an error of [Of] that says that a context has ended, if it
+// was not ctx, the caller's: the deadline that the lease had when the statement was sent has
+// passed, and the lease was renewed meanwhile. So the error has a kind.
+func Kinded(ctx context.Context, err error) error {
+	if bounded.Ended(ctx) == nil {
+		return AsDatabase(err)
+	}
+	return err
+}
+
+// AsDatabase makes an ErrDatabase of an error of [Of] that says that a context has
+// ended: one of ours, and not the caller's.
+func AsDatabase(err error) error {
+	var e *tableError
+	if errors.As(err, &e) && e.sentinel == nil {
+		return &tableError{ErrDatabase, e.key, e.table}
+	}
+	return err
+}
+
+func sentinelOf(kind locktable.Kind) error {
+	switch kind {
+	case locktable.Ended:
+		return nil
+	case locktable.PinnedRow:
+		return ErrPinned
+	case locktable.ReadOnly:
+		return ErrReadOnly
+	case locktable.NoTable, locktable.NoFence, locktable.WrongTable:
+		return ErrSchema
+	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
+		return ErrInvalid
+	default:
+		return ErrDatabase
+	}
+}
