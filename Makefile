@@ -111,10 +111,6 @@ test-examples: ## run the examples, and compare what they print (1 minute)
 test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
 	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C monitor/dashboard test $(TESTFLAGS) ./...
 
-.PHONY: top-picture
-top-picture: ## draw sqllock top for the docs
-	$(GO) test -count=1 -run TestPicture ./cmd/sqllock/internal/top -picture $(CURDIR)/docs/pictures/top.svg
-
 .PHONY: bench-observability
 bench-observability: ## print what a pair costs with no observer, with each, and with all (10 seconds)
 	$(GO) -C monitor/dashboard test -run '^$$' -bench . -benchmem .

@@ -64,6 +64,9 @@ var external = map[string][]string{
 	"internal/session/pqdriver":     {"github.com/lib/pq"},
 	"internal/session/mysqldriver":  {"github.com/go-sql-driver/mysql"},
 	"internal/session/sqlitedriver": {"modernc.org/sqlite/..."},
+
+	// The screen of the command, which an application that imports the library neither links nor downloads.
+	"cmd/sqllock/internal/top": {"charm.land/bubbletea/v2", "github.com/charmbracelet/x/ansi", "github.com/spf13/cobra", "golang.org/x/term"},
 }
 
 // TestImports holds the import graph of docs/design.md: each package imports only what

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,25 +31,31 @@ func inTerminal() {
 }
 
 func runInTerminal(command []string) error {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	master, terminal, err := Terminal()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = master.Close() }()
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		return err
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = terminal.Close() }()
+	defer func() { _, _ = master.Close(), terminal.Close() }()
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // the test ends it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	return cmd.Run()
+}
+
+// Terminal returns both ends of a new terminal: that of its user, and that of a program.
+func Terminal() (user, program *os.File, err error) {
+	if user, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
+		return nil, nil, err
+	}
+	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, user.Close())
+	}
+	return user, program, nil
 }

@@ -1,8 +1,7 @@
 // Package top is the subcommand top: the lock table in a terminal, live.
 //
-// The model (model.go) knows what is shown and what a key does, and a frame is drawn from it
-// (frame.go). terminal.go connects both with a terminal and the database; lines.go prints tables
-// where there is no terminal.
+// The model (model.go, keys.go) knows what is shown and what a key does, and a frame is drawn from it
+// (frame.go). terminal.go runs it in a terminal; lines.go prints tables where there is none.
 package top
 
 import (
@@ -44,12 +43,12 @@ Where the output is no terminal, top prints one table at each interval.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			o.known = state.Keys(o.names...)
 			return flags.WithRepository(cmd.Context(), o.ttl, func(r *sqllock.Repository) error {
+				locks := repository{r, o.limit, state.Keys(o.names...)}
 				if t, ok := openTerminal(cmd.InOrStdin(), cmd.OutOrStdout()); ok {
-					return t.watch(cmd.Context(), r, o)
+					return t.watch(cmd.Context(), locks, o)
 				}
-				return printTables(cmd.Context(), cmd.OutOrStdout(), r, o)
+				return printTables(cmd.Context(), cmd.OutOrStdout(), locks, o)
 			})
 		},
 	}

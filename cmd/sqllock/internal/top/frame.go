@@ -3,9 +3,9 @@ package top
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
@@ -13,6 +13,16 @@ import (
 
 // around is how many lines a frame has beside those of locks: the summary, the head and the foot.
 const around = 4
+
+// The styles of text. bubbletea leaves out colours where the terminal has none, or NO_COLOR is set.
+var (
+	bold     = ansi.NewStyle().Bold()
+	faint    = ansi.NewStyle().Faint()
+	reversed = ansi.NewStyle().Reverse(true)
+	cyan     = ansi.NewStyle().ForegroundColor(ansi.Cyan)
+	yellow   = ansi.NewStyle().ForegroundColor(ansi.Yellow)
+	red      = ansi.NewStyle().ForegroundColor(ansi.Red)
+)
 
 // A layout has the widths of the columns.
 type layout struct{ key, region, holder, bar int }
@@ -39,32 +49,42 @@ func layoutOf(width int) layout {
 	return l
 }
 
-// frame returns the lines of the screen.
-func (m *model) frame(width, height int, now time.Time) []string {
-	m.page = max(height-around, 1)
-	m.scroll()
-	l := layoutOf(width)
+// View draws the screen.
+func (m *model) View() tea.View {
+	view := tea.NewView(strings.Join(m.frame(), "\n"))
+	view.AltScreen = true
+	return view
+}
+
+// frame returns the lines of the screen. In one that is too low, the last ones are left out but for the
+// foot, which has the questions.
+func (m *model) frame() []string {
+	l := layoutOf(m.width)
 	lines := []string{m.head(), m.warning(), l.titles(m.order)}
-	for i := m.top; i < min(m.top+m.page, len(m.shown)); i++ {
-		lock := m.aged(m.shown[i], now)
+	for _, lock := range m.shown[m.top:min(m.top+m.page(), len(m.shown))] {
+		lock = m.aged(lock)
 		line := l.line(lock)
 		switch {
 		case rowOf(lock) == m.selected:
-			line = text.ReverseVideo.Sprint(text.StripEscape(line))
+			line = reversed.Styled(ansi.Strip(line))
 		case lock.Expired():
-			line = text.Faint.Sprint(text.StripEscape(line))
+			line = faint.Styled(ansi.Strip(line))
 		}
 		lines = append(lines, line)
 	}
-	for len(lines) < height-1 {
+	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	return append(lines[:max(height-1, 3)], m.foot())
+	lines = append(lines[:max(m.height-1, 0)], m.foot())
+	for i, line := range lines {
+		lines[i] = ansi.Truncate(line, m.width, "")
+	}
+	return lines
 }
 
 // head returns the first line.
 func (m *model) head() string {
-	line := text.Bold.Sprint("sqllock top") + "  " + m.at.Format("15:04:05") + "  " + summary(m.reading)
+	line := bold.Styled("sqllock top") + "  " + m.at.Format("15:04:05") + "  " + summary(m.reading)
 	if m.search != "" {
 		line += fmt.Sprintf("  search %q: %d", m.search, len(m.shown))
 	}
@@ -72,7 +92,7 @@ func (m *model) head() string {
 		line += "  expired rows hidden"
 	}
 	if m.paused {
-		line += "  " + text.FgYellow.Sprint("paused")
+		line += "  " + yellow.Styled("paused")
 	}
 	return line
 }
@@ -82,7 +102,7 @@ func (m *model) warning() string {
 	if m.mode != confirming {
 		return ""
 	}
-	return text.FgRed.Sprint("unlock " + m.askedName + ", held by " + format.Printable(m.asked.Holder) + ": if it is alive, two processes will work at once")
+	return red.Styled("unlock " + m.askedName + ", held by " + format.Printable(m.asked.Holder) + ": if it is alive, two processes will work at once")
 }
 
 // foot returns the last line.
@@ -93,11 +113,11 @@ func (m *model) foot() string {
 	case m.mode == confirming:
 		return "unlock? Type yes: " + m.input + "▏"
 	case m.err != nil:
-		return text.FgRed.Sprint(format.Printable(m.err.Error()))
+		return red.Styled(format.Printable(m.err.Error()))
 	case m.message != "":
 		return m.message
 	default:
-		return text.Faint.Sprint("↑↓ select   k a r h l sort   e expired   / search   space pause   u unlock   q quit")
+		return faint.Styled("↑↓ select   k a r h l sort   e expired   / search   space pause   u unlock   q quit")
 	}
 }
 
@@ -117,7 +137,7 @@ func (l layout) titles(by listing.Order) string {
 		cells = append(cells, pad(title("REGION", "region"), l.region))
 	}
 	cells = append(cells, pad(title("HOLDER", "holder"), l.holder), pad(title("AGE", "age"), timeWidth), pad(title("LEFT", "left"), timeWidth))
-	return text.Bold.Sprint(strings.Join(cells, " "))
+	return bold.Styled(strings.Join(cells, " "))
 }
 
 // line returns the line of a lock.
@@ -143,17 +163,15 @@ func bar(lock listing.Lock, width int) string {
 	if lock.Full > 0 {
 		full = min(max(int(float64(width)*float64(lock.Left)/float64(lock.Full)+0.5), 0), width)
 	}
-	colour := text.FgCyan
+	colour := cyan
 	if lock.Left < lock.Full/3 {
-		colour = text.FgYellow
+		colour = yellow
 	}
-	return colour.Sprint(strings.Repeat("━", full)) + text.Faint.Sprint(strings.Repeat("─", width-full))
+	return colour.Styled(strings.Repeat("━", full)) + faint.Styled(strings.Repeat("─", width-full))
 }
 
 // pad makes text exactly as wide as a column.
 func pad(s string, width int) string {
-	if text.StringWidthWithoutEscSequences(s) > width {
-		s = text.Trim(s, width-1) + "…"
-	}
-	return text.Pad(s, width, ' ')
+	s = ansi.Truncate(s, width, "…")
+	return s + strings.Repeat(" ", max(width-ansi.StringWidth(s), 0))
 }

@@ -7,15 +7,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
 // printTables prints a table at each interval, until ctx ends, which is no error.
-func printTables(ctx context.Context, w io.Writer, r *sqllock.Repository, o options) error {
+func printTables(ctx context.Context, w io.Writer, locks table, o options) error {
 	for n := 1; ; n++ {
-		now := read(ctx, r, o)
+		now := locks.read(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the user has ended it
 		}

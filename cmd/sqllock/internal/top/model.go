@@ -1,13 +1,19 @@
 package top
 
 import (
+	"context"
 	"slices"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
 )
+
+// redrawEvery is how often the times on the screen move.
+const redrawEvery = 200 * time.Millisecond
 
 // A mode says what keys are for.
 type mode int
@@ -23,9 +29,23 @@ type row struct{ region, lockKey, holder string }
 
 func rowOf(l listing.Lock) row { return row{l.Region, l.LockKey, l.Row.Holder} }
 
+// A table is where locks are read and removed. Both end with the context.
+type table interface {
+	read(context.Context) reading
+	remove(context.Context, sqllock.Row) (bool, error)
+}
+
 // A model is what is shown, and what the user has chosen.
 type model struct {
+	ctx      context.Context // ends with the program
+	table    table
+	interval time.Duration
+	left     int // how many readings to show, or negative: no limit
+
 	reading
+	now       time.Time // up to which the times on the screen have moved
+	width     int
+	height    int
 	bars      listing.Bars
 	shown     []listing.Lock // those that fit, sorted
 	order     listing.Order
@@ -33,7 +53,6 @@ type model struct {
 	unexpired bool // expired rows are hidden
 	selected  row
 	top       int // the first line that is visible
-	page      int // how many lines are visible
 
 	mode      mode
 	input     string      // of the mode
@@ -43,17 +62,79 @@ type model struct {
 	paused    bool
 }
 
-// An action is what the program has to do after a key.
-type action int
-
-const (
-	nothing action = iota
-	quit
-	remove // the row that was asked for
+// The messages of the program, besides readings and keys.
+type (
+	due     struct{} // the table is to be read
+	redraw  struct{}
+	removal struct { // what became of a row
+		row     sqllock.Row
+		deleted bool
+		err     error
+	}
 )
 
-// update shows another reading. After an error the last one stays.
-func (m *model) update(now reading) {
+// newModel returns a model that shows the first reading, and ends after count of them, or never if
+// count is 0.
+func newModel(ctx context.Context, t table, first reading, o options) *model {
+	m := &model{ctx: ctx, table: t, interval: o.interval, left: o.count - 1, order: listing.Order(o.sort), now: first.at}
+	m.show(first)
+	return m
+}
+
+// Init starts the two clocks: that of the table, and that of the screen.
+func (m *model) Init() tea.Cmd {
+	if m.left == 0 {
+		return tea.Quit
+	}
+	return tea.Batch(m.after(m.pause(m.interval), due{}), m.after(redrawEvery, redraw{}))
+}
+
+// after delivers a message after some time, or when the program ends.
+func (m *model) after(d time.Duration, message tea.Msg) tea.Cmd {
+	return func() tea.Msg {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-m.ctx.Done():
+		}
+		return message
+	}
+}
+
+// Update handles one message. The database is asked in the background, so that keys have their
+// effect at once.
+func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = message.Width, message.Height
+		m.scroll()
+	case tea.KeyPressMsg:
+		return m, m.press(message)
+	case tea.PasteMsg:
+		m.paste(message.Content)
+	case redraw:
+		m.now = time.Now()
+		return m, m.after(redrawEvery, redraw{})
+	case due:
+		if m.paused {
+			return m, m.after(m.interval, due{})
+		}
+		return m, func() tea.Msg { return m.table.read(m.ctx) }
+	case reading:
+		m.show(message)
+		if m.left--; m.left == 0 {
+			return m, tea.Quit
+		}
+		return m, m.after(message.pause(m.interval), due{})
+	case removal:
+		m.removed(message)
+	}
+	return m, nil
+}
+
+// show shows another reading. After an error the last one stays.
+func (m *model) show(now reading) {
 	if now.err != nil {
 		m.err = now.err
 		return
@@ -75,6 +156,9 @@ func (m *model) arrange() {
 	m.scroll()
 }
 
+// page is how many locks are visible.
+func (m *model) page() int { return max(m.height-around, 1) }
+
 // position returns the line of the selected lock. If it is gone, another one is selected.
 func (m *model) position() int {
 	i := slices.IndexFunc(m.shown, func(l listing.Lock) bool { return rowOf(l) == m.selected })
@@ -87,9 +171,9 @@ func (m *model) position() int {
 
 // scroll makes the selected line visible.
 func (m *model) scroll() {
-	i, page := m.position(), max(m.page, 1)
-	m.top = min(max(m.top, i-page+1), max(i, 0))
-	m.top = max(min(m.top, len(m.shown)-page), 0)
+	i := m.position()
+	m.top = min(max(m.top, i-m.page()+1), max(i, 0))
+	m.top = max(min(m.top, len(m.shown)-m.page()), 0)
 }
 
 // move selects another line.
@@ -98,81 +182,6 @@ func (m *model) move(by int) {
 		m.selected = rowOf(m.shown[min(max(i+by, 0), len(m.shown)-1)])
 	}
 	m.scroll()
-}
-
-// press does what a key is for.
-func (m *model) press(k key) action {
-	if k == ctrlC {
-		return quit
-	}
-	switch m.mode {
-	case searching:
-		m.enterText(k, func() { m.mode = choosing }, func() { m.mode, m.input = choosing, "" })
-		m.search = m.input
-		m.arrange()
-	case confirming:
-		confirmed := false
-		m.enterText(k, func() { m.mode, confirmed = choosing, m.input == "yes" }, func() { m.mode = choosing })
-		switch {
-		case confirmed:
-			m.message = "removing…"
-			return remove
-		case m.mode == choosing:
-			m.message = "nothing was removed"
-		}
-	default:
-		return m.choose(k)
-	}
-	return nothing
-}
-
-// enterText adds a key to the input, or calls done or cancelled.
-func (m *model) enterText(k key, done, cancelled func()) {
-	switch {
-	case k == enter:
-		done()
-	case k == escape:
-		cancelled()
-	case k == backspace:
-		letters := []rune(m.input)
-		m.input = string(letters[:max(len(letters)-1, 0)])
-	case k.isText():
-		m.input += string(k)
-	}
-}
-
-// choose does what a key is for while no text is typed.
-func (m *model) choose(k key) action {
-	m.message = ""
-	switch k {
-	case "q", escape:
-		return quit
-	case up:
-		m.move(-1)
-	case down:
-		m.move(1)
-	case pageUp:
-		m.move(-max(m.page, 1))
-	case pageDown:
-		m.move(max(m.page, 1))
-	case home:
-		m.move(-len(m.shown))
-	case end:
-		m.move(len(m.shown))
-	case "k", "a", "r", "h", "l":
-		m.sortBy(map[key]string{"k": "key", "a": "age", "r": "region", "h": "holder", "l": "left"}[k])
-	case "e":
-		m.unexpired = !m.unexpired
-		m.arrange()
-	case "/":
-		m.mode, m.input = searching, m.search
-	case " ":
-		m.paused = !m.paused
-	case "u", deleteKey:
-		m.ask()
-	case ctrlC, enter, backspace: // ctrlC is not for choosing alone
-	}
-	return nothing
 }
 
 // sortBy sorts by a column, the other way if that is the order already.
@@ -192,28 +201,21 @@ func (m *model) sortBy(column string) {
 	m.arrange()
 }
 
-// ask asks whether the selected row is to be removed.
-func (m *model) ask() {
-	if i := m.position(); i >= 0 {
-		m.mode, m.input, m.asked, m.askedName = confirming, "", m.shown[i].Row, m.shown[i].Name()
-	}
-}
-
-// removed tells what became of the removal of a row.
-func (m *model) removed(r sqllock.Row, deleted bool, err error) {
+// removed shows what became of the removal of a row.
+func (m *model) removed(r removal) {
 	switch {
-	case err != nil:
-		m.message = "not removed: " + format.Printable(err.Error())
-	case deleted:
-		m.message = "removed " + m.askedName + ", held by " + format.Printable(r.Holder)
+	case r.err != nil:
+		m.message = "not removed: " + format.Printable(r.err.Error())
+	case r.deleted:
+		m.message = "removed " + m.askedName + ", held by " + format.Printable(r.row.Holder)
 	default:
 		m.message = "not removed: " + m.askedName + " was released or acquired by another holder"
 	}
 }
 
 // aged returns a lock as it is now, some time after it was read.
-func (m *model) aged(l listing.Lock, now time.Time) listing.Lock {
-	passed := max(now.Sub(m.at), 0)
+func (m *model) aged(l listing.Lock) listing.Lock {
+	passed := max(m.now.Sub(m.at), 0)
 	l.Age += passed
 	l.Left -= passed
 	return l

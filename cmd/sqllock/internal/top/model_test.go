@@ -1,13 +1,16 @@
 package top
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
@@ -15,6 +18,23 @@ import (
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// A fakeTable is a table whose next reading is known. It removes what it is asked to.
+type fakeTable struct {
+	next    reading
+	reads   int
+	removed []sqllock.Row
+}
+
+func (f *fakeTable) read(context.Context) reading {
+	f.reads++
+	return f.next
+}
+
+func (f *fakeTable) remove(_ context.Context, r sqllock.Row) (bool, error) {
+	f.removed = append(f.removed, r)
+	return true, nil
+}
 
 // someLocks are the locks of the tests.
 func someLocks() reading {
@@ -26,73 +46,136 @@ func someLocks() reading {
 	}, map[string]string{"d5642a7a-3ff9-3c02-839e-0a4ee8b8f024": "orders/42"})}
 }
 
-func shown() *model {
-	m := &model{order: listing.Oldest}
-	m.update(someLocks())
-	m.frame(100, 12, noon)
-	return m
+// shown returns a model of 100 columns and 12 lines.
+func shown(t *testing.T) (*model, *fakeTable) {
+	t.Helper()
+	table := &fakeTable{}
+	m := newModel(t.Context(), table, someLocks(), options{interval: time.Second, sort: string(listing.Oldest)})
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 12})
+	return m, table
 }
 
-// screen returns a frame without colours.
-func screen(m *model, width, height int) string {
-	lines := m.frame(width, height, noon.Add(2*time.Second))
-	for i, line := range lines {
-		lines[i] = strings.TrimRight(text.StripEscape(text.Trim(line, width)), " ")
+// keyOf returns a key: a letter, or the one of a name between angle brackets.
+var keyOf = map[string]tea.KeyPressMsg{
+	"<up>": {Code: tea.KeyUp}, "<down>": {Code: tea.KeyDown}, "<pgup>": {Code: tea.KeyPgUp}, "<pgdown>": {Code: tea.KeyPgDown},
+	"<home>": {Code: tea.KeyHome}, "<end>": {Code: tea.KeyEnd}, "<delete>": {Code: tea.KeyDelete}, "<enter>": {Code: tea.KeyEnter},
+	"<esc>": {Code: tea.KeyEscape}, "<backspace>": {Code: tea.KeyBackspace}, "<ctrl+c>": {Code: 'c', Mod: tea.ModCtrl},
+}
+
+// press types keys, and returns the message that the last of them has led to, or nil. What the command
+// of another key delivers, the model gets before the next key.
+func press(m *model, keys string) (message tea.Msg) {
+	for keys != "" {
+		if message != nil {
+			m.Update(message)
+		}
+		message = nil
+		key, size := tea.KeyPressMsg{Code: rune(keys[0]), Text: keys[:1]}, 1
+		if end := strings.IndexByte(keys, '>'); keys[0] == '<' {
+			key, size = keyOf[keys[:end+1]], end+1
+		}
+		keys = keys[size:]
+		if _, cmd := m.Update(key); cmd != nil {
+			message = cmd()
+		}
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return message
 }
 
-// TestScreen compares frames with golden files: wide and narrow, and after keys.
+// screen returns a frame two seconds after the reading, without styles.
+func screen(m *model, width, height int) string {
+	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	m.now = noon.Add(2 * time.Second)
+	var text strings.Builder
+	for line := range strings.SplitSeq(m.View().Content, "\n") {
+		text.WriteString(strings.TrimRight(styles.ReplaceAllString(line, ""), " ") + "\n")
+	}
+	return text.String()
+}
+
+// styles are the sequences that top itself writes. Others, which would take over the terminal, stay, so that
+// they are seen in a screen.
+var styles = regexp.MustCompile("\x1b\\[(1|2|7|3[136])?m")
+
+// TestScreen compares frames with golden files: wide, narrow and low, and after keys. Text of the table
+// that has control characters is quoted.
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	for name, keys := range map[string]string{"start": "", "sorted": "ll", "search": "/web", "hidden": "e ", "confirm": "\x1b[Bu", "typed": "uyes"} {
-		m := shown()
-		for _, k := range keysOf(keys) {
-			m.press(k)
-		}
-		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7))
+	for name, keys := range map[string]string{"start": "", "sorted": "ll", "search": "/web", "hidden": "e ", "confirm": "<down>u", "typed": "uyes"} {
+		m, _ := shown(t)
+		press(m, keys)
+		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7)+screen(m, 60, 2))
 	}
-	m := shown()
-	m.update(reading{err: errors.New("the database is\x1b[2J down")})
+	m, _ := shown(t)
+	m.Update(reading{err: errors.New("the database is\x1b[2J down")})
 	golden.Check(t, filepath.Join("testdata", "error.txt"), screen(m, 110, 9))
 }
 
-// TestNoControlCharacters draws text of the table that would take over the terminal.
-func TestNoControlCharacters(t *testing.T) {
+// TestKeys sorts, searches, pauses and hides, and shows what has changed.
+func TestKeys(t *testing.T) {
 	t.Parallel()
-	m := shown()
-	for _, line := range m.frame(200, 20, noon) {
-		if strings.Contains(line, "\x1b[2J") || strings.Contains(line, "\x1b[31mkey") || strings.Contains(line, "key\x1b") {
-			t.Errorf("%q", line)
+	for keys, want := range map[string]string{
+		"k":                        "KEY↑",
+		"kk":                       "KEY↓",
+		"a":                        "AGE↑",
+		"r":                        "REGION↑",
+		"h":                        "HOLDER↑",
+		"l":                        "LEFT↑",
+		"e":                        "expired rows hidden",
+		" ":                        "paused",
+		"/web<enter>":              `search "web": 2`,
+		"/webx<backspace><enter>":  `search "web": 2`,
+		"/web<enter>/<esc>":        "3 held, 1 expired\n",
+		"uno<enter>":               "nothing was removed",
+		"u<esc>":                   "nothing was removed",
+		"<end><up><up>uyes<enter>": "removing…",
+	} {
+		m, _ := shown(t)
+		press(m, keys)
+		if text := screen(m, 110, 9); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", keys, want, text)
 		}
+	}
+	m, _ := shown(t)
+	if m.Update(tea.PasteMsg{Content: "qu"}); m.mode != choosing {
+		t.Error("pasted text chooses")
+	}
+	press(m, "/")
+	if m.Update(tea.PasteMsg{Content: "web\n"}); m.search != "web" {
+		t.Errorf("the pasted search is %q", m.search)
 	}
 }
 
-// TestUnlockAsks removes the selected row only after the word yes.
-func TestUnlockAsks(t *testing.T) {
+// TestCommands quits and unlocks by the keys for it, the latter only after the word yes, and does neither
+// while other text is typed.
+func TestCommands(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]action{
-		"u\r": nothing, "uy\r": nothing, "uYES\r": nothing, "uyes\x1b": nothing, "uyes\r": remove, "\x1b[3~yes\r": remove, "uyex\x7fs\r": remove, "q": quit, "u\x03": quit, "\x1b": quit,
+	const nothing, quit, remove = "", "quit", "remove cart/7"
+	for keys, want := range map[string]string{
+		"q": quit, "<esc>": quit, "<ctrl+c>": quit, "u<ctrl+c>": quit, "/<ctrl+c>": quit, "/q": nothing, "uq": nothing, "x": nothing,
+		"u<enter>": nothing, "uy<enter>": nothing, "uYES<enter>": nothing, "uyes<esc>": nothing,
+		"uyes<enter>": remove, "<delete>yes<enter>": remove, "uyex<backspace>s<enter>": remove,
 	} {
-		m, got := shown(), nothing
-		m.press(down)
-		for _, k := range keysOf(keys) {
-			if got = m.press(k); got != nothing {
-				break
-			}
+		m, table := shown(t)
+		got := nothing
+		switch press(m, "<down>"+keys).(type) {
+		case tea.QuitMsg:
+			got = quit
+		case removal:
+			got = "remove " + table.removed[0].LockKey
 		}
-		if got != want || want == remove && m.asked.LockKey != "cart/7" {
-			t.Errorf("%q: %v, asked for %+v", keys, got, m.asked)
+		if got != want {
+			t.Errorf("%s: %q, want %q", keys, got, want)
 		}
 	}
-	m := shown()
+	m, _ := shown(t)
 	m.askedName = "k"
-	for want, told := range map[string]func(){
-		"removed k, held by h":    func() { m.removed(sqllock.Row{LockKey: "k", Holder: "h"}, true, nil) },
-		"another holder":          func() { m.removed(sqllock.Row{LockKey: "k"}, false, nil) },
-		"not removed: no network": func() { m.removed(sqllock.Row{LockKey: "k"}, false, errors.New("no network")) },
+	for want, answer := range map[string]removal{
+		"removed k, held by h":                         {row: sqllock.Row{Holder: "h"}, deleted: true},
+		"k was released or acquired by another holder": {},
+		"not removed: no network":                      {err: errors.New("no network")},
 	} {
-		if told(); !strings.Contains(m.message, want) {
+		if m.Update(answer); !strings.Contains(m.message, want) {
 			t.Errorf("%q, want %q", m.message, want)
 		}
 	}
@@ -101,45 +184,68 @@ func TestUnlockAsks(t *testing.T) {
 // TestSelectionStays keeps the selected lock selected when others come and go, and visible.
 func TestSelectionStays(t *testing.T) {
 	t.Parallel()
-	m := shown()
-	m.press(end)
+	m, _ := shown(t)
+	press(m, "<end>")
 	if m.selected.lockKey != "key\x1b[31m" {
 		t.Fatalf("%+v", m.selected)
 	}
-	m.frame(100, 6, noon) // two lines of locks
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 6}) // two lines of locks
 	if m.top != 2 {
 		t.Errorf("the first line is %d", m.top)
 	}
 	now := someLocks()
 	now.locks = append(now.locks, listing.Lock{Row: sqllock.Row{LockKey: "new", Holder: "h", Left: time.Second}})
-	m.update(now)
+	m.Update(now)
 	if m.selected.lockKey != "key\x1b[31m" {
 		t.Errorf("%+v", m.selected)
 	}
 	now = someLocks()
 	now.locks = now.locks[:2]
-	m.update(now)
+	m.Update(now)
 	if m.selected.lockKey == "key\x1b[31m" || m.position() < 0 {
 		t.Errorf("%+v", m.selected)
 	}
-	m.update(reading{at: noon})
-	m.press(pageDown)
-	if m.press("u"); m.mode != choosing || m.position() != -1 {
+	m.Update(reading{at: noon})
+	if press(m, "<pgdown>u"); m.mode != choosing || m.position() != -1 {
 		t.Error("a row of an empty table is selected")
 	}
-	m.frame(100, 1, noon)
 }
 
-func TestKeys(t *testing.T) {
+// TestIntervals reads the table after each interval, or less often if the database takes its time, and not
+// while it is paused.
+func TestIntervals(t *testing.T) {
 	t.Parallel()
-	got := keysOf("a\x1b[A\x1b[6~é\x1b[15~\r\x1b[1;5Cq\x1b")
-	want := []key{"a", up, pageDown, "é", enter, "q", escape}
-	if len(got) != len(want) {
-		t.Fatalf("%q, want %q", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("%q, want %q", got, want)
+	synctest.Test(t, func(t *testing.T) {
+		for took, want := range map[time.Duration]time.Duration{0: time.Second, time.Minute: 10 * time.Minute} {
+			m, table := shown(t)
+			table.next = someLocks()
+			table.next.took = took
+			_, read := m.Update(due{})
+			_, wait := m.Update(read())
+			began := time.Now()
+			if _, ok := wait().(due); !ok || time.Since(began) != want {
+				t.Errorf("after a reading of %v, the next one is due after %v", took, time.Since(began))
+			}
 		}
+		m, table := shown(t)
+		press(m, " ")
+		_, wait := m.Update(due{})
+		if _, ok := wait().(due); !ok || table.reads > 0 {
+			t.Error("the table is read during a pause")
+		}
+	})
+}
+
+// TestCount ends after so many tables.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	m := newModel(t.Context(), &fakeTable{}, someLocks(), options{count: 2, sort: string(listing.Oldest)})
+	_, cmd := m.Update(someLocks())
+	if _, quits := cmd().(tea.QuitMsg); !quits {
+		t.Error("it goes on after two tables")
+	}
+	m = newModel(t.Context(), &fakeTable{}, someLocks(), options{count: 1, sort: string(listing.Oldest)})
+	if _, quits := m.Init()().(tea.QuitMsg); !quits {
+		t.Error("it goes on after one table")
 	}
 }

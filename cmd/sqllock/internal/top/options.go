@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
@@ -19,8 +18,6 @@ type options struct {
 	sort     string
 	names    []string
 	ttl      time.Duration
-
-	known state.KnownKeys
 }
 
 // check rejects values that make no sense.

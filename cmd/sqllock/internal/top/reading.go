@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
@@ -17,20 +18,31 @@ type reading struct {
 	err   error
 }
 
-// read reads the table.
-func read(ctx context.Context, r *sqllock.Repository, o options) reading {
+// A repository is the table in the database.
+type repository struct {
+	rows  *sqllock.Repository
+	limit int // how many rows to read at most
+	known state.KnownKeys
+}
+
+func (r repository) read(ctx context.Context) reading {
 	began := time.Now()
-	rows, err := r.ListFirst(ctx, o.limit+1)
-	now := reading{at: time.Now(), more: len(rows) > o.limit, err: err}
+	rows, err := r.rows.ListFirst(ctx, r.limit+1)
+	now := reading{at: time.Now(), more: len(rows) > r.limit, err: err}
 	now.took = now.at.Sub(began)
+	rows = rows[:min(len(rows), r.limit)]
 	names := make(map[string]string, len(rows))
-	for _, row := range rows[:min(len(rows), o.limit)] {
-		if key, ok := o.known.KeyOf(row.LockKey); ok {
+	for _, row := range rows {
+		if key, ok := r.known.KeyOf(row.LockKey); ok {
 			names[row.LockKey] = key
 		}
 	}
-	now.locks = listing.Named(rows[:min(len(rows), o.limit)], names)
+	now.locks = listing.Named(rows, names)
 	return now
+}
+
+func (r repository) remove(ctx context.Context, row sqllock.Row) (bool, error) {
+	return r.rows.DeleteRow(ctx, row)
 }
 
 // pause returns how long to wait until the table is read again: longer than the interval if the
