@@ -19,12 +19,12 @@ func TestCloseWhileItSitsOut(t *testing.T) {
 		a := f.process("a", leader.Options{SitOut: 30 * time.Minute})
 		running := a.start(a.lead)
 		<-a.began
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		time.Sleep(ttl)
 		began := time.Now()
-		f.must(a.registry.Close(f.Context()))
-		f.is(<-running.result, sqllock.ErrClosed)
-		f.takes("Run", began, 0, leader.DefaultObserveEvery)
+		f.Must(a.registry.Close(f.Context()))
+		f.Is(<-running.result, sqllock.ErrClosed)
+		f.Takes("Run", began, 0, leader.DefaultObserveEvery)
 	})
 }
 
@@ -35,12 +35,12 @@ func TestCloseFromWithin(t *testing.T) {
 		a := f.process("a", leader.Options{})
 		failed := errors.New("failed")
 		err := a.Run(f.Context(), func(ctx context.Context, _ *sqllock.Lease) error {
-			f.must(a.registry.Close(f.Context())) //nolint:contextcheck // ctx ends with it
-			f.is(context.Cause(ctx), sqllock.ErrClosed)
+			f.Must(a.registry.Close(f.Context())) //nolint:contextcheck // ctx ends with it
+			f.Is(context.Cause(ctx), sqllock.ErrClosed)
 			return failed
 		})
-		f.is(err, sqllock.ErrClosed)
-		f.is(err, failed)
+		f.Is(err, sqllock.ErrClosed)
+		f.Is(err, failed)
 	})
 }
 
@@ -73,8 +73,8 @@ func TestTheContextEndsJustAfterAnError(t *testing.T) {
 			return errors.New("failed")
 		})
 		err := a.Run(ctx, a.lead)
-		f.is(err, errStop)
-		f.is(err, sqllock.ErrDatabase)
+		f.Is(err, errStop)
+		f.Is(err, sqllock.ErrDatabase)
 		network.Follow(nil)
 	})
 }
@@ -93,8 +93,8 @@ func TestAnErrorUnderALeaseThatWasLost(t *testing.T) {
 				return nil
 			}
 			_, err := a.registry.Repository().Delete(f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
-			f.must(err)
-			f.must(ctx.Err())
+			f.Must(err)
+			f.Must(ctx.Err())
 			return failed
 		})
 		for len(a.began) < 2 {

@@ -16,20 +16,20 @@ func TestRunLeadsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
 		running := a.start(a.lead)
 		lease := <-a.began
-		f.must(a.IsLeader(f.Context()))
+		f.Must(a.IsLeader(f.Context()))
 		time.Sleep(5 * ttl) // it is renewed
-		f.must(a.IsLeader(f.Context()))
+		f.Must(a.IsLeader(f.Context()))
 		if now, err := a.Leader(f.Context()); err != nil || !now.Me || now.Client != "a" || now.Holder != lease.Holder() {
 			f.Errorf("%+v, %v", now, err)
 		}
 		if err := running.stop(); err != errStop { //nolint:errorlint // nothing else is in it
 			f.Errorf("Run: %v", err)
 		}
-		f.is(<-a.ended, errStop)
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.Is(<-a.ended, errStop)
+		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
 		if now, err := a.Leader(f.Context()); err != nil || now != (leader.Leader{}) {
 			f.Errorf("%+v, %v", now, err)
 		}
@@ -50,9 +50,9 @@ func TestAnotherLeadsAfterTheFirst(t *testing.T) {
 			f.Errorf("%v", err)
 		}
 		began := time.Now()
-		f.is(first.stop(), errStop)
+		f.Is(first.stop(), errStop)
 		<-b.began
-		f.takes("hand-over", began, 0, idle*6/5)
+		f.Takes("hand-over", began, 0, idle*6/5)
 		if errs := b.newErrors(); errs != nil {
 			f.Errorf("OnError of a candidate: %v", errs)
 		}
@@ -74,7 +74,7 @@ func TestACandidateThatEndsLeavesNothing(t *testing.T) {
 		if len(b.began) > 0 {
 			f.Error("it has led")
 		}
-		f.must(a.IsLeader(f.Context()))
+		f.Must(a.IsLeader(f.Context()))
 		if now, err := leader.Current(f.Context(), b.registry.Repository(), role); err != nil || now.Holder != lease.Holder() {
 			f.Errorf("%+v, %v", now, err)
 		}
@@ -91,21 +91,21 @@ func TestResignMovesTheRole(t *testing.T) {
 		running := b.start(b.lead)
 		synctest.Wait()
 		for range 3 {
-			f.must(a.Resign(f.Context()))
-			f.is(<-a.ended, leader.ErrResigned)
-			f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+			f.Must(a.Resign(f.Context()))
+			f.Is(<-a.ended, leader.ErrResigned)
+			f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
 			<-b.began
-			f.must(b.IsLeader(f.Context()))
+			f.Must(b.IsLeader(f.Context()))
 			time.Sleep(time.Second + idle) // a sits out until it sees b lead
-			f.must(b.Resign(f.Context()))
+			f.Must(b.Resign(f.Context()))
 			<-a.began
 			time.Sleep(time.Second + idle)
 		}
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 		began := time.Now()
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		<-a.began
-		f.takes("a term after no other candidate", began, ttl, ttl+time.Millisecond)
+		f.Takes("a term after no other candidate", began, ttl, ttl+time.Millisecond)
 	})
 }
 
@@ -113,7 +113,7 @@ func TestResignOfNoLeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
-		f.is(a.Resign(f.Context()), leader.ErrNotLeader)
+		f.Is(a.Resign(f.Context()), leader.ErrNotLeader)
 		a.start(a.lead)
 		<-a.began
 		b.start(b.lead)
@@ -122,29 +122,7 @@ func TestResignOfNoLeader(t *testing.T) {
 		if err := b.Resign(f.Context()); !errors.As(err, &not) || not.Leader.Client != "a" {
 			f.Errorf("%v", err)
 		}
-		f.must(a.IsLeader(f.Context()))
-	})
-}
-
-// TestResignFromWithin resigns in the function, which Resign therefore cannot wait for.
-func TestResignFromWithin(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", leader.Options{SitOut: time.Hour})
-		resigned := make(chan error, 1)
-		a.start(func(ctx context.Context, _ *sqllock.Lease) error {
-			inner, cancel := context.WithCancel(ctx)
-			defer cancel()
-			resigned <- a.Resign(inner)
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		f.must(<-resigned)
-		synctest.Wait()
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		if errs := a.newErrors(); errs != nil {
-			f.Error(errs)
-		}
+		f.Must(a.IsLeader(f.Context()))
 	})
 }
 
@@ -163,14 +141,14 @@ func TestTheLeaseIsRenewedUntilTheFunctionReturns(t *testing.T) {
 		began := time.Now()
 		resigning, cancel := context.WithTimeout(f.Context(), time.Second)
 		defer cancel()
-		f.is(a.Resign(resigning), context.DeadlineExceeded) // Resign's wait ends; the term does, too
-		f.is(<-a.ended, leader.ErrResigned)
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		f.must(lease.Context().Err())
-		f.must(a.Check(0))
+		f.Is(a.Resign(resigning), context.DeadlineExceeded) // Resign's wait ends; the term does, too
+		f.Is(<-a.ended, leader.ErrResigned)
+		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.Must(lease.Context().Err())
+		f.Must(a.Check(0))
 		<-b.began
-		f.takes("the function", began, drain, drain+idle*6/5)
-		f.is(second.stop(), errStop)
+		f.Takes("the function", began, drain, drain+idle*6/5)
+		f.Is(second.stop(), errStop)
 
 		<-a.began
 		third := b.start(b.lead)
@@ -179,29 +157,8 @@ func TestTheLeaseIsRenewedUntilTheFunctionReturns(t *testing.T) {
 			f.Errorf("Run: %v", err)
 		}
 		<-b.began
-		f.takes("the function", began, drain, drain+idle*6/5)
-		f.is(third.stop(), errStop)
-	})
-}
-
-// TestALostLeaseEndsTheTerm is Spring's competingWithLock: another holder has the row.
-func TestALostLeaseEndsTheTerm(t *testing.T) {
-	t.Parallel()
-	inBothLayouts(t, func(f *fixture) {
-		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
-		a.start(a.lead)
-		lease := <-a.began
-		deleted, err := b.registry.Repository().Delete(f.Context(), role, lease.Holder())
-		if !deleted || err != nil {
-			f.Fatal(deleted, err)
-		}
-		f.is(<-a.ended, sqllock.ErrLockLost)
-		if again := <-a.began; again.Token() <= lease.Token() {
-			f.Errorf("token %d after %d", again.Token(), lease.Token())
-		}
-		if errs := a.newErrors(); len(errs) != 1 || !errors.Is(errs[0], sqllock.ErrLockLost) {
-			f.Error(errs)
-		}
+		f.Takes("the function", began, drain, drain+idle*6/5)
+		f.Is(third.stop(), errStop)
 	})
 }
 
@@ -217,14 +174,14 @@ func TestAnErrorAfterTheTermIsReported(t *testing.T) {
 			return failed
 		})
 		<-a.began
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		<-a.began
 		if errs := a.newErrors(); len(errs) != 1 || !errors.Is(errs[0], failed) {
 			f.Error(errs)
 		}
 		err := running.stop()
-		f.is(err, errStop)
-		f.is(err, failed)
+		f.Is(err, errStop)
+		f.Is(err, failed)
 	})
 }
 
@@ -238,7 +195,7 @@ func TestWhatTheFunctionReturns(t *testing.T) {
 		if err := a.Run(f.Context(), func(context.Context, *sqllock.Lease) error { return failed }); err != failed { //nolint:errorlint // nothing else is in it
 			f.Error(err)
 		}
-		f.takes("a run that fails", began, 0, time.Millisecond)
+		f.Takes("a run that fails", began, 0, time.Millisecond)
 		terms := make(chan bool, 1000)
 		b.start(func(context.Context, *sqllock.Lease) error { terms <- true; return nil })
 		time.Sleep(10 * ttl)

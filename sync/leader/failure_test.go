@@ -37,12 +37,12 @@ func TestAPanicReleasesTheLease(t *testing.T) {
 			}
 			began := time.Now()
 			<-b.began
-			f.takes("after "+name, began, 0, idle*6/5)
-			f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-			f.is(running.stop(), errStop)
+			f.Takes("after "+name, began, 0, idle*6/5)
+			f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+			f.Is(running.stop(), errStop)
 			again := a.start(a.lead) // it can run again
 			<-a.began
-			f.is(again.stop(), errStop)
+			f.Is(again.stop(), errStop)
 		}
 	})
 }
@@ -63,29 +63,29 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 		lease := <-a.began
 		b.start(b.lead)
 		_, err := b.registry.Repository().Delete(f.Context(), role, lease.Holder())
-		f.must(err)
+		f.Must(err)
 		<-b.began
 		<-lease.Context().Done()
 		synctest.Wait()
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		f.must(a.Check(time.Second))
+		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.Must(a.Check(time.Second))
 		time.Sleep(time.Second + time.Millisecond)
-		f.is(a.Check(time.Second), leader.ErrStuck)
-		f.must(b.Check(0))
+		f.Is(a.Check(time.Second), leader.ErrStuck)
+		f.Must(b.Check(0))
 		for i := range 3 {
 			if since, want := <-stuck, time.Duration(i+1)*2*time.Second; since != want {
 				f.Errorf("OnStuck(%v), want %v", since, want)
 			}
 		}
-		f.is(resign(a, time.Second), context.DeadlineExceeded)
+		f.Is(resign(a, time.Second), context.DeadlineExceeded)
 		close(stop)
 		synctest.Wait()
-		f.must(a.Check(0))
+		f.Must(a.Check(0))
 		if len(stuck) != 0 {
 			f.Error("OnStuck after the function has returned")
 		}
-		f.is(a.Resign(f.Context()), leader.ErrNotLeader)
-		f.is(running.stop(), errStop)
+		f.Is(a.Resign(f.Context()), leader.ErrNotLeader)
+		f.Is(running.stop(), errStop)
 	})
 }
 
@@ -104,9 +104,9 @@ func TestResignWhileTheLeaseIsLost(t *testing.T) {
 		a.start(a.leadThen(time.Minute))
 		lease := <-a.began
 		_, err := a.registry.Repository().Delete(f.Context(), role, lease.Holder())
-		f.must(err)
-		f.is(<-a.ended, sqllock.ErrLockLost)
-		f.is(a.Resign(f.Context()), sqllock.ErrLockLost)
+		f.Must(err)
+		f.Is(<-a.ended, sqllock.ErrLockLost)
+		f.Is(a.Resign(f.Context()), sqllock.ErrLockLost)
 	})
 }
 
@@ -115,27 +115,27 @@ func TestRunRefuses(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		never := func(context.Context, *sqllock.Lease) error { return errors.New("it leads") }
-		f.is(a.Run(f.Context(), nil), sqllock.ErrInvalid)
+		f.Is(a.Run(f.Context(), nil), sqllock.ErrInvalid)
 
 		lease, err := a.registry.Lock(f.Context(), role)
-		f.must(err)
-		f.is(a.Run(lease.Context(), never), sqllock.ErrInvalid)
+		f.Must(err)
+		f.Is(a.Run(lease.Context(), never), sqllock.ErrInvalid)
 		inner, err := a.registry.Lock(lease.Context(), role)
-		f.must(err)
-		f.must(inner.Unlock(f.Context()))
-		f.is(a.Run(inner.Context(), never), sqllock.ErrInvalid) // the outer one is held
-		f.must(lease.Unlock(f.Context()))
+		f.Must(err)
+		f.Must(inner.Unlock(f.Context()))
+		f.Is(a.Run(inner.Context(), never), sqllock.ErrInvalid) // the outer one is held
+		f.Must(lease.Unlock(f.Context()))
 		ctx, cancel := context.WithCancel(lease.Context())
 		cancel()
-		f.is(a.Run(ctx, never), context.Canceled) // it carries one that was unlocked: not refused for that
+		f.Is(a.Run(ctx, never), context.Canceled) // it carries one that was unlocked: not refused for that
 
 		lost, err := a.registry.Lock(f.Context(), role)
-		f.must(err)
+		f.Must(err)
 		time.Sleep(ttl)
-		f.is(a.Run(lost.Context(), never), sqllock.ErrInvalid)
+		f.Is(a.Run(lost.Context(), never), sqllock.ErrInvalid)
 
 		other, err := a.registry.Lock(f.Context(), "another role")
-		f.must(err)
+		f.Must(err)
 		outer, end := context.WithCancel(other.Context())
 		err = a.Run(outer, func(ctx context.Context, lease *sqllock.Lease) error {
 			if carried, err := a.registry.LeaseFrom(ctx, role); carried != lease || err != nil {
@@ -144,15 +144,15 @@ func TestRunRefuses(t *testing.T) {
 			if _, err := a.registry.LeaseFrom(ctx, "another role"); err != nil {
 				f.Error(err)
 			}
-			f.is(a.Run(f.Context(), never), sqllock.ErrInvalid) //nolint:contextcheck // it runs already, whatever the context
-			f.is(f.candidate(a.registry, leader.Options{}).Run(ctx, never), sqllock.ErrInvalid)
+			f.Is(a.Run(f.Context(), never), sqllock.ErrInvalid) //nolint:contextcheck // it runs already, whatever the context
+			f.Is(f.candidate(a.registry, leader.Options{}).Run(ctx, never), sqllock.ErrInvalid)
 			end()
 			return nil
 		})
-		f.is(err, context.Canceled)
-		f.must(other.Unlock(f.Context()))
-		f.must(a.registry.Close(f.Context()))
-		f.is(a.Run(f.Context(), never), sqllock.ErrClosed)
+		f.Is(err, context.Canceled)
+		f.Must(other.Unlock(f.Context()))
+		f.Must(a.registry.Close(f.Context()))
+		f.Is(a.Run(f.Context(), never), sqllock.ErrClosed)
 	})
 }
 
@@ -171,7 +171,7 @@ func TestNewRefuses(t *testing.T) {
 				f.Errorf("%s: %v", what, err)
 			}
 		}
-		f.must(newError(registry, role, nil))
+		f.Must(newError(registry, role, nil))
 	})
 }
 
@@ -189,11 +189,11 @@ func TestCloseEndsRun(t *testing.T) {
 		<-a.began
 		second := b.start(b.lead)
 		time.Sleep(time.Second)
-		f.must(b.registry.Close(f.Context()))
-		f.is(<-second.result, sqllock.ErrClosed)
-		f.must(a.registry.Close(f.Context()))
-		f.is(<-first.result, sqllock.ErrClosed)
-		f.is(<-a.ended, sqllock.ErrClosed)
+		f.Must(b.registry.Close(f.Context()))
+		f.Is(<-second.result, sqllock.ErrClosed)
+		f.Must(a.registry.Close(f.Context()))
+		f.Is(<-first.result, sqllock.ErrClosed)
+		f.Is(<-a.ended, sqllock.ErrClosed)
 	})
 }
 
@@ -205,8 +205,8 @@ func TestMaxHoldRotates(t *testing.T) {
 		a.start(a.lead)
 		began := time.Now()
 		<-a.began
-		f.is(<-a.ended, sqllock.ErrLockLost)
-		f.takes("a term", began, 2*ttl, 3*ttl)
+		f.Is(<-a.ended, sqllock.ErrLockLost)
+		f.Takes("a term", began, 2*ttl, 3*ttl)
 		<-a.began
 	})
 }
@@ -225,10 +225,10 @@ func TestTwoElectorsOfOneRegistry(t *testing.T) {
 				b.start(b.lead)
 				for range 5 {
 					time.Sleep(2 * time.Second)
-					f.must(a.Resign(f.Context()))
+					f.Must(a.Resign(f.Context()))
 					<-b.began
 					time.Sleep(2 * time.Second)
-					f.must(b.Resign(f.Context()))
+					f.Must(b.Resign(f.Context()))
 					<-a.began
 				}
 			})
@@ -252,13 +252,13 @@ func TestTheContextOfATerm(t *testing.T) {
 				f.Errorf("deadline %v", end)
 			}
 			<-ctx.Done()
-			f.is(ctx.Err(), context.DeadlineExceeded)
-			f.must(lease.Context().Err())
+			f.Is(ctx.Err(), context.DeadlineExceeded)
+			f.Must(lease.Context().Err())
 			return ctx.Err()
 		})
 		if err != context.DeadlineExceeded { //nolint:errorlint // nothing else is in it
 			f.Error(err)
 		}
-		f.is(a.Run(ctx, a.lead), context.DeadlineExceeded)
+		f.Is(a.Run(ctx, a.lead), context.DeadlineExceeded)
 	})
 }

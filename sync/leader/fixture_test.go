@@ -2,21 +2,18 @@ package leader_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -26,10 +23,9 @@ const (
 	role = "scheduler"
 )
 
-// A fixture is what one test works with: a database in virtual time, and processes on it.
+// A fixture adds electors to the common one.
 type fixture struct {
-	*testing.T
-	db *dbtest.DB
+	*fixtures.Fixture
 
 	leading atomic.Int32 // functions whose contexts last
 }
@@ -37,28 +33,13 @@ type fixture struct {
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	inBubbleWith(t, dialect.Spring7, test)
+	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
 }
 
 // inBothLayouts is inBubble over a table of each layout.
 func inBothLayouts(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-		t.Run(layout.String(), func(t *testing.T) {
-			t.Parallel()
-			inBubbleWith(t, layout, test)
-		})
-	}
-}
-
-func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		// Electors poll, so a test that waits in vain would not deadlock.
-		limit := time.AfterFunc(time.Hour, func() { panic(t.Name() + " waits in vain") })
-		defer limit.Stop()
-		test(&fixture{T: t, db: virtual.Migrated(t, layout)})
-	})
+	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
 }
 
 // A process is a candidate with a repository and a registry of its own.
@@ -83,7 +64,7 @@ func (f *fixture) process(name string, opts leader.Options) *process {
 
 func (f *fixture) processWith(name string, opts leader.Options, of sqllock.RegistryOptions) *process {
 	f.Helper()
-	return f.processOn(f.db.DB, name, opts, of)
+	return f.processOn(f.DB.DB, name, opts, of)
 }
 
 // networked returns a process whose statements follow a plan.
@@ -94,19 +75,13 @@ func (f *fixture) networked(name string) (*process, *flaky.Connector) {
 
 func (f *fixture) networkedWith(name string, of sqllock.RegistryOptions) (*process, *flaky.Connector) {
 	f.Helper()
-	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
-	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
-	f.Cleanup(func() { _ = db.Close() })
+	db, network := f.Network()
 	return f.processOn(db, name, leader.Options{}, of), network
 }
 
 func (f *fixture) processOn(db *sqlx.DB, name string, opts leader.Options, of sqllock.RegistryOptions) *process {
 	f.Helper()
-	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, &sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL})
-	f.must(err)
-	registry, err := sqllock.NewRegistry(repository, &of)
-	f.must(err)
-	f.Cleanup(func() { _ = registry.Close(context.Background()) })
+	registry := f.Registry(db, sqllock.RepositoryOptions{ClientID: name, TTL: of.TTL}, of)
 	return f.candidate(registry, opts)
 }
 
@@ -127,7 +102,7 @@ func (f *fixture) candidate(registry *sqllock.Registry, opts leader.Options) *pr
 		p.errs = append(p.errs, err)
 	}
 	elector, err := leader.New(registry, role, &opts)
-	f.must(err)
+	f.Must(err)
 	p.Elector = elector
 	return p
 }
@@ -231,29 +206,6 @@ func (f *fixture) breakDatabase() (mend func()) {
 
 func (f *fixture) exec(statement string) {
 	f.Helper()
-	_, err := f.db.DB.ExecContext(f.Context(), statement)
-	f.must(err)
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
-// is checks that err wraps wanted.
-func (f *fixture) is(err, wanted error) {
-	f.Helper()
-	if !errors.Is(err, wanted) {
-		f.Fatalf("error %v, want %v", err, wanted)
-	}
-}
-
-// takes checks how much virtual time has passed since began.
-func (f *fixture) takes(what string, began time.Time, least, most time.Duration) {
-	f.Helper()
-	if d := time.Since(began); d < least || d > most {
-		f.Errorf("%s took %v, want %v to %v", what, d, least, most)
-	}
+	_, err := f.DB.DB.ExecContext(f.Context(), statement)
+	f.Must(err)
 }

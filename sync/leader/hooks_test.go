@@ -37,9 +37,9 @@ func TestOnStuckIsNotCalledAfterTheFunction(t *testing.T) {
 				return nil
 			})
 			_, err := a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())
-			f.must(err)
+			f.Must(err)
 			<-returned
-			f.is(running.stop(), errStop)
+			f.Is(running.stop(), errStop)
 			if calls != 1 {
 				f.Errorf("OnStuck was called %d times", calls)
 			}
@@ -61,7 +61,7 @@ func TestAStuckElectorSeesTheNextLeader(t *testing.T) {
 		})
 		lease := <-a.began
 		synctest.Wait()
-		f.must(lease.Unlock(f.Context())) // which a function should not do
+		f.Must(lease.Unlock(f.Context())) // which a function should not do
 		b.start(b.lead)
 		<-b.began
 		time.Sleep(2 * time.Second)
@@ -96,7 +96,7 @@ func TestTheEndOfATermIsReportedAtOnce(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		f.is(<-a.ended, sqllock.ErrLockLost)
+		f.Is(<-a.ended, sqllock.ErrLockLost)
 		synctest.Wait()
 		if got := a.seen(); len(got) != 2 || got[1] != "-" {
 			f.Errorf("OnChange: %q", got)
@@ -113,7 +113,7 @@ func TestACandidateReadsAsOftenAsItIsTold(t *testing.T) {
 		a, network := f.networked("a")
 		r := a.registry.Repository()
 		_, err := r.Acquire(f.Context(), role, r.NewHolder(), 2*time.Second+10*time.Millisecond)
-		f.must(err)
+		f.Must(err)
 		a.start(a.lead)
 		time.Sleep(2*time.Second + time.Millisecond) // it has just read
 		network.Follow(func(context.Context, flaky.Moment) error { return errStop })

@@ -23,25 +23,25 @@ func TestTheDatabaseIsLost(t *testing.T) {
 		a.start(a.lead)
 		lease := <-a.began
 		mend, broken := f.breakDatabase(), time.Now()
-		f.must(a.IsLeader(f.Context())) // it asks the clock, not the database
-		f.is(<-a.ended, sqllock.ErrLockLost)
-		f.is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		f.takes("the term", broken, ttl/2, ttl)
+		f.Must(a.IsLeader(f.Context())) // it asks the clock, not the database
+		f.Is(<-a.ended, sqllock.ErrLockLost)
+		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
+		f.Takes("the term", broken, ttl/2, ttl)
 		time.Sleep(2 * ttl)
 		errs := a.newErrors()
-		f.is(errs[0], sqllock.ErrLockLost)
+		f.Is(errs[0], sqllock.ErrLockLost)
 		if len(errs) < 5 || len(errs) > 15 { // the pause grows from 0.1 s to a third of the time-to-live
 			f.Errorf("%d errors", len(errs))
 		}
 		for _, err := range errs[1:] {
-			f.is(err, sqllock.ErrDatabase)
+			f.Is(err, sqllock.ErrDatabase)
 		}
 		began := time.Now()
 		mend()
 		if again := <-a.began; again.Token() <= lease.Token() {
 			f.Errorf("token %d after %d", again.Token(), lease.Token())
 		}
-		f.takes("the next term", began, 0, ttl/3)
+		f.Takes("the next term", began, 0, ttl/3)
 	})
 }
 
@@ -54,7 +54,7 @@ func TestAReleaseThatFails(t *testing.T) {
 		running := a.start(a.lead)
 		<-a.began
 		mend := f.breakDatabase()
-		f.is(a.Resign(f.Context()), sqllock.ErrDatabase)
+		f.Is(a.Resign(f.Context()), sqllock.ErrDatabase)
 		mend()
 		began := time.Now()
 		synctest.Wait()
@@ -63,11 +63,11 @@ func TestAReleaseThatFails(t *testing.T) {
 			f.Errorf("%v", err)
 		}
 		<-a.began
-		f.takes("the next term", began, 3*time.Second, 3*time.Second+idle)
+		f.Takes("the next term", began, 3*time.Second, 3*time.Second+idle)
 		f.breakDatabase()
 		err := running.stop()
-		f.is(err, errStop)
-		f.is(err, sqllock.ErrDatabase)
+		f.Is(err, errStop)
+		f.Is(err, sqllock.ErrDatabase)
 	})
 }
 
@@ -82,7 +82,7 @@ func TestChangesAreReported(t *testing.T) {
 		go func() {
 			defer close(done)
 			for l, err := range leader.Observe(observing, b.registry.Repository(), role, 0) {
-				f.must(err)
+				f.Must(err)
 				if l.Me {
 					f.Error("Observe belongs to no elector")
 				}
@@ -95,11 +95,11 @@ func TestChangesAreReported(t *testing.T) {
 		time.Sleep(time.Second)
 		second := b.start(b.lead)
 		time.Sleep(3 * time.Second)
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		<-b.began
 		time.Sleep(3 * time.Second)
-		f.is(first.stop(), errStop)
-		f.is(second.stop(), errStop)
+		f.Is(first.stop(), errStop)
+		f.Is(second.stop(), errStop)
 		time.Sleep(3 * time.Second)
 		cancel()
 		<-done
@@ -131,11 +131,11 @@ func TestASlowHookDoesNotCostLeadership(t *testing.T) {
 		running := a.start(a.lead)
 		<-a.began
 		time.Sleep(2 * ttl)
-		f.must(a.IsLeader(f.Context()))
-		f.must(a.Resign(f.Context()))
+		f.Must(a.IsLeader(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		<-a.began
 		close(block)
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 	})
 }
 
@@ -156,15 +156,15 @@ func TestObserve(t *testing.T) {
 			if !ok || l.Client != client || !errors.Is(err, wanted) {
 				f.Fatalf("%+v, %v, %v; want %q, %v", l, err, ok, client, wanted)
 			}
-			f.takes("it", began, after, after+5*time.Millisecond)
+			f.Takes("it", began, after, after+5*time.Millisecond)
 		}
 		want("", nil, 0)
 		_, err := r.Acquire(f.Context(), role, r.NewHolder(), ttl)
-		f.must(err)
+		f.Must(err)
 		want("a", nil, every)
 		want("", nil, ttl-every) // as soon as the lease has ended
 		_, err = r.Acquire(f.Context(), role, r.NewHolder(), ttl)
-		f.must(err)
+		f.Must(err)
 		want("a", nil, every)
 		mend := f.breakDatabase()
 		want("", sqllock.ErrDatabase, every)
@@ -213,7 +213,7 @@ func TestTheClientOfALeader(t *testing.T) {
 		} {
 			role := fmt.Sprint("role ", i)
 			_, err := r.Acquire(f.Context(), role, test.holder, ttl)
-			f.must(err)
+			f.Must(err)
 			time.Sleep(time.Second)
 			got, err := leader.Current(f.Context(), r, role)
 			want := leader.Leader{Client: test.client, Holder: test.holder, Age: time.Second, Left: ttl - time.Second}

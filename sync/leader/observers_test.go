@@ -66,10 +66,10 @@ func TestElectionsAreReported(t *testing.T) {
 		<-a.began
 		r.expect(f, "candidate", "leader")
 		time.Sleep(time.Minute)
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		r.expect(f, "candidate") // its term is compared above only beside its beginning
 		<-a.began
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 		r.expect(f, "leader", "candidate after 0s: "+errStop.Error(), "retired")
 
 		_ = a.Run(f.Context(), func(context.Context, *sqllock.Lease) error {
@@ -94,12 +94,12 @@ func TestALeaderThatIsStuckIsReportedInTime(t *testing.T) {
 			return nil
 		})
 		_, err := a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())
-		f.must(err)
+		f.Must(err)
 		time.Sleep(ttl)
 		r.expect(f, "candidate", "leader", fmt.Sprintf("candidate after %v: %v", (ttl/3).Round(time.Second), sqllock.ErrLockLost))
 		running.cancel(errStop)
 		close(stop)
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 		r.expect(f, "retired")
 	})
 }

@@ -26,10 +26,10 @@ func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 		began := time.Now()
 		network.Follow(nil)
 		<-a.began
-		f.takes("the next term", began, 0, time.Second)
+		f.Takes("the next term", began, 0, time.Second)
 
 		network.Follow(outage)
-		f.is(<-a.ended, sqllock.ErrLockLost)
+		f.Is(<-a.ended, sqllock.ErrLockLost)
 		time.Sleep(ttl)
 		if errs := a.newErrors(); len(errs) != 1 {
 			f.Errorf("OnError: %v", errs)
@@ -38,17 +38,17 @@ func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 		if err := running.stop(); err != errStop { //nolint:errorlint // nothing else is in it
 			f.Errorf("Run: %v", err)
 		}
-		f.takes("the end", began, 0, time.Millisecond)
+		f.Takes("the end", began, 0, time.Millisecond)
 		network.Follow(nil)
 
 		f.breakDatabase()
 		running = a.start(a.lead)
 		time.Sleep(time.Second)
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 		if errs := a.newErrors(); len(errs) == 0 {
 			f.Error("no error, although there is no table")
 		} else {
-			f.is(errs[0], sqllock.ErrSchema)
+			f.Is(errs[0], sqllock.ErrSchema)
 		}
 	})
 }
@@ -61,11 +61,11 @@ func TestTheTermAfterTheMinimumHold(t *testing.T) {
 		const minHold = 3 * ttl
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		lock, err := a.registry.Obtain(role)
-		f.must(err)
+		f.Must(err)
 		began := time.Now()
 		running := a.start(func(ctx context.Context, lease *sqllock.Lease) error {
 			inner, err := lock.WithMinHold(minHold).Lock(ctx)
-			f.must(err)
+			f.Must(err)
 			a.began <- lease
 			<-ctx.Done()
 			return inner.Unlock(ctx)
@@ -73,8 +73,8 @@ func TestTheTermAfterTheMinimumHold(t *testing.T) {
 		<-a.began
 		b.start(b.lead)
 		time.Sleep(time.Second)
-		f.is(running.stop(), errStop)
+		f.Is(running.stop(), errStop)
 		<-b.began
-		f.takes("b", began, minHold, minHold+idle)
+		f.Takes("b", began, minHold, minHold+idle)
 	})
 }

@@ -17,11 +17,16 @@ import (
 func TestResignFromWithinDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for name, resign := range map[string]func(ctx context.Context, p *process, lease *sqllock.Lease) error{
+		"of a context made from it": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
+			inner, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return p.Resign(inner)
+		},
 		"without cancel": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"twice": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
-			p.f.must(p.Resign(context.WithoutCancel(ctx)))
+			p.f.Must(p.Resign(context.WithoutCancel(ctx)))
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"of the lease": func(_ context.Context, p *process, lease *sqllock.Lease) error {
@@ -29,18 +34,18 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 		},
 		"after the lease is lost": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
 			_, err := p.registry.Repository().Delete(p.f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
-			p.f.must(err)
+			p.f.Must(err)
 			<-ctx.Done()
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"after Unlock": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
-			p.f.must(lease.Unlock(ctx))
+			p.f.Must(lease.Unlock(ctx))
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"of a lease that entered again": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
 			inner, err := p.registry.Lock(context.WithoutCancel(ctx), role)
-			p.f.must(err)
-			defer func() { p.f.must(inner.Unlock(ctx)) }()
+			p.f.Must(err)
+			defer func() { p.f.Must(inner.Unlock(ctx)) }()
 			return p.Resign(inner.Context()) //nolint:contextcheck // it carries the term
 		},
 	} {
@@ -55,7 +60,7 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 					<-ctx.Done()
 					return nil
 				})
-				f.must(<-resigned)
+				f.Must(<-resigned)
 			})
 		})
 	}
@@ -75,11 +80,11 @@ func TestResignWithTheContextOfAnEarlierTerm(t *testing.T) {
 			return nil
 		})
 		earlier := <-terms
-		f.must(a.Resign(f.Context()))
+		f.Must(a.Resign(f.Context()))
 		<-terms
 		began := time.Now()
-		f.must(a.Resign(earlier))
-		f.takes("Resign", began, time.Second, time.Second)
+		f.Must(a.Resign(earlier))
+		f.Takes("Resign", began, time.Second, time.Second)
 	})
 }
 
@@ -95,15 +100,15 @@ func TestResignInHooks(t *testing.T) {
 			}
 		}})
 		running := a.start(a.leadThen(time.Second))
-		f.must(<-resigned)
-		f.is(running.stop(), errStop)
+		f.Must(<-resigned)
+		f.Is(running.stop(), errStop)
 
 		b = f.process("b", leader.Options{OnStuck: func(time.Duration) { resigned <- b.Resign(f.Context()) }})
 		running = b.start(b.leadThen(leader.DefaultGrace + time.Second))
 		_, err := b.registry.Repository().Delete(f.Context(), role, (<-b.began).Holder())
-		f.must(err)
-		f.is(<-resigned, sqllock.ErrLockLost)
-		f.is(running.stop(), errStop)
+		f.Must(err)
+		f.Is(<-resigned, sqllock.ErrLockLost)
+		f.Is(running.stop(), errStop)
 	})
 }
 
@@ -133,11 +138,11 @@ func TestResignInAnObserver(t *testing.T) {
 					}
 					return nil
 				})
-				f.must(<-resigned)
+				f.Must(<-resigned)
 				if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
 					f.Errorf("%v, %v", rows, err)
 				}
-				f.is(running.stop(), errStop)
+				f.Is(running.stop(), errStop)
 				if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
 					f.Errorf("told %v, want %v", told, want)
 				}
@@ -165,10 +170,12 @@ func TestElectorsThatYield(t *testing.T) {
 					p := f.process(name, leader.Options{ObserveEvery: time.Hour})
 					p.start(func(ctx context.Context, _ *sqllock.Lease) error {
 						mu.Lock()
-						defer mu.Unlock()
 						longest = max(longest, time.Since(last))
-						time.Sleep(length)
+						mu.Unlock()
+						time.Sleep(length) // not with the mutex: the bubble's clock stands still while a goroutine waits for it
+						mu.Lock()
 						terms, led, last = terms+1, led+length, time.Now()
+						mu.Unlock()
 						return yield(ctx, p)
 					})
 				}

@@ -51,18 +51,18 @@ func TestAWakeUpMovesTheRoleAtOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		began := time.Now()
 		for range 3 {
-			f.must(a.Resign(f.Context()))
+			f.Must(a.Resign(f.Context()))
 			released.ring()
 			<-b.began
 			time.Sleep(10 * time.Second) // a sees that b leads
-			f.must(b.Resign(f.Context()))
+			f.Must(b.Resign(f.Context()))
 			released.ring()
 			<-a.began
 			time.Sleep(10 * time.Second)
 		}
-		f.is(first.stop(), errStop)
+		f.Is(first.stop(), errStop)
 		released.ring()
 		<-b.began
-		f.takes("everything", began, time.Minute, time.Minute)
+		f.Takes("everything", began, time.Minute, time.Minute)
 	})
 }

@@ -4,92 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
-
-// A room counts who is in.
-type room struct {
-	t                *testing.T
-	readers, writers atomic.Int32
-	entered          atomic.Int32
-}
-
-func (r *room) read(context.Context) error {
-	r.readers.Add(1)
-	defer r.readers.Add(-1)
-	return r.stay()
-}
-
-func (r *room) write(context.Context) error {
-	r.writers.Add(1)
-	defer r.writers.Add(-1)
-	return r.stay()
-}
-
-// stay lets others run, and checks who is in before and after.
-func (r *room) stay() error {
-	r.entered.Add(1)
-	for range 2 {
-		if readers, writers := r.readers.Load(), r.writers.Load(); writers > 1 || writers == 1 && readers > 0 {
-			r.t.Errorf("%d writers and %d readers", writers, readers)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return nil
-}
-
-// TestNoReaderIsBesideAWriter has readers and writers of two processes lock in every way.
-func TestNoReaderIsBesideAWriter(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string]sqllock.RegistryOptions{
-		"default":    {TTL: ttl},
-		"auto-renew": {TTL: time.Second, AutoRenew: true},
-		"hand-off":   {TTL: ttl, HandOff: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				const workers, rounds = 3, 6
-				room := &room{t: f.T}
-				var all sync.WaitGroup
-				processes := []*process{f.processWith(opts), f.processWith(opts)}
-				for _, p := range processes {
-					for range workers {
-						all.Go(func() {
-							for range rounds {
-								f.must(p.rw.ExecuteRLocked(f.Context(), room.read))
-							}
-						})
-						all.Go(func() {
-							for range rounds {
-								f.must(p.rw.ExecuteLocked(f.Context(), room.write))
-							}
-						})
-						all.Go(func() {
-							for range rounds {
-								f.tries(p.rw.ExecuteRLockedFor(f.Context(), 0, room.read))
-								f.tries(p.rw.ExecuteLockedFor(f.Context(), 0, room.write))
-								f.tries(p.rw.ExecuteLockedFor(f.Context(), time.Millisecond, room.write))
-							}
-						})
-					}
-				}
-				all.Wait()
-				if n := room.entered.Load(); n < 2*2*workers*rounds {
-					f.Errorf("%d times", n)
-				}
-				processes[0].rows(0)
-			})
-		})
-	}
-}
 
 // tries checks the error of a call that may be refused.
 func (f *fixture) tries(err error) {
@@ -138,11 +58,11 @@ func TestAWriterAtEveryMomentOfAReader(t *testing.T) {
 							f.Errorf("both are in at moment %d, done: %v", n, done)
 						}
 						if lease != nil {
-							f.unlock(lease)
+							f.Unlock(lease)
 						}
 						if between.lease != nil {
 							second++
-							f.unlock(between.lease)
+							f.Unlock(between.lease)
 						}
 						moments++
 					}
@@ -154,35 +74,6 @@ func TestAWriterAtEveryMomentOfAReader(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestAPlainLockKeepsOthersOut has a plain lock of the key, as Java has it, exclude writers and new
-// readers. It does not wait for readers that are in.
-func TestAPlainLockKeepsOthersOut(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(f *fixture) {
-		p, java := f.process(), f.process()
-		reader := f.get(p.rw.RLock)
-		plain, err := java.registry.TryLock(f.Context(), key)
-		f.must(err)
-		f.refused(p.rw.TryRLock, plain.Holder())
-		f.refused(p.rw.TryLock, plain.Holder())
-		f.unlock(reader)
-		f.refused(p.rw.TryLock, plain.Holder())
-		waiting := f.start(f.Context(), p.rw.RLock)
-		f.waits(waiting)
-		f.unlock(plain)
-		reader = f.gets(waiting)
-
-		// A writer that waits for a reader has the row, so a plain lock waits for the writer.
-		writing := f.start(f.Context(), p.rw.Lock)
-		if _, err := java.registry.TryLock(f.Context(), key); !errors.Is(err, sqllock.ErrNotAcquired) {
-			f.Error(err)
-		}
-		f.unlock(reader)
-		f.unlock(f.gets(writing))
-		p.rows(0)
-	})
 }
 
 // TestSpellingsAreOneLock has a reader and a writer write the same key in two ways.
@@ -214,9 +105,9 @@ func TestSpellingsAreOneLock(t *testing.T) {
 				if inner, err := another.RLock(reader.Context()); err != nil || inner.Holder() != reader.Holder() {
 					f.Error(inner, err)
 				} else {
-					f.unlock(inner)
+					f.Unlock(inner)
 				}
-				f.unlock(reader)
+				f.Unlock(reader)
 				p.rows(0)
 			})
 		})
@@ -250,7 +141,7 @@ func TestATryBesideAReaderWritesNothing(t *testing.T) {
 		})
 		f.refused(p.rw.TryLock, reader.Holder())
 		p.network.Follow(nil)
-		f.unlock(reader)
+		f.Unlock(reader)
 		p.rows(0)
 	})
 }

@@ -140,7 +140,7 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 			f.Errorf("%v without a fault", err)
 		}
 		if err != nil {
-			f.is(err, sqllock.ErrDatabase, errGone)
+			f.Is(err, sqllock.ErrDatabase, errGone)
 		}
 		return failed
 	})
@@ -163,7 +163,7 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 		lease, err := a.do(ctx, p)
 		f.settle(p, lease)
 		if err != nil {
-			f.is(err, sqllock.ErrNotAcquired, context.Canceled)
+			f.Is(err, sqllock.ErrNotAcquired, context.Canceled)
 		}
 		time.Sleep(time.Second) // until the rows of prepare have expired
 		p.rows(0)
@@ -194,12 +194,12 @@ func TestAnOutage(t *testing.T) {
 		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		for _, lock := range []method{p.rw.RLock, p.rw.TryRLock, p.rw.Lock, p.rw.TryLock} {
 			_, err := lock(f.Context())
-			f.is(err, sqllock.ErrDatabase, errGone)
+			f.Is(err, sqllock.ErrDatabase, errGone)
 		}
 		_, err := p.rw.Readers(f.Context())
-		f.is(err, sqllock.ErrDatabase, errGone)
+		f.Is(err, sqllock.ErrDatabase, errGone)
 		p.network.Follow(nil)
-		f.unlock(f.get(p.rw.Lock))
+		f.Unlock(f.get(p.rw.Lock))
 	})
 }
 
@@ -229,8 +229,8 @@ func TestAnObserverThatPanics(t *testing.T) {
 					left.Store(n)
 					panicked = f.panics(func() {
 						lease, err := a.do(f.Context(), p)
-						f.must(err)
-						f.must(lease.Unlock(f.Context()))
+						f.Must(err)
+						f.Must(lease.Unlock(f.Context()))
 					})
 					left.Store(0)
 					if held := p.registry.Held(); len(held) > 0 {
@@ -256,9 +256,9 @@ func TestALimitInAnOutage(t *testing.T) {
 			return p.rw.TryLockFor(ctx, 5*time.Second)
 		})
 		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		f.is((<-writing).err, sqllock.ErrNotAcquired)
+		f.Is((<-writing).err, sqllock.ErrNotAcquired)
 		p.network.Follow(nil)
-		f.must(p.repository.ReleaseAll(f.Context()))
+		f.Must(p.repository.ReleaseAll(f.Context()))
 	})
 }
 
@@ -303,10 +303,10 @@ func TestWhatWaitsThroughAnOutage(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				p.network.Follow(nil)
 				if c.ends {
-					f.is((<-waiting).err, sqllock.ErrDatabase, errGone)
+					f.Is((<-waiting).err, sqllock.ErrDatabase, errGone)
 					return
 				}
-				f.unlock(f.gets(waiting))
+				f.Unlock(f.gets(waiting))
 			})
 		})
 	}
@@ -329,14 +329,14 @@ func TestWaitersShareAnOutage(t *testing.T) {
 			return ctx.Err()
 		})
 		for _, result := range waiting {
-			f.is((<-result).err, sqllock.ErrDatabase)
+			f.Is((<-result).err, sqllock.ErrDatabase)
 		}
 		if d := time.Since(began); d > 30*time.Second {
 			f.Errorf("the last one returned after %v", d)
 		}
 		p.network.Follow(nil)
-		f.must(p.repository.ReleaseAll(f.Context()))
-		f.unlock(f.get(p.rw.Lock)) // the outage is over for those that come later
+		f.Must(p.repository.ReleaseAll(f.Context()))
+		f.Unlock(f.get(p.rw.Lock)) // the outage is over for those that come later
 		p.rows(0)
 	})
 }
@@ -366,22 +366,22 @@ func TestCloseEndsEverything(t *testing.T) {
 				for range 2 {
 					waiting = append(waiting, f.start(f.Context(), p.rw.Lock), f.start(f.Context(), p.rw.RLock))
 				}
-				f.must(p.registry.Close(f.Context()))
+				f.Must(p.registry.Close(f.Context()))
 				closed := time.Now()
 				for _, result := range waiting {
 					o := <-result
 					if o.lease != nil { // it was acquired before
-						f.is(context.Cause(o.lease.Context()), sqllock.ErrClosed)
+						f.Is(context.Cause(o.lease.Context()), sqllock.ErrClosed)
 						continue
 					}
-					f.is(o.err, sqllock.ErrClosed)
+					f.Is(o.err, sqllock.ErrClosed)
 				}
 				if d := time.Since(closed); d > time.Second {
 					f.Errorf("the last one returned %v after Close", d)
 				}
 				for _, lock := range []method{p.rw.Lock, p.rw.TryLock, p.rw.RLock, p.rw.TryRLock} {
 					_, err := lock(f.Context())
-					f.is(err, sqllock.ErrClosed)
+					f.Is(err, sqllock.ErrClosed)
 				}
 				other.rows(state.left)
 			})
@@ -397,12 +397,12 @@ func TestCloseEndsAnUpgrade(t *testing.T) {
 		p, other := f.process(), f.process()
 		other.crashed(lockKey+" reader 1", time.Hour)
 		plain, err := p.registry.Lock(f.Context(), key)
-		f.must(err)
+		f.Must(err)
 		// A context of a lease ends with the registry. This one carries the lease all the same.
 		writing := f.start(context.WithoutCancel(plain.Context()), p.rw.Lock)
-		f.must(p.registry.Close(f.Context()))
+		f.Must(p.registry.Close(f.Context()))
 		closed := time.Now()
-		f.is((<-writing).err, sqllock.ErrClosed)
+		f.Is((<-writing).err, sqllock.ErrClosed)
 		if d := time.Since(closed); d > time.Second {
 			f.Errorf("it returned %v after Close", d)
 		}
@@ -441,7 +441,7 @@ func TestARowThatIsTakenOverIsLost(t *testing.T) {
 							return nil
 						}
 						reached = true
-						_, err := f.db.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")
+						_, err := f.DB.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")
 						return err
 					})
 					lease, err := lock(p)(f.Context())

@@ -2,19 +2,14 @@ package rwlock_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -25,21 +20,13 @@ const (
 	turn    = lockKey + " reader turn"
 )
 
-// A fixture is a database in virtual time, and processes on it.
-type fixture struct {
-	*testing.T
-	db *dbtest.DB
-}
+// A fixture adds read-write locks to the common one.
+type fixture struct{ *fixtures.Fixture }
 
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		// Waiters poll, so a test that waits in vain would not deadlock.
-		limit := time.AfterFunc(24*time.Hour, func() { panic(t.Name() + " waits in vain") })
-		defer limit.Stop()
-		test(&fixture{t, virtual.Migrated(t, dialect.Spring7)})
-	})
+	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 
 // A process has a registry of its own, and the lock that all tests are about.
@@ -70,17 +57,12 @@ func (f *fixture) processMapping(keys sqllock.KeyMapper) *process {
 
 func (f *fixture) processOf(opts sqllock.RegistryOptions, keys sqllock.KeyMapper) *process {
 	f.Helper()
-	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
-	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
-	f.Cleanup(func() { _ = db.Close() })
-	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect, &sqllock.RepositoryOptions{Keys: keys})
-	f.must(err)
-	registry, err := sqllock.NewRegistry(repository, &opts)
-	f.must(err)
-	f.Cleanup(func() { f.must(registry.Close(context.Background())) })
+	db, network := f.Network()
+	registry := f.Registry(db, sqllock.RepositoryOptions{Keys: keys}, opts)
+	f.Cleanup(func() { f.Must(registry.Close(context.Background())) })
 	lock, err := rwlock.New(registry, key)
-	f.must(err)
-	return &process{lock, f, registry, repository, network}
+	f.Must(err)
+	return &process{lock, f, registry, registry.Repository(), network}
 }
 
 // A method is one of those that lock and take no limit.
@@ -90,7 +72,7 @@ type method func(context.Context) (*sqllock.Lease, error)
 func (f *fixture) get(lock method) *sqllock.Lease {
 	f.Helper()
 	lease, err := lock(f.Context())
-	f.must(err)
+	f.Must(err)
 	return lease
 }
 
@@ -102,11 +84,6 @@ func (f *fixture) refused(try method, holder string) {
 	if lease != nil || !errors.As(err, &held) || held.Key != key || held.Holder != holder || held.Left <= 0 {
 		f.Fatalf("%v, %v, want one held by %s", lease, err, holder)
 	}
-}
-
-func (f *fixture) unlock(lease *sqllock.Lease) {
-	f.Helper()
-	f.must(lease.Unlock(f.Context()))
 }
 
 // An outcome is what a method returned in another goroutine.
@@ -141,7 +118,7 @@ func (f *fixture) waits(result <-chan outcome) {
 func (f *fixture) gets(result <-chan outcome) *sqllock.Lease {
 	f.Helper()
 	o := <-result
-	f.must(o.err)
+	f.Must(o.err)
 	return o.lease
 }
 
@@ -150,7 +127,7 @@ func (p *process) crashed(rowKey string, ttl time.Duration) (holder string) {
 	p.f.Helper()
 	holder = p.repository.NewHolder()
 	got, err := p.repository.Acquire(p.f.Context(), rowKey, holder, ttl)
-	p.f.must(err)
+	p.f.Must(err)
 	if !got.Acquired {
 		p.f.Fatalf("%q is held", rowKey)
 	}
@@ -161,7 +138,7 @@ func (p *process) crashed(rowKey string, ttl time.Duration) (holder string) {
 func (p *process) rows(want int) {
 	p.f.Helper()
 	rows, err := p.repository.List(p.f.Context())
-	p.f.must(err)
+	p.f.Must(err)
 	held := 0
 	for _, row := range rows {
 		if !row.Expired() {
@@ -170,22 +147,5 @@ func (p *process) rows(want int) {
 	}
 	if held != want {
 		p.f.Errorf("%d rows, want %d: %+v", held, want, rows)
-	}
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
-// is checks that err wraps all of wanted.
-func (f *fixture) is(err error, wanted ...error) {
-	f.Helper()
-	for _, one := range wanted {
-		if !errors.Is(err, one) {
-			f.Errorf("error %v, want %v", err, one)
-		}
 	}
 }

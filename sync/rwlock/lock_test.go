@@ -18,27 +18,27 @@ func TestBadInput(t *testing.T) {
 		p := f.process()
 		p.network.Follow(nil)
 		_, err := rwlock.New(nil, key)
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		_, err = rwlock.New(p.registry, "")
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		_, err = p.rw.TryRLockFor(f.Context(), -1)
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		_, err = p.rw.TryLockFor(f.Context(), -1)
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		for _, lock := range []method{p.rw.WithTTL(sqllock.MinTTL - 1).RLock, p.rw.WithTTL(0).Lock} {
 			_, err = lock(f.Context())
-			f.is(err, sqllock.ErrInvalid)
+			f.Is(err, sqllock.ErrInvalid)
 		}
-		f.is(p.rw.ExecuteLocked(f.Context(), nil), sqllock.ErrInvalid)
-		f.is(p.rw.ExecuteLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
-		f.is(p.rw.ExecuteRLocked(f.Context(), nil), sqllock.ErrInvalid)
-		f.is(p.rw.ExecuteRLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
+		f.Is(p.rw.ExecuteLocked(f.Context(), nil), sqllock.ErrInvalid)
+		f.Is(p.rw.ExecuteLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
+		f.Is(p.rw.ExecuteRLocked(f.Context(), nil), sqllock.ErrInvalid)
+		f.Is(p.rw.ExecuteRLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
 		if n := p.network.Count(); n > 0 {
 			f.Errorf("%d operations", n)
 		}
-		f.must(p.registry.Close(f.Context()))
+		f.Must(p.registry.Close(f.Context()))
 		_, err = rwlock.New(p.registry, key)
-		f.is(err, sqllock.ErrClosed)
+		f.Is(err, sqllock.ErrClosed)
 	})
 }
 
@@ -46,15 +46,15 @@ func TestBadInput(t *testing.T) {
 func TestAPlainKeyLeavesRoom(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
-		repository, err := sqllock.NewRepository(f.Context(), f.db.DB.DB, f.db.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
-		f.must(err)
+		repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
+		f.Must(err)
 		registry, err := sqllock.NewRegistry(repository, nil)
-		f.must(err)
+		f.Must(err)
 		_, err = rwlock.New(registry, strings.Repeat("k", 25))
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		lock, err := rwlock.New(registry, strings.Repeat("k", 24))
-		f.must(err)
-		f.unlock(f.get(lock.Lock))
+		f.Must(err)
+		f.Unlock(f.get(lock.Lock))
 	})
 }
 
@@ -66,7 +66,7 @@ func TestReaders(t *testing.T) {
 		check := func(wanted ...rwlock.Holder) {
 			f.Helper()
 			readers, err := p.rw.Readers(f.Context())
-			f.must(err)
+			f.Must(err)
 			if len(readers) != len(wanted) {
 				f.Fatalf("%+v, want %+v", readers, wanted)
 			}
@@ -83,29 +83,12 @@ func TestReaders(t *testing.T) {
 		time.Sleep(time.Second)
 		check(rwlock.Holder{ID: first.Holder(), Age: 2 * time.Second, Left: 58 * time.Second},
 			rwlock.Holder{ID: second.Holder(), Age: time.Second, Left: ttl - time.Second})
-		f.unlock(first)
+		f.Unlock(first)
 		time.Sleep(ttl)
 		check() // the second one has expired
 		writer := f.get(p.rw.Lock)
 		check()
-		f.unlock(writer)
-	})
-}
-
-// TestTokens are higher than those of all earlier write leases.
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(f *fixture) {
-		processes := []*process{f.process(), f.process()}
-		last := int64(0)
-		for i := range 6 {
-			lease := f.get(processes[i%2].rw.Lock)
-			if lease.Token() <= last {
-				f.Errorf("token %d after %d", lease.Token(), last)
-			}
-			last = lease.Token()
-			f.unlock(lease)
-		}
+		f.Unlock(writer)
 	})
 }
 
@@ -121,10 +104,10 @@ func TestHandlesShareTheirLock(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.refused(p.rw.TryLock, renewed.Holder())
 		f.refused(p.rw.TryRLock, renewed.Holder())
-		f.unlock(renewed)
+		f.Unlock(renewed)
 		reader := f.get(p.rw.WithTTL(time.Second).RLock)
 		time.Sleep(time.Minute)
-		f.is(reader.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.Is(reader.Unlock(f.Context()), sqllock.ErrLockLost)
 		p.rows(0)
 	})
 }
@@ -145,7 +128,7 @@ func TestExecute(t *testing.T) {
 				return p.rw.ExecuteRLockedFor(ctx, time.Second, fn)
 			},
 		} {
-			f.is(execute(f.Context(), func(ctx context.Context) error {
+			f.Is(execute(f.Context(), func(ctx context.Context) error {
 				if leases := p.registry.LeasesFrom(ctx); len(leases) != 1 {
 					f.Errorf("%d leases", len(leases))
 				}
@@ -164,7 +147,7 @@ func TestExecute(t *testing.T) {
 				_ = execute(f.Context(), func(context.Context) error { panic(failed) })
 			}()
 			p.rows(0)
-			f.is(execute(f.Context(), func(context.Context) error {
+			f.Is(execute(f.Context(), func(context.Context) error {
 				return p.repository.ReleaseAll(f.Context()) //nolint:contextcheck // it is another caller
 			}), sqllock.ErrLockLost)
 		}

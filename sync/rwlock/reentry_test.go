@@ -14,7 +14,7 @@ import (
 func (f *fixture) lockOf(p *process, key string) *rwlock.Lock {
 	f.Helper()
 	lock, err := rwlock.New(p.registry, key)
-	f.must(err)
+	f.Must(err)
 	return lock
 }
 
@@ -35,10 +35,10 @@ func TestAReaderEntersAgain(t *testing.T) {
 			f.Error("it has a reader's row of its own")
 		}
 		f.refused(p.rw.TryRLock, f.holderOf(p, key)) // any other context waits
-		f.unlock(outer)
+		f.Unlock(outer)
 		f.waits(writing) // for the inner one
-		f.unlock(inner)
-		f.unlock(f.gets(writing))
+		f.Unlock(inner)
+		f.Unlock(f.gets(writing))
 		p.rows(0)
 	})
 }
@@ -50,12 +50,12 @@ func TestAReaderEntersAJointLease(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		joint, err := p.registry.ObtainAll("another", lockKey+" reader 7")
-		f.must(err)
+		f.Must(err)
 		outer := f.get(joint.Lock)
 		inner := f.get(in(outer, p.rw.RLock))
-		f.unlock(outer)
+		f.Unlock(outer)
 		f.refused(other.rw.TryLock, inner.Holder())
-		f.unlock(inner)
+		f.Unlock(inner)
 		p.rows(0)
 	})
 }
@@ -64,7 +64,7 @@ func TestAReaderEntersAJointLease(t *testing.T) {
 func (f *fixture) holderOf(p *process, key string) string {
 	f.Helper()
 	row, ok, err := p.repository.Peek(f.Context(), key)
-	f.must(err)
+	f.Must(err)
 	if !ok {
 		f.Fatalf("%q is free", key)
 	}
@@ -83,12 +83,12 @@ func TestAReaderInsideAWriter(t *testing.T) {
 		if again.Token() != writer.Token() {
 			f.Errorf("token %d, want %d", again.Token(), writer.Token())
 		}
-		f.unlock(again)
-		f.unlock(f.get(in(writer, p.rw.TryLock))) // beside the reader, which is the writer's own
+		f.Unlock(again)
+		f.Unlock(f.get(in(writer, p.rw.TryLock))) // beside the reader, which is the writer's own
 		f.refused(other.rw.TryRLock, writer.Holder())
 		f.refused(other.rw.TryLock, writer.Holder())
-		f.unlock(reader)
-		f.unlock(writer)
+		f.Unlock(reader)
+		f.Unlock(writer)
 		p.rows(0)
 	})
 }
@@ -102,23 +102,23 @@ func TestAWriterInsideAReader(t *testing.T) {
 		began := time.Now()
 		for _, lock := range []method{p.rw.Lock, p.rw.TryLock, f.lockOf(p, key).Lock} {
 			_, err := lock(reader.Context())
-			f.is(err, sqllock.ErrInvalid)
+			f.Is(err, sqllock.ErrInvalid)
 		}
 		// A plain lease of the key is no write lease.
 		plain, err := p.registry.TryLock(reader.Context(), key)
-		f.must(err)
+		f.Must(err)
 		_, err = p.rw.Lock(plain.Context())
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 		if time.Since(began) > 0 {
 			f.Error("it waited")
 		}
-		f.unlock(plain)
-		f.unlock(f.get(in(reader, f.lockOf(p, "another").Lock)))
+		f.Unlock(plain)
+		f.Unlock(f.get(in(reader, f.lockOf(p, "another").Lock)))
 		ended := reader.Context()
-		f.unlock(reader)
+		f.Unlock(reader)
 		lease, err := p.rw.Lock(context.WithoutCancel(ended)) // it reads no more
-		f.must(err)
-		f.unlock(lease)
+		f.Must(err)
+		f.Unlock(lease)
 		p.rows(0)
 	})
 }
@@ -131,22 +131,22 @@ func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
 		p, other := f.process(), f.process()
 		reader := f.get(other.rw.RLock)
 		plain, err := p.registry.TryLock(f.Context(), key)
-		f.must(err)
+		f.Must(err)
 		waiting := f.start(f.Context(), other.rw.Lock)
 		f.holderOf(p, turn)
 		f.refused(in(plain, p.rw.TryLock), reader.Holder())
-		f.unlock(f.get(in(plain, p.rw.TryRLock)))
+		f.Unlock(f.get(in(plain, p.rw.TryRLock)))
 		writing := f.start(plain.Context(), p.rw.Lock)
 		f.waits(writing)
-		f.unlock(reader)
+		f.Unlock(reader)
 		writer := f.gets(writing)
 		if writer.Holder() != plain.Holder() {
 			f.Error("it did not enter the plain lease")
 		}
 		f.waits(waiting)
-		f.unlock(writer)
-		f.unlock(plain)
-		f.unlock(f.gets(waiting))
+		f.Unlock(writer)
+		f.Unlock(plain)
+		f.Unlock(f.gets(waiting))
 		p.rows(0)
 	})
 }
@@ -158,10 +158,10 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 		p := f.process()
 		for _, lock := range []method{p.rw.Lock, p.rw.RLock} {
 			lost := f.get(lock)
-			f.must(p.repository.ReleaseAll(f.Context()))
-			f.is(lost.Renew(f.Context()), sqllock.ErrLockLost)
+			f.Must(p.repository.ReleaseAll(f.Context()))
+			f.Is(lost.Renew(f.Context()), sqllock.ErrLockLost)
 			_, err := p.rw.RLock(context.WithoutCancel(lost.Context()))
-			f.is(err, sqllock.ErrLockLost)
+			f.Is(err, sqllock.ErrLockLost)
 		}
 		p.rows(0)
 	})
@@ -185,7 +185,7 @@ func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
 				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
 					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 						if outer != nil && beside == nil {
-							f.unlock(outer)
+							f.Unlock(outer)
 							beside = f.get(test.beside(other))
 						}
 						return ctx, nil
@@ -194,8 +194,8 @@ func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
 				outer = f.get(test.lock(p))
 				entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
 				f.waits(entering)
-				f.unlock(beside)
-				f.unlock(f.gets(entering))
+				f.Unlock(beside)
+				f.Unlock(f.gets(entering))
 				p.rows(0)
 			})
 		})

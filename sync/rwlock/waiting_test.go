@@ -33,7 +33,7 @@ func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) 
 					return
 				}
 				time.Sleep(d)
-				f.unlock(lease) //nolint:contextcheck // ctx may have ended
+				f.Unlock(lease) //nolint:contextcheck // ctx may have ended
 			}
 		})
 	}
@@ -58,8 +58,8 @@ func TestReadersDoNotStarveAWriter(t *testing.T) {
 				f.Fatal("there are no readers", err)
 			}
 			lease, err := f.process().rw.TryLockFor(f.Context(), long)
-			f.must(err)
-			f.unlock(lease)
+			f.Must(err)
+			f.Unlock(lease)
 		}
 		f.both(endOne, endTwo)
 	})
@@ -84,8 +84,8 @@ func TestWritersDoNotStarveAReader(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			f.awaitHolder(p, turn)
 			lease, err := f.process().rw.TryRLockFor(f.Context(), 10*long) // the turn has no order between processes
-			f.must(err)
-			f.unlock(lease)
+			f.Must(err)
+			f.Unlock(lease)
 		}
 		f.both(endOne, endTwo)
 	})
@@ -119,12 +119,12 @@ func TestAReaderGetsItsTurn(t *testing.T) {
 		reading := f.start(f.Context(), other.rw.RLock)
 		waiter := f.holderOf(p, turn)
 		writing := f.start(f.Context(), p.rw.Lock)
-		f.unlock(writer)
+		f.Unlock(writer)
 		f.refused(p.rw.TryLock, waiter)
 		reader := f.gets(reading)
 		f.waits(writing)
-		f.unlock(reader)
-		f.unlock(f.gets(writing))
+		f.Unlock(reader)
+		f.Unlock(f.gets(writing))
 		p.rows(0)
 	})
 }
@@ -142,15 +142,15 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 		f.waits(reading)
 		p.crashed(lockKey+" reader 3", time.Hour)     // it was about to read the writer's row
 		other.crashed(lockKey+" reader 5", time.Hour) // as well
-		f.unlock(reader)
+		f.Unlock(reader)
 		began := time.Now()
 		writer := f.gets(writing)
 		if d := time.Since(began); d > time.Second {
 			f.Errorf("the writer has waited for %v", d)
 		}
 		f.waits(reading)
-		f.unlock(writer)
-		f.unlock(f.gets(reading))
+		f.Unlock(writer)
+		f.Unlock(f.gets(reading))
 		p.rows(2)
 	})
 }
@@ -159,7 +159,7 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 func (f *fixture) seatedAt(p *process, seat int) *sqllock.Lease {
 	f.Helper()
 	lease, err := p.registry.TryLock(f.Context(), fmt.Sprintf("%s reader %d", lockKey, seat))
-	f.must(err)
+	f.Must(err)
 	return lease
 }
 
@@ -182,7 +182,7 @@ func TestTheLimitOfAWait(t *testing.T) {
 					began := time.Now()
 					lease, err := limited(f.Context(), wait)
 					if lease != nil { // a reader beside a reader, or when no writer is there
-						f.unlock(lease)
+						f.Unlock(lease)
 						continue
 					}
 					var held *sqllock.HeldError
@@ -195,10 +195,10 @@ func TestTheLimitOfAWait(t *testing.T) {
 					ctx, cancel := context.WithTimeout(f.Context(), wait)
 					_, err = limited(ctx, time.Hour)
 					cancel()
-					f.is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
+					f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
 				}
-				f.must(other.repository.ReleaseAll(f.Context()))
-				f.unlock(f.get(p.rw.TryLock))
+				f.Must(other.repository.ReleaseAll(f.Context()))
+				f.Unlock(f.get(p.rw.TryLock))
 				p.rows(0)
 			})
 		})
@@ -217,16 +217,16 @@ func TestAllSeatsAreTaken(t *testing.T) {
 		p := processes[0]
 		p.rows(rwlock.MaxReaders)
 		f.refused(p.rw.TryRLock, leases[0].Holder()) // it ends first
-		f.unlock(f.get(in(leases[7], processes[1].rw.TryRLock)))
+		f.Unlock(f.get(in(leases[7], processes[1].rw.TryRLock)))
 		reading := f.start(f.Context(), p.rw.RLock)
 		f.waits(reading)
-		f.unlock(leases[1])
+		f.Unlock(leases[1])
 		leases[1] = f.gets(reading)
 		p.rows(rwlock.MaxReaders)
 		for _, lease := range leases {
-			f.unlock(lease)
+			f.Unlock(lease)
 		}
-		f.unlock(f.get(p.rw.TryLock))
+		f.Unlock(f.get(p.rw.TryLock))
 		p.rows(0)
 	})
 }
@@ -238,7 +238,7 @@ func TestACrashedReader(t *testing.T) {
 		p := f.process()
 		p.crashed(lockKey+" reader 42", 5*time.Second)
 		began := time.Now()
-		f.unlock(f.get(p.rw.Lock))
+		f.Unlock(f.get(p.rw.Lock))
 		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second {
 			f.Errorf("the writer has waited for %v", d)
 		}
@@ -259,7 +259,7 @@ func TestACrashInItsTurn(t *testing.T) {
 				p.crashed(turn, 5*time.Second)
 				p.crashed(key, 7*time.Second)
 				began := time.Now()
-				f.unlock(f.get(lock(p)))
+				f.Unlock(f.get(lock(p)))
 				if d := time.Since(began); d < 7*time.Second || d > 8*time.Second {
 					f.Errorf("it has waited for %v", d)
 				}
@@ -294,12 +294,12 @@ func TestTheLeaseOutlivesTheWait(t *testing.T) {
 					time.Sleep(short / 20)
 					f.refused(other.rw.TryRLock, holder)
 				}
-				f.unlock(reader)
+				f.Unlock(reader)
 				lease := f.gets(writing)
 				if lease.Holder() != holder {
 					f.Error("it has acquired its row again")
 				}
-				f.unlock(lease)
+				f.Unlock(lease)
 				p.rows(0)
 			})
 		})
@@ -315,16 +315,16 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 		writing := f.start(f.Context(), p.rw.Lock)
 		for range 3 {
 			before := f.holderOf(p, key)
-			f.must(p.repository.ReleaseAll(f.Context()))
+			f.Must(p.repository.ReleaseAll(f.Context()))
 			time.Sleep(2 * ttl)
 			if f.holderOf(p, key) == before {
 				f.Error("it has not noticed")
 			}
 		}
-		f.unlock(reader)
+		f.Unlock(reader)
 		lease := f.gets(writing)
-		f.must(lease.Renew(f.Context()))
-		f.unlock(lease)
+		f.Must(lease.Renew(f.Context()))
+		f.Unlock(lease)
 		p.rows(0)
 	})
 }
@@ -340,13 +340,13 @@ func TestMaxHoldCountsTheWait(t *testing.T) {
 		writing := f.start(f.Context(), p.rw.Lock)
 		time.Sleep(2 * maxHold)
 		f.waits(writing)
-		f.unlock(reader)
+		f.Unlock(reader)
 		writer, got := f.gets(writing), time.Now()
 		<-writer.Context().Done()
 		if d := time.Since(got); d < ttl-time.Second || d > ttl {
 			f.Errorf("it has lasted for %v", d)
 		}
-		f.is(context.Cause(writer.Context()), sqllock.ErrLockLost)
-		f.is(writer.Unlock(f.Context()), sqllock.ErrLockLost)
+		f.Is(context.Cause(writer.Context()), sqllock.ErrLockLost)
+		f.Is(writer.Unlock(f.Context()), sqllock.ErrLockLost)
 	})
 }

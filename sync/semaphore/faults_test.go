@@ -89,14 +89,14 @@ func TestCancellationLeavesNothing(t *testing.T) {
 		lease, err := a.Acquire(ctx, 2)
 		network.Follow(nil)
 		if err != nil {
-			f.is(err, sqllock.ErrNotAcquired, context.Canceled, errStop)
+			f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errStop)
 		} else {
-			f.is(lease.Context().Err(), ctx.Err())
-			f.unlock(lease)
+			f.Is(lease.Context().Err(), ctx.Err())
+			f.Unlock(lease)
 		}
 		time.Sleep(2 * time.Second) // others have released, and what was in flight has ended
 		f.has()
-		f.unlock(f.acquires(a, 3))
+		f.Unlock(f.acquires(a, 3))
 		f.has()
 		return reached.Load()
 	})
@@ -114,17 +114,17 @@ func TestAnErrorOfTheDatabase(t *testing.T) {
 		lease, err := a.Acquire(f.Context(), 2)
 		network.Follow(nil)
 		if err != nil {
-			f.is(err, sqllock.ErrDatabase, errGone)
-			f.isNot(err, sqllock.ErrNotAcquired)
+			f.Is(err, sqllock.ErrDatabase, errGone)
+			f.IsNot(err, sqllock.ErrNotAcquired)
 		} else {
-			f.must(lease.Context().Err())
-			f.unlock(lease)
+			f.Must(lease.Context().Err())
+			f.Unlock(lease)
 		}
 		// A row whose release has failed is there until its time-to-live ends.
 		lease, err = other.TryAcquireFor(f.Context(), 3, ttl+time.Second)
-		f.must(err)
-		f.unlock(lease)
-		f.must(registry.Close(f.Context()))
+		f.Must(err)
+		f.Unlock(lease)
+		f.Must(registry.Close(f.Context()))
 		f.has()
 		return reached.Load()
 	})
@@ -142,21 +142,21 @@ func TestTheDatabaseIsGone(t *testing.T) {
 		f.waits(w)
 		network.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		<-w.done
-		f.is(w.err, sqllock.ErrDatabase, errGone)
+		f.Is(w.err, sqllock.ErrDatabase, errGone)
 		for _, call := range []func() error{
 			func() error { _, err := a.TryAcquire(f.Context(), 1); return err },
 			func() error { _, err := a.Holders(f.Context()); return err },
 			func() error { return a.Execute(f.Context(), 1, func(context.Context) error { return nil }) },
 		} {
 			err := call()
-			f.is(err, sqllock.ErrDatabase, errGone)
-			f.isNot(err, sqllock.ErrNotAcquired)
+			f.Is(err, sqllock.ErrDatabase, errGone)
+			f.IsNot(err, sqllock.ErrNotAcquired)
 		}
 		network.Follow(nil)
-		f.unlock(all)
+		f.Unlock(all)
 		lease, err := a.TryAcquireFor(f.Context(), 3, ttl+time.Second) // the turn ends with its time-to-live
-		f.must(err)
-		f.unlock(lease)
+		f.Must(err)
+		f.Unlock(lease)
 	})
 }
 
@@ -174,9 +174,9 @@ func TestTheLimitEndsAStatement(t *testing.T) {
 		})
 		began := time.Now()
 		_, err := a.TryAcquireFor(f.Context(), 1, time.Second)
-		f.takes("TryAcquireFor", began, time.Second, 2*time.Second)
-		f.is(err, sqllock.ErrNotAcquired)
-		f.isNot(err, context.DeadlineExceeded)
+		f.Takes("TryAcquireFor", began, time.Second, 2*time.Second)
+		f.Is(err, sqllock.ErrNotAcquired)
+		f.IsNot(err, context.DeadlineExceeded)
 		network.Follow(nil)
 		f.has()
 	})
@@ -192,7 +192,7 @@ func TestASlowReleaseOfTheTurn(t *testing.T) {
 		one := f.acquires(f.process("other", 1), 1)
 		w := f.starts(a, 1)
 		f.waits(w)
-		f.unlock(one)
+		f.Unlock(one)
 		network.Follow(func(context.Context, flaky.Moment) error {
 			if len(f.rows()) == 2 { //nolint:contextcheck // the permit and the turn: what follows is the release
 				time.Sleep(500 * time.Millisecond)
@@ -200,11 +200,11 @@ func TestASlowReleaseOfTheTurn(t *testing.T) {
 			return nil
 		})
 		<-w.done
-		f.is(w.err, sqllock.ErrDatabase)
-		f.isNot(w.err, sqllock.ErrLockLost) // the caller had none
+		f.Is(w.err, sqllock.ErrDatabase)
+		f.IsNot(w.err, sqllock.ErrLockLost) // the caller had none
 		network.Follow(nil)
 		time.Sleep(time.Second)
-		f.unlock(f.acquires(a, 1))
+		f.Unlock(f.acquires(a, 1))
 	})
 }
 
@@ -228,12 +228,12 @@ func TestALimitInADeadDatabase(t *testing.T) {
 			})
 			began := time.Now()
 			lease, err := a.TryAcquireFor(f.Context(), 1, limit)
-			f.takes("TryAcquireFor", began, 0, limit+400*time.Millisecond)
+			f.Takes("TryAcquireFor", began, 0, limit+400*time.Millisecond)
 			network.Follow(nil)
 			if err == nil {
-				f.unlock(lease)
+				f.Unlock(lease)
 			} else {
-				f.is(err, sqllock.ErrNotAcquired)
+				f.Is(err, sqllock.ErrNotAcquired)
 			}
 			time.Sleep(ttl) // until the last statement is given up
 		})

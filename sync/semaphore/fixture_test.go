@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
@@ -13,9 +12,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
@@ -25,11 +23,8 @@ const (
 	key  = "printers"
 )
 
-// A fixture is what one test works with: a database in virtual time, and processes on it.
-type fixture struct {
-	*testing.T
-	db *dbtest.DB
-}
+// A fixture adds semaphores to the common one.
+type fixture struct{ *fixtures.Fixture }
 
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(f *fixture)) {
@@ -40,48 +35,30 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 // inBothLayouts is inBubble over a table of each layout.
 func inBothLayouts(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
-		t.Run(layout.String(), func(t *testing.T) {
-			t.Parallel()
-			inBubbleWith(t, layout, test)
-		})
-	}
+	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 
 func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		// Waiters poll, so a test that waits in vain would not deadlock.
-		limit := time.AfterFunc(time.Hour, func() { panic(t.Name() + " waits in vain") })
-		defer limit.Stop()
-		test(&fixture{T: t, db: virtual.Migrated(t, layout)})
-	})
+	fixtures.InBubble(t, layout, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 
 // registry returns the registry of a process whose client id is name, with readable rows.
 func (f *fixture) registry(name string) *sqllock.Registry {
 	f.Helper()
-	return f.registryOn(f.db.DB, name, sqllock.RegistryOptions{})
+	return f.registryOn(f.DB.DB, name, sqllock.RegistryOptions{})
 }
 
 func (f *fixture) registryOn(db *sqlx.DB, name string, opts sqllock.RegistryOptions) *sqllock.Registry {
 	f.Helper()
-	repository, err := sqllock.NewRepository(f.Context(), db.DB, f.db.Dialect,
-		&sqllock.RepositoryOptions{ClientID: name, Keys: sqllock.PlainKeys, TTL: ttl})
-	f.must(err)
 	opts.TTL, opts.IdleBetweenTries = ttl, idle
-	registry, err := sqllock.NewRegistry(repository, &opts)
-	f.must(err)
-	f.Cleanup(func() { _ = registry.Close(context.Background()) })
-	return registry
+	return f.Registry(db, sqllock.RepositoryOptions{ClientID: name, Keys: sqllock.PlainKeys, TTL: ttl}, opts)
 }
 
 // networked returns the registry of a process whose statements follow a plan.
 func (f *fixture) networked() (*sqllock.Registry, *flaky.Connector) {
 	f.Helper()
-	network := flaky.New(f.db.DB.Driver(), f.db.DSN)
-	db := sqlx.NewDb(sql.OpenDB(network), "sqlite")
-	f.Cleanup(func() { _ = db.Close() })
+	db, network := f.Network()
 	return f.registryOn(db, "a", sqllock.RegistryOptions{}), network
 }
 
@@ -94,7 +71,7 @@ func (f *fixture) process(name string, permits int) *semaphore.Semaphore {
 func (f *fixture) semaphore(registry *sqllock.Registry, permits int) *semaphore.Semaphore {
 	f.Helper()
 	s, err := semaphore.New(registry, key, permits)
-	f.must(err)
+	f.Must(err)
 	return s
 }
 
@@ -102,7 +79,7 @@ func (f *fixture) semaphore(registry *sqllock.Registry, permits int) *semaphore.
 func (f *fixture) acquires(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	f.Helper()
 	lease, err := s.TryAcquire(f.Context(), n)
-	f.must(err)
+	f.Must(err)
 	return lease
 }
 
@@ -121,13 +98,6 @@ func (f *fixture) refusal(s *semaphore.Semaphore, n int) *sqllock.HeldError {
 		f.Fatalf("lease of %v, error %v", lease.Keys(), err)
 	}
 	return held
-}
-
-func (f *fixture) unlock(leases ...*sqllock.Lease) {
-	f.Helper()
-	for _, lease := range leases {
-		f.must(lease.Unlock(f.Context()))
-	}
 }
 
 // A waiter is a call of Acquire that waits.
@@ -171,7 +141,7 @@ func (f *fixture) waits(w *waiter) {
 // rows returns what is in the table: LOCK_KEYs, in their order.
 func (f *fixture) rows() (keys []string) {
 	f.Helper()
-	f.must(f.db.DB.SelectContext(f.Context(), &keys, "SELECT TRIM(LOCK_KEY) FROM INT_LOCK ORDER BY LOCK_KEY"))
+	f.Must(f.DB.DB.SelectContext(f.Context(), &keys, "SELECT TRIM(LOCK_KEY) FROM INT_LOCK ORDER BY LOCK_KEY"))
 	return keys
 }
 
@@ -180,38 +150,5 @@ func (f *fixture) has(keys ...string) {
 	f.Helper()
 	if got := f.rows(); fmt.Sprint(got) != fmt.Sprint(keys) {
 		f.Fatalf("the table has %q, want %q", got, keys)
-	}
-}
-
-func (f *fixture) must(err error) {
-	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
-}
-
-// is checks that err wraps all that are wanted.
-func (f *fixture) is(err error, wanted ...error) {
-	f.Helper()
-	for _, one := range wanted {
-		if !errors.Is(err, one) {
-			f.Fatalf("error %v, want %v", err, one)
-		}
-	}
-}
-
-// isNot checks that err does not wrap another error.
-func (f *fixture) isNot(err, other error) {
-	f.Helper()
-	if errors.Is(err, other) {
-		f.Fatalf("error %v is %v", err, other)
-	}
-}
-
-// takes checks how much virtual time has passed since began.
-func (f *fixture) takes(what string, began time.Time, least, most time.Duration) {
-	f.Helper()
-	if d := time.Since(began); d < least || d > most {
-		f.Fatalf("%s took %v, want %v to %v", what, d, least, most)
 	}
 }

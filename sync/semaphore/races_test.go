@@ -42,20 +42,20 @@ func TestOthersAreFaster(t *testing.T) {
 		network.Follow(plan)
 		_, err := a.TryAcquire(f.Context(), 1)
 		f.isHeldBy(err, theirs.Holder())
-		f.unlock(theirs)
+		f.Unlock(theirs)
 
 		network.Follow(afterReads(func(read int) {
 			if read == 1 {
 				theirs = f.acquires(other, 3)
-				time.AfterFunc(time.Second, func() { f.unlock(theirs) })
+				time.AfterFunc(time.Second, func() { f.Unlock(theirs) })
 			}
 		}))
 		began := time.Now()
 		lease, err := a.Acquire(f.Context(), 2)
-		f.must(err)
-		f.takes("Acquire", began, time.Second, time.Second+longestPoll)
+		f.Must(err)
+		f.Takes("Acquire", began, time.Second, time.Second+longestPoll)
 		network.Follow(nil)
-		f.unlock(lease)
+		f.Unlock(lease)
 		f.has()
 	})
 }
@@ -75,9 +75,9 @@ func TestOthersAreFasterAtSomePermits(t *testing.T) {
 			}
 		}))
 		ours, err := a.TryAcquire(f.Context(), 1)
-		f.must(err)
+		f.Must(err)
 		network.Follow(nil)
-		f.unlock(append(theirs, ours)...)
+		f.Unlock(append(theirs, ours)...)
 		f.has()
 	})
 }

@@ -12,23 +12,6 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// TestAsManyAsThereAre acquires all permits from two processes, and one after a release.
-func TestAsManyAsThereAre(t *testing.T) {
-	t.Parallel()
-	inBothLayouts(t, func(f *fixture) {
-		a, b := f.process("a", 3), f.process("b", 3)
-		leases := []*sqllock.Lease{f.acquires(a, 1), f.acquires(b, 1), f.acquires(a, 1)}
-		f.has("printers permit 0", "printers permit 1", "printers permit 2")
-		held := f.refusal(b, 1)
-		if held.Key != key || held.Holder == "" || held.Left <= 0 || held.Left > ttl {
-			f.Errorf("%+v", held)
-		}
-		f.unlock(leases[1])
-		f.unlock(f.acquires(a, 1), leases[0], leases[2])
-		f.has()
-	})
-}
-
 // TestTheRefusalNamesTheLeaseThatEndsFirst has permits end one after the other.
 func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
 	t.Parallel()
@@ -43,37 +26,6 @@ func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
 	})
 }
 
-// TestAllOrNone asks for more permits than are free.
-func TestAllOrNone(t *testing.T) {
-	t.Parallel()
-	inBothLayouts(t, func(f *fixture) {
-		a, b := f.process("a", 5), f.process("b", 5)
-		two := f.acquires(a, 2)
-		if len(two.Keys()) != 2 {
-			f.Error(two.Keys())
-		}
-		before := f.rows()
-		f.refuses(b, 4)
-		f.has(before...)
-		three := f.acquires(b, 3)
-		f.refuses(b, 1)
-		holders, err := a.Holders(f.Context())
-		f.must(err)
-		want := map[string]int{two.Holder(): 2, three.Holder(): 3}
-		for _, h := range holders {
-			if h.Permits != want[h.ID] || h.Left <= 0 || h.Left > ttl || h.Age < 0 {
-				f.Errorf("%+v", h)
-			}
-			delete(want, h.ID)
-		}
-		if len(want) > 0 {
-			f.Errorf("%v are missing in %+v", want, holders)
-		}
-		f.unlock(two, three)
-		f.has()
-	})
-}
-
 // TestHoldersAreSorted lists holders of different ages.
 func TestHoldersAreSorted(t *testing.T) {
 	t.Parallel()
@@ -85,7 +37,7 @@ func TestHoldersAreSorted(t *testing.T) {
 			time.Sleep(time.Second / 2)
 		}
 		holders, err := a.Holders(f.Context())
-		f.must(err)
+		f.Must(err)
 		for i, h := range holders {
 			if age := time.Duration(10-i) * time.Second / 2; h.ID != want[i] || h.Permits != 2 || h.Age != age || h.Left != ttl-age {
 				f.Errorf("holder %d: %+v, want %s", i, h, want[i])
@@ -107,7 +59,7 @@ func TestAllPermits(t *testing.T) {
 			f.Errorf("%d rows", n)
 		}
 		f.refuses(a, 1)
-		f.unlock(lease)
+		f.Unlock(lease)
 		f.has()
 	})
 }
@@ -157,7 +109,7 @@ func TestATableWithoutTimesToLive(t *testing.T) {
 		a := f.process("a", 1)
 		f.acquires(a.WithTTL(ttl), 1)
 		_, err := a.WithTTL(2*ttl).TryAcquire(f.Context(), 1)
-		f.is(err, sqllock.ErrInvalid)
+		f.Is(err, sqllock.ErrInvalid)
 	})
 }
 
@@ -169,10 +121,10 @@ func TestPlainKeysLeaveRoom(t *testing.T) {
 		longest := 36 - len(" permit turn")
 		for _, permits := range []int{10, 1000} {
 			s, err := semaphore.New(registry, strings.Repeat("k", longest), permits)
-			f.must(err)
-			f.unlock(f.acquires(s, permits))
+			f.Must(err)
+			f.Unlock(f.acquires(s, permits))
 			_, err = semaphore.New(registry, strings.Repeat("k", longest+1), permits)
-			f.is(err, sqllock.ErrInvalid)
+			f.Is(err, sqllock.ErrInvalid)
 		}
 	})
 }
@@ -194,8 +146,8 @@ func TestHandles(t *testing.T) {
 		}
 		f.acquires(a, 1)
 		time.Sleep(10 * ttl)
-		f.must(other.Context().Err())
-		f.unlock(f.acquires(a, 1), other)
+		f.Must(other.Context().Err())
+		f.Unlock(f.acquires(a, 1), other)
 	})
 }
 
@@ -207,21 +159,21 @@ func TestThereIsNoReentry(t *testing.T) {
 		a := f.semaphore(registry, 3)
 		outer := f.acquires(a, 1)
 		inner, err := a.TryAcquire(outer.Context(), 1)
-		f.must(err)
+		f.Must(err)
 		if inner.Key() == outer.Key() || inner.Holder() == outer.Holder() {
 			f.Errorf("%s is entered again", inner.Key())
 		}
-		f.unlock(inner)
+		f.Unlock(inner)
 		_, err = registry.Repository().Delete(f.Context(), outer.Key(), outer.Holder())
-		f.must(err)
+		f.Must(err)
 		both, err := a.TryAcquire(outer.Context(), 2)
-		f.must(err)
+		f.Must(err)
 		_, err = a.TryAcquire(both.Context(), 1)
-		f.is(err, sqllock.ErrNotAcquired) // one permit is free, and the caller has it already
-		f.unlock(both)
-		f.is(outer.Renew(f.Context()), sqllock.ErrLockLost)
+		f.Is(err, sqllock.ErrNotAcquired) // one permit is free, and the caller has it already
+		f.Unlock(both)
+		f.Is(outer.Renew(f.Context()), sqllock.ErrLockLost)
 		_, err = a.TryAcquire(context.WithoutCancel(outer.Context()), 1)
-		f.is(err, sqllock.ErrLockLost)
+		f.Is(err, sqllock.ErrLockLost)
 		f.has()
 	})
 }
@@ -233,30 +185,11 @@ func TestInsideAJointLease(t *testing.T) {
 		a := f.process("a", 5)
 		outer := f.acquires(a, 3)
 		inner, err := a.Acquire(outer.Context(), 2)
-		f.must(err)
+		f.Must(err)
 		_, err = a.TryAcquire(inner.Context(), 1)
-		f.is(err, sqllock.ErrNotAcquired)
-		f.unlock(inner, outer)
+		f.Is(err, sqllock.ErrNotAcquired)
+		f.Unlock(inner, outer)
 		f.has()
-	})
-}
-
-// TestTokensRise acquires the same permit again and again.
-func TestTokensRise(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", 3)
-		last := make(map[string]int64)
-		for i := range 60 {
-			lease := f.acquires(a, 1+i%3)
-			for _, permit := range lease.Keys() {
-				if lease.Token() <= last[permit] {
-					f.Errorf("%s: token %d after %d", permit, lease.Token(), last[permit])
-				}
-				last[permit] = lease.Token()
-			}
-			f.unlock(lease)
-		}
 	})
 }
 
@@ -270,7 +203,7 @@ func TestPermitsAreChosenAtRandom(t *testing.T) {
 		for range 200 {
 			lease := f.acquires(a, 1)
 			chosen[lease.Key()]++
-			f.unlock(lease)
+			f.Unlock(lease)
 		}
 		if len(chosen) != 3 {
 			f.Error(chosen)
@@ -292,15 +225,15 @@ func TestPermitsAreLoweredAndRaised(t *testing.T) {
 		if holders, err := two.Holders(f.Context()); err != nil || len(holders) != 2 {
 			f.Errorf("%+v, %v", holders, err)
 		}
-		f.unlock(byKey["printers permit 2"])
+		f.Unlock(byKey["printers permit 2"])
 		f.refuses(two, 1) // it does not know of that permit
-		f.unlock(byKey["printers permit 0"])
+		f.Unlock(byKey["printers permit 0"])
 		again := f.acquires(two, 1)
 		f.refuses(two, 1)
 		rest := f.acquires(five, 3)
 		f.refuses(five, 1)
 		f.refuses(three, 1)
-		f.unlock(again, rest, byKey["printers permit 1"])
+		f.Unlock(again, rest, byKey["printers permit 1"])
 		f.has()
 	})
 }
@@ -321,9 +254,9 @@ func TestExecute(t *testing.T) {
 				return result
 			}
 		}
-		f.must(a.Execute(f.Context(), 2, work(nil)))
+		f.Must(a.Execute(f.Context(), 2, work(nil)))
 		f.has()
-		f.is(a.ExecuteFor(f.Context(), 2, time.Second, work(failed)), failed)
+		f.Is(a.ExecuteFor(f.Context(), 2, time.Second, work(failed)), failed)
 		f.has()
 		func() {
 			defer func() {
@@ -337,17 +270,17 @@ func TestExecute(t *testing.T) {
 
 		err := a.WithTTL(time.Second).Execute(f.Context(), 2, func(ctx context.Context) error {
 			<-ctx.Done()
-			f.is(context.Cause(ctx), sqllock.ErrLockLost)
+			f.Is(context.Cause(ctx), sqllock.ErrLockLost)
 			return failed
 		})
-		f.is(err, failed, sqllock.ErrLockLost)
+		f.Is(err, failed, sqllock.ErrLockLost)
 		time.Sleep(time.Second)
 
 		all := f.acquires(a, 3)
 		began := time.Now()
-		f.is(a.ExecuteFor(f.Context(), 1, 2*time.Second, work(nil)), sqllock.ErrNotAcquired)
-		f.takes("ExecuteFor", began, 2*time.Second, 2*time.Second)
-		f.unlock(all)
+		f.Is(a.ExecuteFor(f.Context(), 1, 2*time.Second, work(nil)), sqllock.ErrNotAcquired)
+		f.Takes("ExecuteFor", began, 2*time.Second, 2*time.Second)
+		f.Unlock(all)
 		f.has()
 	})
 }
@@ -357,19 +290,19 @@ func TestSpellingsAreOneSemaphore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		spelled := func(key string) *semaphore.Semaphore {
-			repository, err := sqllock.NewRepository(f.Context(), f.db.DB.DB, f.db.Dialect, &sqllock.RepositoryOptions{
+			repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{
 				Keys: func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) },
 			})
-			f.must(err)
+			f.Must(err)
 			registry, err := sqllock.NewRegistry(repository, nil)
-			f.must(err)
+			f.Must(err)
 			f.Cleanup(func() { _ = registry.Close(context.Background()) })
 			s, err := semaphore.New(registry, key, 1)
-			f.must(err)
+			f.Must(err)
 			return s
 		}
 		lease := f.acquires(spelled(key), 1)
 		f.refuses(spelled(key+" "), 1)
-		f.unlock(lease)
+		f.Unlock(lease)
 	})
 }

@@ -29,48 +29,14 @@ func TestAWaiterOfThisProcessIsWokenUp(t *testing.T) {
 		f.waits(w)
 		f.has("printers permit 0", "printers permit 1", "printers permit 2", turnRow)
 		began := time.Now()
-		f.unlock(all)
+		f.Unlock(all)
 		<-w.done
-		f.must(w.err)
-		f.takes("Acquire", began, 0, time.Millisecond)
+		f.Must(w.err)
+		f.Takes("Acquire", began, 0, time.Millisecond)
 		if n := len(f.rows()); n != 2 {
 			f.Error(f.rows())
 		}
-		f.unlock(w.lease)
-		f.has()
-	})
-}
-
-// TestAWaiterOfAnotherProcessPolls releases the permit that a caller of another process waits for.
-func TestAWaiterOfAnotherProcessPolls(t *testing.T) {
-	t.Parallel()
-	inBothLayouts(t, func(f *fixture) {
-		a, b := f.process("a", 1), f.process("b", 1)
-		one := f.acquires(a, 1)
-		w := f.starts(b, 1)
-		time.Sleep(5 * time.Second)
-		f.waits(w)
-		began := time.Now()
-		f.unlock(one)
-		<-w.done
-		f.must(w.err)
-		f.takes("Acquire", began, 0, longestPoll)
-		f.unlock(w.lease)
-		f.has()
-	})
-}
-
-// TestAPermitOfADeadProcessEnds leaves permits behind.
-func TestAPermitOfADeadProcessEnds(t *testing.T) {
-	t.Parallel()
-	inBothLayouts(t, func(f *fixture) {
-		a, b := f.process("a", 3), f.process("b", 3)
-		began := time.Now()
-		f.acquires(a, 3) // it is not renewed
-		lease, err := b.Acquire(f.Context(), 3)
-		f.must(err)
-		f.takes("Acquire", began, ttl, ttl+longestPoll)
-		f.unlock(lease)
+		f.Unlock(w.lease)
 		f.has()
 	})
 }
@@ -80,7 +46,7 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		dead, err := f.registry("dead").TryLock(f.Context(), turnRow)
-		f.must(err)
+		f.Must(err)
 		began := time.Now()
 		b := f.process("b", 3)
 		if held := f.refusal(b, 1); held.Key != key || held.Holder != dead.Holder() || held.Left != ttl {
@@ -90,9 +56,9 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 			f.Errorf("%+v, want %s", held, dead.Holder())
 		}
 		lease, err := b.Acquire(f.Context(), 1)
-		f.must(err)
-		f.takes("Acquire", began, ttl, ttl+2*idle)
-		f.unlock(lease)
+		f.Must(err)
+		f.Takes("Acquire", began, ttl, ttl+2*idle)
+		f.Unlock(lease)
 		f.has()
 	})
 }
@@ -106,29 +72,29 @@ func TestTheTurnIsLost(t *testing.T) {
 		all := f.acquires(a.WithAutoRenew(true), 2)
 		first, second := f.starts(a, 2), f.starts(b, 2)
 		for range 5 {
-			_, err := f.db.DB.ExecContext(f.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", turnRow)
-			f.must(err)
+			_, err := f.DB.DB.ExecContext(f.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", turnRow)
+			f.Must(err)
 			time.Sleep(ttl)
 			f.waits(first)
 			f.waits(second)
 			f.has("printers permit 0", "printers permit 1", turnRow)
 		}
-		f.unlock(all)
+		f.Unlock(all)
 		select {
 		case <-first.done:
 			f.waits(second)
-			f.must(first.err)
-			f.unlock(first.lease)
+			f.Must(first.err)
+			f.Unlock(first.lease)
 			<-second.done
-			f.must(second.err)
-			f.unlock(second.lease)
+			f.Must(second.err)
+			f.Unlock(second.lease)
 		case <-second.done:
 			f.waits(first)
-			f.must(second.err)
-			f.unlock(second.lease)
+			f.Must(second.err)
+			f.Unlock(second.lease)
 			<-first.done
-			f.must(first.err)
-			f.unlock(first.lease)
+			f.Must(first.err)
+			f.Unlock(first.lease)
 		}
 		f.has()
 	})
@@ -175,7 +141,7 @@ func TestALargeRequestIsNotStarved(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		f.must(large.err)
+		f.Must(large.err)
 		t.Logf("%d acquisitions of others", small.Load()-before)
 		before = small.Load()
 		time.Sleep(time.Second)
@@ -184,7 +150,7 @@ func TestALargeRequestIsNotStarved(t *testing.T) {
 		}
 		cancel()
 		working.Wait()
-		f.unlock(large.lease)
+		f.Unlock(large.lease)
 		f.has()
 	})
 }
@@ -221,15 +187,15 @@ func TestLaterCallersWaitTheirTurn(t *testing.T) {
 				f.Errorf("%v: it does not name the waiter", err)
 			}
 		}
-		f.unlock(one)
+		f.Unlock(one)
 		<-large.done
-		f.must(large.err)
+		f.Must(large.err)
 		f.waits(same)
-		f.unlock(large.lease)
+		f.Unlock(large.lease)
 		<-same.done
 		<-other.done
-		f.must(errors.Join(same.err, other.err))
-		f.unlock(same.lease, other.lease)
+		f.Must(errors.Join(same.err, other.err))
+		f.Unlock(same.lease, other.lease)
 		f.has()
 	})
 }
@@ -253,9 +219,9 @@ func TestTheWaitIsLimited(t *testing.T) {
 
 				began := time.Now()
 				_, err := a.TryAcquireFor(f.Context(), 3, 1234*time.Millisecond)
-				f.takes("TryAcquireFor", began, 1234*time.Millisecond, 1234*time.Millisecond)
-				f.is(err, sqllock.ErrNotAcquired)
-				f.isNot(err, context.DeadlineExceeded)
+				f.Takes("TryAcquireFor", began, 1234*time.Millisecond, 1234*time.Millisecond)
+				f.Is(err, sqllock.ErrNotAcquired)
+				f.IsNot(err, context.DeadlineExceeded)
 				f.isHeldBy(err, holder)
 				f.has(rows...)
 
@@ -266,8 +232,8 @@ func TestTheWaitIsLimited(t *testing.T) {
 				defer cancel()
 				began = time.Now()
 				_, err = a.TryAcquireFor(limited, 3, time.Hour)
-				f.takes("TryAcquireFor", began, time.Second, time.Second)
-				f.is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
+				f.Takes("TryAcquireFor", began, time.Second, time.Second)
+				f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
 				f.isHeldBy(err, holder)
 				f.has(rows...)
 
@@ -277,7 +243,7 @@ func TestTheWaitIsLimited(t *testing.T) {
 				w.cancel(errAsPlanned)
 				synctest.Wait()
 				<-w.done
-				f.is(w.err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
+				f.Is(w.err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
 				f.isHeldBy(w.err, holder)
 				f.has(rows...)
 
@@ -285,7 +251,7 @@ func TestTheWaitIsLimited(t *testing.T) {
 				end(errAsPlanned)
 				for _, wait := range []time.Duration{0, time.Second} {
 					_, err = a.TryAcquireFor(ended, 3, wait)
-					f.is(err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
+					f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
 				}
 				f.has(rows...)
 			})
@@ -297,9 +263,9 @@ func TestTheWaitIsLimited(t *testing.T) {
 func (f *fixture) lockTurn() *sqllock.Lease {
 	f.Helper()
 	lock, err := f.registry("waiter").Obtain(turnRow)
-	f.must(err)
+	f.Must(err)
 	lease, err := lock.WithAutoRenew(true).TryLock(f.Context())
-	f.must(err)
+	f.Must(err)
 	return lease
 }
 
@@ -323,15 +289,15 @@ func TestALimitLeavesTheLease(t *testing.T) {
 		time.AfterFunc(time.Second, func() { _ = one.Unlock(f.Context()) })
 		ctx, cancel := context.WithCancel(context.WithValue(f.Context(), name{}, "a value"))
 		lease, err := a.TryAcquireFor(ctx, 1, 2*time.Second)
-		f.must(err)
+		f.Must(err)
 		time.Sleep(10 * ttl)
-		f.must(lease.Context().Err())
+		f.Must(lease.Context().Err())
 		if lease.Context().Value(name{}) != "a value" {
 			f.Error("the lease has another context")
 		}
 		cancel()
-		f.is(lease.Context().Err(), context.Canceled)
-		f.unlock(lease)
+		f.Is(lease.Context().Err(), context.Canceled)
+		f.Unlock(lease)
 		f.has()
 	})
 }
@@ -350,20 +316,20 @@ func TestClose(t *testing.T) {
 		time.Sleep(time.Second)
 		f.waits(first)
 		f.waits(second)
-		f.must(registry.Close(f.Context()))
+		f.Must(registry.Close(f.Context()))
 		<-first.done
 		<-second.done
-		f.is(first.err, sqllock.ErrClosed)
-		f.is(second.err, sqllock.ErrClosed)
-		f.is(context.Cause(ours.Context()), sqllock.ErrClosed)
+		f.Is(first.err, sqllock.ErrClosed)
+		f.Is(second.err, sqllock.ErrClosed)
+		f.Is(context.Cause(ours.Context()), sqllock.ErrClosed)
 		f.has(theirs.Key())
 		for range 2 {
 			_, err := a.TryAcquire(f.Context(), 2) // too few are free, and then enough
-			f.is(err, sqllock.ErrClosed)
+			f.Is(err, sqllock.ErrClosed)
 			_, err = a.Acquire(f.Context(), 2)
-			f.is(err, sqllock.ErrClosed)
-			f.is(a.Execute(f.Context(), 1, func(context.Context) error { return nil }), sqllock.ErrClosed)
-			f.unlock(theirs)
+			f.Is(err, sqllock.ErrClosed)
+			f.Is(a.Execute(f.Context(), 1, func(context.Context) error { return nil }), sqllock.ErrClosed)
+			f.Unlock(theirs)
 		}
 		f.has()
 	})
