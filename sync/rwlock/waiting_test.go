@@ -96,7 +96,7 @@ func (f *fixture) awaitHolder(p *process, key string) {
 	f.Helper()
 	for range 1000 {
 		_, held, err := p.repository.Peek(f.Context(), key)
-		f.must(err)
+		f.Must(err)
 		if held {
 			return
 		}
