@@ -17,96 +17,89 @@ func exec(t *testing.T, db *sqlx.DB, statement string) {
 	}
 }
 
-func TestEachProvidesAnEmptyDatabase(t *testing.T) {
-	for range 2 { // the second one must not see the first one's table
-		dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-			if name := t.Name(); !strings.Contains(name, "/"+db.Name) {
-				t.Errorf("the subtest for %s is called %s", db.Name, name)
-			}
-			if db.Dialect.Name != db.Name {
-				t.Errorf("the dialect for %s is %s", db.Name, db.Dialect.Name)
-			}
-			exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
-			exec(t, db.DB, "INSERT INTO t VALUES (1)")
-		})
+func get(t *testing.T, db *sqlx.DB, query string, arguments ...any) (value string) {
+	t.Helper()
+	if err := db.GetContext(t.Context(), &value, query, arguments...); err != nil {
+		t.Fatalf("%s: %v", query, err)
 	}
+	return value
 }
 
-func TestOpenUsesTheSameDatabase(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
-		other := db.Open(t)
-		if other == db.DB {
-			t.Error("Open returned the same pool")
-		}
-		exec(t, other, "INSERT INTO t VALUES (1)")
-		var n int
-		if err := db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM t"); err != nil || n != 1 {
-			t.Errorf("%d rows, error %v; not 1, nil", n, err)
-		}
-	})
+// kinds are all databases that tests get: the dialect, how a database is named, and how it is found.
+var kinds = map[string]struct {
+	make                func(testing.TB) *dbtest.DB
+	dialect, own, exist string
+}{
+	"sqlite":          {dbtest.SQLite, "sqlite", "", ""},
+	"postgres":        {dbtest.Postgres, "postgres", "SELECT current_schema()", "SELECT COUNT(*) FROM pg_namespace WHERE nspname = $1"},
+	"postgres-newest": {dbtest.PostgresNewest, "postgres", "SELECT current_schema()", "SELECT COUNT(*) FROM pg_namespace WHERE nspname = $1"},
+	"pgbouncer":       {dbtest.PgBouncer, "postgres", "SELECT current_database()", "SELECT COUNT(*) FROM pg_database WHERE datname = $1"},
+	"mysql":           {dbtest.MySQL, "mysql", "SELECT DATABASE()", "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?"},
+	"oracle-mysql":    {dbtest.OracleMySQL, "mysql", "SELECT DATABASE()", "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?"},
 }
 
-func TestAllConnectionsUseTheSameDatabase(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
-		var all sync.WaitGroup
-		for range 10 {
-			conn, err := db.DB.Connx(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			all.Go(func() {
-				var n int
-				if err := conn.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM t"); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-	})
-}
-
-func TestDatabaseIsDroppedAfterTheTest(t *testing.T) {
+// TestDatabases: a test's database is empty, its own on every connection of every pool, and gone after the
+// test.
+func TestDatabases(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []struct {
-		name  string
-		make  func(testing.TB) *dbtest.DB
-		own   string
-		exist string
-	}{
-		{"postgres", dbtest.Postgres, "SELECT current_schema()", "SELECT COUNT(*) FROM pg_namespace WHERE nspname = $1"},
-		{"pgbouncer", dbtest.PgBouncer, "SELECT current_database()", "SELECT COUNT(*) FROM pg_database WHERE datname = $1"},
-		{"mysql", dbtest.MySQL, "SELECT DATABASE()", "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?"},
-	} {
-		t.Run(kind.name, func(t *testing.T) {
+	for server, kind := range kinds {
+		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			observer := kind.make(t)
+			exec(t, observer.DB, "CREATE TABLE t (id INT)") // not that of the other
 			var name string
-			t.Run("part", func(t *testing.T) {
+			t.Run("another", func(t *testing.T) {
 				db := kind.make(t)
-				if err := db.DB.GetContext(t.Context(), &name, kind.own); err != nil {
-					t.Fatal(err)
+				if db.Server != server || db.Name != kind.dialect || db.Dialect.Name != kind.dialect {
+					t.Errorf("server %s, name %s, dialect %s", db.Server, db.Name, db.Dialect.Name)
+				}
+				if v := db.Version(t); v == "" || strings.ContainsAny(v, " ()") {
+					t.Errorf("version %q", v)
 				}
 				exec(t, db.DB, "CREATE TABLE t (id INT PRIMARY KEY)")
+				insertFromMany(t, db, db.Open(t))
+				if db.Name == "postgres" {
+					insertFromMany(t, db, db.OpenDSN(t, "pgx", db.DSN))
+				}
+				if kind.own != "" {
+					name = get(t, db.DB, kind.own)
+				}
 			})
-			var n int
-			if err := observer.DB.GetContext(t.Context(), &n, kind.exist, name); err != nil || n != 0 {
-				t.Errorf("%s exists %d times, error %v", name, n, err)
+			if n := "0"; kind.exist != "" {
+				if n = get(t, observer.DB, kind.exist, name); n != "0" {
+					t.Errorf("%s is there after its test", name)
+				}
 			}
 		})
 	}
 }
 
-func TestSQLiteSettings(t *testing.T) {
-	db := dbtest.SQLite(t)
-	var mode string
-	if err := db.DB.GetContext(t.Context(), &mode, "PRAGMA journal_mode"); err != nil || mode != "wal" {
-		t.Errorf("journal mode %q, error %v", mode, err)
+// insertFromMany runs statements with arguments on several connections concurrently, and empties the table.
+func insertFromMany(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
+	t.Helper()
+	insert := pool.Rebind("INSERT INTO t (id) VALUES (?)")
+	var all sync.WaitGroup
+	for id := range 10 {
+		all.Go(func() {
+			if _, err := pool.ExecContext(t.Context(), insert, id); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	var timeout int
-	if err := db.DB.GetContext(t.Context(), &timeout, "PRAGMA busy_timeout"); err != nil || timeout != 10000 {
-		t.Errorf("busy timeout %d, error %v", timeout, err)
+	all.Wait()
+	if n := get(t, db.DB, "SELECT COUNT(*) FROM t"); n != "10" {
+		t.Errorf("%s rows, not 10", n)
+	}
+	exec(t, db.DB, "DELETE FROM t")
+}
+
+// TestPgBouncerPoolsTransactions: a session's advisory lock belongs to the shared connection, and
+// excludes no other client.
+func TestPgBouncerPoolsTransactions(t *testing.T) {
+	db := dbtest.PgBouncer(t)
+	for range 2 {
+		if locked := get(t, db.Open(t), "SELECT pg_try_advisory_lock(1)"); locked != "true" {
+			t.Errorf("locked is %s: not one connection for both", locked)
+		}
 	}
 }

@@ -1,45 +1,65 @@
 package dbtest_test
 
 import (
+	"os"
+	osexec "os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
+// inRerun is an environment variable that is set in the processes of rerun.
+const inRerun = "SQLLOCK_TEST_IN_RERUN"
+
+// rerun runs TestInRerun in another process, in which it may fail or be skipped. It returns the output
+// and whether the test has succeeded.
+func rerun(t *testing.T, environment ...string) (output string, success bool) {
+	t.Helper()
+	cmd := osexec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInRerun$", "-test.v")
+	cmd.Env = append(append(os.Environ(), inRerun+"=yes"), environment...)
+	text, err := cmd.CombinedOutput()
+	return string(text), err == nil
+}
+
+func TestInRerun(t *testing.T) {
+	if os.Getenv(inRerun) == "" {
+		t.Skip("runs only as part of another test")
+	}
+	dbtest.Postgres(t)
+	t.Fail()
+}
+
 func TestMissingServer(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		ci, require, outcome, words string
-		succeeds                    bool
-	}{
-		{ci: "", require: "", outcome: "--- SKIP", words: "TESTS ARE SKIPPED", succeeds: true},
-		{ci: "true", require: "", outcome: "--- FAIL", words: "must be tested"},
-		{ci: "true", require: "mysql", outcome: "--- SKIP", words: "TESTS ARE SKIPPED", succeeds: true},
-		{ci: "", require: "mysql,postgres", outcome: "--- FAIL", words: "must be tested"},
+	const skipped, failed = "*** TESTS ARE SKIPPED: no PostgreSQL (postgres): SQLLOCK_TEST_POSTGRES is not set; run: go run ./internal/test/dbtest/cmd/withservers",
+		"no PostgreSQL (postgres): SQLLOCK_TEST_POSTGRES is not set, and it must be tested"
+	for _, test := range []struct{ ci, require, words string }{
+		{ci: "", require: "", words: skipped},
+		{ci: "true", require: "", words: failed},
+		{ci: "true", require: "mysql", words: skipped},
+		{ci: "", require: "mysql,postgres", words: failed},
+		{ci: "", require: "postgress", words: `no such server: "postgress"`},
 	} {
 		t.Run("CI="+test.ci+" "+test.require, func(t *testing.T) {
 			t.Parallel()
-			output, success := rerun(t, "TestRerunWithoutServer",
-				"SQLLOCK_TEST_POSTGRES=", "CI="+test.ci, "SQLLOCK_REQUIRE="+test.require)
-			if success != test.succeeds {
-				t.Errorf("success is %t", success)
-			}
-			for _, want := range []string{test.outcome, test.words, "no PostgreSQL (postgres)", "SQLLOCK_TEST_POSTGRES", "withservers"} {
-				if !strings.Contains(output, want) {
-					t.Errorf("no %q in:\n%s", want, output)
-				}
+			output, success := rerun(t, "SQLLOCK_TEST_POSTGRES=", "CI="+test.ci, "SQLLOCK_REQUIRE="+test.require)
+			if success != (test.words == skipped) || !strings.Contains(output, test.words) {
+				t.Errorf("success is %t; want %q in:\n%s", success, test.words, output)
 			}
 		})
 	}
 }
 
-func TestUnknownRequirement(t *testing.T) {
-	t.Parallel()
-	output, success := rerun(t, "TestRerunWithoutServer", "SQLLOCK_TEST_POSTGRES=", "SQLLOCK_REQUIRE=postgress")
-	if success || !strings.Contains(output, `no such server: "postgress"`) {
-		t.Errorf("success is %t, output:\n%s", success, output)
+func TestFailedTestKeepsItsSchema(t *testing.T) {
+	db := dbtest.Postgres(t)
+	output, success := rerun(t)
+	found := regexp.MustCompile(`the failed test's schema (\w+) stays`).FindStringSubmatch(output)
+	if found == nil || success {
+		t.Fatalf("success is %t, and the schema's name is not in:\n%s", success, output)
 	}
+	exec(t, db.DB, "DROP SCHEMA "+found[1]) // fails if it does not exist
 }
 
 func TestMissing(t *testing.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -96,4 +97,29 @@ func runScript(ctx context.Context, script string, arguments ...string) error {
 		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), err), output)
 	}
 	return nil
+}
+
+// FetchOracleMySQL returns the directory of Oracle's MySQL with all of its libraries, as
+// [StartOracleMySQL] uses it. It is downloaded once.
+func FetchOracleMySQL(ctx context.Context) (root string, err error) {
+	if err := onlyAMD64(); err != nil {
+		return "", err
+	}
+	return fetched(ctx, "mysql-sid", fetchMySQL)
+}
+
+//go:embed fetch_patroni.sh
+var fetchPatroni string
+
+// FetchPatroni returns the directory of a Python environment that has Patroni, with a driver for
+// PostgreSQL and one for etcd. It is made once; run bin/python3 in it.
+func FetchPatroni(ctx context.Context) (dir string, err error) {
+	const python = "/usr/bin/python3"
+	look := func() (string, bool) {
+		return python, exec.CommandContext(ctx, python, "-c", "import ensurepip").Run() == nil
+	}
+	if _, err := ensure(ctx, look, "python3-venv"); err != nil {
+		return "", err
+	}
+	return fetched(ctx, "patroni-4.1", fetchPatroni)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	beOrphanmaker()
+	beParent()
 	// The driver's log would report each crash that these tests cause.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
 	testmain.Run(m)

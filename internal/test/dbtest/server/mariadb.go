@@ -42,11 +42,6 @@ CREATE USER IF NOT EXISTS sqllock@'%' IDENTIFIED BY 'sqllock';
 GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
 `
 
-// mysqlDSN is the DSN of the user that mariadbUser creates.
-func mysqlDSN(port int) string {
-	return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port)
-}
-
 // mariadb is the recipe for the MariaDB server at the given path.
 func mariadb(daemon string) recipe {
 	common := func(dir string) []string {
@@ -62,31 +57,40 @@ func mariadb(daemon string) recipe {
 		}
 		return arguments
 	}
+	r := mysqlRecipe("mariadb", func(dir string) []string { return append([]string{daemon}, common(dir)...) },
+		"--performance-schema=OFF",
+		"--innodb-flush-log-at-trx-commit=0",
+		"--innodb-doublewrite=OFF",
+		"--innodb-log-file-size=16M",
+		"--innodb-buffer-pool-size=64M")
+	r.create = func(dir string) []string {
+		installer, _ := find("mariadb-install-db") // mariadbDaemon has found it
+		return append(append([]string{installer}, common(dir)...),
+			"--auth-root-authentication-method=normal", "--skip-test-db",
+			"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
+	}
+	return r
+}
+
+// mysqlRecipe is what the recipes of MariaDB and of Oracle's MySQL have in common; create is missing.
+// command runs the daemon on the data directory, and settings are added to it for a server.
+func mysqlRecipe(name string, command func(dir string) []string, settings ...string) recipe {
 	return recipe{
-		name:   "mariadb",
+		name:   name,
 		driver: "mysql",
 		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
-		create: func(dir string) []string {
-			installer, _ := find("mariadb-install-db") // mariadbDaemon has found it
-			return append(append([]string{installer}, common(dir)...),
-				"--auth-root-authentication-method=normal", "--skip-test-db",
-				"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
-		},
 		serve: func(dir string, port int) []string {
-			return append(append([]string{daemon}, common(dir)...),
+			return append(append(command(dir),
 				"--bind-address=127.0.0.1",
 				"--port="+strconv.Itoa(port),
 				"--socket=s", // in the data directory, since absolute paths may be too long
 				"--init-file="+filepath.Join(dir, "user.sql"),
 				"--max-connections=1500", // each cell of the contract has a pool of its own
-				"--skip-name-resolve",
-				"--performance-schema=OFF",
-				"--innodb-flush-log-at-trx-commit=0",
-				"--innodb-doublewrite=OFF",
-				"--innodb-log-file-size=16M",
-				"--innodb-buffer-pool-size=64M")
+				"--skip-name-resolve"), settings...)
 		},
-		dsn:      mysqlDSN,
+		dsn: func(port int) string {
+			return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port) // the user of mariadbUser
+		},
 		quit:     syscall.SIGTERM,
 		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
 	}

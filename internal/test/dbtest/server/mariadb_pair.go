@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 )
 
 // StartMariaDBPair starts a durable MariaDB and a semi-synchronous replica. A transaction is
@@ -80,33 +80,14 @@ func (s *Server) PromoteMariaDB(ctx context.Context) error {
 
 // received returns the position up to which a replica has received what its primary has done.
 func (s *Server) received(ctx context.Context) (position string, err error) {
-	db, err := sql.Open(s.recipe.driver, s.DSN())
+	db, err := sqlx.Open(s.recipe.driver, s.DSN())
 	if err != nil {
 		return "", err
 	}
 	defer db.Close() //nolint:errcheck // it was only read from
-	rows, err := db.QueryContext(ctx, "SHOW SLAVE STATUS")
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err says what is wrong
-	columns, err := rows.Columns()
-	if err != nil {
-		return "", err
-	}
-	for rows.Next() {
-		into := make([]any, len(columns))
-		for i, name := range columns {
-			into[i] = new(sql.RawBytes)
-			if strings.EqualFold(name, "Gtid_IO_Pos") {
-				into[i] = &position
-			}
-		}
-		if err := rows.Scan(into...); err != nil {
-			return "", err
-		}
-	}
-	return position, rows.Err()
+	status := make(map[string]any)
+	err = db.QueryRowxContext(ctx, "SHOW SLAVE STATUS").MapScan(status)
+	return fmt.Sprintf("%s", status["Gtid_IO_Pos"]), err
 }
 
 func (s *Server) exec(ctx context.Context, statements ...string) error {

@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
-	"strconv"
-	"syscall"
 )
 
 //go:embed fetch_mysql.sh
@@ -52,25 +50,7 @@ func oracleMySQL(root string) recipe {
 		}
 		return arguments
 	}
-	return recipe{
-		name:   OracleMySQL,
-		driver: "mysql",
-		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
-		create: func(dir string) []string { return append(common(dir), "--initialize-insecure") },
-		serve: func(dir string, port int) []string {
-			return append(common(dir),
-				"--bind-address=127.0.0.1",
-				"--port="+strconv.Itoa(port),
-				"--socket=s", // in the data directory, since absolute paths may be too long
-				"--mysqlx=OFF",
-				"--init-file="+filepath.Join(dir, "user.sql"),
-				"--max-connections=1500", // each cell of the contract has a pool of its own
-				"--skip-name-resolve",
-				"--innodb-fast-shutdown=2",
-				"--sync-binlog=0")
-		},
-		dsn:      mysqlDSN,
-		quit:     syscall.SIGTERM,
-		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
-	}
+	r := mysqlRecipe(OracleMySQL, common, "--mysqlx=OFF", "--innodb-fast-shutdown=2", "--sync-binlog=0")
+	r.create = func(dir string) []string { return append(common(dir), "--initialize-insecure") }
+	return r
 }

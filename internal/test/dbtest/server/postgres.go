@@ -35,6 +35,12 @@ func postgresHere(ctx context.Context) (recipe, error) {
 	return postgres(bin, as), nil
 }
 
+// EnsurePostgresreturns the directory of the programs of this machine's newest PostgreSQL, and
+// installs Debian's if there is none.
+func EnsurePostgres(ctx context.Context) (bin string, err error) {
+	return ensure(ctx, newestPostgres, "postgresql")
+}
+
 // newestPostgres returns the directory of the programs of the highest major version that is
 // installed from Debian's packages.
 func newestPostgres() (string, bool) {

@@ -30,12 +30,9 @@ func killFamily(parent *os.Process) error {
 	}
 	children := childrenOf(parent.Pid)
 	err := ignoreDone(parent.Kill())
-	for _, child := range children {
-		if killed := syscall.Kill(child, syscall.SIGKILL); killed != nil && killed != syscall.ESRCH {
-			err = errors.Join(err, fmt.Errorf("kill child %d: %w", child, killed))
-		}
-	}
-	return errors.Join(err, awaitGone(children))
+	err = errors.Join(err, signalAll(children, syscall.SIGKILL))
+	// A server does not start again while one of its former processes is attached to its shared memory.
+	return errors.Join(err, awaitNone(children, isAlive))
 }
 
 // stopFamily stops a process and its children, and waits until they are stopped.
@@ -43,28 +40,11 @@ func stopFamily(parent int) error {
 	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	if err := signalChildren(parent, syscall.SIGSTOP); err != nil {
+	if err := signalAll(childrenOf(parent), syscall.SIGSTOP); err != nil {
 		return err
 	}
-	return awaitStopped(append(childrenOf(parent), parent))
-}
-
-// awaitStopped waits until all threads of the processes are stopped. Threads receive the signal
-// at different times, and until then a server may still respond.
-func awaitStopped(pids []int) error {
-	const limit = time.Minute
-	deadline := time.Now().Add(limit)
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for _, pid := range pids {
-		for isRunning(pid) {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("process %d still runs %v after SIGSTOP", pid, limit)
-			}
-			<-look.C
-		}
-	}
-	return nil
+	// Threads receive the signal at different times, and until then a server may still respond.
+	return awaitNone(append(childrenOf(parent), parent), isRunning)
 }
 
 // isRunning reports whether a thread of a process is neither stopped nor dead.
@@ -88,11 +68,11 @@ func stateIn(file string) rune {
 
 // continueFamily reverses stopFamily.
 func continueFamily(parent int) error {
-	return errors.Join(signalChildren(parent, syscall.SIGCONT), syscall.Kill(parent, syscall.SIGCONT))
+	return errors.Join(signalAll(childrenOf(parent), syscall.SIGCONT), syscall.Kill(parent, syscall.SIGCONT))
 }
 
-func signalChildren(parent int, signal syscall.Signal) (err error) {
-	for _, child := range childrenOf(parent) {
+func signalAll(children []int, signal syscall.Signal) (err error) {
+	for _, child := range children {
 		if sent := syscall.Kill(child, signal); sent != nil && sent != syscall.ESRCH {
 			err = errors.Join(err, fmt.Errorf("signal child %d: %w", child, sent))
 		}
@@ -122,17 +102,17 @@ func childrenOf(pid int) []int {
 	return family
 }
 
-// awaitGone waits for processes that are not children of this process. A server does not start
-// again while one of its former processes is attached to its shared memory.
-func awaitGone(pids []int) error {
+// awaitNone waits until a condition holds for none of the processes, which need not be children of
+// this process.
+func awaitNone(pids []int, holds func(pid int) bool) error {
 	const limit = time.Minute
 	deadline := time.Now().Add(limit)
-	look := time.NewTicker(5 * time.Millisecond)
+	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for _, pid := range pids {
-		for isAlive(pid) {
+		for holds(pid) {
 			if time.Now().After(deadline) {
-				return fmt.Errorf("process %d is still there %v after SIGKILL", pid, limit)
+				return fmt.Errorf("process %d has not ended or stopped %v after the signal", pid, limit)
 			}
 			<-look.C
 		}

@@ -21,3 +21,5 @@ func killFamily(parent *os.Process) error { return parent.Kill() }
 func stopFamily(int) error { return errors.ErrUnsupported }
 
 func continueFamily(int) error { return errors.ErrUnsupported }
+
+func roomiest() string { return os.TempDir() }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +20,31 @@ const stopLimit = time.Minute
 
 // ErrEnded is wrapped by the error of [Server.Stop] if the server had ended by itself before.
 var ErrEnded = errors.New("ended by itself")
+
+// A recipe describes how to run one kind of server. Commands are argument lists that begin
+// with the path of the program. dir is the absolute path of the server's directory.
+type recipe struct {
+	// name is used in messages and names the log file.
+	name string
+	// driver is the database/sql driver that understands dsn. A server is
+	// ready when a ping through it succeeds.
+	driver string
+	// account is the account as which the server runs; nil means the caller's.
+	account *account
+	// files are written into dir before all commands; nil for none.
+	files func(port int) map[string]string
+	// create creates the data directory; nil for a server without data.
+	create func(dir string) []string
+	// serve runs the server in the foreground.
+	serve func(dir string, port int) []string
+	// dsn is the DSN for clients.
+	dsn func(port int) string
+	// quit ends the server cleanly, without waiting for its clients to leave.
+	quit syscall.Signal
+	// orphaned is the signal that the kernel sends when the parent dies. It must end the
+	// server quickly without leaving child processes or shared memory behind.
+	orphaned syscall.Signal
+}
 
 // A Server is a database server that runs as a child of this process. Its methods are safe for
 // concurrent use.
@@ -178,4 +204,45 @@ func (s *Server) launch(command []string) (*process, error) {
 	}
 	defer log.Close() //nolint:errcheck // the child has its own descriptor
 	return launch(command, s.recipe.account, s.recipe.orphaned, log)
+}
+
+// Pause stops all processes of the server with SIGSTOP: the kernel still accepts connections,
+// but the server does not respond. [Server.Resume] ends the pause. Meanwhile [Server.Kill]
+// works, and [Server.Stop] does not.
+func (s *Server) Pause() error {
+	if err := s.signalFamily(stopFamily); err != nil {
+		return fmt.Errorf("pause %s: %w", s.recipe.name, err)
+	}
+	return nil
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() error {
+	if err := s.signalFamily(continueFamily); err != nil {
+		return fmt.Errorf("resume %s: %w", s.recipe.name, err)
+	}
+	return nil
+}
+
+func (s *Server) signalFamily(signal func(pid int) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil || s.process.hasEnded() {
+		return ErrEnded
+	}
+	return signal(s.process.cmd.Process.Pid)
+}
+
+// logEnd returns the end of the log for error messages: only the server's own messages explain
+// why it did not start.
+func (s *Server) logEnd() string {
+	const enough = 2000
+	text, err := os.ReadFile(s.Log())
+	if err != nil {
+		return fmt.Sprintf("no log: %v", err)
+	}
+	if len(text) == 0 {
+		return "its log is empty"
+	}
+	return fmt.Sprintf("its log ends:\n%s", text[max(0, len(text)-enough):])
 }

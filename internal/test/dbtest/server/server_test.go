@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,41 +17,24 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-type starter struct {
-	// start returns the server under test last, after the servers that it needs.
-	start  func(ctx context.Context, dir string) ([]*server.Server, error)
-	driver string
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
-// starters are the servers by the names of [server.Kinds].
-var starters = map[string]starter{
-	server.Postgres:       {alone(server.StartPostgres), "postgres"},
-	server.PgBouncer:      {startBouncer, "postgres"},
-	server.PostgresNewest: {alone(server.StartPostgresNewest), "postgres"},
-	server.MySQL:          {alone(server.StartMariaDB), "mysql"},
-	server.OracleMySQL:    {alone(server.StartOracleMySQL), "mysql"},
-}
-
-func alone(start func(context.Context, string) (*server.Server, error)) func(context.Context, string) ([]*server.Server, error) {
-	return func(ctx context.Context, dir string) ([]*server.Server, error) {
-		s, err := start(ctx, dir)
+// startKind starts a server of a kind, and those that it needs.
+func startKind(ctx context.Context, kind server.Kind, dir string) (*server.Server, error) {
+	behind := ""
+	if kind.Behind != "" {
+		s, err := startKind(ctx, server.KindOf(kind.Behind), dir)
 		if err != nil {
 			return nil, err
 		}
-		return []*server.Server{s}, nil
+		behind = s.DSN()
 	}
-}
-
-func startBouncer(ctx context.Context, dir string) ([]*server.Server, error) {
-	behind, err := server.StartPostgres(ctx, filepath.Join(dir, "behind"))
-	if err != nil {
-		return nil, err
-	}
-	bouncer, err := server.StartPgBouncer(ctx, filepath.Join(dir, "bouncer"), behind.DSN())
-	if err != nil {
-		return nil, errors.Join(err, behind.Stop())
-	}
-	return []*server.Server{behind, bouncer}, nil
+	return kind.Start(ctx, filepath.Join(dir, kind.Name), behind)
 }
 
 // need skips the test if the server is not to be started in this run, and reports whether it is
@@ -57,13 +43,8 @@ func need(t *testing.T, name string) (required bool) {
 	t.Helper()
 	dbtest.OwnServers(t)
 	required, err := server.Required(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if testing.Short() && !required {
-		t.Skip("SKIPPED with -short: starts real database servers")
-	}
-	if !dbtest.All() {
+	must(t, err)
+	if !dbtest.All() || testing.Short() && !required {
 		t.Skip("SKIPPED: make test-all tests how servers start and end")
 	}
 	if wanted, err := server.Wanted(name); err != nil || !wanted && !required {
@@ -76,212 +57,192 @@ func isMissing(err error) bool {
 	return errors.Is(err, server.ErrMissing) || errors.Is(err, errors.ErrUnsupported)
 }
 
-// startNew starts a server that is stopped when the test ends. If the server is missing and not
-// required, it skips the test.
+// beParent makes a copy of this program start a server and leave it behind. It does nothing in other
+// processes. The copy exits with exitMissing if there is no such server.
+func beParent() {
+	name := os.Getenv(parentOf)
+	if name == "" {
+		return
+	}
+	s, err := startKind(context.Background(), server.KindOf(name), os.Getenv("SQLLOCK_TEST_DIR"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		if isMissing(err) {
+			os.Exit(exitMissing)
+		}
+		os.Exit(1)
+	}
+	fmt.Println(s.DSN())
+	select {} // until killed
+}
+
+const (
+	parentOf    = "SQLLOCK_TEST_PARENT_OF"
+	exitMissing = 77
+)
+
+// TestServerDiesWithItsParent takes seconds, because starts of servers do.
+func TestServerDiesWithItsParent(t *testing.T) {
+	for _, kind := range server.Kinds {
+		if kind.Start == nil {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			required := need(t, kind.Name)
+			scratch, err := server.NewScratch()
+			must(t, err)
+			parent := osexec.CommandContext(t.Context(), os.Args[0])
+			parent.Env = append(os.Environ(), parentOf+"="+kind.Name, "SQLLOCK_TEST_DIR="+scratch.Dir)
+			parent.Stderr = os.Stderr
+			out, err := parent.StdoutPipe()
+			must(t, err)
+			must(t, parent.Start())
+			lines := bufio.NewScanner(out)
+			if !lines.Scan() {
+				_ = parent.Wait() // its error is the exit code
+				if parent.ProcessState.ExitCode() == exitMissing && !required {
+					t.Skip("SKIPPED, no server to test with")
+				}
+				t.Fatal("the copy has started no server")
+			}
+			orphan := open(t, lines.Text())
+			orphan.SetMaxIdleConns(0) // each ping is a new connection
+			must(t, orphan.PingContext(t.Context()))
+			must(t, parent.Process.Kill())
+			_ = parent.Wait() // it was killed
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for orphan.PingContext(ctx) == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if ctx.Err() != nil {
+				t.Fatal("the server outlives its parent")
+			}
+			must(t, scratch.Remove())
+		})
+	}
+}
+
+// startNew starts a server that is stopped when the test ends.
 func startNew(t *testing.T, name string) *server.Server {
 	t.Helper()
 	required := need(t, name)
 	scratch, err := server.NewScratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := scratch.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	began := time.Now()
-	servers, err := starters[name].start(t.Context(), scratch.Dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, scratch.Remove()) })
+	s, err := startKind(t.Context(), server.KindOf(name), scratch.Dir)
 	if isMissing(err) && !required {
 		t.Skipf("SKIPPED, no server to test with: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s was ready after %v", name, time.Since(began).Round(time.Millisecond))
-	for _, s := range servers {
-		t.Cleanup(func() {
-			if err := s.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	return servers[len(servers)-1]
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Stop()) })
+	return s
 }
 
-func open(t *testing.T, driver, dsn string) *sql.DB {
+func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
+	driver := "mysql"
+	if strings.HasPrefix(dsn, "postgres:") {
+		driver = "postgres"
 	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	db, err := sql.Open(driver, dsn)
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, statement string) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func count(t *testing.T, db *sql.DB, query string) int {
-	t.Helper()
-	var n int
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
-}
-
-// TestServers uses one server of each kind for all tests of what servers have in common. It takes
-// seconds, because starts and stops of servers do.
-func TestServers(t *testing.T) {
-	for name, by := range starters {
+// TestServer stops, kills, pauses and restarts a server with its data. It takes seconds, because these do.
+func TestServer(t *testing.T) {
+	for _, name := range []string{server.Postgres, server.MySQL} {
 		t.Run(name, func(t *testing.T) {
 			s := startNew(t, name)
-			t.Run("takes many connections", func(t *testing.T) { takesManyConnections(t, s, by.driver) })
-			t.Run("does not respond while paused", func(t *testing.T) { doesNotRespondWhilePaused(t, s, by.driver) })
-			t.Run("keeps data over stop and kill", func(t *testing.T) { keepsData(t, s, by.driver) })
+			db := open(t, s.DSN())
+			_, err := db.ExecContext(t.Context(), "CREATE TABLE kept AS SELECT 7 AS id")
+			must(t, err)
+			for _, end := range []func() error{s.Stop, s.Kill} {
+				must(t, end())
+				must(t, end()) // a server that is down stays so
+				if err := db.PingContext(t.Context()); err == nil {
+					t.Fatal("the server answers although it was ended")
+				}
+				must(t, s.Restart(t.Context()))
+				var kept int
+				must(t, open(t, s.DSN()).QueryRowContext(t.Context(), "SELECT id FROM kept").Scan(&kept))
+			}
+			must(t, s.Pause())
+			answered := make(chan error, 1)
+			go func() { answered <- open(t, s.DSN()).PingContext(t.Context()) }()
+			select {
+			case err := <-answered:
+				t.Fatalf("the server responds while it is paused: %v", err)
+			case <-time.After(200 * time.Millisecond):
+			}
+			must(t, s.Resume())
+			must(t, <-answered)
 		})
 	}
 }
 
-func takesManyConnections(t *testing.T, s *server.Server, driver string) {
-	t.Helper()
-	db := open(t, driver, s.DSN())
-	for range 250 {
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
-}
-
-func doesNotRespondWhilePaused(t *testing.T, s *server.Server, driver string) {
-	t.Helper()
-	db := open(t, driver, s.DSN())
-	count(t, db, "SELECT 1")
-	if err := s.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	answered := make(chan error, 1)
-	go func() { answered <- db.PingContext(t.Context()) }()
-	silence := time.NewTimer(200 * time.Millisecond)
-	select {
-	case err := <-answered:
-		t.Errorf("the server responds: %v", err)
-		answered <- err
-	case <-silence.C:
-	}
-	if err := s.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-answered; err != nil {
-		t.Errorf("the server does not respond: %v", err)
-	}
-}
-
-func keepsData(t *testing.T, s *server.Server, driver string) {
-	t.Helper()
-	db := open(t, driver, s.DSN())
-	exec(t, db, "CREATE TABLE kept (id INT PRIMARY KEY)")
-	exec(t, db, "INSERT INTO kept VALUES (1)")
-	for _, end := range []func() error{s.Stop, s.Kill, s.Stop} {
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
-		if err := end(); err != nil {
-			t.Fatalf("ending a server that is down: %v", err)
-		}
-		if err := db.PingContext(t.Context()); err == nil {
-			t.Fatal("the server answers although it was ended")
-		}
-		if err := s.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		// Read with another pool, since db still has connections to the former server.
-		if n := count(t, open(t, driver, s.DSN()), "SELECT COUNT(*) FROM kept"); n != 1 {
-			t.Errorf("%d rows after the restart, not 1", n)
-		}
-	}
-}
-
-// TestRestart uses one server, which each subtest leaves running.
-func TestRestart(t *testing.T) {
+// TestServerThatEnds crashes a server by itself.
+func TestServerThatEnds(t *testing.T) {
 	s := startNew(t, server.Postgres)
-	t.Run("of a running server", func(t *testing.T) {
-		dsn := s.DSN()
-		if err := s.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if s.DSN() != dsn {
-			t.Errorf("the DSN was %s and is %s", dsn, s.DSN())
-		}
-		count(t, open(t, "postgres", dsn), "SELECT 1")
-	})
-	t.Run("checks its context", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("Restart with a cancelled context: %v", err)
-		}
-		if err := s.Restart(t.Context()); err != nil {
-			t.Errorf("Restart after that: %v", err)
-		}
-	})
-	t.Run("after a crash, which Stop reports", func(t *testing.T) {
-		db := open(t, "postgres", s.DSN())
+	crash := func() {
 		// The first line of the file is the server's process id. The statement may fail,
 		// since the server may end before it responds.
-		_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
-		s.AwaitEnd()
-		if err := s.Stop(); !errors.Is(err, server.ErrEnded) {
-			t.Errorf("Stop returned %v, not ErrEnded", err)
-		}
-		if err := s.Restart(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("after a crash, by its supervisor", func(t *testing.T) {
-		why := make(chan error, 1)
-		stop := s.Supervise(t.Context(), func(err error) { why <- err })
-		db := open(t, "postgres", s.DSN())
-		_, _ = db.ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
-		if err := <-why; !errors.Is(err, server.ErrEnded) {
-			t.Errorf("the supervisor says %v, not ErrEnded", err)
-		}
-		if err := s.Stop(); err != nil { // it runs, and is not started again
-			t.Errorf("Stop after that: %v", err)
-		}
-		if err := s.Restart(t.Context()); err != nil {
-			t.Error(err)
-		}
-		stop()
-		if len(why) > 0 {
-			t.Error("the supervisor has started a server that was stopped")
-		}
-	})
-	t.Run("says why the server does not start", func(t *testing.T) {
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
-		version := filepath.Join(filepath.Dir(s.Log()), "data", "PG_VERSION")
-		if err := os.Rename(version, version+".away"); err != nil {
-			t.Fatal(err)
-		}
-		err := s.Restart(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
-			t.Errorf("the server's message is not in the error: %v", err)
-		}
-		if err := errors.Join(os.Rename(version+".away", version), s.Restart(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+		_, _ = open(t, s.DSN()).ExecContext(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'`)
+	}
+	why := make(chan error, 1)
+	stop := s.Supervise(t.Context(), func(err error) { why <- err })
+	crash()
+	if err := <-why; !errors.Is(err, server.ErrEnded) {
+		t.Errorf("the supervisor says %v, not ErrEnded", err)
+	}
+	for open(t, s.DSN()).PingContext(t.Context()) != nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+	must(t, s.Stop())
+	version := filepath.Join(filepath.Dir(s.Log()), "data", "PG_VERSION")
+	must(t, os.Rename(version, version+".away"))
+	if err := s.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "not a valid data directory") {
+		t.Errorf("the server's message is not in the error: %v", err)
+	}
+	must(t, errors.Join(os.Rename(version+".away", version), s.Restart(t.Context())))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Restart with a cancelled context: %v", err)
+	}
+}
+
+// TestDurableServers: what the other servers turn off.
+func TestDurableServers(t *testing.T) {
+	need(t, server.Postgres)
+	for name, durable := range map[string]struct {
+		start    func(context.Context, string) (*server.Server, error)
+		question string
+	}{
+		"postgres": {
+			server.StartDurablePostgres,
+			"SELECT COUNT(*) FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'on'",
+		},
+		"mysql": {server.StartDurableMariaDB, "SELECT @@innodb_flush_log_at_trx_commit + 2 * @@innodb_doublewrite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scratch, err := server.NewScratch()
+			must(t, err)
+			t.Cleanup(func() { must(t, scratch.Remove()) })
+			s, err := durable.start(t.Context(), filepath.Join(scratch.Dir, name))
+			if isMissing(err) {
+				t.Skipf("SKIPPED, no server to test with: %v", err)
+			}
+			must(t, err)
+			t.Cleanup(func() { must(t, s.Stop()) })
+			var n int
+			must(t, open(t, s.DSN()).QueryRowContext(t.Context(), durable.question).Scan(&n))
+			if n != 3 {
+				t.Errorf("%d: committed transactions can be lost", n)
+			}
+		})
+	}
 }

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The environment variables with the DSNs of servers: postgres:// URLs for PostgreSQL and DSNs
+// of go-sql-driver/mysql for MySQL.
+const (
+	// PostgresVariable is for a PostgreSQL server. The user must be able to create schemas,
+	// and databases for the tests of [PgBouncerVariable].
+	PostgresVariable = "SQLLOCK_TEST_POSTGRES"
+	// PgBouncerVariable is for a PgBouncer in front of the server of PostgresVariable. It
+	// must pool transactions and serve each database of that server. [StartPgBouncer]
+	// describes what its URL and its settings must contain.
+	PgBouncerVariable = "SQLLOCK_TEST_PGBOUNCER"
+	// MySQLVariable is for a MySQL or MariaDB server. The user must be able to create
+	// databases.
+	MySQLVariable = "SQLLOCK_TEST_MYSQL"
+	// PostgresNewestVariable is like PostgresVariable, for the newest major version.
+	PostgresNewestVariable = "SQLLOCK_TEST_POSTGRES_NEWEST"
+	// OracleMySQLVariable is like MySQLVariable, for Oracle's MySQL.
+	OracleMySQLVariable = "SQLLOCK_TEST_ORACLE_MYSQL"
+)
+
+// ScratchVariable is the directory for the data of servers and SQLite.
+const ScratchVariable = "SQLLOCK_SCRATCH"
+
+// The names of the kinds of databases, in SQLLOCK_REQUIRE and SQLLOCK_SERVERS.
+const (
+	SQLite         = "sqlite"
+	Postgres       = "postgres"
+	PgBouncer      = "pgbouncer"
+	MySQL          = "mysql" // if it is started here: MariaDB
+	PostgresNewest = "postgres-newest"
+	OracleMySQL    = "oracle-mysql"
+	Spring         = "spring"
+)
+
+// A Kind is a kind of database, or of interoperation partner, that tests use.
+type Kind struct {
+	// Name is one of the constants above.
+	Name string
+	// Title is its name in messages.
+	Title string
+	// Variable is the environment variable with the DSN. It is empty if there is no
+	// server.
+	Variable string
+	// Start starts such a server with its data in dir; nil if there is none. behind is the DSN of
+	// the server of the kind Behind, if there is such a kind.
+	Start  func(ctx context.Context, dir, behind string) (*Server, error)
+	Behind string
+}
+
+// Kinds are all kinds, in the order of messages.
+var Kinds = []Kind{
+	{Name: SQLite, Title: "SQLite"},
+	{Name: Postgres, Title: "PostgreSQL", Variable: PostgresVariable, Start: alone(StartPostgres)},
+	{Name: PgBouncer, Title: "PgBouncer", Variable: PgBouncerVariable, Start: StartPgBouncer, Behind: Postgres},
+	{Name: PostgresNewest, Title: "PostgreSQL's newest major version", Variable: PostgresNewestVariable, Start: alone(StartPostgresNewest)},
+	{Name: MySQL, Title: "MariaDB", Variable: MySQLVariable, Start: alone(StartMariaDB)},
+	{Name: OracleMySQL, Title: "Oracle's MySQL", Variable: OracleMySQLVariable, Start: alone(StartOracleMySQL)},
+	{Name: Spring, Title: "Spring Integration"},
+}
+
+func alone(start func(ctx context.Context, dir string) (*Server, error)) func(ctx context.Context, dir, _ string) (*Server, error) {
+	return func(ctx context.Context, dir, _ string) (*Server, error) { return start(ctx, dir) }
+}
+
+// KindOf returns the kind with the name, which must be one of the constants.
+func KindOf(name string) Kind {
+	return Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })]
+}
+
+// The environment variables that select servers. Both hold comma-separated names of [Kinds].
+const (
+	// RequireVariable lists the servers that must be available.
+	RequireVariable = "SQLLOCK_REQUIRE"
+	// ServersVariable lists the servers that are started, for a quick local run.
+	ServersVariable = "SQLLOCK_SERVERS"
+)
+
+// Clusters are the names of clusters, which SQLLOCK_REQUIRE may contain too. The module
+// reliability starts them.
+var Clusters = []string{"galera", "group-replication", "patroni"}
+
+// ErrUnknownKind is wrapped by the error for a name that is not in [Kinds]: a misspelt name
+// would require nothing.
+var ErrUnknownKind = errors.New("no such server")
+
+// Required reports whether tests fail, and are not skipped, if the named server is missing. That
+// is so if SQLLOCK_REQUIRE contains the name. If SQLLOCK_REQUIRE is empty, CI=true requires
+// the servers of Debian's packages.
+func Required(name string) (bool, error) {
+	names, err := listed(RequireVariable)
+	if len(names) == 0 && os.Getenv("CI") == "true" {
+		names = []string{SQLite, Postgres, PgBouncer, MySQL}
+	}
+	return slices.Contains(names, name), err
+}
+
+// Wanted reports whether the named server must be started. By default that is each server; with
+// SQLLOCK_SERVERS those that it names, and those that they need.
+func Wanted(name string) (bool, error) {
+	names, err := listed(ServersVariable)
+	if slices.Contains(names, PgBouncer) {
+		names = append(names, Postgres)
+	}
+	return len(names) == 0 || slices.Contains(names, name), err
+}
+
+func listed(variable string) (names []string, err error) {
+	for name := range strings.SplitSeq(os.Getenv(variable), ",") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			continue
+		}
+		if !slices.Contains(Clusters, name) && !slices.ContainsFunc(Kinds, func(k Kind) bool { return k.Name == name }) {
+			return nil, fmt.Errorf("%s: %w: %q; there are: %s", variable, ErrUnknownKind, name, allNames())
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func allNames() string {
+	var names []string
+	for _, kind := range Kinds {
+		names = append(names, kind.Name)
+	}
+	return strings.Join(names, ", ")
+}

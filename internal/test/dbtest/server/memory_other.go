@@ -1,7 +1,0 @@
-//go:build !linux
-
-package server
-
-import "os"
-
-func roomiest() string { return os.TempDir() }
