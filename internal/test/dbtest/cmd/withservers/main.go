@@ -41,8 +41,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
+	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
@@ -101,13 +103,26 @@ func run(arguments []string) int {
 		say("%v", err)
 		return exitFailure
 	}
-	servers.explainMissing()
 	servers.boxMissing()
 	defer servers.boxMissing()
-	results := newCollector(servers.scratch.Dir)
-	defer results.print()
-	all := append(commands{flags.Args()}, then...)
-	return runAll(ctx, all, append(servers.environment(), results.environment()...), signals)
+	environment := servers.environment()
+	if os.Getenv(report.Variable) == "" { // else the caller collects the cells
+		cells := filepath.Join(servers.scratch.Dir, "report")
+		defer printReport(cells)
+		environment = append(environment, report.Variable+"="+cells)
+	}
+	return runAll(ctx, append(commands{flags.Args()}, then...), environment, signals)
+}
+
+// printReport prints the table to the standard error, since the standard output belongs to the command.
+func printReport(path string) {
+	all, err := report.Read(path)
+	if err == nil {
+		err = report.Print(os.Stderr, all)
+	}
+	if err != nil {
+		say("report: %v", err)
+	}
 }
 
 // checkNames returns an error for unknown names of servers, before any server is started.

@@ -12,12 +12,18 @@ import (
 
 	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // withOwnServers sets the variables of all servers, so that none is started, and clears all
 // other variables of this program.
 func withOwnServers(t *testing.T) {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are a Unix shell's")
+	}
 	for _, kind := range server.Kinds {
 		if kind.Variable != "" {
 			t.Setenv(kind.Variable, kind.Name)
@@ -29,27 +35,28 @@ func withOwnServers(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are a Unix shell's")
+	const waits = `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`
+	ran := filepath.Join(t.TempDir(), "file")
+	prepare := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(prepare, []byte("sleep 0.1; touch "+prepare+"d; exit 1"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
 		command []string
 		code    int
 	}{
-		"success":           {[]string{"--", "true"}, 0},
-		"without dashes":    {[]string{"true"}, 0},
-		"the command's own": {[]string{"--", "sh", "-c", "exit 7"}, 7},
-		"ended by a signal": {[]string{"--", "sh", "-c", "kill -TERM $$"}, 128 + 15},
-		"variables":         {[]string{"--", "sh", "-c", `test "$SQLLOCK_TEST_POSTGRES+$SQLLOCK_TEST_ORACLE_MYSQL" = postgres+oracle-mysql`}, 0},
-		"signals passed on": {[]string{"--", "sh", "-c", `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`}, 9},
-		"no such command":   {[]string{"--", "sqllock-no-such-command"}, exitNotFound},
-		"nothing to run":    {[]string{"--"}, exitUsage},
-		"unknown flag":      {[]string{"-unknown", "--", "true"}, exitUsage},
-		"no second command": {[]string{"-then", " ", "--", "true"}, exitUsage},
-		"both succeed":      {[]string{"-then", "true", "--", "true"}, 0},
-		"the second fails":  {[]string{"-then", "true", "-then", "false", "--", "true"}, 1},
-		"both fail":         {[]string{"-then", "false", "--", "sh", "-c", "exit 7"}, 7},
-		"prepared":          {[]string{"-meanwhile", "false", "-meanwhile", "sqllock-no-such-command", "--", "true"}, 0},
+		"success, without dashes":    {[]string{"true"}, 0},
+		"the command's own":          {[]string{"--", "sh", "-c", "exit 7"}, 7},
+		"ended by a signal":          {[]string{"--", "sh", "-c", "kill -TERM $$"}, 128 + 15},
+		"variables":                  {[]string{"--", "sh", "-c", `test "$SQLLOCK_TEST_POSTGRES+$SQLLOCK_TEST_ORACLE_MYSQL" = postgres+oracle-mysql`}, 0},
+		"nothing runs after signals": {[]string{"-then", "touch " + ran, "--", "sh", "-c", waits}, 9},
+		"no such command":            {[]string{"--", "sqllock-no-such-command"}, exitNotFound},
+		"nothing to run":             {[]string{"--"}, exitUsage},
+		"unknown flag":               {[]string{"-unknown", "--", "true"}, exitUsage},
+		"no second command":          {[]string{"-then", " ", "--", "true"}, exitUsage},
+		"the second fails":           {[]string{"-then", "true", "-then", "false", "--", "true"}, 1},
+		"both fail":                  {[]string{"-then", "false", "--", "sh", "-c", "exit 7"}, 7},
+		"prepared":                   {[]string{"-meanwhile", "no-such-command", "-meanwhile", "sh " + prepare, "--", "test", "-e", prepare + "d"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOwnServers(t)
@@ -58,20 +65,15 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNothingRunsAfterASignal(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are a Unix shell's")
-	}
-	withOwnServers(t)
-	path := filepath.Join(t.TempDir(), "file")
-	const command = `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`
-	if code := run([]string{"-then", "touch " + path, "--", "sh", "-c", command}); code != 9 {
-		t.Errorf("exit code %d, not 9", code)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the next command has run: %v", err)
+	}
+	for _, variable := range []string{server.RequireVariable, server.ServersVariable} {
+		withOwnServers(t)
+		t.Setenv(variable, "mysql,postgress")
+		if code := run([]string{"--", "true"}); code != exitUsage {
+			t.Errorf("an unknown name in %s: exit code %d, not %d", variable, code, exitUsage)
+		}
 	}
 }
 
@@ -111,50 +113,20 @@ func TestRunWithoutServer(t *testing.T) {
 	}
 }
 
-func TestBouncerNeedsPostgreSQL(t *testing.T) {
-	if _, err := startBouncer(t.Context(), t.TempDir(), nil); !errors.Is(err, server.ErrMissing) {
-		t.Errorf("error %v, not ErrMissing", err)
-	}
-}
-
-func TestRunWithUnknownNames(t *testing.T) {
-	for _, variable := range []string{server.RequireVariable, server.ServersVariable} {
-		t.Run(variable, func(t *testing.T) {
-			withOwnServers(t)
-			t.Setenv(variable, "mysql,postgress")
-			if code := run([]string{"--", "true"}); code != exitUsage {
-				t.Errorf("exit code %d, not %d", code, exitUsage)
+// TestReport: the table is printed after a failure, too, unless the caller collects the cells.
+func TestReport(t *testing.T) {
+	const command = `echo '{"Server": "sqlite", "Layout": "five columns", "Run": 12345}' >>"$SQLLOCK_TEST_REPORT"; exit 3`
+	for _, file := range []string{"", filepath.Join(t.TempDir(), "theirs")} {
+		withOwnServers(t)
+		t.Setenv(report.Variable, file)
+		told := stderrOf(t, func() {
+			if code := run([]string{"sh", "-c", command}); code != 3 {
+				t.Errorf("exit code %d, not 3", code)
 			}
 		})
-	}
-}
-
-func TestReportIsPrintedAfterAFailure(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are a Unix shell's")
-	}
-	withOwnServers(t)
-	const command = `echo '{"Server": "sqlite", "Layout": "five columns", "Run": 12345}' >>"$SQLLOCK_TEST_REPORT"; exit 3`
-	told := stderrOf(t, func() {
-		if code := run([]string{"sh", "-c", command}); code != 3 {
-			t.Errorf("exit code %d, not 3", code)
+		if strings.Contains(told, "12345") != (file == "") {
+			t.Errorf("with the file %q:\n%s", file, told)
 		}
-	})
-	for _, want := range []string{"sqlite", "five columns", "12345"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("no %q in:\n%s", want, told)
-		}
-	}
-}
-
-func TestReportOfTheCaller(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are a Unix shell's")
-	}
-	withOwnServers(t)
-	t.Setenv(report.Variable, "theirs")
-	if code := run([]string{"sh", "-c", `test "$SQLLOCK_TEST_REPORT" = theirs`}); code != 0 {
-		t.Error("the command has another value of the variable")
 	}
 }
 
@@ -181,19 +153,4 @@ func stderrOf(t *testing.T, f func()) string {
 		t.Fatal(err)
 	}
 	return text.String()
-}
-
-func TestTheCommandWaitsForItsPreparation(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("the commands are a Unix shell's")
-	}
-	withOwnServers(t)
-	dir := t.TempDir()
-	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte("sleep 0.1; touch "+dir+"/prepared"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code := run([]string{"-meanwhile", "sh " + script, "--", "test", "-e", dir + "/prepared"}); code != 0 {
-		t.Errorf("exit code %d: the preparation has not ended", code)
-	}
 }

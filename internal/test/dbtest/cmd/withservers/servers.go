@@ -35,11 +35,13 @@ func startServers(ctx context.Context) (*fleet, error) {
 	if f.scratch, err = server.NewScratch(); err != nil {
 		return f, err
 	}
-	for _, stage := range stages {
+	for _, behind := range []bool{false, true} { // first the servers that others need
 		known := maps.Clone(f.dsns)
 		var all sync.WaitGroup
-		for _, s := range stage {
-			all.Go(func() { f.add(ctx, s, known) })
+		for _, kind := range server.Kinds {
+			if kind.Start != nil && (kind.Behind != "") == behind {
+				all.Go(func() { f.add(ctx, kind, known) })
+			}
 		}
 		all.Wait()
 	}
@@ -47,26 +49,30 @@ func startServers(ctx context.Context) (*fleet, error) {
 }
 
 // add starts one server, unless its variable is set or the user has left it out.
-func (f *fleet) add(ctx context.Context, s starter, known map[string]string) {
-	kind := server.KindOf(s.name)
+func (f *fleet) add(ctx context.Context, kind server.Kind, known map[string]string) {
 	if dsn := os.Getenv(kind.Variable); dsn != "" {
 		say("using the %s of %s", kind.Title, kind.Variable)
-		f.put(s.name, nil, dsn, nil)
+		f.put(kind.Name, nil, dsn, nil)
 		return
 	}
-	if wanted, err := server.Wanted(s.name); err != nil || !wanted {
-		f.put(s.name, nil, "", errors.Join(errLeftOut, err))
+	if wanted, err := server.Wanted(kind.Name); err != nil || !wanted {
+		f.put(kind.Name, nil, "", errors.Join(errLeftOut, err))
+		return
+	}
+	behind, ok := known[kind.Behind]
+	if kind.Behind != "" && !ok {
+		f.put(kind.Name, nil, "", fmt.Errorf("it needs %s: %w", kind.Behind, server.ErrMissing))
 		return
 	}
 	began := time.Now()
-	started, err := s.start(ctx, filepath.Join(f.scratch.Dir, s.name), known)
+	started, err := kind.Start(ctx, filepath.Join(f.scratch.Dir, kind.Name), behind)
 	if err != nil {
-		f.put(s.name, nil, "", err)
+		f.put(kind.Name, nil, "", err)
 		return
 	}
 	say("%s is ready after %v: %s", kind.Title, time.Since(began).Round(time.Millisecond), started.DSN())
-	f.put(s.name, started, started.DSN(), nil)
-	if s.name == server.PgBouncer {
+	f.put(kind.Name, started, started.DSN(), nil)
+	if kind.Name == server.PgBouncer {
 		f.unwatch = started.Supervise(ctx, func(why error) { say("it is started again: %v", why) })
 	}
 }
@@ -126,4 +132,21 @@ func (f *fleet) stop() {
 	if err != nil {
 		say("%v", err)
 	}
+}
+
+// boxMissing prints in a box what is not tested, so that this is not overlooked in a green run.
+func (f *fleet) boxMissing() {
+	if len(f.missing) == 0 {
+		return
+	}
+	const rule = "******************************************************************************"
+	say(rule)
+	for _, kind := range server.Kinds {
+		if err := f.missing[kind.Name]; err != nil {
+			say("*** NO %s (%s): ITS TESTS ARE SKIPPED", kind.Title, kind.Name)
+			say("***     %v", err)
+			say("***     set %s to use a server of your own", kind.Variable)
+		}
+	}
+	say(rule)
 }
