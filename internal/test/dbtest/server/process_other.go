@@ -18,8 +18,4 @@ func attributes(*account, syscall.Signal) (*syscall.SysProcAttr, error) {
 
 func killFamily(parent *os.Process) error { return parent.Kill() }
 
-func stopFamily(int) error { return errors.ErrUnsupported }
-
-func continueFamily(int) error { return errors.ErrUnsupported }
-
 func roomiest() string { return os.TempDir() }
