@@ -11,10 +11,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cleanup"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 )
+
+var must = check.Must
 
 func TestMain(m *testing.M) {
 	testmain.Run(m)
@@ -137,13 +140,6 @@ func TestRunEndsWithTheRegistry(t *testing.T) {
 	registry, _ := newRegistry(t)
 	must(t, registry.Close(t.Context()))
 	if err := cleanup.Run(t.Context(), registry, nil); !errors.Is(err, sqllock.ErrClosed) {
-		t.Fatal(err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
 		t.Fatal(err)
 	}
 }

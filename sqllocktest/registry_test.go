@@ -11,7 +11,13 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // inBubble runs a test in virtual time.
@@ -160,18 +166,4 @@ func lock(t *testing.T, r *sqllock.Registry) *sqllock.Lease {
 	lease, err := r.TryLock(t.Context(), "k")
 	must(t, err)
 	return lease
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

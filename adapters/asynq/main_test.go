@@ -2,7 +2,6 @@ package asynqlock_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"time"
@@ -13,8 +12,14 @@ import (
 
 	"github.com/sqllock/sqllock"
 	asynqlock "github.com/sqllock/sqllock/adapters/asynq"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 func TestMain(m *testing.M) {
@@ -86,17 +91,3 @@ var seldom = &sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 10 * t
 
 // byPayload gives a task its payload as key.
 func byPayload(task *asynq.Task) string { return string(task.Payload()) }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
-}

@@ -9,7 +9,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/certmagiclock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // The interfaces of certmagic v0.25.6.
@@ -113,18 +119,4 @@ func TestTryLockDistinguishesHeldFromFailed(t *testing.T) {
 		r.Break(nil)
 		must(t, first.Unlock(t.Context(), name))
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

@@ -1,12 +1,17 @@
 package cronlock_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 func TestMain(m *testing.M) {
@@ -43,18 +48,4 @@ func (l *log) logged() (skips int, all []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.skips, l.errors
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

@@ -14,9 +14,15 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/gocronlock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // The interfaces of gocron v2.21.2.
@@ -140,20 +146,6 @@ func TestErrors(t *testing.T) {
 		_, err = first.Lock(t.Context(), "report")
 		is(t, err, cutOff)
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }
 
 // TestARefusalIsLogged has gocron name a task of package job, which locks by itself: it runs on no instance,

@@ -3,14 +3,19 @@ package gooselock_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/gooselock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // The interfaces of goose v3.29.0, package lock.
@@ -66,18 +71,4 @@ func TestALossIsReported(t *testing.T) {
 		is(t, locker.Unlock(t.Context(), nil), sqllock.ErrLockLost)
 		is(t, locker.Unlock(t.Context(), nil), sqllock.ErrNotHeld)
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

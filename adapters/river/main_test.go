@@ -2,7 +2,6 @@ package riverlock_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -13,9 +12,15 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 func TestMain(m *testing.M) {
@@ -94,18 +99,4 @@ func start(t *testing.T, c *client, jobs int) <-chan *river.Event {
 		unsubscribe()
 	})
 	return events
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

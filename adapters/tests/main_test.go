@@ -1,10 +1,15 @@
 package tests_test
 
 import (
-	"errors"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 func TestMain(m *testing.M) {
@@ -13,18 +18,4 @@ func TestMain(m *testing.M) {
 		roles[name] = library.role()
 	}
 	child.Main(m, roles)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

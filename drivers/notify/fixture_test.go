@@ -14,11 +14,14 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 )
+
+var must = check.Must
 
 func TestMain(m *testing.M) {
 	testmain.Run(m)
@@ -246,12 +249,5 @@ func wait[T any](t *testing.T, from <-chan T) T {
 	case <-time.After(30 * time.Second):
 		t.Fatal("nothing received")
 		panic("unreachable")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -15,10 +15,13 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
+
+var must = check.Must
 
 var (
 	errNoQuorum = &mysql.MySQLError{Number: 1047, Message: "WSREP has not yet prepared node for application use"}
@@ -187,13 +190,6 @@ func TestBeginIfAllFails(t *testing.T) {
 			t.Errorf("%d connections in the pool", got)
 		}
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // What comes second does not wait for an answer to the first, which may never come.

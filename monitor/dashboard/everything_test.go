@@ -10,11 +10,14 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
 )
+
+var must = check.Must
 
 const ttl = time.Minute
 
@@ -49,13 +52,6 @@ func newStage(t *testing.T, opts sqllock.RegistryOptions) *stage {
 	s.registry, s.other = open(s.pool, opts), open(db.DB.DB, sqllock.RegistryOptions{})
 	s.repository = s.registry.Repository()
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // everything has each thing happen once that is measured. It returns while two locks are held, one of

@@ -15,11 +15,14 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 	"github.com/sqllock/sqllock/monitor/page"
 	"github.com/sqllock/sqllock/observe"
 )
+
+var must = check.Must
 
 const ttl = 30 * time.Second
 
@@ -143,11 +146,4 @@ func (l locks) keys() (keys []string) {
 // formOf returns the form that removes a row.
 func formOf(row sqllock.Row) url.Values {
 	return url.Values{"region": {row.Region}, "lock_key": {row.LockKey}, "holder": {row.Holder}}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,8 +8,14 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // inBubble runs a test in virtual time, with the registry of a first instance.
@@ -187,18 +193,4 @@ func TestTheKeyTellsASkippedRun(t *testing.T) {
 		}
 		must(t, lease.Unlock(t.Context()))
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

@@ -9,7 +9,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/internal/named"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
+)
+
+var (
+	must = check.Must
+	is   = check.Is
 )
 
 // inBubble runs a test in virtual time.
@@ -136,18 +142,4 @@ func TestErrors(t *testing.T) {
 		r.Break(nil)
 		is(t, locks.Unlock(t.Context(), "k"), sqllock.ErrNotHeld)
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func is(t *testing.T, err, wanted error) {
-	t.Helper()
-	if !errors.Is(err, wanted) {
-		t.Errorf("error %v, want %v", err, wanted)
-	}
 }

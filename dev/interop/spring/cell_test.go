@@ -10,9 +10,12 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
+
+var must = check.Must
 
 const (
 	// key is the key for which all processes contend.
@@ -124,13 +127,6 @@ func (c *cell) row(t *testing.T, ttl time.Duration) sqllock.Row {
 		t.Fatal("there is no row")
 	}
 	return row
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patiently returns the test's context with a timeout.

@@ -20,7 +20,10 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
+
+var must = check.Must
 
 var (
 	full   = flag.Duration("full", 0, "run faults for so long on each cluster (default: one fault of each kind that a short run has)")
@@ -269,10 +272,3 @@ func (b *trial) mustHold(r *checker.Report) {
 }
 
 var errNothing = errors.New("nothing was acquired or written, so the trial proves nothing")
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -6,8 +6,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+var must = check.Must
 
 const module = "github.com/sqllock/sqllock"
 
@@ -17,11 +20,4 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testmain.Run(m)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,11 +13,14 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/observe"
 )
+
+var must = check.Must
 
 // newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
 // would keep all other writers of SQLite waiting.
@@ -123,13 +126,6 @@ func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	l, err := r.Obtain(key)
 	must(t, err)
 	return l
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // lateTTL is waited for; what is late comes after it.

@@ -10,10 +10,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/observe"
 )
+
+var must = check.Must
 
 // ttl is long enough never to end within a test.
 const ttl = time.Minute
@@ -56,13 +59,6 @@ func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	l, err := r.Obtain(key)
 	must(t, err)
 	return l
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func obtainAll(t *testing.T, r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {

@@ -3,8 +3,11 @@ package virtual_test
 import (
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
+
+var must = check.Must
 
 // TestAStatementIsKept runs a statement while its rows are read, after a change of the table,
 // and after an error.
@@ -54,11 +57,4 @@ func TestAStatementIsKept(t *testing.T) {
 			t.Errorf("%+v", all)
 		}
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -14,7 +14,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
+
+var must = check.Must
 
 func TestMain(m *testing.M) {
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it would report each connection that is broken here
@@ -67,11 +70,4 @@ func killAll(c *cluster.Cluster) (err error) {
 		err = errors.Join(err, n.Kill())
 	}
 	return err
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
