@@ -3,7 +3,6 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,14 +162,11 @@ func fileOf(block string, number int) string {
 func allGoFiles(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	must(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
-			return err
-		}
+	eachGoFile(t, func(path string) {
 		text, err := os.ReadFile(path)
+		must(t, err)
 		all.WriteString(unspaced(string(text)))
-		return err
-	}))
+	})
 	return all.String()
 }
 

@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -93,16 +92,16 @@ type testIndex map[string]string
 func findTests(t *testing.T) testIndex {
 	t.Helper()
 	index := make(testIndex)
-	must(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
+	eachGoFile(t, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
 		text, err := os.ReadFile(path)
+		must(t, err)
 		for _, match := range testFunction.FindAllStringSubmatch(string(text), -1) {
 			index[match[1]] += string(text)
 		}
-		return err
-	}))
+	})
 	return index
 }
 
