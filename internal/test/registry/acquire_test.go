@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 	"weak"
@@ -268,76 +267,6 @@ func TestAcquire_VeryLateRowIsDeletedBeforeTheNext(t *testing.T) {
 	})
 }
 
-// A caller whose context ends while its row is being committed leaves no row behind, although
-// the driver says no more than that the context has ended.
-func TestAcquire_ContextThatEndsDuringTheCommit(t *testing.T) {
-	t.Parallel()
-	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-					if m.Op != flaky.Commit || !m.Done {
-						return nil
-					}
-					s.connector.Follow(nil)
-					cancel()
-					return ctx.Err()
-				})
-				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				rows, err := r.List(t.Context())
-				must(t, err)
-				if len(rows) != 0 {
-					t.Error(rows)
-				}
-			})
-		})
-	}
-}
-
-// So it does if the row cannot be deleted at once: it is deleted before the next acquisition.
-func TestAcquire_ContextThatEndsDuringTheCommitAndAnOutage(t *testing.T) {
-	t.Parallel()
-	for name, disabled := range map[string]bool{"Batches": false, "EachAlone": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				r := newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: disabled})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				ended := false
-				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-					switch {
-					case ended:
-						return errGone
-					case m.Op == flaky.Commit && m.Done:
-						ended = true
-						cancel()
-						return ctx.Err()
-					}
-					return nil
-				})
-				if _, err := r.Acquire(ctx, "k", r.NewHolder(), ttl); !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				s.connector.Follow(nil)
-				got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
-				must(t, err)
-				if !got.Acquired {
-					t.Error(got)
-				}
-			})
-		})
-	}
-}
-
 // mocked returns a repository over a database that answers what the test says: for
 // what a real server cannot be made to do on demand.
 func mocked(t *testing.T, d dialect.Dialect, isolation sqllock.Isolation) (*sqllock.Repository, sqlmock.Sqlmock) {
@@ -403,42 +332,41 @@ func (a *argument) Match(v driver.Value) bool {
 	return ok
 }
 
-// A serialization failure may come as late as COMMIT (Spring's GH-3567).
+// A serialization failure may come as late as COMMIT (Spring's GH-3567). Group Replication fails
+// certification there, with error 1180.
 func TestAcquire_LostRaceIsTriedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-		holder := r.NewHolder()
-		for _, commit := range []error{errSerialization, errSerialization, nil} {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		dialect dialect.Dialect
+		expect  func(sqlmock.Sqlmock)
+		lost    error
+		token   int64
+	}{
+		"PostgreSQL": {dialect.Postgres(), func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
-			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-			mock.ExpectCommit().WillReturnError(commit)
-		}
-		got, err := r.Acquire(t.Context(), "k", holder, ttl)
-		must(t, err)
-		if !got.Acquired {
-			t.Fatal("not acquired")
-		}
-	})
-}
-
-// Group Replication fails certification with error 1180, at COMMIT.
-func TestAcquire_FailedCertificationIsTriedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-		holder := r.NewHolder()
-		for _, commit := range []error{&mysql.MySQLError{Number: 1180}, nil} {
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(7))
+		}, errSerialization, 7 * tokensPerNumber},
+		"Group Replication": {dialect.MySQL(), func(mock sqlmock.Sqlmock) {
 			expectFree(mock)
 			mock.ExpectBegin()
 			mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-			mock.ExpectCommit().WillReturnError(commit)
-		}
-		got, err := r.Acquire(t.Context(), "k", holder, ttl)
-		must(t, err)
-		if !got.Acquired || got.Token != 7*tokensPerNumber {
-			t.Fatalf("%+v", got)
-		}
-	})
+		}, &mysql.MySQLError{Number: 1180}, 7 * tokensPerNumber},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r, mock := mocked(t, test.dialect, sqllock.Serializable)
+				for _, commit := range []error{test.lost, test.lost, nil} {
+					test.expect(mock)
+					mock.ExpectCommit().WillReturnError(commit)
+				}
+				got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+				if err != nil || !got.Acquired || got.Token != test.token {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		})
+	}
 }
 
 // Losing every race means not acquired. It is no database error, and has an end.
@@ -458,48 +386,47 @@ func TestAcquire_RacesWithoutEndAreNotAcquired(t *testing.T) {
 	})
 }
 
-// A draw of a token that loses a race leaves it open what the statement before it has done.
-// Its row is deleted, maybe late: so the lock is tried again by another holder.
-func TestAcquire_HolderIsNotUsedAgainAfterAnUnknownOutcome(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.MySQL(), sqllock.Autocommit)
-		var deleted argument
-		expectFree(mock)
-		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
-		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(1))
-		expectFree(mock)
-		mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-		must(t, err)
-		if deleted.value == "" || lease.Holder() == deleted.value {
-			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
-		}
-		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-		must(t, lease.Unlock(t.Context()))
-	})
-}
-
-// So it is after an attempt that was sent again, because its connection was closed, and was refused then: the
-// server may still apply what was sent first.
-func TestAcquire_HolderIsNotUsedAgainAfterAResentRefusal(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-		var deleted argument
-		mock.ExpectQuery("INSERT").WillReturnError(io.ErrUnexpectedEOF)
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn))
-		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnError(errGone)
-		mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), &deleted).WillReturnResult(driver.RowsAffected(0))
-		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-		must(t, err)
-		if deleted.value == "" || lease.Holder() == deleted.value {
-			t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
-		}
-		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-		must(t, lease.Unlock(t.Context()))
-	})
+// After an unknown outcome the row of the holder is deleted, maybe late: so the lock is tried again by
+// another holder.
+func TestAcquire_HolderIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		dialect dialect.Dialect
+		expect  func(mock sqlmock.Sqlmock, deleted *argument)
+	}{
+		"a draw of a token that loses a race": {dialect.MySQL(), func(mock sqlmock.Sqlmock, deleted *argument) {
+			expectFree(mock)
+			mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnError(&mysql.MySQLError{Number: 1213})
+			mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), deleted).WillReturnResult(driver.RowsAffected(1))
+			expectFree(mock)
+			mock.ExpectExec("INSERT INTO INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
+		}},
+		// The server may still apply what was sent first, before its connection was closed.
+		"a refusal of what was sent again": {dialect.Postgres(), func(mock sqlmock.Sqlmock, deleted *argument) {
+			mock.ExpectQuery("INSERT").WillReturnError(io.ErrUnexpectedEOF)
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn))
+			mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), deleted).WillReturnError(errGone)
+			mock.ExpectExec("DELETE").WithArgs("DEFAULT", sqlmock.AnyArg(), deleted).WillReturnResult(driver.RowsAffected(0))
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r, mock := mocked(t, test.dialect, sqllock.Autocommit)
+				var deleted argument
+				test.expect(mock, &deleted)
+				lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+				must(t, err)
+				if deleted.value == "" || lease.Holder() == deleted.value {
+					t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+				}
+				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+				must(t, lease.Unlock(t.Context()))
+			})
+		})
+	}
 }
 
 // What a message has answered before its connection was closed does not count if it is sent again.
@@ -528,12 +455,23 @@ func TestAcquire_DatabaseErrorHasItsSentinel(t *testing.T) {
 		"layout":    {&pq.Error{Code: "23502"}, sqllock.ErrSchema},
 		"shutdown":  {&pq.Error{Code: "57P01"}, sqllock.ErrDatabase},
 		"gone":      {errGone, sqllock.ErrDatabase},
+		"MySQL":     {&mysql.MySQLError{Number: 1290}, sqllock.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
-			mock.ExpectBegin()
-			mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			d, isMySQL := dialect.Postgres(), name == "MySQL"
+			if isMySQL {
+				d = dialect.MySQL()
+			}
+			r, mock := mocked(t, d, sqllock.Serializable)
+			if isMySQL {
+				expectFree(mock)
+				mock.ExpectBegin()
+				mock.ExpectExec("INSERT").WillReturnError(test.err)
+			} else {
+				mock.ExpectBegin()
+				mock.ExpectQuery("INSERT").WillReturnError(test.err)
+			}
 			mock.ExpectRollback()
 			_, err := obtain(t, newRegistry(t, r, nil), "orders/42").Lock(t.Context())
 			for _, want := range []error{test.want, sqllock.ErrDatabase, test.err} {
@@ -546,20 +484,6 @@ func TestAcquire_DatabaseErrorHasItsSentinel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// MySQL's acquire statement fails like any other.
-func TestAcquire_FailedUpsert(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-		expectFree(mock)
-		mock.ExpectBegin()
-		mock.ExpectExec("INSERT").WillReturnError(&mysql.MySQLError{Number: 1290})
-		mock.ExpectRollback()
-		if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, sqllock.ErrReadOnly) {
-			t.Fatal(err)
-		}
-	})
 }
 
 // A list that breaks off is no list.
@@ -588,6 +512,9 @@ func TestList_BrokenIsADatabaseError(t *testing.T) {
 	}
 }
 
+// tokensPerNumber is how many fencing tokens lie between two numbers of the database.
+const tokensPerNumber = 65536
+
 // Without a transaction an attempt that fails may have been applied, unless the server refuses to
 // write at all. The error still says what is wrong with the database.
 func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
@@ -612,6 +539,3 @@ func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
 		})
 	}
 }
-
-// tokensPerNumber is how many fencing tokens lie between two numbers of the database.
-const tokensPerNumber = 65536

@@ -85,65 +85,44 @@ func (s *fixture) oneBatch(n int, begun func(context.Context) error, done func(*
 	s.connector.Follow(nil)
 }
 
-// One connection that breaks under a batch must not send all of its callers to the pool at
-// once: a small pool has not got so many, and a large one would use up the server's.
-func TestBatch_BrokenDoesNotUseUpThePool(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		const callers = 50
-		var begun, open, most atomic.Int64
-		s.oneBatch(callers, func(context.Context) error {
-			begun.Add(1)
-			if n := open.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			time.Sleep(50 * time.Millisecond)
-			open.Add(-1)
-			return nil
-		}, func(_ *sqllock.Lease, err error) {
-			if err != nil {
-				t.Error(err)
-			}
+// One connection that breaks under a batch must not send all of its callers to the pool at once: a small
+// pool has not got so many, and a large one would use up the server's. If the database is slow then, every
+// caller gets its turn. If it does not answer the first ones either, the others do not wait for turn after turn.
+func TestBatch_Broken(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		answers time.Duration // 0: never
+		limit   time.Duration
+	}{
+		"quick": {50 * time.Millisecond, 2 * time.Second}, "slow": {2 * time.Second, ttl}, "no answer": {0, ttl + 10*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				const callers = 50
+				var begun, open, most atomic.Int64
+				began := time.Now()
+				s.oneBatch(callers, func(ctx context.Context) error {
+					begun.Add(1)
+					most.Store(max(most.Load(), open.Add(1)))
+					defer open.Add(-1)
+					if test.answers == 0 {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					time.Sleep(test.answers)
+					return nil
+				}, func(_ *sqllock.Lease, err error) {
+					if (err == nil) != (test.answers > 0) || err != nil && !errors.Is(err, sqllock.ErrDatabase) {
+						t.Error(err)
+					}
+				})
+				if took := time.Since(began); took > test.limit || most.Load() > 4 || test.answers > 0 && begun.Load() != callers {
+					t.Errorf("%d transactions begun, %d of them at once, in %v", begun.Load(), most.Load(), took)
+				}
+			})
 		})
-		if begun.Load() != callers || most.Load() > 4 {
-			t.Errorf("%d transactions begun, %d of them at once", begun.Load(), most.Load())
-		}
-	})
-}
-
-// If a statement that is sent alone gets no answer either, the others do not wait for turn
-// after turn.
-func TestBatch_BrokenAndThenNoAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		began := time.Now()
-		s.oneBatch(50, func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, func(_ *sqllock.Lease, err error) {
-			if !errors.Is(err, sqllock.ErrDatabase) {
-				t.Error(err)
-			}
-		})
-		if took := time.Since(began); took > 70*time.Second { // the time-to-live, and a bit
-			t.Errorf("took %v", took)
-		}
-	})
-}
-
-// A slow database does answer: every caller that waits for its turn gets one.
-func TestBatch_BrokenAndThenSlow(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		s.oneBatch(50, func(context.Context) error {
-			time.Sleep(2 * time.Second)
-			return nil
-		}, func(_ *sqllock.Lease, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	})
+	}
 }
 
 // Many releases of rows that are pinned do not take a connection each.

@@ -19,112 +19,6 @@ func small(t *testing.T, capacity int) *sqllock.Registry {
 	return newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: ttl, CacheCapacity: capacity})
 }
 
-func TestCache_SameLock(t *testing.T) {
-	t.Parallel()
-	r := small(t, 0)
-	first := obtain(t, r, "k")
-	if obtain(t, r, "k") != first {
-		t.Fatal("another lock for the same key")
-	}
-	if obtain(t, r, "other") == first {
-		t.Fatal("the same lock for another key")
-	}
-	if first.Key() != "k" {
-		t.Fatal(first.Key())
-	}
-}
-
-func TestCache_LongestUnusedIsEvicted(t *testing.T) {
-	t.Parallel()
-	r := small(t, 2)
-	a, b := obtain(t, r, "a"), obtain(t, r, "b")
-	obtain(t, r, "a")
-	obtain(t, r, "c")
-	if obtain(t, r, "a") != a {
-		t.Error("a was used after b and evicted before")
-	}
-	if obtain(t, r, "b") == b {
-		t.Error("b was not evicted")
-	}
-}
-
-func TestCache_HeldIsNeverEvicted(t *testing.T) {
-	t.Parallel()
-	r := small(t, 2)
-	held := obtain(t, r, "held")
-	lease, err := held.Lock(t.Context())
-	must(t, err)
-	for i := range 10 {
-		obtain(t, r, fmt.Sprint(i))
-	}
-	if obtain(t, r, "held") != held {
-		t.Fatal("evicted")
-	}
-	if _, err := obtain(t, r, "held").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	must(t, lease.Unlock(t.Context()))
-}
-
-func TestCache_Full(t *testing.T) {
-	t.Parallel()
-	r := small(t, 2)
-	a, err := obtain(t, r, "a").Lock(t.Context())
-	must(t, err)
-	b, err := obtain(t, r, "b").Lock(t.Context())
-	must(t, err)
-	_, err = r.Obtain("c")
-	if !errors.Is(err, sqllock.ErrCapacity) {
-		t.Fatal(err)
-	}
-	obtain(t, r, "a") // no new entry
-	must(t, a.Unlock(t.Context()))
-	obtain(t, r, "c")
-	must(t, b.Unlock(t.Context()))
-}
-
-func TestCache_EvictedHandle(t *testing.T) {
-	t.Parallel()
-	r := small(t, 1)
-	old := obtain(t, r, "k")
-	obtain(t, r, "other")
-	lease, err := old.Lock(t.Context())
-	must(t, err)
-	if _, err := obtain(t, r, "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
-	must(t, lease.Unlock(t.Context()))
-}
-
-func TestCache_EvictedHandleFindsNoRoom(t *testing.T) {
-	t.Parallel()
-	r := small(t, 1)
-	evicted := obtain(t, r, "evicted")
-	lease, err := obtain(t, r, "held").Lock(t.Context())
-	must(t, err)
-	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
-		t.Fatal(err)
-	}
-	must(t, lease.Unlock(t.Context()))
-	lease, err = evicted.TryLock(t.Context())
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
-}
-
-func TestCache_HeldBeyondTheCapacity(t *testing.T) {
-	t.Parallel()
-	r := small(t, 2)
-	for _, key := range []string{"a", "b"} {
-		_, err := obtain(t, r, key).Lock(t.Context())
-		must(t, err)
-	}
-	a, b := obtain(t, r, "a"), obtain(t, r, "b")
-	must(t, r.SetCacheCapacity(1))
-	if obtain(t, r, "a") != a || obtain(t, r, "b") != b || len(r.Held()) != 2 {
-		t.Fatal("a held lock was evicted")
-	}
-}
-
 func TestCache_SetCapacity(t *testing.T) {
 	t.Parallel()
 	r := small(t, 4)
@@ -265,4 +159,62 @@ func TestCache_Held(t *testing.T) {
 	if held := r.Held(); len(held) != 0 {
 		t.Fatal(held)
 	}
+}
+
+// While a lock is cached it is the same object. The longest unused one is evicted first.
+func TestCache_SameLock(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a, b := obtain(t, r, "a"), obtain(t, r, "b")
+	if a == b || a.Key() != "a" || obtain(t, r, "a") != a {
+		t.Error("a is not the same lock")
+	}
+	obtain(t, r, "c")
+	if obtain(t, r, "a") != a {
+		t.Error("a was used after b and evicted before")
+	}
+	if obtain(t, r, "b") == b {
+		t.Error("b was not evicted")
+	}
+}
+
+// A lock in use stays, so that a full cache has no room for another one, and an evicted handle has none
+// either. A smaller capacity changes nothing for those in use.
+func TestCache_HeldIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	r := small(t, 2)
+	a := obtain(t, r, "a")
+	lease, err := a.Lock(t.Context())
+	must(t, err)
+	evicted := obtain(t, r, "evicted")
+	for i := range 10 {
+		obtain(t, r, fmt.Sprint(i))
+	}
+	if obtain(t, r, "a") != a {
+		t.Fatal("evicted")
+	}
+	if _, err := obtain(t, r, "a").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
+		t.Error(err)
+	}
+	b, err := obtain(t, r, "b").Lock(t.Context())
+	must(t, err)
+	if _, err := r.Obtain("c"); !errors.Is(err, sqllock.ErrCapacity) {
+		t.Error(err)
+	}
+	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
+		t.Error(err)
+	}
+	must(t, r.SetCacheCapacity(1))
+	if obtain(t, r, "a") != a || len(r.Held()) != 2 {
+		t.Error("a held lock was evicted")
+	}
+	must(t, r.SetCacheCapacity(2))
+	must(t, b.Unlock(t.Context()))
+	again, err := evicted.TryLock(t.Context())
+	must(t, err)
+	if _, err := r.TryLock(t.Context(), "evicted"); !errors.Is(err, sqllock.ErrNotAcquired) { // whatever handle it is
+		t.Error(err)
+	}
+	must(t, again.Unlock(t.Context()))
+	must(t, lease.Unlock(t.Context()))
 }

@@ -218,9 +218,10 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 		lease := a.prepare(s)
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		s.connector.Follow(func(own context.Context, m flaky.Moment) error {
 			if m.N == n && m.Done == done {
 				cancel()
+				return own.Err() // no more than that, as pgx
 			}
 			return nil
 		})

@@ -86,30 +86,40 @@ const (
 	upperCase = "6E8BC430-9C3A-11D9-9669-0800200C9A66"
 )
 
+// Keys that are mapped to one LOCK_KEY are one lock: a caller that holds one enters the other.
 func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t, sqllock.Autocommit)
-	outer, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
-	must(t, err)
-	inner, err := obtain(t, s.registry, upperCase).TryLock(outer.Context())
-	must(t, err)
-	if inner.Holder() != outer.Holder() || inner.Token() != outer.Token() {
-		t.Errorf("%s, %s are two holders", inner.Holder(), outer.Holder())
+	folds := func(key string) (string, error) { return sqllock.PlainKeys(strings.ToLower(key)) }
+	for name, test := range map[string]struct {
+		keys         sqllock.KeyMapper
+		lower, upper string
+	}{"a UUID": {nil, lowerCase, upperCase}, "a mapper of one's own": {folds, "orders", "ORDERS"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registry := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{Keys: test.keys}), nil)
+			outer, err := obtain(t, registry, test.lower).Lock(t.Context())
+			must(t, err)
+			inner, err := obtain(t, registry, test.upper).TryLock(outer.Context())
+			must(t, err)
+			if inner.Holder() != outer.Holder() || inner.Token() != outer.Token() {
+				t.Errorf("%s, %s are two holders", inner.Holder(), outer.Holder())
+			}
+			if inner.Key() != test.upper || outer.Key() != test.lower {
+				t.Errorf("keys %s, %s", inner.Key(), outer.Key())
+			}
+			must(t, registry.RenewLock(outer.Context(), test.upper))
+			must(t, inner.Unlock(t.Context()))
+			must(t, registry.RenewLock(outer.Context(), test.upper)) // outer holds it
+			must(t, outer.Unlock(t.Context()))
+			must(t, registry.ExecuteLocked(t.Context(), test.upper, func(ctx context.Context) error {
+				lease, err := registry.LeaseFrom(ctx, test.lower)
+				if err != nil || lease.Key() != test.upper {
+					t.Error(lease.Key(), err)
+				}
+				return registry.ExecuteLocked(ctx, test.lower, func(context.Context) error { return nil })
+			}))
+		})
 	}
-	if inner.Key() != upperCase || outer.Key() != lowerCase {
-		t.Errorf("keys %s, %s", inner.Key(), outer.Key())
-	}
-	must(t, s.registry.RenewLock(outer.Context(), upperCase))
-	must(t, inner.Unlock(t.Context()))
-	must(t, s.registry.RenewLock(outer.Context(), upperCase)) // outer holds it
-	must(t, outer.Unlock(t.Context()))
-	must(t, s.registry.ExecuteLocked(t.Context(), upperCase, func(ctx context.Context) error {
-		lease, err := s.registry.LeaseFrom(ctx, lowerCase)
-		if err != nil || lease.Key() != upperCase {
-			t.Error(lease.Key(), err)
-		}
-		return obtain(t, s.registry, lowerCase).ExecuteLockedFor(ctx, 0, func(context.Context) error { return nil })
-	}))
 }
 
 // They queue for one local lock, so that only the first of them talks to the database.
@@ -170,22 +180,6 @@ func TestKeys_HandlesOfSpellings(t *testing.T) {
 	if n, err := registry.ExpireUnusedOlderThan(0); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-}
-
-// So it is with any mapper.
-func TestKeys_MappedToOne(t *testing.T) {
-	t.Parallel()
-	db := migrated(t)
-	r := newRepository(t, db.DB, &sqllock.RepositoryOptions{Keys: func(key string) (string, error) {
-		return sqllock.PlainKeys(strings.ToLower(key))
-	}})
-	registry := newRegistry(t, r, nil)
-	outer, err := obtain(t, registry, "Orders").Lock(t.Context())
-	must(t, err)
-	inner, err := obtain(t, registry, "ORDERS").TryLock(outer.Context())
-	must(t, err)
-	must(t, inner.Unlock(t.Context()))
-	must(t, outer.Unlock(t.Context()))
 }
 
 // TestKeys_SpringAsJavaMapsThem has vectors that Spring's own jar has made. They are

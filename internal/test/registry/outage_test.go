@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,54 +30,40 @@ func (d detached) Done() <-chan struct{} { return d.done }
 
 func (d detached) Err() error { return nil }
 
+// A try ends although the context does not, whether the lock is held or the database does not answer.
 func TestOutage_ContextThatOutlivesItsDeadline(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func() chan struct{}{
 		"NoChannel":             func() chan struct{} { return nil },
 		"AChannelThatStaysOpen": func() chan struct{} { return make(chan struct{}) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Autocommit)
-				lease := held(s)
-				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-				defer cancel()
-				ctx := detached{parent, open()}
-				answer := make(chan error, 1)
-				go func() {
-					_, err := s.lock.TryLock(ctx)
-					answer <- err
-				}()
-				select {
-				case err := <-answer:
-					if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
+		for _, answers := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, "/", answers), func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
+					want := sqllock.ErrNotAcquired
+					if answers {
+						lease := held(s)
+						defer func() { must(t, lease.Unlock(t.Context())) }()
+					} else {
+						want = sqllock.ErrDatabase
+						stopAnswering(s)
+						defer waitUntilCallsFail(s)
 					}
-				case <-time.After(ttl): // far beyond the second that is granted to a timer
-					t.Fatal("a try waits for a context that never ends")
-				}
-				must(t, lease.Unlock(t.Context()))
+					parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
+					defer cancel()
+					if answers {
+						<-parent.Done()
+					}
+					began := time.Now()
+					_, err := s.lock.TryLock(detached{parent, open()})
+					if took := time.Since(began); !errors.Is(err, want) || took > ttl+5*time.Second || answers && errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v after %v", err, took)
+					}
+				})
 			})
-		})
+		}
 	}
-}
-
-// With such a context, too, calls time out if the database does not answer.
-func TestOutage_ContextThatOutlivesItsDeadlineWithoutAnAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
-		stopAnswering(s)
-		began := time.Now()
-		parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
-		defer cancel()
-		if _, err := s.lock.TryLock(detached{parent, make(chan struct{})}); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
-		if took := time.Since(began); took > ttl+5*time.Second {
-			t.Errorf("took %v", took)
-		}
-		waitUntilCallsFail(s)
-	})
 }
 
 // If the database does not answer, no call takes longer than the lease lasts.
@@ -172,37 +159,39 @@ func TestOutage_NoCallOutlastsItsContext(t *testing.T) {
 	}
 }
 
-// A context without a deadline does not make NewRepository wait for ever.
+// A context without a deadline does not make NewRepository wait for ever; nor does a driver that does not
+// watch its context.
 func TestOutage_NewRepositoryTimesOut(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		stopAnswering(s)
-		const limit = 10 * time.Second
-		began := time.Now()
-		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
-		if took := time.Since(began); took > limit+slack {
-			t.Errorf("returned after %v, with a limit of %v", took, limit)
-		}
-		if !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
-		waitUntilCallsFail(s)
-	})
-}
-
-// The same with a driver that does watch its context.
-func TestOutage_NewRepositoryDatabaseCannotBeReached(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		blackHole(s)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
-		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		s.connector.Follow(nil)
-	})
+	t.Parallel()
+	for name, test := range map[string]struct {
+		noAnswer func(*fixture)
+		limit    time.Duration // of the context, if there is one
+		most     time.Duration
+	}{
+		"no deadline": {stopAnswering, 0, 10 * time.Second}, "a driver that watches": {blackHole, 10 * time.Millisecond, 10 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				test.noAnswer(s)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if test.limit > 0 {
+					ctx, cancel = context.WithTimeout(ctx, test.limit)
+					defer cancel()
+				}
+				began := time.Now()
+				_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+				if took := time.Since(began); took > test.most+slack {
+					t.Errorf("returned after %v, with a limit of %v", took, test.most)
+				}
+				if !errors.Is(err, sqllock.ErrDatabase) || test.limit > 0 && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				waitUntilCallsFail(s)
+			})
+		})
+	}
 }
 
 // A database that is busy for a moment, as SQLite's is while another process writes, is
@@ -231,37 +220,37 @@ func TestOutage_NewRepositoryTriesAgainWhileBusy(t *testing.T) {
 	})
 }
 
-// Callers that queue behind one that gets no answer fail with it, instead of each sending a
-// statement of its own to a server that does not answer.
+// Callers that queue behind one that gets no answer fail with it, instead of each sending a statement of its
+// own to a server that does not answer. So do those that queue behind a joint lock, at any of its keys.
 func TestOutage_WaitersFailTogether(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string]sqllock.RepositoryOptions{
-		"batches": {}, "each alone": {DisableBatching: true},
+	alone := [][]string{{"k"}, {"k"}, {"k"}, {"k"}, {"k"}}
+	for name, test := range map[string]struct {
+		opts  sqllock.RepositoryOptions
+		wants [][]string
+	}{
+		"batches": {sqllock.RepositoryOptions{}, alone}, "each alone": {sqllock.RepositoryOptions{DisableBatching: true}, alone},
+		"joint": {sqllock.RepositoryOptions{}, [][]string{{"b", "a"}, {"a"}, {"b"}, {"b", "c"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				s := newPlainFixture(t, opts)
+				s := newPlainFixture(t, test.opts)
 				stopAnswering(s)
-				began := time.Now()
-				const waiters = 5
-				failed := make(chan error, waiters)
-				for range waiters {
+				failed := make(chan time.Time, len(test.wants))
+				for _, keys := range test.wants {
+					lock := obtainAll(t, s.registry, keys...)
 					go func() {
-						_, err := s.lock.Lock(t.Context())
-						failed <- err
+						if _, err := lock.Lock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
+							t.Errorf("%s: %v", keys, err)
+						}
+						failed <- time.Now()
 					}()
+					synctest.Wait() // they queue in this order
 				}
-				var first time.Duration
-				for i := range waiters {
-					if err := <-failed; !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
-						t.Error(err)
-					}
-					took := time.Since(began)
-					if i == 0 {
-						first = took
-					}
-					if took > first+slack {
-						t.Errorf("waiter %d failed after %v, the first after %v", i+1, took, first)
+				first := <-failed
+				for range test.wants[1:] {
+					if later := (<-failed).Sub(first); later > slack {
+						t.Errorf("a waiter failed %v after the first", later)
 					}
 				}
 				waitUntilCallsFail(s)
