@@ -170,23 +170,6 @@ func TestClose_TimesOut(t *testing.T) {
 	})
 }
 
-// Close says which rows it leaves, also those whose leases have ended before.
-func TestClose_NamesTheRowThatIsLeft(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Autocommit)
-	lease := held(s)
-	s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-		t.Error(err)
-	}
-	lockKey, err := s.repository.LockKey("k")
-	must(t, err)
-	if err := s.registry.Close(t.Context()); !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
-		t.Error(err)
-	}
-	s.connector.Follow(nil)
-}
-
 // A job that is running when its instance closes, or has just run, does not run again on another one
 // before its minimum hold has passed.
 func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
@@ -352,24 +335,30 @@ func TestClose_LimitsOnClose(t *testing.T) {
 	})
 }
 
-// Close reports what it could not release, and tries again when it is called again.
+// Close reports the rows that it could not release, also of leases that have ended before, and tries again
+// when it is called again.
 func TestClose_AgainAfterAnOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
-		lease := held(s)
+		lease, unlocked := held(s), obtain(t, s.registry, "unlocked")
+		early, err := unlocked.TryLock(t.Context())
+		must(t, err)
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Fatal(err)
+		if err := early.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		lockKey, err := s.repository.LockKey("unlocked")
+		must(t, err)
+		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
+			t.Error(err)
 		}
 		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) {
-			t.Fatal(context.Cause(lease.Context()))
+			t.Error(context.Cause(lease.Context()))
 		}
 		s.connector.Follow(nil)
 		must(t, s.registry.Close(t.Context()))
-		rows, err := s.repository.List(t.Context())
-		must(t, err)
-		if len(rows) != 0 {
-			t.Fatal(rows)
+		if rows, err := s.repository.List(t.Context()); err != nil || len(rows) != 0 {
+			t.Error(rows, err)
 		}
 	})
 }

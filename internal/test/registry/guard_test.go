@@ -19,94 +19,70 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// inCommit runs ExecuteLockedTx over a driver that does at its COMMIT what plan says.
-func inCommit(ctx context.Context, s *fixture, plan func(done bool) error) error {
-	s.Helper()
-	return s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.Op == flaky.Commit {
-				return plan(m.Done)
-			}
-			return nil
-		})
-		return err
-	})
-}
-
-// pgx says no more than that the context has ended, also when the server has committed.
-func TestGuard_CommitThatTheDriverCutsShort(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		ctx, cancel := context.WithCancel(t.Context())
-		err := inCommit(ctx, s, func(done bool) error {
-			if !done {
-				return nil
-			}
-			s.connector.Follow(nil)
-			cancel()
-			return ctx.Err()
-		})
-		if !errors.Is(err, sqllock.ErrDatabase) {
-			t.Errorf("the transaction was committed, and the error is: %v", err)
-		}
-		var n int
-		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-		if n != 1 {
-			t.Errorf("%d rows", n)
-		}
-	})
-}
-
-// A refusal of the database is none: nothing was committed.
-func TestGuard_RefusedCommit(t *testing.T) {
+// What ExecuteLockedTx says of its COMMIT is what became of it.
+func TestGuard_Commit(t *testing.T) {
 	t.Parallel()
-	for name, ends := range map[string]bool{"AndTheContextEnds": true, "AndTheContextLasts": false} {
+	const cut, refused, refusedAndEnded, ended = "the driver cuts it short", "refused", "refused, and the context ends", "the context ends before it"
+	for name, test := range map[string]struct {
+		committed bool
+		is, isNot []error
+	}{
+		// pgx says no more than that the context has ended, also when the server has committed.
+		cut: {true, []error{sqllock.ErrDatabase}, nil},
+		// A refusal of the database is none: nothing was committed.
+		refused:         {false, []error{busy{}}, nil},
+		refusedAndEnded: {false, []error{context.Canceled}, []error{sqllock.ErrDatabase}},
+		// Before COMMIT is sent the transaction is rolled back, and that is known.
+		ended: {false, []error{context.Canceled}, []error{sqllock.ErrDatabase}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newFixture(t, sqllock.Serializable)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			err := inCommit(ctx, s, func(bool) error {
-				s.connector.Follow(nil)
-				if ends {
-					cancel()
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Serializable)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
+					must(t, err)
+					if name == ended {
+						cancel()
+						for err == nil { // until the end has come to the transaction
+							_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
+						}
+						return nil
+					}
+					s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+						if m.Op != flaky.Commit || name == cut && !m.Done {
+							return nil
+						}
+						s.connector.Follow(nil)
+						if name != refused {
+							cancel()
+						}
+						if name == cut {
+							return ctx.Err()
+						}
+						return busy{}
+					})
+					return nil
+				})
+				for _, want := range test.is {
+					if !errors.Is(err, want) {
+						t.Errorf("%v is not %v", err, want)
+					}
 				}
-				return busy{}
+				for _, other := range test.isNot {
+					if errors.Is(err, other) {
+						t.Errorf("%v is %v", err, other)
+					}
+				}
+				var n int
+				must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+				if (n == 1) != test.committed {
+					t.Errorf("%d rows, and the error is: %v", n, err)
+				}
 			})
-			if ends && (errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled)) || !ends && !errors.As(err, new(busy)) {
-				t.Error(err)
-			}
 		})
 	}
-}
-
-// A context that ends before COMMIT is sent rolls the transaction back, and that is known.
-func TestGuard_ContextThatEndsBeforeTheCommit(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		ctx, cancel := context.WithCancel(t.Context())
-		err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
-			must(t, err)
-			cancel()
-			for err == nil { // until the end has come to the transaction
-				_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
-			}
-			if !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			return nil
-		})
-		if errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		var n int
-		must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-		if n != 0 {
-			t.Errorf("%d rows", n)
-		}
-	})
 }
 
 // Where one guarded transaction follows the other, renewals find the row pinned each time. So a
@@ -266,78 +242,61 @@ func rowsOf(n int) *sqlmock.Rows {
 	return rows
 }
 
-// Nothing has happened in a transaction whose Guard has lost a race, so it is begun again.
-func TestGuard_LostRaceIsTriedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			for n := range 3 {
-				mock.ExpectBegin()
-				if n == 0 {
-					expectAsked(mock)
-				}
-				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
-				mock.ExpectRollback()
+// What becomes of a guarded transaction on MySQL.
+func TestGuard_OnMySQL(t *testing.T) {
+	t.Parallel()
+	// Nothing has happened in a transaction whose Guard has lost a race, so it is begun again.
+	lost := func(mock sqlmock.Sqlmock, times int) {
+		for n := range times {
+			mock.ExpectBegin()
+			if n == 0 {
+				expectAsked(mock)
 			}
+			mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
+			mock.ExpectRollback()
+		}
+	}
+	for name, test := range map[string]struct {
+		expect func(sqlmock.Sqlmock)
+		ran    int
+		want   error // nil, or what the ErrDatabase says
+	}{
+		"three races lost": {func(mock sqlmock.Sqlmock) {
+			lost(mock, 3)
 			mock.ExpectBegin()
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
 			mock.ExpectCommit()
-		})
-		if err != nil || ran != 1 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
-}
-
-func TestGuard_AllRacesLost(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			for n := range 11 {
-				mock.ExpectBegin()
-				if n == 0 {
-					expectAsked(mock)
-				}
-				mock.ExpectQuery("SELECT").WillReturnError(errDeadlock)
-				mock.ExpectRollback()
-			}
-		})
-		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) || ran != 0 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
-}
-
-// MySQL's locking reads see what was committed last. A row that is held but not found there is
-// on another node, and the transaction's lags behind: no mistake of the caller's.
-func TestGuard_NodeThatLagsBehind(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+		}, 1, nil},
+		"all races lost": {func(mock sqlmock.Sqlmock) { lost(mock, 11) }, 0, errDeadlock},
+		// MySQL's locking reads see what was committed last. A row that is held but not found there is
+		// on another node, and the transaction's lags behind: no mistake of the caller's.
+		"a node that lags behind": {func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
 			expectAsked(mock)
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(0)) // Guard
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1)) // the row is held
 			mock.ExpectRollback()
-		})
-		if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) || ran != 0 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
-}
-
-// A refused COMMIT leaves the transaction open on a node without a quorum. The application's
-// pool does not get the connection back.
-func TestGuard_ConnectionThatCannotBeEndedIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
+		}, 0, sqllock.ErrDatabase},
+		// A refused COMMIT leaves the transaction open on a node without a quorum. The application's pool does
+		// not get the connection back.
+		"a node without a quorum": {func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
 			expectAsked(mock)
 			mock.ExpectQuery("SELECT").WillReturnRows(rowsOf(1))
 			mock.ExpectCommit().WillReturnError(errNoQuorum)
 			mock.ExpectClose()
+		}, 1, errNoQuorum},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				ran, err := guarding(t, test.expect)
+				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != test.ran ||
+					errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) {
+					t.Errorf("ran %d times: %v", ran, err)
+				}
+			})
 		})
-		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) || ran != 1 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
+	}
 }
 
 // A caller enters again inside of a transaction that has the row pinned, which on SQLite keeps all others from

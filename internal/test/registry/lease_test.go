@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,36 +132,6 @@ func TestLease_TimeLeftOfALocalHolder(t *testing.T) {
 		}
 		must(t, lease.Unlock(t.Context()))
 	})
-}
-
-// A row that is handed over to a waiter whose context has ended just now is released. Its
-// minimum hold does not count, because the waiter never held the lock.
-func TestLease_WaiterThatGaveUpHasNoMinimumHold(t *testing.T) {
-	t.Parallel()
-	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: never, HandOff: true,
-	})
-	lock := obtain(t, registry, "k")
-	first, err := lock.Lock(t.Context())
-	must(t, err)
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := lock.WithMinHold(ttl).Lock(withoutLease{first.Context()}) // it ends when the row is handed over
-		waiting <- err
-	}()
-	for registry.Held()[0].Waiting == 0 {
-		runtime.Gosched()
-	}
-	must(t, first.Unlock(t.Context()))
-	if err := <-waiting; !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	next, err := lock.TryLock(t.Context())
-	must(t, err)
-	if next.Holder() == first.Holder() {
-		t.Error("the row was not released")
-	}
-	must(t, next.Unlock(t.Context()))
 }
 
 // LeaseFrom says whether the caller is under the lock, without a round trip.

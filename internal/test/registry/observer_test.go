@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,35 +14,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 )
-
-// An observer of renewals may close the registry: what to do when renewals fail.
-func TestObserver_OfRenewalsMayClose(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Autocommit)
-		closed := make(chan error, 1)
-		var calls atomic.Int64
-		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{
-			TTL: renewalTTL, AutoRenew: true,
-			Observers: onRenewals(func(observe.Renewal) {
-				calls.Add(1)
-				closed <- s.registry.Close(context.Background())
-			}),
-		})
-		s.registry = registry
-		lease, err := obtain(t, registry, "k").Lock(t.Context())
-		must(t, err)
-		time.Sleep(renewalTTL)
-		select {
-		case err := <-closed:
-			must(t, err)
-		default:
-			t.Fatal("Close waits for the observer, which waits for Close")
-		}
-		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) || calls.Load() != 1 {
-			t.Error(context.Cause(lease.Context()), calls.Load())
-		}
-	})
-}
 
 // A withoutLease context does not carry the lease that it is made from.
 type withoutLease struct{ context.Context }
@@ -55,7 +25,9 @@ func (c withoutLease) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// TestObserver_Panic has each function of the caller's goroutine panic.
+// TestObserver_Panic has each function of the caller's goroutine panic, and the panic be recovered, as a web
+// server does. No lock stays behind, and the observers before and after the one that panics do not count
+// waiters and leases for ever.
 func TestObserver_Panic(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		failed := errors.New("failed")
@@ -66,7 +38,8 @@ func TestObserver_Panic(t *testing.T) {
 			}},
 			"LeaseEnd": {LeaseEnd: func(context.Context, observe.LeaseEnd) { panic(failed) }},
 		} {
-			s, other, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{o}})
+			var before, after balance
+			s, other, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{before.observer(), o, after.observer()}})
 			func() {
 				defer func() {
 					if r := recover(); r != failed { //nolint:errorlint // the very one
@@ -79,6 +52,11 @@ func TestObserver_Panic(t *testing.T) {
 			}()
 			if n := len(s.registry.Held()); n != 0 {
 				t.Errorf("%s: %d locks are held", name, n)
+			}
+			for _, b := range []balance{before, after} {
+				if b.asked != b.answered || b.acquired != b.ended || before.asked != 1 {
+					t.Errorf("%s: %+v", name, b)
+				}
 			}
 			must(t, held(other).Unlock(t.Context()))
 		}
@@ -101,43 +79,6 @@ func (b *balance) observer() *observe.Observer {
 		},
 		LeaseEnd: func(context.Context, observe.LeaseEnd) { b.ended++ },
 	}
-}
-
-// TestObserver_OthersAreToldAfterAPanic has a panic be recovered, as a web server does. The observers
-// before and after the one that panics must not count waiters and leases for ever.
-func TestObserver_OthersAreToldAfterAPanic(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		for name, o := range map[string]*observe.Observer{
-			"Acquire": {Acquire: func(context.Context, observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-				panic("on purpose")
-			}},
-			"answer": {Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-				return ctx, func(observe.AcquireEnd) { panic("on purpose") }
-			}},
-			"LeaseEnd": {LeaseEnd: func(context.Context, observe.LeaseEnd) { panic("on purpose") }},
-		} {
-			var before, after balance
-			s, _, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{before.observer(), o, after.observer()}})
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Errorf("%s: no panic", name)
-					}
-				}()
-				lease, err := s.lock.Lock(t.Context())
-				must(t, err)
-				must(t, lease.Unlock(t.Context()))
-			}()
-			for _, b := range []balance{before, after} {
-				if b.asked != b.answered || b.acquired != b.ended {
-					t.Errorf("%s: %+v", name, b)
-				}
-			}
-			if before.asked != 1 {
-				t.Errorf("%s: %+v", name, before)
-			}
-		}
-	})
 }
 
 // TestObserver_SlowDelaysItsCallerAlone has LeaseEnd take a minute in Unlock.
@@ -201,36 +142,51 @@ func TestObserver_SlowKeepsNoLeaseFromBeingRenewed(t *testing.T) {
 	})
 }
 
-// TestObserver_MayClose has LeaseEnd do so when a renewal finds the row gone.
+// Observers may close the registry: LeaseEnd when a renewal finds the row gone, and Renewal, which is what to
+// do when renewals fail.
 func TestObserver_MayClose(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		closed := make(chan error, 1)
-		var s *fixture
-		var took time.Duration
-		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{{
-			LeaseEnd: func(ctx context.Context, e observe.LeaseEnd) {
-				if e.Reason.Lost() {
+	t.Parallel()
+	for _, name := range []string{"LeaseEnd", "Renewal"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				closed := make(chan error, 1)
+				var s *fixture
+				var took time.Duration
+				closes := func(ctx context.Context) {
 					began := time.Now()
 					err := s.registry.Close(context.WithoutCancel(ctx))
 					took = time.Since(began)
 					closed <- err
 				}
-			},
-		}}})
-		lease := held(s)
-		_, err := s.registry.Lock(t.Context(), "other")
-		must(t, err)
-		_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
-		must(t, err)
-		if err := <-closed; err != nil || took > 0 {
-			t.Errorf("Close took %v: %v", took, err)
-		}
-		synctest.Wait()
-		r.mu.Lock()
-		slices.Sort(r.texts) // the other lease ends within Close
-		r.mu.Unlock()
-		r.expect(t, "acquired", "acquired", "closed", "start", "start", "taken")
-	})
+				o := &observe.Observer{LeaseEnd: func(ctx context.Context, e observe.LeaseEnd) {
+					if e.Reason.Lost() {
+						closes(ctx)
+					}
+				}}
+				want := []string{"acquired", "acquired", "closed", "start", "start", "taken"}
+				if name == "Renewal" {
+					o = &observe.Observer{Renewal: func(ctx context.Context, _ observe.Renewal) { closes(ctx) }}
+					want = []string{"acquired", "acquired", "closed", "closed", "start", "start"}
+				}
+				s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{o}})
+				lease := held(s)
+				_, err := s.registry.Lock(t.Context(), "other")
+				must(t, err)
+				if name == "LeaseEnd" {
+					_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
+					must(t, err)
+				}
+				if err := <-closed; err != nil || took > 0 {
+					t.Errorf("Close took %v: %v", took, err)
+				}
+				synctest.Wait()
+				r.mu.Lock()
+				slices.Sort(r.texts) // the other lease ends within Close
+				r.mu.Unlock()
+				r.expect(t, want...)
+			})
+		})
+	}
 }
 
 // A record is what an observer is told, in order: "start", an outcome, or the reason for an end.
@@ -428,21 +384,21 @@ func TestObserver_Queue(t *testing.T) {
 	})
 }
 
-// TestObserver_CallerThatHasGivenUp has a caller get the row of a lease with which its own context
-// ends: it has given up, and releases the row.
+// TestObserver_CallerThatHasGivenUp has a caller get the row of a lease with which its own context ends: it
+// has given up, and releases the row. Its minimum hold does not count, because it never held the lock.
 func TestObserver_CallerThatHasGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, other, r := observed(t, sqllock.RegistryOptions{HandOff: true})
 		first := held(s)
 		gaveUp := make(chan error)
 		go func() {
-			_, err := s.lock.Lock(withoutLease{first.Context()})
+			_, err := s.lock.WithMinHold(ttl).Lock(withoutLease{first.Context()})
 			gaveUp <- err
 		}()
 		synctest.Wait()
 		r.expect(t, "start", "acquired", "start")
 		must(t, first.Unlock(t.Context()))
-		if err := <-gaveUp; !errors.Is(err, sqllock.ErrNotAcquired) {
+		if err := <-gaveUp; !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -504,23 +460,6 @@ func TestObserver_EndsOfLeases(t *testing.T) {
 		held(s)
 		must(t, s.registry.Close(t.Context()))
 		expect("closed", sqllock.ErrClosed)
-	})
-}
-
-// TestObserver_TooLateAnswer has the database answer when the lease would be over.
-func TestObserver_TooLateAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{TTL: time.Second})
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.N == 1 && m.Done {
-				time.Sleep(2 * time.Second)
-			}
-			return nil
-		})
-		if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
-		r.expect(t, "start", "error")
 	})
 }
 
@@ -659,5 +598,22 @@ func TestObserver_Batch(t *testing.T) {
 		if batched != 3 {
 			t.Errorf("%d of %d were batched", batched, len(r.answers))
 		}
+	})
+}
+
+// TestObserver_TooLateAnswer has the database answer when the lease would be over.
+func TestObserver_TooLateAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _, r := observed(t, sqllock.RegistryOptions{TTL: time.Second})
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.N == 1 && m.Done {
+				time.Sleep(2 * time.Second)
+			}
+			return nil
+		})
+		if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Error(err)
+		}
+		r.expect(t, "start", "error")
 	})
 }
