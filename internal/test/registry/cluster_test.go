@@ -325,28 +325,46 @@ func TestCluster_TryThatCannotReadIsADatabaseError(t *testing.T) {
 	})
 }
 
-// A node of a cluster certifies what a transaction has changed, so Guard changes the row there.
-// A transaction that commits after another node has changed it is refused.
+// A node of a cluster certifies what a transaction has changed, so Guard changes the row there. A transaction
+// that commits after another node has changed it is refused. The server is asked once what it is.
 func TestCluster_GuardWritesTheRow(t *testing.T) {
 	t.Parallel()
+	begun := func(mock sqlmock.Sqlmock, facts []string, commit error) {
+		mock.ExpectBegin()
+		if facts != nil {
+			expectAsked(mock, facts...)
+		}
+		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectCommit().WillReturnError(commit)
+	}
 	for name, test := range map[string]struct {
-		facts   []string
-		refusal uint16
+		expect  func(mock sqlmock.Sqlmock, refusal error)
+		refusal error
 	}{
-		"Galera":                   {galeraNode, 1213},
-		"Group Replication":        {groupMember, 3101},
-		"Group Replication, later": {groupMember, 1180},
+		"Galera":                   {func(mock sqlmock.Sqlmock, refusal error) { begun(mock, galeraNode, refusal) }, &mysql.MySQLError{Number: 1213}},
+		"Group Replication":        {func(mock sqlmock.Sqlmock, refusal error) { begun(mock, groupMember, refusal) }, &mysql.MySQLError{Number: 3101}},
+		"Group Replication, later": {func(mock sqlmock.Sqlmock, refusal error) { begun(mock, groupMember, refusal) }, &mysql.MySQLError{Number: 1180}},
+		"a race that is lost": {func(mock sqlmock.Sqlmock, _ error) {
+			mock.ExpectBegin()
+			expectAsked(mock, galeraNode...)
+			mock.ExpectExec("UPDATE").WillReturnError(errDeadlock)
+			mock.ExpectRollback()
+			begun(mock, nil, nil)
+		}, nil},
+		// A node that has aborted the transaction says so to its next statement, the question. After that
+		// the server has no transaction, so a lock would be gone at once: Guard must not answer that it has
+		// pinned the row.
+		"a transaction that the node has aborted": {func(mock sqlmock.Sqlmock, _ error) {
+			mock.ExpectBegin()
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDeadlock)
+			mock.ExpectRollback()
+			begun(mock, galeraNode, nil)
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				refusal := &mysql.MySQLError{Number: test.refusal}
-				ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-					mock.ExpectBegin()
-					expectAsked(mock, test.facts...)
-					mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-					mock.ExpectCommit().WillReturnError(refusal)
-				})
-				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, refusal) || ran != 1 {
+				ran, err := guarding(t, func(mock sqlmock.Sqlmock) { test.expect(mock, test.refusal) })
+				if !errors.Is(err, test.refusal) || test.refusal != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != 1 {
 					t.Errorf("ran %d times: %v", ran, err)
 				}
 			})
@@ -354,39 +372,51 @@ func TestCluster_GuardWritesTheRow(t *testing.T) {
 	}
 }
 
-// A Guard that has lost a race on such a node is tried again, and does not ask again.
-func TestCluster_GuardAsksOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			mock.ExpectBegin()
+// A Guard that fails is followed by one that succeeds, whatever the first one has learnt of the server: a
+// connection that breaks says nothing about it. A row that is not there is a lease that is lost.
+func TestCluster_GuardThatFails(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		expect func(sqlmock.Sqlmock)
+		want   error
+	}{
+		"a broken connection": {func(mock sqlmock.Sqlmock) {
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
+			mock.ExpectQuery("SELECT 1").WillReturnError(mysql.ErrInvalidConn)
+		}, mysql.ErrInvalidConn},
+		"a lost lease": {func(mock sqlmock.Sqlmock) {
 			expectAsked(mock, galeraNode...)
-			mock.ExpectExec("UPDATE").WillReturnError(errDeadlock)
-			mock.ExpectRollback()
-			mock.ExpectBegin()
-			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-			mock.ExpectCommit()
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
+			mock.ExpectQuery("SELECT COUNT").WillReturnRows(rowsOf(0).AddRow(0))
+		}, sqllock.ErrLockLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+				lease := mockedLease(t, r, mock)
+				mock.ExpectBegin()
+				test.expect(mock)
+				mock.ExpectRollback()
+				tx := pool.MustBegin()
+				if err := lease.Guard(t.Context(), tx); !errors.Is(err, test.want) || errors.Is(err, sqllock.ErrInvalid) {
+					t.Error(err)
+				}
+				must(t, tx.Rollback())
+				if lease.Context().Err() != nil {
+					return
+				}
+				mock.ExpectBegin()
+				expectAsked(mock, galeraNode...)
+				mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+				mock.ExpectCommit()
+				tx = pool.MustBegin()
+				must(t, lease.Guard(t.Context(), tx))
+				must(t, tx.Commit())
+				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+				must(t, lease.Unlock(t.Context()))
+			})
 		})
-		if err != nil || ran != 1 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
-}
-
-func TestCluster_GuardFindsTheLeaseLost(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-		lease := mockedLease(t, r, mock)
-		mock.ExpectBegin()
-		expectAsked(mock, galeraNode...)
-		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
-		mock.ExpectQuery("SELECT COUNT").WillReturnRows(rowsOf(0).AddRow(0))
-		mock.ExpectRollback()
-		tx := pool.MustBegin()
-		if err := lease.Guard(t.Context(), tx); err == nil || errors.Is(err, sqllock.ErrInvalid) {
-			t.Error(err)
-		}
-		must(t, tx.Rollback())
-	})
+	}
 }
 
 // mockedLease has a mocked MySQL grant a lock.
@@ -439,52 +469,6 @@ func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
 	}
 }
 
-// A connection that breaks says nothing about the server.
-func TestCluster_GuardAsksAgainAfterABrokenConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-		lease := mockedLease(t, r, mock)
-		mock.ExpectBegin()
-		mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
-		mock.ExpectQuery("SELECT 1").WillReturnError(mysql.ErrInvalidConn)
-		mock.ExpectRollback()
-		tx := pool.MustBegin()
-		if err := lease.Guard(t.Context(), tx); !errors.Is(err, mysql.ErrInvalidConn) {
-			t.Error(err)
-		}
-		must(t, tx.Rollback())
-		mock.ExpectBegin()
-		expectAsked(mock, galeraNode...)
-		mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectCommit()
-		tx = pool.MustBegin()
-		must(t, lease.Guard(t.Context(), tx))
-		must(t, tx.Commit())
-		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-		must(t, lease.Unlock(t.Context()))
-	})
-}
-
-// A node that has aborted the transaction says so to its next statement, the question. After that
-// the server has no transaction, so a lock would be gone at once: Guard must not answer that it has
-// pinned the row.
-func TestCluster_GuardInAnAbortedTransaction(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		ran, err := guarding(t, func(mock sqlmock.Sqlmock) {
-			mock.ExpectBegin()
-			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDeadlock)
-			mock.ExpectRollback()
-			mock.ExpectBegin()
-			expectAsked(mock, galeraNode...)
-			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-			mock.ExpectCommit()
-		})
-		if err != nil || ran != 1 {
-			t.Errorf("ran %d times: %v", ran, err)
-		}
-	})
-}
-
 // started returns what NewRepository answers over a mocked MySQL whose table is as it should be.
 func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlmock)) error {
 	t.Helper()
@@ -508,8 +492,7 @@ func expectInspected(mock sqlmock.Sqlmock) { expectCollated(mock, "") }
 
 // expectCollated is expectInspected for a column LOCK_KEY of a collation that may take two keys for one.
 func expectCollated(mock sqlmock.Sqlmock, collation string) {
-	rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("9.7.4", "", "", "", collation, nil, nil, nil, nil, nil))
+	expectDescribed(mock, "9.7.4", collation)
 	mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"ID"}).AddRow(7))
 }
 
@@ -523,8 +506,7 @@ func TestCluster_GaleraRefusesASequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-				rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", "", "", "", "", nil, nil, nil, nil, nil))
+				expectDescribed(mock, "10.11.19-MariaDB", "")
 				mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"next_not_cached_value", "increment", "cache_size", "cycle_option"}).
 					AddRow([]byte("7"), []byte("1"), []byte("0"), []byte("0")))
 				expectAsked(mock, test.facts...)
@@ -547,8 +529,7 @@ func TestCluster_GaleraWithoutTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-				rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-				mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow("10.11.19-MariaDB", "", "", "", "", nil, nil, nil, nil, nil))
+				expectDescribed(mock, "10.11.19-MariaDB", "")
 				expectAsked(mock, test.facts...)
 				r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
 					DisableFencing: true, Isolation: sqllock.Autocommit,
@@ -607,53 +588,6 @@ func TestCluster_NewRepository(t *testing.T) {
 	}
 }
 
-// Not every user may read MEMBER_STATE, and not every server knows the tables that say something
-// of clusters. That is no error.
-func TestCluster_FewRights(t *testing.T) {
-	t.Parallel()
-	for name, second := range map[string]error{"reads the variables": nil, "reads nothing": errDenied} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			must(t, started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-				expectInspected(mock)
-				mock.ExpectQuery("SELECT CAST(").WillReturnError(errDenied)
-				if second != nil {
-					mock.ExpectQuery("SELECT CAST(").WillReturnError(second)
-				} else {
-					expectAsked(mock, groupMember[:4]...)
-				}
-			}))
-		})
-	}
-}
-
-// A node without a quorum refuses to read the table, and says why if it is asked.
-func TestCluster_NodeWithoutAQuorum(t *testing.T) {
-	t.Parallel()
-	err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoQuorum)
-		mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum) // is it the wrong dialect?
-		mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum)
-		expectAsked(mock, "WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary")
-	})
-	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) || !strings.Contains(err.Error(), "wsrep_cluster_status is non-Primary") {
-		t.Error(err)
-	}
-}
-
-// Such a server may lack the table. It must not be created there.
-func TestCluster_ServerOutsideOfItsGroup(t *testing.T) {
-	t.Parallel()
-	errNoTable := &mysql.MySQLError{Number: 1146, Message: "Table 'INT_LOCK' doesn't exist"}
-	err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoTable)
-		expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
-	})
-	if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, errNoTable) || !strings.Contains(err.Error(), "MEMBER_STATE is OFFLINE") {
-		t.Error(err)
-	}
-}
-
 // The end of the caller's context while the server is asked is an error.
 func TestCluster_NewRepositoryEndsWithItsContext(t *testing.T) {
 	t.Parallel()
@@ -673,4 +607,55 @@ func TestCluster_NewRepositoryEndsWithItsContext(t *testing.T) {
 	}
 	mock.ExpectClose()
 	must(t, db.Close())
+}
+
+// What a server cannot answer is no error, or explains another one.
+func TestCluster_ServerThatDoesNotSay(t *testing.T) {
+	t.Parallel()
+	errNoTable := &mysql.MySQLError{Number: 1146, Message: "Table 'INT_LOCK' doesn't exist"}
+	for name, test := range map[string]struct {
+		expect func(sqlmock.Sqlmock)
+		want   error
+		text   string
+	}{
+		// Not every user may read MEMBER_STATE, and not every server knows the tables that say something of
+		// clusters.
+		"a user who reads the variables": {func(mock sqlmock.Sqlmock) {
+			expectInspected(mock)
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDenied)
+			expectAsked(mock, groupMember[:4]...)
+		}, nil, ""},
+		"a user who reads nothing": {func(mock sqlmock.Sqlmock) {
+			expectInspected(mock)
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDenied)
+			mock.ExpectQuery("SELECT CAST(").WillReturnError(errDenied)
+		}, nil, ""},
+		// A node without a quorum refuses to read the table, and says why if it is asked.
+		"a node without a quorum": {func(mock sqlmock.Sqlmock) {
+			mock.ExpectQuery("SELECT server.version").WillReturnError(errNoQuorum)
+			mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum) // is it the wrong dialect?
+			mock.ExpectQuery("SELECT").WillReturnError(errNoQuorum)
+			expectAsked(mock, "WSREP_ON", "ON", "WSREP_READY", "OFF", "WSREP_CLUSTER_STATUS", "non-Primary")
+		}, errNoQuorum, "wsrep_cluster_status is non-Primary"},
+		// Such a server may lack the table. It must not be created there.
+		"a server outside of its group": {func(mock sqlmock.Sqlmock) {
+			mock.ExpectQuery("SELECT server.version").WillReturnError(errNoTable)
+			expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
+		}, errNoTable, "MEMBER_STATE is OFFLINE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := started(t, sqllock.Serializable, test.expect)
+			if !errors.Is(err, test.want) || errors.Is(err, sqllock.ErrSchema) ||
+				err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), test.text)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// expectDescribed has a server of a version describe the table INT_LOCK.
+func expectDescribed(mock sqlmock.Sqlmock, version, collation string) {
+	rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow(version, "", "", "", collation, nil, nil, nil, nil, nil))
 }

@@ -93,49 +93,35 @@ func TestRenew_RowsOfLateRenewalsDelayNothing(t *testing.T) {
 	})
 }
 
-// A renewal whose answer comes when the lease is over is no renewal: the row, which
-// it has made to last, goes.
+// A renewal whose answer comes when the lease is over is no renewal: the row, which it has made to last,
+// goes. So does one whose answer comes when the driver has been left behind.
 func TestRenew_LateAnswerIsALoss(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, rival := lateFixture(t, sqllock.Autocommit)
-		lease := held(s)
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.N == 1 && m.Done {
-				<-lease.Context().Done()
-			}
-			return nil
+	t.Parallel()
+	for name, late := range map[string]func(*sqllock.Lease, <-chan struct{}){
+		"late":      func(lease *sqllock.Lease, _ <-chan struct{}) { <-lease.Context().Done() },
+		"very late": func(_ *sqllock.Lease, left <-chan struct{}) { <-left },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, rival := lateFixture(t, sqllock.Autocommit)
+				lease, left := held(s), make(chan struct{})
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.N == 1 && m.Done {
+						late(lease, left)
+					}
+					return nil
+				})
+				if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+					t.Fatal(err)
+				}
+				close(left)
+				synctest.Wait()
+				next, err := rival.TryLock(t.Context())
+				must(t, err)
+				must(t, next.Unlock(t.Context()))
+			})
 		})
-		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Fatal(err)
-		}
-		next, err := rival.TryLock(t.Context())
-		must(t, err)
-		must(t, next.Unlock(t.Context()))
-	})
-}
-
-// So does one that comes when the driver has been left behind.
-func TestRenew_VeryLateAnswerIsALoss(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Autocommit)
-		s.lock = s.lock.WithTTL(renewalTTL)
-		lease := held(s)
-		answer := make(chan struct{})
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.N == 1 && m.Done {
-				<-answer
-			}
-			return nil
-		})
-		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Fatal(err)
-		}
-		close(answer)
-		synctest.Wait()
-		next, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
-		must(t, err)
-		must(t, next.Unlock(t.Context()))
-	})
+	}
 }
 
 // An answer that comes in the very instant in which the lease ends, whether its timer has run by then or
@@ -158,32 +144,6 @@ func TestRenew_LateAnswerBeforeTheTimer(t *testing.T) {
 			next, err := rival.TryLockFor(t.Context(), time.Second)
 			must(t, err)
 			must(t, next.Unlock(t.Context()))
-		}
-	})
-}
-
-// Heartbeats go on after a renewal for longer, and take nothing back.
-func TestRenew_ShortensNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, p := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
-		lease := held(s)
-		must(t, lease.RenewFor(t.Context(), 10*renewalTTL))
-		end := lease.Deadline()
-		if left := time.Until(end); left != 10*renewalTTL-500*time.Millisecond {
-			t.Errorf("%v left", left)
-		}
-		time.Sleep(renewalTTL + time.Second)
-		if p.good.Load() != 0 { // it lasts beyond what AutoRenew may give
-			t.Errorf("%d renewals", p.good.Load())
-		}
-		time.Sleep(8 * renewalTTL)
-		must(t, lease.Context().Err())
-		if !lease.Deadline().Equal(end) {
-			t.Errorf("the deadline was moved by %v", lease.Deadline().Sub(end))
-		}
-		<-lease.Context().Done()
-		if !errors.Is(lease.Unlock(t.Context()), sqllock.ErrLockLost) || time.Since(end) != 0 {
-			t.Error(time.Since(end))
 		}
 	})
 }
@@ -240,27 +200,13 @@ func TestRenew_ForLongerWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// The settings of a handle can be combined in whatever order, and a lease keeps those that it was acquired with.
 func TestRenew_OfOneLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = 5 * renewalTTL
-		s, p := renewing(t, sqllock.RegistryOptions{})
-		off, err := s.lock.WithAutoRenew(false).Lock(t.Context())
-		must(t, err)
-		end := off.Deadline()
-		<-off.Context().Done()
-		if p.good.Load() != 0 || time.Since(end) != 0 {
-			t.Errorf("%d renewals", p.good.Load())
-		}
-		if err := off.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Error(err)
-		}
-
-		p = new(renewalCount)
-		registry := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count)})
-		lock := obtain(t, registry, "other")
-		plain, err := obtain(t, registry, "plain").Lock(t.Context())
-		must(t, err)
-		// In whatever order: one does not undo the other.
+		p := new(renewalCount)
+		registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count)})
+		lock := obtain(t, registry, "k")
 		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(renewalTTL / 2), lock.WithTTL(renewalTTL / 2).WithAutoRenew(true)} {
 			*p = renewalCount{}
 			on, err := l.Lock(t.Context())
@@ -270,13 +216,13 @@ func TestRenew_OfOneLock(t *testing.T) {
 			if p.leases.Load() != 1 || p.good.Load() < 20 {
 				t.Errorf("%d renewals of %d leases", p.good.Load(), p.leases.Load())
 			}
-			inner, err := lock.WithAutoRenew(false).Lock(on.Context()) // it keeps what it has
+			inner, err := lock.WithAutoRenew(false).WithTTL(10 * renewalTTL).Lock(on.Context())
 			must(t, err)
+			if left := time.Until(inner.Deadline()); left > renewalTTL/2 {
+				t.Errorf("%v left after entering it with another time-to-live", left)
+			}
 			must(t, inner.Unlock(t.Context()))
 			must(t, on.Unlock(t.Context()))
-		}
-		if err := plain.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Error(err)
 		}
 	})
 }
@@ -538,7 +484,7 @@ func TestRenew_OneStatementForAll(t *testing.T) {
 func TestRenew_MaxHoldEndsALease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = renewalTTL * 10 / 3
-		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: most})
+		s, p := renewing(t, sqllock.RegistryOptions{MaxHold: most})
 		began := time.Now()
 		lease := held(s)
 		<-lease.Context().Done()
@@ -554,7 +500,17 @@ func TestRenew_MaxHoldEndsALease(t *testing.T) {
 		time.Sleep(most - renewalTTL)
 		must(t, lease.Renew(t.Context())) // MaxHold does not limit Renew
 		time.Sleep(renewalTTL - 2*time.Second)
+		must(t, lease.RenewFor(t.Context(), 10*renewalTTL)) // nor RenewFor, which no renewal shortens
+		end := lease.Deadline()
+		if left := time.Until(end); left != 10*renewalTTL-500*time.Millisecond {
+			t.Errorf("%v left", left)
+		}
+		good := p.good.Load()
+		time.Sleep(9 * renewalTTL)
 		must(t, lease.Context().Err())
+		if n := p.good.Load() - good; n != 0 || !lease.Deadline().Equal(end) {
+			t.Errorf("%d renewals, the deadline was moved by %v", n, lease.Deadline().Sub(end))
+		}
 		must(t, lease.Unlock(t.Context()))
 	})
 }

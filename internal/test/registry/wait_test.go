@@ -197,33 +197,34 @@ func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.Repo
 	return s, sent
 }
 
-// Fifty waiters are answered by one statement an interval.
+// The waiters of a process are answered by one statement an interval. Polls that cost little are up to four
+// times as frequent, and those that cost much no more frequent than IdleBetweenTries.
 func TestWait_PollsAreBatched(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		_, sent := crowd(t, 50, 4*time.Millisecond)
-		time.Sleep(3 * time.Second) // the attempts are made
-		sent.Store(0)
-		const seconds = 10
-		time.Sleep(seconds * time.Second)
-		// A poll an interval, and no fewer: IdleBetweenTries is the upper limit.
-		if n := sent.Load(); n < 9*seconds || n > 12*seconds {
-			t.Errorf("%d statements in %d s", n, seconds)
-		}
-	})
-}
-
-// A single waiter polls as it always did.
-func TestWait_SingleWaiterIsNotDelayed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		_, sent := crowd(t, 1, 20*time.Millisecond)
-		time.Sleep(time.Second)
-		sent.Store(0)
-		time.Sleep(10 * time.Second)
+	t.Parallel()
+	for name, test := range map[string]struct {
+		waiters     int
+		answer      time.Duration
+		least, most int64 // in ten seconds
+	}{
+		"fifty": {50, 4 * time.Millisecond, 90, 120},
 		// 80 to 100 ms of pause, and 20 for the answer
-		if n := sent.Load(); n < 80 || n > 101 {
-			t.Errorf("%d statements in 10 s", n)
-		}
-	})
+		"one": {1, 20 * time.Millisecond, 80, 101},
+		// The pauses are up to a fifth shorter at random.
+		"expensive": {10, 5 * time.Millisecond, 65, 130},
+		"cheap":     {10, 300 * time.Microsecond, 250, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				_, sent := crowd(t, test.waiters, test.answer)
+				time.Sleep(3 * time.Second) // the attempts are made
+				sent.Store(0)
+				time.Sleep(10 * time.Second)
+				if n := sent.Load(); n < test.least || n > test.most {
+					t.Errorf("%d statements in 10 s", n)
+				}
+			})
+		})
+	}
 }
 
 // handOffs returns in order how long it takes a waiting process to acquire what another one has
@@ -279,31 +280,6 @@ func TestWait_PollsFindAReleaseSoon(t *testing.T) {
 				t.Logf("p50 %v, p99 %v", half, most)
 				if half > p50 || most > p99 {
 					t.Errorf("p50 %v, p99 %v; %v and %v are promised", half, most, p50, p99)
-				}
-			})
-		})
-	}
-}
-
-// Waiters whose polls cost 5 ms each, as those of a thousand do, poll no more often than
-// IdleBetweenTries; those whose polls cost little poll up to four times as often.
-func TestWait_ExpensivePollsAreNoMoreFrequent(t *testing.T) {
-	t.Parallel()
-	for _, cheap := range []bool{false, true} {
-		t.Run(fmt.Sprint(cheap), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				answer, most := 5*time.Millisecond, 13
-				if cheap {
-					answer, most = 300*time.Microsecond, 50
-				}
-				_, sent := crowd(t, 10, answer)
-				time.Sleep(3 * time.Second) // the attempts are made
-				sent.Store(0)
-				const seconds = 5
-				time.Sleep(seconds * time.Second)
-				// The pauses are up to a fifth shorter at random.
-				if n := int(sent.Load()); n < seconds*most/2 || n > seconds*most {
-					t.Errorf("%d statements in %d s", n, seconds)
 				}
 			})
 		})
