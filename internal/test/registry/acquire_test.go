@@ -91,25 +91,6 @@ func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
 	})
 }
 
-// A row that could not be deleted is, for as long as it lasts.
-func TestAcquire_HolderWhoseRowMayBeThereIsRemembered(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Autocommit)
-		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
-		lease, err := obtain(t, registry, "k").TryLock(t.Context())
-		must(t, err)
-		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Fatal(err)
-		}
-		s.connector.Follow(nil)
-		time.Sleep(time.Hour - time.Minute)
-		lease, err = obtain(t, registry, "k").TryLock(t.Context())
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
-	})
-}
-
 // Keys whose rows were found pinned are not kept for ever.
 // It takes seconds beside other tests, because it collects garbage until none of the keys is left.
 func TestAcquire_PinnedKeysAreForgotten(t *testing.T) {
@@ -353,18 +334,16 @@ func TestAcquire_LostRaceIsTriedAgain(t *testing.T) {
 			mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
 		}, &mysql.MySQLError{Number: 1180}, 7 * tokensPerNumber},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				r, mock := mocked(t, test.dialect, sqllock.Serializable)
-				for _, commit := range []error{test.lost, test.lost, nil} {
-					test.expect(mock)
-					mock.ExpectCommit().WillReturnError(commit)
-				}
-				got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
-				if err != nil || !got.Acquired || got.Token != test.token {
-					t.Errorf("%+v, %v", got, err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			r, mock := mocked(t, test.dialect, sqllock.Serializable)
+			for _, commit := range []error{test.lost, test.lost, nil} {
+				test.expect(mock)
+				mock.ExpectCommit().WillReturnError(commit)
+			}
+			got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+			if err != nil || !got.Acquired || got.Token != test.token {
+				t.Errorf("%+v, %v", got, err)
+			}
 		})
 	}
 }
@@ -412,19 +391,17 @@ func TestAcquire_HolderIsNotUsedAgain(t *testing.T) {
 			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				r, mock := mocked(t, test.dialect, sqllock.Autocommit)
-				var deleted argument
-				test.expect(mock, &deleted)
-				lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-				must(t, err)
-				if deleted.value == "" || lease.Holder() == deleted.value {
-					t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
-				}
-				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-				must(t, lease.Unlock(t.Context()))
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			r, mock := mocked(t, test.dialect, sqllock.Autocommit)
+			var deleted argument
+			test.expect(mock, &deleted)
+			lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
+			must(t, err)
+			if deleted.value == "" || lease.Holder() == deleted.value {
+				t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
+			}
+			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+			must(t, lease.Unlock(t.Context()))
 		})
 	}
 }

@@ -96,31 +96,29 @@ func TestBatch_Broken(t *testing.T) {
 	}{
 		"quick": {50 * time.Millisecond, 2 * time.Second}, "slow": {2 * time.Second, ttl}, "no answer": {0, ttl + 10*time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				const callers = 50
-				var begun, open, most atomic.Int64
-				began := time.Now()
-				s.oneBatch(callers, func(ctx context.Context) error {
-					begun.Add(1)
-					most.Store(max(most.Load(), open.Add(1)))
-					defer open.Add(-1)
-					if test.answers == 0 {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					time.Sleep(test.answers)
-					return nil
-				}, func(_ *sqllock.Lease, err error) {
-					if (err == nil) != (test.answers > 0) || err != nil && !errors.Is(err, sqllock.ErrDatabase) {
-						t.Error(err)
-					}
-				})
-				if took := time.Since(began); took > test.limit || most.Load() > 4 || test.answers > 0 && begun.Load() != callers {
-					t.Errorf("%d transactions begun, %d of them at once, in %v", begun.Load(), most.Load(), took)
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			const callers = 50
+			var begun, open, most atomic.Int64
+			began := time.Now()
+			s.oneBatch(callers, func(ctx context.Context) error {
+				begun.Add(1)
+				most.Store(max(most.Load(), open.Add(1)))
+				defer open.Add(-1)
+				if test.answers == 0 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				time.Sleep(test.answers)
+				return nil
+			}, func(_ *sqllock.Lease, err error) {
+				if (err == nil) != (test.answers > 0) || err != nil && !errors.Is(err, sqllock.ErrDatabase) {
+					t.Error(err)
 				}
 			})
+			if took := time.Since(began); took > test.limit || most.Load() > 4 || test.answers > 0 && begun.Load() != callers {
+				t.Errorf("%d transactions begun, %d of them at once, in %v", begun.Load(), most.Load(), took)
+			}
 		})
 	}
 }

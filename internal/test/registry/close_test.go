@@ -22,21 +22,19 @@ func TestClose_ReleasesTogether(t *testing.T) {
 	for name, opts := range map[string]*sqllock.RepositoryOptions{
 		"batches": nil, "each alone": {DisableBatching: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				s.repository = newRepository(t, s.pool, opts)
-				one, _ := closeWithoutAnswer(s, 1)
-				for _, n := range []int{4, 40} {
-					took, ended := closeWithoutAnswer(s, n)
-					if took > one+slack {
-						t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
-					}
-					if ended != 0 {
-						t.Errorf("the last lease ended %v after Close was called", ended)
-					}
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			s.repository = newRepository(t, s.pool, opts)
+			one, _ := closeWithoutAnswer(s, 1)
+			for _, n := range []int{4, 40} {
+				took, ended := closeWithoutAnswer(s, n)
+				if took > one+slack {
+					t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
 				}
-			})
+				if ended != 0 {
+					t.Errorf("the last lease ended %v after Close was called", ended)
+				}
+			}
 		})
 	}
 }
@@ -74,44 +72,42 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 		"batches": {}, "each alone": {DisableBatching: true},
 	} {
 		for _, cancelled := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
-					s := newPlainFixture(t, opts)
-					late := holdBack(s, flaky.Query)
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					locked := make(chan error, 1)
-					go func() {
-						_, err := s.lock.Lock(ctx)
-						locked <- err
-					}()
-					<-late.reached
-					if cancelled { // the usual way to end: first all work, then the registry
-						cancel()
-						if err := <-locked; !errors.Is(err, context.Canceled) {
-							t.Error(err)
-						}
+			runInBubble(t, fmt.Sprintf("%s/%v", name, cancelled), func(t *testing.T) {
+				s := newPlainFixture(t, opts)
+				late := holdBack(s, flaky.Query)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				locked := make(chan error, 1)
+				go func() {
+					_, err := s.lock.Lock(ctx)
+					locked <- err
+				}()
+				<-late.reached
+				if cancelled { // the usual way to end: first all work, then the registry
+					cancel()
+					if err := <-locked; !errors.Is(err, context.Canceled) {
+						t.Error(err)
 					}
-					closed := make(chan error, 1)
-					go func() { closed <- s.registry.Close(t.Context()) }()
-					time.Sleep(3 * time.Second)
-					synctest.Wait()
-					if len(closed) > 0 {
-						t.Error("Close returned while an acquisition was under way")
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- s.registry.Close(t.Context()) }()
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				if len(closed) > 0 {
+					t.Error("Close returned while an acquisition was under way")
+				}
+				close(late.let)
+				must(t, <-closed)
+				if !cancelled {
+					if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
+						t.Error(err)
 					}
-					close(late.let)
-					must(t, <-closed)
-					if !cancelled {
-						if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
-							t.Error(err)
-						}
-					}
-					var rows int
-					must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
-					if rows != 0 {
-						t.Errorf("%d rows are left", rows)
-					}
-				})
+				}
+				var rows int
+				must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
+				if rows != 0 {
+					t.Errorf("%d rows are left", rows)
+				}
 			})
 		}
 	}
@@ -203,22 +199,20 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 			s.connector.Follow(nil)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Autocommit)
-				began := time.Now()
-				lease, err := s.lock.WithMinHold(minHold).TryLock(t.Context())
-				must(t, err)
-				time.Sleep(minHold / 4)
-				close(s, lease)
-				rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
-				next, err := rival.TryLockFor(t.Context(), ttl)
-				must(t, err)
-				if after := time.Since(began); after < minHold || after > minHold+slack {
-					t.Errorf("acquired again after %v, want %v", after, minHold)
-				}
-				must(t, next.Unlock(t.Context()))
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Autocommit)
+			began := time.Now()
+			lease, err := s.lock.WithMinHold(minHold).TryLock(t.Context())
+			must(t, err)
+			time.Sleep(minHold / 4)
+			close(s, lease)
+			rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
+			next, err := rival.TryLockFor(t.Context(), ttl)
+			must(t, err)
+			if after := time.Since(began); after < minHold || after > minHold+slack {
+				t.Errorf("acquired again after %v, want %v", after, minHold)
+			}
+			must(t, next.Unlock(t.Context()))
 		})
 	}
 }
@@ -228,32 +222,30 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 func TestClose_KeepsManyMinimumHoldsTogether(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
-		t.Run(fmt.Sprint("outage ", fails), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				const leases, minHold = 600, ttl / 2
-				s := newFixture(t, sqllock.Autocommit)
-				for i := range leases {
-					_, err := obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold + time.Duration(i)).TryLock(t.Context())
-					must(t, err)
+		runInBubble(t, fmt.Sprint("outage ", fails), func(t *testing.T) {
+			const leases, minHold = 600, ttl / 2
+			s := newFixture(t, sqllock.Autocommit)
+			for i := range leases {
+				_, err := obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold + time.Duration(i)).TryLock(t.Context())
+				must(t, err)
+			}
+			s.connector.Follow(nil)
+			if fails {
+				s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+				if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
+					t.Error(err)
 				}
 				s.connector.Follow(nil)
-				if fails {
-					s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-					if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
-						t.Error(err)
-					}
-					s.connector.Follow(nil)
-				}
-				must(t, s.registry.Close(t.Context()))
-				if n := s.connector.Count(); n > 6 {
-					t.Errorf("%d rows were kept by %d statements", leases, n)
-				}
-				rows, err := s.repository.List(t.Context())
-				must(t, err)
-				if n := len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })); n != leases {
-					t.Errorf("%d of %d rows are left", n, leases)
-				}
-			})
+			}
+			must(t, s.registry.Close(t.Context()))
+			if n := s.connector.Count(); n > 6 {
+				t.Errorf("%d rows were kept by %d statements", leases, n)
+			}
+			rows, err := s.repository.List(t.Context())
+			must(t, err)
+			if n := len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })); n != leases {
+				t.Errorf("%d of %d rows are left", n, leases)
+			}
 		})
 	}
 }

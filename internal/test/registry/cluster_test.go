@@ -361,13 +361,11 @@ func TestCluster_GuardWritesTheRow(t *testing.T) {
 			begun(mock, galeraNode, nil)
 		}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				ran, err := guarding(t, func(mock sqlmock.Sqlmock) { test.expect(mock, test.refusal) })
-				if !errors.Is(err, test.refusal) || test.refusal != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != 1 {
-					t.Errorf("ran %d times: %v", ran, err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			ran, err := guarding(t, func(mock sqlmock.Sqlmock) { test.expect(mock, test.refusal) })
+			if !errors.Is(err, test.refusal) || test.refusal != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != 1 {
+				t.Errorf("ran %d times: %v", ran, err)
+			}
 		})
 	}
 }
@@ -390,31 +388,29 @@ func TestCluster_GuardThatFails(t *testing.T) {
 			mock.ExpectQuery("SELECT COUNT").WillReturnRows(rowsOf(0).AddRow(0))
 		}, sqllock.ErrLockLost},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-				lease := mockedLease(t, r, mock)
-				mock.ExpectBegin()
-				test.expect(mock)
-				mock.ExpectRollback()
-				tx := pool.MustBegin()
-				if err := lease.Guard(t.Context(), tx); !errors.Is(err, test.want) || errors.Is(err, sqllock.ErrInvalid) {
-					t.Error(err)
-				}
-				must(t, tx.Rollback())
-				if lease.Context().Err() != nil {
-					return
-				}
-				mock.ExpectBegin()
-				expectAsked(mock, galeraNode...)
-				mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-				mock.ExpectCommit()
-				tx = pool.MustBegin()
-				must(t, lease.Guard(t.Context(), tx))
-				must(t, tx.Commit())
-				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-				must(t, lease.Unlock(t.Context()))
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+			lease := mockedLease(t, r, mock)
+			mock.ExpectBegin()
+			test.expect(mock)
+			mock.ExpectRollback()
+			tx := pool.MustBegin()
+			if err := lease.Guard(t.Context(), tx); !errors.Is(err, test.want) || errors.Is(err, sqllock.ErrInvalid) {
+				t.Error(err)
+			}
+			must(t, tx.Rollback())
+			if lease.Context().Err() != nil {
+				return
+			}
+			mock.ExpectBegin()
+			expectAsked(mock, galeraNode...)
+			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectCommit()
+			tx = pool.MustBegin()
+			must(t, lease.Guard(t.Context(), tx))
+			must(t, tx.Commit())
+			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+			must(t, lease.Unlock(t.Context()))
 		})
 	}
 }
@@ -435,36 +431,34 @@ func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sql
 func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string]error{"a server of its own": nil, "a server that does not say": errDenied} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-				lease := mockedLease(t, r, mock)
-				guard := func(expect func()) {
-					mock.ExpectBegin()
-					expect()
-					mock.ExpectCommit()
-					tx := pool.MustBegin()
-					must(t, lease.Guard(t.Context(), tx))
-					must(t, tx.Commit())
+		runInBubble(t, name, func(t *testing.T) {
+			r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+			lease := mockedLease(t, r, mock)
+			guard := func(expect func()) {
+				mock.ExpectBegin()
+				expect()
+				mock.ExpectCommit()
+				tx := pool.MustBegin()
+				must(t, lease.Guard(t.Context(), tx))
+				must(t, tx.Commit())
+			}
+			locks := func() { mock.ExpectQuery("SELECT 1").WillReturnRows(rowsOf(1)) }
+			guard(func() {
+				if refused != nil {
+					mock.ExpectQuery("SELECT CAST(").WillReturnError(refused)
+				} else {
+					expectAsked(mock, "WSREP_ON", "OFF")
 				}
-				locks := func() { mock.ExpectQuery("SELECT 1").WillReturnRows(rowsOf(1)) }
-				guard(func() {
-					if refused != nil {
-						mock.ExpectQuery("SELECT CAST(").WillReturnError(refused)
-					} else {
-						expectAsked(mock, "WSREP_ON", "OFF")
-					}
-					locks()
-				})
-				guard(locks)
-				time.Sleep(time.Minute)
-				guard(func() {
-					expectAsked(mock, galeraNode...)
-					mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-				})
-				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-				must(t, lease.Unlock(t.Context()))
+				locks()
 			})
+			guard(locks)
+			time.Sleep(time.Minute)
+			guard(func() {
+				expectAsked(mock, galeraNode...)
+				mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+			})
+			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+			must(t, lease.Unlock(t.Context()))
 		})
 	}
 }
@@ -526,27 +520,25 @@ func TestCluster_GaleraWithoutTokens(t *testing.T) {
 		facts []string
 		two   bool
 	}{"Galera": {galeraNode, true}, "no cluster": {[]string{"WSREP_ON", "OFF"}, false}} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-				expectDescribed(mock, "10.11.19-MariaDB", "")
-				expectAsked(mock, test.facts...)
-				r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
-					DisableFencing: true, Isolation: sqllock.Autocommit,
-				})
-				must(t, err)
-				if test.two {
-					mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
-					mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("holder", 0, 1000))
-				} else {
-					mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token", "isolation"}).AddRow("holder", 0, 1000, 0, "repeatable-read"))
-				}
-				got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-				must(t, err)
-				if !got.Acquired {
-					t.Errorf("%+v", got)
-				}
+		runInBubble(t, name, func(t *testing.T) {
+			_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
+			expectDescribed(mock, "10.11.19-MariaDB", "")
+			expectAsked(mock, test.facts...)
+			r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
+				DisableFencing: true, Isolation: sqllock.Autocommit,
 			})
+			must(t, err)
+			if test.two {
+				mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
+				mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("holder", 0, 1000))
+			} else {
+				mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token", "isolation"}).AddRow("holder", 0, 1000, 0, "repeatable-read"))
+			}
+			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+			must(t, err)
+			if !got.Acquired {
+				t.Errorf("%+v", got)
+			}
 		})
 	}
 }

@@ -138,21 +138,19 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 	}
 	for _, a := range actions {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-			t.Run(fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
-					s := newFixture(t, isolation)
-					reached := true
-					for n := 1; n <= 8 && reached; n++ {
-						for _, done := range []bool{false, true} {
-							t.Logf("operation %d, done: %v", n, done)
-							reached = test(s.another(isolation), a, n, done)
-							if n == 1 && !reached {
-								t.Errorf("the action sent nothing, or the test had no effect")
-							}
-							time.Sleep(ttl) // until what was left behind has ended
+			runInBubble(t, fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
+				s := newFixture(t, isolation)
+				reached := true
+				for n := 1; n <= 8 && reached; n++ {
+					for _, done := range []bool{false, true} {
+						t.Logf("operation %d, done: %v", n, done)
+						reached = test(s.another(isolation), a, n, done)
+						if n == 1 && !reached {
+							t.Errorf("the action sent nothing, or the test had no effect")
 						}
+						time.Sleep(ttl) // until what was left behind has ended
 					}
-				})
+				}
 			})
 		}
 	}

@@ -22,41 +22,39 @@ func TestFile_Replaced(t *testing.T) {
 			return errors.Join(err, os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				db := virtual.Migrated(t, dialect.Spring7)
-				registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl})
-				renewed, err := obtain(t, registry, "renewed").WithAutoRenew(true).Lock(t.Context())
-				must(t, err)
-				byHand, err := obtain(t, registry, "by hand").Lock(t.Context())
-				must(t, err)
-				guarded, err := obtain(t, registry, "guarded").Lock(t.Context())
-				must(t, err)
-				must(t, replace(db.Path))
+		runInBubble(t, name, func(t *testing.T) {
+			db := virtual.Migrated(t, dialect.Spring7)
+			registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl})
+			renewed, err := obtain(t, registry, "renewed").WithAutoRenew(true).Lock(t.Context())
+			must(t, err)
+			byHand, err := obtain(t, registry, "by hand").Lock(t.Context())
+			must(t, err)
+			guarded, err := obtain(t, registry, "guarded").Lock(t.Context())
+			must(t, err)
+			must(t, replace(db.Path))
 
-				if err := byHand.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-					t.Errorf("renewed by hand: %v", err)
+			if err := byHand.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+				t.Errorf("renewed by hand: %v", err)
+			}
+			tx, err := db.DB.BeginTxx(t.Context(), nil)
+			must(t, err)
+			if err := guarded.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrLockLost) {
+				t.Errorf("guarded: %v", err)
+			}
+			must(t, tx.Rollback())
+			if _, err := registry.TryLock(t.Context(), "free"); !errors.Is(err, sqllock.ErrSchema) {
+				t.Errorf("acquired: %v", err)
+			}
+			select {
+			case <-renewed.Context().Done():
+			case <-time.After(ttl / 2):
+				t.Error("renewed in a file that no other process sees")
+			}
+			for _, lease := range []*sqllock.Lease{renewed, byHand, guarded} {
+				if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+					t.Errorf("unlocked: %v", err)
 				}
-				tx, err := db.DB.BeginTxx(t.Context(), nil)
-				must(t, err)
-				if err := guarded.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrLockLost) {
-					t.Errorf("guarded: %v", err)
-				}
-				must(t, tx.Rollback())
-				if _, err := registry.TryLock(t.Context(), "free"); !errors.Is(err, sqllock.ErrSchema) {
-					t.Errorf("acquired: %v", err)
-				}
-				select {
-				case <-renewed.Context().Done():
-				case <-time.After(ttl / 2):
-					t.Error("renewed in a file that no other process sees")
-				}
-				for _, lease := range []*sqllock.Lease{renewed, byHand, guarded} {
-					if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-						t.Errorf("unlocked: %v", err)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -219,3 +219,12 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 
 // never is a pause that outlasts every test: a waiter that goes on was woken up.
 const never = time.Hour
+
+// runInBubble is t.Run of a test on a clock of its own.
+func runInBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Helper()
+		inBubble(t, test)
+	})
+}

@@ -35,52 +35,50 @@ func TestGuard_Commit(t *testing.T) {
 		// Before COMMIT is sent the transaction is rolled back, and that is known.
 		ended: {false, []error{context.Canceled}, []error{sqllock.ErrDatabase}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
-					must(t, err)
-					if name == ended {
-						cancel()
-						for err == nil { // until the end has come to the transaction
-							_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
-						}
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := s.registry.ExecuteLockedTx(ctx, "k", s.pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO INT_LOCK_FENCE (ID) VALUES (1000)")
+				must(t, err)
+				if name == ended {
+					cancel()
+					for err == nil { // until the end has come to the transaction
+						_, err = tx.ExecContext(t.Context(), "SELECT 1") //nolint:contextcheck // fn's has ended
+					}
+					return nil
+				}
+				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Commit || name == cut && !m.Done {
 						return nil
 					}
-					s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-						if m.Op != flaky.Commit || name == cut && !m.Done {
-							return nil
-						}
-						s.connector.Follow(nil)
-						if name != refused {
-							cancel()
-						}
-						if name == cut {
-							return ctx.Err()
-						}
-						return busy{}
-					})
-					return nil
+					s.connector.Follow(nil)
+					if name != refused {
+						cancel()
+					}
+					if name == cut {
+						return ctx.Err()
+					}
+					return busy{}
 				})
-				for _, want := range test.is {
-					if !errors.Is(err, want) {
-						t.Errorf("%v is not %v", err, want)
-					}
-				}
-				for _, other := range test.isNot {
-					if errors.Is(err, other) {
-						t.Errorf("%v is %v", err, other)
-					}
-				}
-				var n int
-				must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
-				if (n == 1) != test.committed {
-					t.Errorf("%d rows, and the error is: %v", n, err)
-				}
+				return nil
 			})
+			for _, want := range test.is {
+				if !errors.Is(err, want) {
+					t.Errorf("%v is not %v", err, want)
+				}
+			}
+			for _, other := range test.isNot {
+				if errors.Is(err, other) {
+					t.Errorf("%v is %v", err, other)
+				}
+			}
+			var n int
+			must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
+			if (n == 1) != test.committed {
+				t.Errorf("%d rows, and the error is: %v", n, err)
+			}
 		})
 	}
 }
@@ -287,20 +285,18 @@ func TestGuard_OnMySQL(t *testing.T) {
 			mock.ExpectClose()
 		}, 1, errNoQuorum},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				ran, err := guarding(t, test.expect)
-				if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != test.ran ||
-					errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) {
-					t.Errorf("ran %d times: %v", ran, err)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			ran, err := guarding(t, test.expect)
+			if !errors.Is(err, test.want) || test.want != nil && !errors.Is(err, sqllock.ErrDatabase) || ran != test.ran ||
+				errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrLockLost) {
+				t.Errorf("ran %d times: %v", ran, err)
+			}
 		})
 	}
 }
 
-// A caller enters again inside of a transaction that has the row pinned, which on SQLite keeps all others from
-// writing: of one that ExecuteLockedTx has begun, which is known, and of one of its own, which may have ended.
+// A caller enters again inside of a transaction of its own that has the row pinned, which on SQLite keeps all
+// others from writing, or that may have ended. (Of one that ExecuteLockedTx has begun that is known: see the contract.)
 func TestGuard_EnteringAgainDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db := migrated(t)
@@ -315,11 +311,6 @@ func TestGuard_EnteringAgainDoesNotWait(t *testing.T) {
 			}
 			must(t, lease.Unlock(ctx))
 		}
-		must(t, registry.ExecuteLockedTx(t.Context(), "k", db.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
-			time.Sleep(time.Second)
-			enter(ctx, 0)
-			return nil
-		}))
 		lease, err := registry.TryLock(t.Context(), "k")
 		must(t, err)
 		tx, err := db.DB.BeginTx(t.Context(), nil)

@@ -128,41 +128,39 @@ func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
 func TestJoint_BesideLongQueues(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
-		t.Run(hold.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true})
-				ctx, cancel := context.WithCancel(t.Context())
-				keys := []string{"a", "b"}
-				freed, unused := make([]time.Time, 2), make([]time.Duration, 2) // the longest that each was free
-				var working sync.WaitGroup
-				for i := range 12 {
-					working.Go(func() {
-						for ctx.Err() == nil {
-							_ = one.ExecuteLocked(ctx, keys[i%2], func(context.Context) error {
-								if !freed[i%2].IsZero() {
-									unused[i%2] = max(unused[i%2], time.Since(freed[i%2]))
-								}
-								time.Sleep(hold)
-								freed[i%2] = time.Now()
-								return nil
-							})
-						}
-					})
-				}
-				time.Sleep(10 * time.Second)
-				for range 5 {
-					began := time.Now()
-					lease, err := obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute)
-					must(t, err)
-					t.Logf("waited for %v", time.Since(began))
-					must(t, lease.Unlock(t.Context()))
-				}
-				cancel()
-				working.Wait()
-				if longest := slices.Max(unused); longest > 2100*time.Millisecond {
-					t.Errorf("a key was free for %v", longest)
-				}
-			})
+		runInBubble(t, hold.String(), func(t *testing.T) {
+			one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true})
+			ctx, cancel := context.WithCancel(t.Context())
+			keys := []string{"a", "b"}
+			freed, unused := make([]time.Time, 2), make([]time.Duration, 2) // the longest that each was free
+			var working sync.WaitGroup
+			for i := range 12 {
+				working.Go(func() {
+					for ctx.Err() == nil {
+						_ = one.ExecuteLocked(ctx, keys[i%2], func(context.Context) error {
+							if !freed[i%2].IsZero() {
+								unused[i%2] = max(unused[i%2], time.Since(freed[i%2]))
+							}
+							time.Sleep(hold)
+							freed[i%2] = time.Now()
+							return nil
+						})
+					}
+				})
+			}
+			time.Sleep(10 * time.Second)
+			for range 5 {
+				began := time.Now()
+				lease, err := obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute)
+				must(t, err)
+				t.Logf("waited for %v", time.Since(began))
+				must(t, lease.Unlock(t.Context()))
+			}
+			cancel()
+			working.Wait()
+			if longest := slices.Max(unused); longest > 2100*time.Millisecond {
+				t.Errorf("a key was free for %v", longest)
+			}
 		})
 	}
 }

@@ -147,44 +147,42 @@ func TestObserver_SlowKeepsNoLeaseFromBeingRenewed(t *testing.T) {
 func TestObserver_MayClose(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"LeaseEnd", "Renewal"} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				closed := make(chan error, 1)
-				var s *fixture
-				var took time.Duration
-				closes := func(ctx context.Context) {
-					began := time.Now()
-					err := s.registry.Close(context.WithoutCancel(ctx))
-					took = time.Since(began)
-					closed <- err
+		runInBubble(t, name, func(t *testing.T) {
+			closed := make(chan error, 1)
+			var s *fixture
+			var took time.Duration
+			closes := func(ctx context.Context) {
+				began := time.Now()
+				err := s.registry.Close(context.WithoutCancel(ctx))
+				took = time.Since(began)
+				closed <- err
+			}
+			o := &observe.Observer{LeaseEnd: func(ctx context.Context, e observe.LeaseEnd) {
+				if e.Reason.Lost() {
+					closes(ctx)
 				}
-				o := &observe.Observer{LeaseEnd: func(ctx context.Context, e observe.LeaseEnd) {
-					if e.Reason.Lost() {
-						closes(ctx)
-					}
-				}}
-				want := []string{"acquired", "acquired", "closed", "start", "start", "taken"}
-				if name == "Renewal" {
-					o = &observe.Observer{Renewal: func(ctx context.Context, _ observe.Renewal) { closes(ctx) }}
-					want = []string{"acquired", "acquired", "closed", "closed", "start", "start"}
-				}
-				s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{o}})
-				lease := held(s)
-				_, err := s.registry.Lock(t.Context(), "other")
+			}}
+			want := []string{"acquired", "acquired", "closed", "start", "start", "taken"}
+			if name == "Renewal" {
+				o = &observe.Observer{Renewal: func(ctx context.Context, _ observe.Renewal) { closes(ctx) }}
+				want = []string{"acquired", "acquired", "closed", "closed", "start", "start"}
+			}
+			s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{o}})
+			lease := held(s)
+			_, err := s.registry.Lock(t.Context(), "other")
+			must(t, err)
+			if name == "LeaseEnd" {
+				_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
 				must(t, err)
-				if name == "LeaseEnd" {
-					_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
-					must(t, err)
-				}
-				if err := <-closed; err != nil || took > 0 {
-					t.Errorf("Close took %v: %v", took, err)
-				}
-				synctest.Wait()
-				r.mu.Lock()
-				slices.Sort(r.texts) // the other lease ends within Close
-				r.mu.Unlock()
-				r.expect(t, want...)
-			})
+			}
+			if err := <-closed; err != nil || took > 0 {
+				t.Errorf("Close took %v: %v", took, err)
+			}
+			synctest.Wait()
+			r.mu.Lock()
+			slices.Sort(r.texts) // the other lease ends within Close
+			r.mu.Unlock()
+			r.expect(t, want...)
 		})
 	}
 }

@@ -38,29 +38,27 @@ func TestOutage_ContextThatOutlivesItsDeadline(t *testing.T) {
 		"AChannelThatStaysOpen": func() chan struct{} { return make(chan struct{}) },
 	} {
 		for _, answers := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, "/", answers), func(t *testing.T) {
-				inBubble(t, func(t *testing.T) {
-					s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
-					want := sqllock.ErrNotAcquired
-					if answers {
-						lease := held(s)
-						defer func() { must(t, lease.Unlock(t.Context())) }()
-					} else {
-						want = sqllock.ErrDatabase
-						stopAnswering(s)
-						defer waitUntilCallsFail(s)
-					}
-					parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
-					defer cancel()
-					if answers {
-						<-parent.Done()
-					}
-					began := time.Now()
-					_, err := s.lock.TryLock(detached{parent, open()})
-					if took := time.Since(began); !errors.Is(err, want) || took > ttl+5*time.Second || answers && errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("%v after %v", err, took)
-					}
-				})
+			runInBubble(t, fmt.Sprint(name, "/", answers), func(t *testing.T) {
+				s := newPlainFixture(t, sqllock.RepositoryOptions{DisableBatching: true})
+				want := sqllock.ErrNotAcquired
+				if answers {
+					lease := held(s)
+					defer func() { must(t, lease.Unlock(t.Context())) }()
+				} else {
+					want = sqllock.ErrDatabase
+					stopAnswering(s)
+					defer waitUntilCallsFail(s)
+				}
+				parent, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Second))
+				defer cancel()
+				if answers {
+					<-parent.Done()
+				}
+				began := time.Now()
+				_, err := s.lock.TryLock(detached{parent, open()})
+				if took := time.Since(began); !errors.Is(err, want) || took > ttl+5*time.Second || answers && errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v after %v", err, took)
+				}
 			})
 		}
 	}
@@ -73,26 +71,24 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 		"Unlock": func(ctx context.Context, l *sqllock.Lease) error { return l.Unlock(ctx) },
 		"Renew":  func(ctx context.Context, l *sqllock.Lease) error { return l.Renew(ctx) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
-				mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
-				lease, err := obtain(t, registry, "k").TryLock(t.Context())
-				must(t, err)
-				mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
-					WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
-				if name == "Unlock" { // what Close does about the row
-					mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
-				}
-				err = call(t.Context(), lease)
-				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
-					t.Fatal(err)
-				}
-				if time.Until(lease.Deadline()) > 0 {
-					t.Fatal("gave up early")
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
+			lease, err := obtain(t, registry, "k").TryLock(t.Context())
+			must(t, err)
+			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
+				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
+			if name == "Unlock" { // what Close does about the row
+				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
+			}
+			err = call(t.Context(), lease)
+			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
+				t.Fatal(err)
+			}
+			if time.Until(lease.Deadline()) > 0 {
+				t.Fatal("gave up early")
+			}
 		})
 	}
 }
@@ -134,27 +130,25 @@ func TestOutage_NoCallOutlastsItsContext(t *testing.T) {
 		},
 		"Peek": func(ctx context.Context, s *fixture) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				if name == "Registry.Close" {
-					held(s)
-				}
-				stopAnswering(s)
-				const limit = time.Second
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				began := time.Now()
-				err := call(ctx, s)
-				took := time.Since(began)
-				if took > limit+slack {
-					t.Errorf("returned after %v, with a limit of %v", took, limit)
-				}
-				if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-				waitUntilCallsFail(s)
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			if name == "Registry.Close" {
+				held(s)
+			}
+			stopAnswering(s)
+			const limit = time.Second
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			began := time.Now()
+			err := call(ctx, s)
+			took := time.Since(began)
+			if took > limit+slack {
+				t.Errorf("returned after %v, with a limit of %v", took, limit)
+			}
+			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			waitUntilCallsFail(s)
 		})
 	}
 }
@@ -170,26 +164,24 @@ func TestOutage_NewRepositoryTimesOut(t *testing.T) {
 	}{
 		"no deadline": {stopAnswering, 0, 10 * time.Second}, "a driver that watches": {blackHole, 10 * time.Millisecond, 10 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newFixture(t, sqllock.Serializable)
-				test.noAnswer(s)
-				ctx, cancel := context.WithCancel(t.Context())
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			test.noAnswer(s)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.limit > 0 {
+				ctx, cancel = context.WithTimeout(ctx, test.limit)
 				defer cancel()
-				if test.limit > 0 {
-					ctx, cancel = context.WithTimeout(ctx, test.limit)
-					defer cancel()
-				}
-				began := time.Now()
-				_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
-				if took := time.Since(began); took > test.most+slack {
-					t.Errorf("returned after %v, with a limit of %v", took, test.most)
-				}
-				if !errors.Is(err, sqllock.ErrDatabase) || test.limit > 0 && !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-				waitUntilCallsFail(s)
-			})
+			}
+			began := time.Now()
+			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+			if took := time.Since(began); took > test.most+slack {
+				t.Errorf("returned after %v, with a limit of %v", took, test.most)
+			}
+			if !errors.Is(err, sqllock.ErrDatabase) || test.limit > 0 && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			waitUntilCallsFail(s)
 		})
 	}
 }
@@ -232,32 +224,30 @@ func TestOutage_WaitersFailTogether(t *testing.T) {
 		"batches": {sqllock.RepositoryOptions{}, alone}, "each alone": {sqllock.RepositoryOptions{DisableBatching: true}, alone},
 		"joint": {sqllock.RepositoryOptions{}, [][]string{{"b", "a"}, {"a"}, {"b"}, {"b", "c"}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := newPlainFixture(t, test.opts)
-				stopAnswering(s)
-				failed := make(chan time.Time, len(test.wants))
-				for _, keys := range test.wants {
-					lock := obtainAll(t, s.registry, keys...)
-					go func() {
-						if _, err := lock.Lock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
-							t.Errorf("%s: %v", keys, err)
-						}
-						failed <- time.Now()
-					}()
-					synctest.Wait() // they queue in this order
-				}
-				first := <-failed
-				for range test.wants[1:] {
-					if later := (<-failed).Sub(first); later > slack {
-						t.Errorf("a waiter failed %v after the first", later)
+		runInBubble(t, name, func(t *testing.T) {
+			s := newPlainFixture(t, test.opts)
+			stopAnswering(s)
+			failed := make(chan time.Time, len(test.wants))
+			for _, keys := range test.wants {
+				lock := obtainAll(t, s.registry, keys...)
+				go func() {
+					if _, err := lock.Lock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
+						t.Errorf("%s: %v", keys, err)
 					}
+					failed <- time.Now()
+				}()
+				synctest.Wait() // they queue in this order
+			}
+			first := <-failed
+			for range test.wants[1:] {
+				if later := (<-failed).Sub(first); later > slack {
+					t.Errorf("a waiter failed %v after the first", later)
 				}
-				waitUntilCallsFail(s)
-				lease, err := s.lock.Lock(t.Context()) // the next one does not get the error of an earlier one
-				must(t, err)
-				must(t, lease.Unlock(t.Context()))
-			})
+			}
+			waitUntilCallsFail(s)
+			lease, err := s.lock.Lock(t.Context()) // the next one does not get the error of an earlier one
+			must(t, err)
+			must(t, lease.Unlock(t.Context()))
 		})
 	}
 }
@@ -383,23 +373,21 @@ func TestOutage_EndOfAWait(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := patient(t)
-				outageFor(s, time.Hour)
-				began := time.Now()
-				err := wait(s.lock, t.Context())
-				if took := time.Since(began); took < limit || took > limit+2*time.Second {
-					t.Errorf("took %v", took)
-				}
-				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
-					t.Errorf("error %v", err)
-				}
-				if !strings.Contains(err.Error(), "(for 10s)") {
-					t.Errorf("it does not say since when: %v", err)
-				}
-				s.connector.Follow(nil) // Close clears up
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := patient(t)
+			outageFor(s, time.Hour)
+			began := time.Now()
+			err := wait(s.lock, t.Context())
+			if took := time.Since(began); took < limit || took > limit+2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
+				t.Errorf("error %v", err)
+			}
+			if !strings.Contains(err.Error(), "(for 10s)") {
+				t.Errorf("it does not say since when: %v", err)
+			}
+			s.connector.Follow(nil) // Close clears up
 		})
 	}
 }
@@ -519,19 +507,17 @@ func TestOutage_WhatNoWaiterOutlasts(t *testing.T) {
 			want: sqllock.ErrSchema,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s := patient(t)
-				c.prepare(s)
-				began := time.Now()
-				if err := c.do(s); !errors.Is(err, c.want) || !errors.Is(err, sqllock.ErrDatabase) {
-					t.Errorf("error %v", err)
-				}
-				if took := time.Since(began); took > 2*time.Second {
-					t.Errorf("took %v", took)
-				}
-				s.connector.Follow(nil) // Close clears up
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s := patient(t)
+			c.prepare(s)
+			began := time.Now()
+			if err := c.do(s); !errors.Is(err, c.want) || !errors.Is(err, sqllock.ErrDatabase) {
+				t.Errorf("error %v", err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			s.connector.Follow(nil) // Close clears up
 		})
 	}
 }

@@ -101,25 +101,23 @@ func TestRenew_LateAnswerIsALoss(t *testing.T) {
 		"late":      func(lease *sqllock.Lease, _ <-chan struct{}) { <-lease.Context().Done() },
 		"very late": func(_ *sqllock.Lease, left <-chan struct{}) { <-left },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s, rival := lateFixture(t, sqllock.Autocommit)
-				lease, left := held(s), make(chan struct{})
-				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-					if m.N == 1 && m.Done {
-						late(lease, left)
-					}
-					return nil
-				})
-				if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-					t.Fatal(err)
+		runInBubble(t, name, func(t *testing.T) {
+			s, rival := lateFixture(t, sqllock.Autocommit)
+			lease, left := held(s), make(chan struct{})
+			s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+				if m.N == 1 && m.Done {
+					late(lease, left)
 				}
-				close(left)
-				synctest.Wait()
-				next, err := rival.TryLock(t.Context())
-				must(t, err)
-				must(t, next.Unlock(t.Context()))
+				return nil
 			})
+			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
+				t.Fatal(err)
+			}
+			close(left)
+			synctest.Wait()
+			next, err := rival.TryLock(t.Context())
+			must(t, err)
+			must(t, next.Unlock(t.Context()))
 		})
 	}
 }
@@ -262,20 +260,18 @@ func TestRenew_OvertakenCallIsADatabaseError(t *testing.T) {
 		},
 	}
 	for name, call := range calls {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s, p := renewing(t, sqllock.RegistryOptions{})
-				lease := held(s)
-				err := call(t.Context(), s, lease)
-				must(t, lease.Context().Err())
-				if p.good.Load() < 2 {
-					t.Fatalf("%d renewals: the call was not overtaken", p.good.Load())
-				}
-				if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqllock.ErrLockLost) {
-					t.Errorf("error %v", err)
-				}
-				must(t, lease.Unlock(t.Context()))
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			s, p := renewing(t, sqllock.RegistryOptions{})
+			lease := held(s)
+			err := call(t.Context(), s, lease)
+			must(t, lease.Context().Err())
+			if p.good.Load() < 2 {
+				t.Fatalf("%d renewals: the call was not overtaken", p.good.Load())
+			}
+			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqllock.ErrLockLost) {
+				t.Errorf("error %v", err)
+			}
+			must(t, lease.Unlock(t.Context()))
 		})
 	}
 }
@@ -625,19 +621,17 @@ func TestRenew_EndsWithClose(t *testing.T) {
 			t.Error("renewed after Close")
 		}
 	})
-	t.Run("UnderWay", func(t *testing.T) {
-		inBubble(t, func(t *testing.T) {
-			s, p := renewing(t, sqllock.RegistryOptions{})
-			held(s)
-			late := holdBack(s, flaky.Query)
-			<-late.reached
-			time.AfterFunc(time.Second, func() { close(late.let) })
-			must(t, s.registry.Close(t.Context()))
-			if p.good.Load()+p.bad.Load() != 0 {
-				t.Error("a renewal was reported that Close has ended")
-			}
-			time.Sleep(2 * time.Second) // for the driver, which does not look at its context
-		})
+	runInBubble(t, "UnderWay", func(t *testing.T) {
+		s, p := renewing(t, sqllock.RegistryOptions{})
+		held(s)
+		late := holdBack(s, flaky.Query)
+		<-late.reached
+		time.AfterFunc(time.Second, func() { close(late.let) })
+		must(t, s.registry.Close(t.Context()))
+		if p.good.Load()+p.bad.Load() != 0 {
+			t.Error("a renewal was reported that Close has ended")
+		}
+		time.Sleep(2 * time.Second) // for the driver, which does not look at its context
 	})
 }
 

@@ -33,16 +33,14 @@ func limited(pool *sqlx.DB, limit int) *sqlx.DB {
 func TestWait_ProcessesWithManyCallersShare(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
-		t.Run(fmt.Sprint(latency), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				const fair = 0.35 // the smaller share of two, at least
-				shares := compete(t, latency, 15*time.Second)
-				first, second := float64(shares[0]), float64(shares[1])
-				t.Logf("%.0f and %.0f", first, second)
-				if min(first, second) < fair*(first+second) {
-					t.Errorf("%.0f and %.0f: the smaller share is less than %v", first, second, fair)
-				}
-			})
+		runInBubble(t, fmt.Sprint(latency), func(t *testing.T) {
+			const fair = 0.35 // the smaller share of two, at least
+			shares := compete(t, latency, 15*time.Second)
+			first, second := float64(shares[0]), float64(shares[1])
+			t.Logf("%.0f and %.0f", first, second)
+			if min(first, second) < fair*(first+second) {
+				t.Errorf("%.0f and %.0f: the smaller share is less than %v", first, second, fair)
+			}
 		})
 	}
 }
@@ -213,16 +211,14 @@ func TestWait_PollsAreBatched(t *testing.T) {
 		"expensive": {10, 5 * time.Millisecond, 65, 130},
 		"cheap":     {10, 300 * time.Microsecond, 250, 500},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				_, sent := crowd(t, test.waiters, test.answer)
-				time.Sleep(3 * time.Second) // the attempts are made
-				sent.Store(0)
-				time.Sleep(10 * time.Second)
-				if n := sent.Load(); n < test.least || n > test.most {
-					t.Errorf("%d statements in 10 s", n)
-				}
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			_, sent := crowd(t, test.waiters, test.answer)
+			time.Sleep(3 * time.Second) // the attempts are made
+			sent.Store(0)
+			time.Sleep(10 * time.Second)
+			if n := sent.Load(); n < test.least || n > test.most {
+				t.Errorf("%d statements in 10 s", n)
+			}
 		})
 	}
 }
@@ -272,16 +268,14 @@ func handOffs(t *testing.T, keys, rounds int) (took []time.Duration) {
 func TestWait_PollsFindAReleaseSoon(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []int{1, 20} {
-		t.Run(fmt.Sprint(keys), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				const p50, p99 = 15 * time.Millisecond, 35 * time.Millisecond
-				took := handOffs(t, keys, 1200/keys) // with fewer, chance decides on p99
-				half, most := took[len(took)/2], took[len(took)*99/100]
-				t.Logf("p50 %v, p99 %v", half, most)
-				if half > p50 || most > p99 {
-					t.Errorf("p50 %v, p99 %v; %v and %v are promised", half, most, p50, p99)
-				}
-			})
+		runInBubble(t, fmt.Sprint(keys), func(t *testing.T) {
+			const p50, p99 = 15 * time.Millisecond, 35 * time.Millisecond
+			took := handOffs(t, keys, 1200/keys) // with fewer, chance decides on p99
+			half, most := took[len(took)/2], took[len(took)*99/100]
+			t.Logf("p50 %v, p99 %v", half, most)
+			if half > p50 || most > p99 {
+				t.Errorf("p50 %v, p99 %v; %v and %v are promised", half, most, p50, p99)
+			}
 		})
 	}
 }
@@ -394,42 +388,40 @@ func TestWait_PollsWithoutAnAnswer(t *testing.T) {
 		"two":                  {2, 2080 * time.Millisecond, waiters, waiters + 2, nil},
 		"two without batching": {2, 2080 * time.Millisecond, waiters, waiters + 2, &sqllock.RepositoryOptions{DisableBatching: true}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				s, _ := crowdOf(t, waiters, 4*time.Millisecond, c.opts)
-				time.Sleep(5 * time.Second)
-				first, answer := make(chan struct{}), make(chan struct{})
-				var sent, now, most atomic.Int64
-				s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-					if m.Op != flaky.Query || m.Done {
-						return nil
-					}
-					n := sent.Add(1)
-					if n == 1 {
-						close(first)
-					}
-					if n <= c.stuck {
-						<-answer
-						return nil
-					}
-					most.Store(max(most.Load(), now.Add(1)))
-					time.Sleep(4 * time.Millisecond)
-					now.Add(-1)
+		runInBubble(t, name, func(t *testing.T) {
+			s, _ := crowdOf(t, waiters, 4*time.Millisecond, c.opts)
+			time.Sleep(5 * time.Second)
+			first, answer := make(chan struct{}), make(chan struct{})
+			var sent, now, most atomic.Int64
+			s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+				if m.Op != flaky.Query || m.Done {
 					return nil
-				})
-				<-first
-				time.Sleep(c.after)
-				if n := sent.Load() - c.stuck; n < c.atLeast || n > c.atMost || most.Load() > 4 {
-					t.Errorf("%d statements beside those without an answer, %d at a time", n, most.Load())
 				}
-				time.Sleep(2 * time.Second)
-				sent.Store(c.stuck)
-				time.Sleep(time.Second)
-				if n := sent.Load() - c.stuck; n > 15 {
-					t.Errorf("%d statements a second, for %d waiters that poll together again", n, waiters)
+				n := sent.Add(1)
+				if n == 1 {
+					close(first)
 				}
-				close(answer)
+				if n <= c.stuck {
+					<-answer
+					return nil
+				}
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(4 * time.Millisecond)
+				now.Add(-1)
+				return nil
 			})
+			<-first
+			time.Sleep(c.after)
+			if n := sent.Load() - c.stuck; n < c.atLeast || n > c.atMost || most.Load() > 4 {
+				t.Errorf("%d statements beside those without an answer, %d at a time", n, most.Load())
+			}
+			time.Sleep(2 * time.Second)
+			sent.Store(c.stuck)
+			time.Sleep(time.Second)
+			if n := sent.Load() - c.stuck; n > 15 {
+				t.Errorf("%d statements a second, for %d waiters that poll together again", n, waiters)
+			}
+			close(answer)
 		})
 	}
 }
@@ -439,43 +431,41 @@ func TestWait_PollsWithoutAnAnswer(t *testing.T) {
 func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 	t.Parallel()
 	for _, waiters := range []int{1, 2} {
-		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				const ttl = 20 * time.Second
-				s := newFixture(t, sqllock.Serializable)
-				other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
-				limited(s.pool, waiters)
-				registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
-				lease, err := registry.Lock(t.Context(), "mine")
+		runInBubble(t, fmt.Sprint(waiters), func(t *testing.T) {
+			const ttl = 20 * time.Second
+			s := newFixture(t, sqllock.Serializable)
+			other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+			limited(s.pool, waiters)
+			registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+			lease, err := registry.Lock(t.Context(), "mine")
+			must(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			for i := range waiters {
+				_, err := other.Lock(t.Context(), fmt.Sprint(i))
 				must(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error)
-				for i := range waiters {
-					_, err := other.Lock(t.Context(), fmt.Sprint(i))
-					must(t, err)
-					go func() {
-						_, err := registry.Lock(ctx, fmt.Sprint(i))
-						ended <- err
-					}()
+				go func() {
+					_, err := registry.Lock(ctx, fmt.Sprint(i))
+					ended <- err
+				}()
+			}
+			time.Sleep(time.Second)
+			var polls atomic.Int64
+			s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+				if m.Op == flaky.Query && !m.Done && polls.Add(1) <= int64(waiters) {
+					<-ctx.Done()
+					return ctx.Err()
 				}
-				time.Sleep(time.Second)
-				var polls atomic.Int64
-				s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
-					if m.Op == flaky.Query && !m.Done && polls.Add(1) <= int64(waiters) {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					return nil
-				})
-				time.Sleep(2 * ttl)
-				must(t, lease.Context().Err())
-				cancel()
-				for range waiters {
-					if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
-						t.Error(err)
-					}
-				}
+				return nil
 			})
+			time.Sleep(2 * ttl)
+			must(t, lease.Context().Err())
+			cancel()
+			for range waiters {
+				if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
+					t.Error(err)
+				}
+			}
 		})
 	}
 }

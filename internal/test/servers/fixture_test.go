@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -91,3 +92,45 @@ func latin1Database(tb testing.TB) *dbtest.DB {
 
 // never is a pause that outlasts every test: a waiter that goes on was woken up.
 const never = time.Hour
+
+// databases are functions that make a test a database of its own, by the names of their servers.
+type databases map[string]func(testing.TB) *dbtest.DB
+
+var mysqls = databases{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL}
+
+// each runs a test on each of the databases, at once.
+func (all databases) each(t *testing.T, test func(*testing.T, *dbtest.DB)) {
+	t.Helper()
+	for name, open := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// migrated is each with the tables of locks.
+func (all databases) migrated(t *testing.T, test func(*testing.T, *dbtest.DB)) {
+	t.Helper()
+	all.each(t, func(t *testing.T, db *dbtest.DB) {
+		t.Helper()
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		test(t, db)
+	})
+}
+
+// up returns a database with the tables of locks.
+func up(t *testing.T, open func(testing.TB) *dbtest.DB) *dbtest.DB {
+	t.Helper()
+	db := open(t)
+	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	return db
+}
+
+// repository returns a repository over the pool of a database.
+func repository(t *testing.T, db *dbtest.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
+	t.Helper()
+	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, opts)
+	must(t, err)
+	return r
+}

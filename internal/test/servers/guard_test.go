@@ -18,7 +18,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -112,11 +111,9 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			db := dbtest.Postgres(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, dbtest.Postgres)
 			db.DB.MustExec("CREATE TABLE WORK (N INT)")
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-			must(t, err)
+			r := repository(t, db, nil)
 			registry := newRegistry(t, r, nil)
 			dsn, swallower := swallowCommits(t, db.DSN)
 			pool := db.OpenDSN(t, driver, dsn)
@@ -127,7 +124,7 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 				<-swallower.committed
 				cancel()
 			}()
-			err = registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			err := registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)")
 				return err
 			})
@@ -147,69 +144,59 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 // another lease are pinned by one short transaction after the other.
 func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+	databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		r := repository(t, db, nil)
+		renewed := make(chan observe.Renewal, 100)
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{
+			TTL: 20 * time.Second, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
+		})
+		tx, err := db.DB.BeginTx(t.Context(), nil)
+		must(t, err)
+		defer func() { must(t, tx.Rollback()) }()
+		for i := range 20 {
+			long, err := registry.TryLock(t.Context(), fmt.Sprint("long", i))
 			must(t, err)
-			renewed := make(chan observe.Renewal, 100)
-			registry := newRegistry(t, r, &sqllock.RegistryOptions{
-				TTL: 20 * time.Second, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
-			})
+			must(t, long.RenewFor(t.Context(), ttl))
+			must(t, long.Guard(t.Context(), tx))
+		}
+		for e := <-renewed; e.Pinned == 0; {
+			e = <-renewed
+		}
+		lock, err := registry.ObtainAll("a", "b")
+		must(t, err)
+		short, err := lock.TryLock(t.Context())
+		must(t, err)
+		for began := short.Deadline(); !short.Deadline().After(began); {
 			tx, err := db.DB.BeginTx(t.Context(), nil)
 			must(t, err)
-			defer func() { must(t, tx.Rollback()) }()
-			for i := range 20 {
-				long, err := registry.TryLock(t.Context(), fmt.Sprint("long", i))
-				must(t, err)
-				must(t, long.RenewFor(t.Context(), ttl))
-				must(t, long.Guard(t.Context(), tx))
-			}
-			for e := <-renewed; e.Pinned == 0; {
-				e = <-renewed
-			}
-			lock, err := registry.ObtainAll("a", "b")
-			must(t, err)
-			short, err := lock.TryLock(t.Context())
-			must(t, err)
-			for began := short.Deadline(); !short.Deadline().After(began); {
-				tx, err := db.DB.BeginTx(t.Context(), nil)
-				must(t, err)
-				must(t, short.Guard(t.Context(), tx)) // it fails once the lease is lost
-				time.Sleep(100 * time.Millisecond)
-				must(t, tx.Commit())
-			}
-			must(t, short.Unlock(t.Context()))
-		})
-	}
+			must(t, short.Guard(t.Context(), tx)) // it fails once the lease is lost
+			time.Sleep(100 * time.Millisecond)
+			must(t, tx.Commit())
+		}
+		must(t, short.Unlock(t.Context()))
+	})
 }
 
 // The smallest step changes a row whatever its CREATED_DATE is and however many digits of a second
 // the column keeps, since a cluster does not certify a row that stays as it is. Nothing else changes.
 func TestGuard_WritingChangesEveryRow(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			for digits := 3; digits <= 6; digits++ {
-				table := fmt.Sprintf("T%d_LOCK", digits)
-				db.DB.MustExecContext(t.Context(), fmt.Sprintf(`CREATE TABLE %s (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
+	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
+		for digits := 3; digits <= 6; digits++ {
+			table := fmt.Sprintf("T%d_LOCK", digits)
+			db.DB.MustExecContext(t.Context(), fmt.Sprintf(`CREATE TABLE %s (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
 CREATED_DATE DATETIME(%d) NOT NULL, EXPIRED_AFTER DATETIME(%d) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`, table, digits, digits))
-				names, err := dialect.NamesFor(fmt.Sprintf("T%d_", digits))
-				must(t, err)
-				text := db.Dialect.Statements(dialect.Spring7, names).GuardByWriting
-				for _, created := range []string{"2026-01-01 00:00:00", "2026-01-01 23:59:59.999", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.12345", "2026-01-01 00:00:00.123456"} {
-					db.DB.MustExecContext(t.Context(), "REPLACE INTO "+table+" VALUES ('k', 'r', 'h', ?, '2100-01-01')", created)
-					for range 3 {
-						changes(t, db.DB, table, text)
-					}
+			names, err := dialect.NamesFor(fmt.Sprintf("T%d_", digits))
+			must(t, err)
+			text := db.Dialect.Statements(dialect.Spring7, names).GuardByWriting
+			for _, created := range []string{"2026-01-01 00:00:00", "2026-01-01 23:59:59.999", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.12345", "2026-01-01 00:00:00.123456"} {
+				db.DB.MustExecContext(t.Context(), "REPLACE INTO "+table+" VALUES ('k', 'r', 'h', ?, '2100-01-01')", created)
+				for range 3 {
+					changes(t, db.DB, table, text)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // changes runs a statement that guards by writing, and checks what it has changed.

@@ -12,8 +12,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// databases returns a migrated database of every kind that is there.
-func databases(f *testing.F) []*dbtest.DB {
+// allDatabases returns a migrated database of every kind that is there.
+func allDatabases(f *testing.F) []*dbtest.DB {
 	f.Helper()
 	all := []*dbtest.DB{dbtest.SQLite(f)}
 	if os.Getenv(server.PostgresVariable) != "" {
@@ -52,12 +52,11 @@ func FuzzRows(f *testing.F) {
 	} {
 		f.Add(pair[0], pair[1])
 	}
-	dbs := databases(f)
+	dbs := allDatabases(f)
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, db := range dbs {
 			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
-				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: mapper})
-				must(t, err)
+				r := repository(t, db, &sqllock.RepositoryOptions{Keys: mapper})
 				takeBoth(t, r, a, b)
 				must(t, r.ReleaseAll(t.Context()))
 			}
@@ -104,7 +103,7 @@ func FuzzOptions(f *testing.F) {
 	} {
 		f.Add(each[0], each[1], each[2])
 	}
-	dbs := databases(f)
+	dbs := allDatabases(f)
 	f.Fuzz(func(t *testing.T, region, prefix, client string) {
 		for _, db := range dbs {
 			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})

@@ -27,7 +27,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/wire"
-	"github.com/sqllock/sqllock/migrations"
 )
 
 // closing is how many calls follow the end of all connections, one after the other.
@@ -73,8 +72,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := c.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, c.database)
 			dsn, end := endable(t, db)
 			registry, pool := c.make(t, db, dsn)
 			r := registry.Repository()
@@ -303,8 +301,7 @@ func TestOutage_OfTheServer(t *testing.T) {
 	for _, o := range onWires(t) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			db := o.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, o.database)
 			proxy, dsn := through(t, db)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true}})
 			before, err := registry.Lock(t.Context(), "before")
@@ -431,8 +428,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 	for _, o := range impatient(t) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			db := o.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, o.database)
 			proxy, dsn := through(t, db)
 			registry := o.opened(t, dsn, openOptions{})
 			openAll(t, db, proxy, registry)
@@ -474,8 +470,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 		}
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			db := o.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, o.database)
 			first, dsn := through(t, db)
 			second, _ := through(t, db)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)

@@ -154,8 +154,7 @@ func TestRelease_BesideThisVersion(t *testing.T) {
 
 func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 	t.Helper()
-	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	must(t, err)
+	repository := repository(t, db, nil)
 	registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
 	before := last.token(t, db)
 	joint, err := registry.ObtainAll("k", "l")

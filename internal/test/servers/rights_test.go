@@ -23,29 +23,24 @@ import (
 // belongs to is answered, and does not take the snapshot of the transaction that asks.
 func TestRights_TablesAlone(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			dsn, _ := withDocumentedGrants(t, db)
-			few := db.OpenDSN(t, "mysql", dsn)
-			r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
-			must(t, err)
-			must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
+	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		dsn, _ := withDocumentedGrants(t, db)
+		few := db.OpenDSN(t, "mysql", dsn)
+		r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
+		must(t, err)
+		must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
-			tx := few.MustBeginTx(t.Context(), nil)
-			found, err := locktable.ReadCluster(t.Context(), tx, db.Dialect)
-			must(t, err)
-			db.DB.MustExecContext(t.Context(), "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CREATED_DATE, EXPIRED_AFTER) VALUES ('r', 'late', '2026-01-01', '2026-01-01')")
-			var rows int
-			must(t, tx.GetContext(t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
-			must(t, tx.Rollback())
-			if found.Certifies() || rows != 1 {
-				t.Errorf("%+v, and %d rows", found, rows)
-			}
-		})
-	}
+		tx := few.MustBeginTx(t.Context(), nil)
+		found, err := locktable.ReadCluster(t.Context(), tx, db.Dialect)
+		must(t, err)
+		db.DB.MustExecContext(t.Context(), "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CREATED_DATE, EXPIRED_AFTER) VALUES ('r', 'late', '2026-01-01', '2026-01-01')")
+		var rows int
+		must(t, tx.GetContext(t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
+		must(t, tx.Rollback())
+		if found.Certifies() || rows != 1 {
+			t.Errorf("%+v, and %d rows", found, rows)
+		}
+	})
 }
 
 var sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
@@ -73,22 +68,15 @@ func documentedGrants(t *testing.T, dialect, user string) (statements []string) 
 // this user's.
 func TestRights_Migrations(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{
-		server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			dsn, _ := withGrants(t, db, "migrator")
-			pool := db.OpenDSN(t, db.Driver, dsn)
-			for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} { // one after the other
-				must(t, migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}))
-			}
-			repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-			must(t, err)
-			must(t, newRegistry(t, repository, nil).ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }))
-		})
-	}
+	databases{server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
+		dsn, _ := withGrants(t, db, "migrator")
+		pool := db.OpenDSN(t, db.Driver, dsn)
+		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} { // one after the other
+			must(t, migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}))
+		}
+		repository := repository(t, db, nil)
+		must(t, newRegistry(t, repository, nil).ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }))
+	})
 }
 
 // withDocumentedGrants returns the DSN of a new user who may do what docs/operations.md grants, and what

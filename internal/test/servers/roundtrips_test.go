@@ -15,7 +15,6 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
-	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -54,8 +53,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			db := o.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, o.database)
 			proxy, dsn := through(t, db)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
 			pair := func() {
@@ -93,8 +91,7 @@ func TestRoundTrips_OfSeveralRows(t *testing.T) {
 		o := byName(t, test.opener)
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			db := o.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, o.database)
 			proxy, dsn := through(t, db)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
 			permits, err := semaphore.New(registry, "s", 10)
@@ -207,8 +204,7 @@ func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 			for _, o := range onServers(t) {
 				t.Run(o.name, func(t *testing.T) {
 					t.Parallel()
-					db := o.database(t)
-					must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+					db := up(t, o.database)
 					proxy, dsn := through(t, db)
 					app, err := sqlx.Open(db.DB.DriverName(), dsn)
 					must(t, err)

@@ -3,6 +3,7 @@ package servers_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -15,32 +16,36 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A session with autocommit=0 would undo releases and renewals when it ends: after the row's end there
-// could be a second holder. It is refused at once, in each isolation.
-func TestSession_WithoutCommitIsRefused(t *testing.T) {
+// Over a pool of one's own a setting with which statements leave out rows, fail or begin transactions is
+// refused, with its name. So is a session with autocommit=0, in each isolation: it would undo releases and
+// renewals when it ends, and after the row's end there could be a second holder.
+func TestSession_HostileIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	settings := maps.Clone(hostile)
+	settings["autocommit"] = "0"
+	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		for name, value := range settings {
 			config, err := mysql.ParseDSN(db.DSN)
 			must(t, err)
 			if config.Params == nil {
 				config.Params = make(map[string]string)
 			}
-			config.Params["autocommit"] = "0"
+			config.Params[name] = value
+			want := "has " + name + "="
+			if name == "autocommit" {
+				want = "autocommit=1"
+			}
 			pool, err := sqlx.Open("mysql", config.FormatDSN())
 			must(t, err)
 			t.Cleanup(func() { must(t, pool.Close()) })
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 				_, err = sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "autocommit=1") {
-					t.Errorf("%v: error %v", isolation, err)
+				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, %v: %v", name, isolation, err)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // hostile are settings with which statements leave out rows, or fail, or begin transactions.
@@ -71,25 +76,6 @@ func TestSession_GlobalSettingsOfMySQL(t *testing.T) {
 	}
 }
 
-// Over a pool of one's own such a setting is refused, with its name.
-func TestSession_ThatLeavesOutRowsIsRefused(t *testing.T) {
-	t.Parallel()
-	for server, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(server, func(t *testing.T) {
-			t.Parallel()
-			db := database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			for name, value := range hostile {
-				pool := db.OpenDSN(t, db.Driver, db.With(t, map[string]string{name: value}))
-				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, nil)
-				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "has "+name+"=") {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-		})
-	}
-}
-
 // The application has left a transaction open on a connection of the pool that it shares with sqllock.
 // What is acquired or renewed in there would be undone with it.
 func TestSession_TransactionLeftOpen(t *testing.T) {
@@ -103,8 +89,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := c.open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, c.open)
 			shared := db.OpenDSN(t, c.driver, db.DSN)
 			shared.SetMaxOpenConns(1)
 			leaveOpen := func() {
@@ -114,8 +99,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 			}
 			r, err := sqllock.NewRepository(t.Context(), shared.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
 			must(t, err)
-			outside, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-			must(t, err)
+			outside := repository(t, db, nil)
 			lastsFor := func(least time.Duration) {
 				t.Helper()
 				row, found, err := outside.Peek(t.Context(), "k")
@@ -146,8 +130,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 // does, and Close has nothing to delete.
 func TestSession_ReadOnly(t *testing.T) {
 	t.Parallel()
-	db := dbtest.Postgres(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.Postgres)
 	dsn := db.With(t, map[string]string{"default_transaction_read_only": "on"})
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
@@ -201,8 +184,7 @@ func TestSession_Reset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := test.database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, test.database)
 			acquirers := acquirersOf(t, db, test.driver)
 			var reasons []error
 			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
@@ -291,27 +273,22 @@ func testBatchAfterReset(t *testing.T, db *dbtest.DB, driver, reset string) {
 // MultiStatements needs a pool whose driver sends several statements with arguments in a message.
 func TestSession_MultiStatements(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := database(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			for parameters, good := range map[[2]string]bool{
-				{"true", "true"}: true, {"true", "false"}: false, {"false", "true"}: false, {"false", "false"}: false,
-			} {
-				pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"multiStatements": parameters[0], "interpolateParams": parameters[1]}))
-				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})
-				if good && err != nil || !good && (!errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "interpolateParams=true")) {
-					t.Errorf("multiStatements and interpolateParams %v: %v", parameters, err)
-				}
+	databases{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		for parameters, good := range map[[2]string]bool{
+			{"true", "true"}: true, {"true", "false"}: false, {"false", "true"}: false, {"false", "false"}: false,
+		} {
+			pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"multiStatements": parameters[0], "interpolateParams": parameters[1]}))
+			_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})
+			if good && err != nil || !good && (!errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "interpolateParams=true")) {
+				t.Errorf("multiStatements and interpolateParams %v: %v", parameters, err)
 			}
-			broken := db.OpenDSN(t, "mysql", db.DSN)
-			must(t, broken.Close())
-			if _, err := sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true}); !errors.Is(err, sqllock.ErrDatabase) {
-				t.Errorf("a closed pool: %v", err)
-			}
-		})
-	}
+		}
+		broken := db.OpenDSN(t, "mysql", db.DSN)
+		must(t, broken.Close())
+		if _, err := sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true}); !errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("a closed pool: %v", err)
+		}
+	})
 }
 
 // Acquirers of another table would acquire rows that are never released.
@@ -351,8 +328,7 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := test.open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, test.open)
 			pool := db.OpenDSN(t, test.driver, db.DSN+separator(db.DSN)+test.parameter)
 			own := []sqllock.RepositoryOptions{{Keys: sqllock.PlainKeys}, {Region: "größe"}}
 			for _, opts := range own {
@@ -392,8 +368,7 @@ func TestSession_TimeLimits(t *testing.T) {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 			t.Run(name+", "+isolation.String(), func(t *testing.T) {
 				t.Parallel()
-				db := test.database(t)
-				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+				db := up(t, test.database)
 				pool := limited(db.OpenDSN(t, test.driver, db.DSN), 1)
 				limit := func(value string) {
 					_, err := pool.ExecContext(t.Context(), test.set+value)

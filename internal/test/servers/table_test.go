@@ -20,31 +20,24 @@ import (
 // table is there.
 func TestTable_WrongDialectIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{
-		"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL, "oracle": dbtest.OracleMySQL,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			pools := map[string]*sqlx.DB{db.Driver: db.DB}
-			if db.Name == "postgres" {
-				pools["pgx"] = db.OpenDSN(t, "pgx", db.DSN)
-			}
-			for driver, pool := range pools {
-				for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
-					for _, prefix := range []string{"", "NONE_"} {
-						_, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
-						if d.Name != db.Name {
-							isWrongDialect(t, err, d.Name, db.Name)
-						} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {
-							t.Errorf("%s, %s, %q: %v", driver, d.Name, prefix, err)
-						}
+	databases{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL, "oracle": dbtest.OracleMySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		pools := map[string]*sqlx.DB{db.Driver: db.DB}
+		if db.Name == "postgres" {
+			pools["pgx"] = db.OpenDSN(t, "pgx", db.DSN)
+		}
+		for driver, pool := range pools {
+			for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
+				for _, prefix := range []string{"", "NONE_"} {
+					_, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
+					if d.Name != db.Name {
+						isWrongDialect(t, err, d.Name, db.Name)
+					} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {
+						t.Errorf("%s, %s, %q: %v", driver, d.Name, prefix, err)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 func isWrongDialect(t *testing.T, err error, given, needed string) {
@@ -100,19 +93,16 @@ func separator(dsn string) string {
 // before, also if the layout was given and the server has not been asked what it is.
 func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	t.Parallel()
-	db := dbtest.OracleMySQL(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.OracleMySQL)
 	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
-	holder, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
-	must(t, err)
+	holder := repository(t, db, given)
 	lease, err := obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context())
 	must(t, err)
 	tx, err := db.DB.BeginTxx(t.Context(), nil)
 	must(t, err)
 	must(t, lease.Guard(t.Context(), tx))
 
-	rival, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, given)
-	must(t, err)
+	rival := repository(t, db, given)
 	_, err = obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError
 	if !errors.As(err, &heldBy) || heldBy.Holder != lease.Holder() {
@@ -177,8 +167,7 @@ func TestTable_Partitioned(t *testing.T) {
 // seconds, in which they ended.
 func TestTable_PlansForManyDoNotMultiply(t *testing.T) {
 	t.Parallel()
-	db := dbtest.Postgres(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.Postgres)
 	const fill = `INSERT INTO INT_LOCK SELECT i, 'r', i, now(), now() + INTERVAL '1 hour' FROM generate_series(1, 3000) AS i`
 	db.DB.MustExec(fill)
 	db.DB.MustExec("DELETE FROM INT_LOCK")
@@ -302,14 +291,12 @@ func TestTable_JointKeysThatAreOneRow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := test.open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, test.open)
 			for _, statement := range test.prepare {
 				db.DB.MustExecContext(t.Context(), statement)
 			}
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Isolation: isolation})
-				must(t, err)
+				r := repository(t, db, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Isolation: isolation})
 				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
 				joint, err := registry.ObtainAll("job", "JOB", "other")
 				must(t, err)
@@ -416,41 +403,29 @@ func refusedTable(t *testing.T, driver string, pool *sqlx.DB, db *dbtest.DB, key
 // Joint releases name the rows of a table by what a view of it lacks.
 func TestTable_ViewIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: "REAL_"}))
-			db.DB.MustExecContext(t.Context(), "CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK")
-			refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK", "view", "Prefix")
-		})
-	}
+	databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: "REAL_"}))
+		db.DB.MustExecContext(t.Context(), "CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK")
+		refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK", "view", "Prefix")
+	})
 }
 
 // Without a primary key the statement that acquires would insert a row for each holder.
 func TestTable_WithoutAPrimaryKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			lockTable(t, db, "DATETIME(6)", "DATETIME(6)", "")
-			db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK DROP PRIMARY KEY")
-			refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK has no primary key (LOCK_KEY, REGION)")
-		})
-	}
+	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
+		lockTable(t, db, "DATETIME(6)", "DATETIME(6)", "")
+		db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK DROP PRIMARY KEY")
+		refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK has no primary key (LOCK_KEY, REGION)")
+	})
 }
 
 // A server whose column lacks a character may store a question mark, which no statement finds again.
 func TestTable_ColumnThatLacksCharactersIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			lockTable(t, db, "DATETIME(6)", "DATETIME(6)", " CHARACTER SET utf8mb3")
-			refusedTable(t, db.Driver, db.DB, db, sqllock.PlainKeys, "LOCK_KEY of INT_LOCK has the character set utf8mb3", "CONVERT TO CHARACTER SET utf8mb4")
-			refusedTable(t, db.Driver, db.DB, db, sqllock.SpringKeys) // these are ASCII
-		})
-	}
+	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
+		lockTable(t, db, "DATETIME(6)", "DATETIME(6)", " CHARACTER SET utf8mb3")
+		refusedTable(t, db.Driver, db.DB, db, sqllock.PlainKeys, "LOCK_KEY of INT_LOCK has the character set utf8mb3", "CONVERT TO CHARACTER SET utf8mb4")
+		refusedTable(t, db.Driver, db.DB, db, sqllock.SpringKeys) // these are ASCII
+	})
 }

@@ -61,11 +61,9 @@ func TestToken_SourceIsReplaced(t *testing.T) {
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 		t.Run(isolation.String(), func(t *testing.T) {
 			t.Parallel()
-			db := dbtest.MySQL(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, dbtest.MySQL)
 			open := func() *sqllock.Repository {
-				r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-				must(t, err)
+				r := repository(t, db, &sqllock.RepositoryOptions{Isolation: isolation})
 				return r
 			}
 			var last int64
@@ -98,8 +96,7 @@ func TestToken_SourceIsReplaced(t *testing.T) {
 // descend, or begin again, give tokens that are too low.
 func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 	t.Parallel()
-	db := dbtest.MySQL(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.MySQL)
 	for _, change := range []string{"CACHE 1000", "INCREMENT BY -1", "CYCLE"} {
 		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE " + change)
 		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
@@ -118,8 +115,7 @@ func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 // With a given layout nothing is asked, and the dialect says what there is.
 func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	t.Parallel()
-	db := dbtest.MySQL(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.MySQL)
 	options := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
 	right, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect.WithSequence(), options)
 	must(t, err)
@@ -132,8 +128,7 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	must(t, err)
 	must(t, lease.Unlock(t.Context()))
 	must(t, registry.Close(t.Context()))
-	wrong, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, options)
-	must(t, err)
+	wrong := repository(t, db, options)
 	if token, err := acquired(t, wrong); !errors.Is(err, sqllock.ErrSchema) {
 		t.Errorf("token %d, error %v", token, err)
 	}
@@ -142,10 +137,8 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 // A refused attempt draws no number, and says who is in the way.
 func TestToken_RefusalDrawsNoNumber(t *testing.T) {
 	t.Parallel()
-	db := dbtest.MySQL(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	must(t, err)
+	db := up(t, dbtest.MySQL)
+	r := repository(t, db, nil)
 	first, err := r.Acquire(t.Context(), "k", "holder", ttl)
 	must(t, err)
 	for range 3 {
@@ -166,8 +159,7 @@ func TestToken_RefusalDrawsNoNumber(t *testing.T) {
 // rise, and everybody has a token of its own.
 func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 	t.Parallel()
-	db := dbtest.MySQL(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	db := up(t, dbtest.MySQL)
 	pool := db.OpenDSN(t, db.Driver, db.With(t, map[string]string{"multiStatements": "true", "interpolateParams": "true", "tx_isolation": "'SERIALIZABLE'"}))
 	ways := []sqllock.RepositoryOptions{
 		{MultiStatements: true}, {}, {Acquirers: pool.DB}, {Isolation: sqllock.Autocommit}, {MultiStatements: true, Isolation: sqllock.ReadCommitted},
@@ -219,8 +211,7 @@ func TestToken_OneScale(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-		must(t, err)
+		r := repository(t, db, nil)
 		registry := newRegistry(t, r, nil)
 		var last int64
 		for range 3 {
@@ -265,8 +256,7 @@ func testSequenceBeyondAllTokens(t *testing.T, db *dbtest.DB, set string, isolat
 	const last = math.MaxInt64 / tokensPerNumber
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	db.DB.MustExec(fmt.Sprintf(set, int64(last)))
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-	must(t, err)
+	r := repository(t, db, &sqllock.RepositoryOptions{Isolation: isolation})
 	got, err := r.Acquire(t.Context(), "last", "holder", ttl)
 	must(t, err)
 	if got.Token != last*tokensPerNumber {
@@ -294,28 +284,22 @@ func testSequenceBeyondAllTokens(t *testing.T, db *dbtest.DB, set string, isolat
 // Of a table whose numbers are set by hand, too.
 func TestToken_TableBeyondAll(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{"sqlite": dbtest.SQLite, "mysql": dbtest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-			if db.Name == "mysql" {
-				drawFromTable(t, db)
-			}
-			db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-			must(t, err)
-			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
-				t.Error(got, err)
-			}
-			_, there, err := r.Peek(t.Context(), "k")
-			must(t, err)
-			if there {
-				t.Error("the row is left behind")
-			}
-		})
-	}
+	databases{"sqlite": dbtest.SQLite, "mysql": dbtest.MySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		if db.Name == "mysql" {
+			drawFromTable(t, db)
+		}
+		db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
+		r := repository(t, db, nil)
+		got, err := r.Acquire(t.Context(), "k", "holder", ttl)
+		if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
+			t.Error(got, err)
+		}
+		_, there, err := r.Peek(t.Context(), "k")
+		must(t, err)
+		if there {
+			t.Error("the row is left behind")
+		}
+	})
 }
 
 // The table that tokens are drawn from stays small, whatever numbers the server gives:
@@ -330,8 +314,7 @@ func TestToken_TableIsTrimmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := dbtest.MySQL(t)
-			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			db := up(t, dbtest.MySQL)
 			drawFromTable(t, db)
 			const earlier = 3000
 			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
