@@ -13,8 +13,8 @@ import (
 	"github.com/sqllock/sqllock"
 	asynqlock "github.com/sqllock/sqllock/adapters/asynq"
 	"github.com/sqllock/sqllock/internal/test/check"
-	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 var (
@@ -22,9 +22,7 @@ var (
 	is   = check.Is
 )
 
-func TestMain(m *testing.M) {
-	child.Main(m, map[string]child.Role{"server": server})
-}
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // TestTheReadme finds the code of README.md in code that is compiled.
 func TestTheReadme(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/check"
-	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 var (
@@ -14,9 +14,7 @@ var (
 	is   = check.Is
 )
 
-func TestMain(m *testing.M) {
-	child.Main(m, map[string]child.Role{"instance": instance})
-}
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // TestTheReadme finds the code of README.md in code that is compiled.
 func TestTheReadme(t *testing.T) {

@@ -70,42 +70,6 @@ func TestALongJobIsNotRunTwice(t *testing.T) {
 	})
 }
 
-// TestAFastJobRunsOnceInAPeriod starts a job on a second instance while its minimum hold lasts, and
-// after it.
-func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
-	inBubble(t, &gocronlock.Options{MinHold: 30 * time.Second}, func(t *testing.T, _ *sqllocktest.Registry, first, second locker) {
-		for _, one := range []locker{first, second} {
-			held, err := one.Lock(t.Context(), "report")
-			must(t, err)
-			must(t, held.Unlock(t.Context()))
-			time.Sleep(29 * time.Second)
-			for _, other := range []locker{first, second} {
-				_, err = other.Lock(t.Context(), "report")
-				is(t, err, sqllock.ErrNotAcquired)
-			}
-			time.Sleep(31 * time.Second)
-		}
-	})
-}
-
-// TestALossIsReported takes the lock of a job that is running.
-func TestALossIsReported(t *testing.T) {
-	var lost error
-	opts := &gocronlock.Options{OnUnlock: func(name string, err error) {
-		if name != "report" {
-			err = errors.New(name)
-		}
-		lost = err
-	}}
-	inBubble(t, opts, func(t *testing.T, r *sqllocktest.Registry, first, _ locker) {
-		held, err := first.Lock(t.Context(), "report")
-		must(t, err)
-		r.Lose("report")
-		is(t, held.Unlock(t.Context()), sqllock.ErrLockLost)
-		is(t, lost, sqllock.ErrLockLost)
-	})
-}
-
 // newTask returns a literal, and the compiler inlines it.
 func newTask(n int) func() int { return func() int { return n } }
 

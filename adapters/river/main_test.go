@@ -13,9 +13,9 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/sqllock/sqllock/internal/test/check"
-	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
 var (
@@ -23,9 +23,7 @@ var (
 	is   = check.Is
 )
 
-func TestMain(m *testing.M) {
-	child.Main(m, map[string]child.Role{"client": runClient})
-}
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // TestTheReadme finds the code of README.md in code that is compiled.
 func TestTheReadme(t *testing.T) {
@@ -50,12 +48,12 @@ func (w worker) Work(ctx context.Context, _ *river.Job[importArgs]) error { retu
 
 type client = river.Client[pgx.Tx]
 
-// newClient returns a client of one queue that polls often.
-func newClient(pool *pgxpool.Pool, queue string, middleware rivertype.WorkerMiddleware, work func(context.Context) error) (*client, error) {
+// newClient returns a client that polls often.
+func newClient(pool *pgxpool.Pool, middleware rivertype.WorkerMiddleware, work func(context.Context) error) (*client, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, worker{work: work})
 	return river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Queues:            map[string]river.QueueConfig{queue: {MaxWorkers: 4}},
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}},
 		Workers:           workers,
 		Middleware:        []rivertype.Middleware{middleware},
 		FetchPollInterval: 100 * time.Millisecond,
@@ -63,8 +61,8 @@ func newClient(pool *pgxpool.Pool, queue string, middleware rivertype.WorkerMidd
 	})
 }
 
-// newRiver returns a pool of a new database that river has migrated, and its DSN.
-func newRiver(t *testing.T) (*pgxpool.Pool, string) {
+// newRiver returns a pool of a new database that river has migrated.
+func newRiver(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	db := dbtest.Postgres(t)
 	pool, err := pgxpool.New(t.Context(), db.DSN)
@@ -74,22 +72,16 @@ func newRiver(t *testing.T) (*pgxpool.Pool, string) {
 	must(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
 	must(t, err)
-	return pool, db.DSN
+	return pool
 }
 
-// insert adds a job that may be tried once.
-func insert(t *testing.T, c *client, queue string) {
-	t.Helper()
-	_, err := c.Insert(t.Context(), importArgs{}, &river.InsertOpts{Queue: queue, MaxAttempts: 1})
-	must(t, err)
-}
-
-// start starts a client with jobs, and returns what happens to them. It is stopped with the test.
+// start starts a client with jobs that may be tried once, and returns what happens to them. It is stopped with the test.
 func start(t *testing.T, c *client, jobs int) <-chan *river.Event {
 	t.Helper()
 	events, unsubscribe := c.Subscribe(river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobSnoozed)
 	for range jobs {
-		insert(t, c, river.QueueDefault)
+		_, err := c.Insert(t.Context(), importArgs{}, &river.InsertOpts{MaxAttempts: 1})
+		must(t, err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	must(t, c.Start(ctx))

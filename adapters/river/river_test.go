@@ -29,10 +29,10 @@ func newLocks(t *testing.T) *sqllocktest.Registry {
 // TestJobsOfAKeyAreWorkedOneAtATime has a client with several workers.
 func TestJobsOfAKeyAreWorkedOneAtATime(t *testing.T) {
 	t.Parallel()
-	pool, _ := newRiver(t)
+	pool := newRiver(t)
 	locks := newLocks(t)
 	var running atomic.Int32
-	c, err := newClient(pool, river.QueueDefault, riverlock.Middleware(locks.Registry, byKind, soon), func(ctx context.Context) error {
+	c, err := newClient(pool, riverlock.Middleware(locks.Registry, byKind, soon), func(ctx context.Context) error {
 		if running.Add(1) > 1 {
 			t.Error("two jobs are worked")
 		}
@@ -56,9 +56,9 @@ func TestJobsOfAKeyAreWorkedOneAtATime(t *testing.T) {
 // TestAHeldLockCostsNoAttempt has a lock that is held, and then a database that is down.
 func TestAHeldLockCostsNoAttempt(t *testing.T) {
 	t.Parallel()
-	pool, _ := newRiver(t)
+	pool := newRiver(t)
 	locks := newLocks(t)
-	c, err := newClient(pool, river.QueueDefault, riverlock.Middleware(locks.Another(), byKind, soon), func(context.Context) error { return nil })
+	c, err := newClient(pool, riverlock.Middleware(locks.Another(), byKind, soon), func(context.Context) error { return nil })
 	must(t, err)
 	lease, err := locks.Lock(t.Context(), "import")
 	must(t, err)
@@ -91,10 +91,10 @@ func TestAHeldLockCostsNoAttempt(t *testing.T) {
 // TestAJobSeesTheLoss deletes the row of a job's lock, as an operator may.
 func TestAJobSeesTheLoss(t *testing.T) {
 	t.Parallel()
-	pool, _ := newRiver(t)
+	pool := newRiver(t)
 	locks := newLocks(t)
 	cause := make(chan error, 1)
-	c, err := newClient(pool, river.QueueDefault, riverlock.Middleware(locks.Registry, byKind, nil), func(ctx context.Context) error {
+	c, err := newClient(pool, riverlock.Middleware(locks.Registry, byKind, nil), func(ctx context.Context) error {
 		lease, err := locks.LeaseFrom(ctx, "import")
 		if err != nil {
 			return err
