@@ -1,15 +1,15 @@
 // Package demo is the subcommand demo: several processes contend for one lock, and one
 // of them is killed while it holds the lock.
 //
-// The parent process starts the workers, which are processes of the same program. It
-// tells each worker when to do a round (scheduler.go), records the events that the
-// workers report (timeline.go), and shows them on a terminal (screen.go) or as lines
-// (lines.go).
+// The parent process starts the workers, which are processes of the same program (process.go,
+// worker.go). It tells each worker when to do a round and kills one of them (demo.go), records the
+// rounds that the workers report (record.go), and prints a line for each, and a summary (text.go).
 package demo
 
 import (
 	"context"
 	"errors"
+	"io"
 	"os/signal"
 	"syscall"
 	"time"
@@ -20,6 +20,27 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
+
+// Limits of the options.
+const (
+	minTTL     = 500 * time.Millisecond
+	maxWorkers = 16
+)
+
+// lockKey is the key of the lock that the workers contend for.
+const lockKey = "demo/counter"
+
+// options are the flags of one demo, and its output.
+type options struct {
+	flags       *connect.Flags
+	workers     int
+	rounds      int
+	duration    time.Duration // instead of rounds, if not 0
+	ttl         time.Duration
+	withoutLock bool
+	page        bool
+	out         io.Writer
+}
 
 // Command returns the subcommand.
 func Command(flags *connect.Flags) *cobra.Command {
@@ -50,13 +71,7 @@ SQLLOCK_DSN is not used.`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.out = cmd.OutOrStdout()
-			if cmd.Flags().Changed("rounds") && o.duration != 0 {
-				return exit.Usagef("--rounds and --duration exclude each other")
-			}
-			if o.page && o.withoutLock {
-				return exit.Usagef("--page and --without-lock exclude each other: there is no lock to show")
-			}
-			if err := o.check(); err != nil {
+			if err := o.check(cmd.Flags().Changed("rounds")); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -72,6 +87,25 @@ SQLLOCK_DSN is not used.`,
 	return cmd
 }
 
+// check rejects values with which the demo would show nothing.
+func (o *options) check(countsRounds bool) error {
+	switch {
+	case countsRounds && o.duration != 0:
+		return exit.Usagef("--rounds and --duration exclude each other")
+	case o.page && o.withoutLock:
+		return exit.Usagef("--page and --without-lock exclude each other: there is no lock to show")
+	case o.workers < 2 || o.workers > maxWorkers:
+		return exit.Usagef("--workers %d: it must be 2 to %d", o.workers, maxWorkers)
+	case o.rounds < 2*o.workers:
+		return exit.Usagef("--rounds %d: it must be at least 2 for each worker", o.rounds)
+	case o.duration < 0 || o.duration > 0 && o.duration < time.Second:
+		return exit.Usagef("--duration %v: it must be at least 1s", o.duration)
+	case o.ttl < minTTL:
+		return exit.Usagef("--ttl %v: it must be at least %v, longer than a round", o.ttl, minTTL)
+	}
+	return nil
+}
+
 func run(ctx context.Context, o *options) (err error) {
 	// If the reader of the output goes away, the demo must get an error and clean up.
 	signal.Ignore(syscall.SIGPIPE)
@@ -80,29 +114,25 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.remove(ctx)) }()
-	t := newTimeline(o, w.place)
+	url := ""
 	if o.page {
-		url, stop, failed := servePage(ctx, o, w)
-		if failed != nil {
-			return failed
+		var stop func() error
+		if url, stop, err = servePage(ctx, o, w); err != nil {
+			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		t.page = url
 	}
-	view, err := newView(t)
-	if err != nil {
+	r := &record{options: o}
+	if err := writeIntroduction(o, w.place, url); err != nil {
 		return err
 	}
-	view.open()
-	err = schedule(ctx, o, w, t, view)
-	view.close()
-	if err != nil {
+	if err := conduct(ctx, w, r); err != nil {
 		return err
 	}
-	if err := writeSummary(o.out, t); err != nil {
+	if err := writeSummary(r); err != nil {
 		return err
 	}
-	if len(t.faults()) > 0 {
+	if len(r.faults()) > 0 {
 		return &exit.Error{Code: exit.Failure}
 	}
 	return nil

@@ -67,60 +67,45 @@ func TestDemoOnDatabases(t *testing.T) {
 	})
 }
 
-// TestDemo runs a demo with a lease that ends by itself: there are no overlaps, no lost updates,
-// and no takeover before the lease has expired. In a slow round, a worker loses its lease, and
-// the demo fails. It takes seconds: those of the rounds, and of the lease.
+// TestDemo runs demos with a lease that ends by itself, in a directory of temporary files that has an
+// unusual name: there are no overlaps, no lost updates, no takeover before the lease has expired, and
+// nothing is left. In a slow round, a worker loses its lease, and the demo fails. It takes seconds: those
+// of the rounds, and of the leases.
 func TestDemo(t *testing.T) {
-	program.Slow(t)
-	t.Parallel()
-	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
-		p := program.Start(t, "", "demo", "--workers", "3", "--rounds", "9", "--ttl", ttl.String())
-		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
-		if code != 0 {
-			t.Logf("exit code %d: %s\n%s", code, said, out)
-			return false
-		}
-		if said != "" || strings.ContainsAny(out, "✗") || strings.Contains(out, "OVERLAP") {
-			t.Errorf("stderr %q, stdout:\n%s", said, out)
-		}
-		wantLines(t, out,
-			`3 processes repeatedly add 1 to the number in a file\. A process works only while it holds a lock.*`,
-			`.* holds the lock and is killed \(SIGKILL\); its lease has \d+\.\d\d s left, .*`,
-			`.* takes over, \d+\.\d\d s after the kill`,
-			`.* has done round 9 of 9, .*; the file contains 9`,
-			`rounds +9 of 9 +✓`,
-			`overlaps +0 +✓`,
-			`lost updates +0 +\(the file contains 9\) +✓`,
-			`hand-offs between processes +[1-9]\d*`,
-			`waiting for the lock +median \d+\.\d\d s, longest \d+\.\d\d s`,
-			`takeover after the kill +\d+\.\d\d s +\(lease left: \d+\.\d\d s of `+ttl.String()+`\) ✓`)
-		return true
-	})
-}
-
-// TestDemoDuration runs a demo for a time, not for a number of rounds, with a directory of
-// temporary files that has an unusual name. It leaves nothing there. It takes seconds: the
-// duration is at least one, and the lease ends.
-func TestDemoDuration(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	temporary := filepath.Join(t.TempDir(), "t?mp")
 	if err := os.Mkdir(temporary, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
-		p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", "demo", "--workers", "2", "--duration", "1s", "--ttl", ttl.String())
-		code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
-		if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
-			t.Errorf("files %v are left, error %v", files, err)
-		}
-		if code != 0 {
-			t.Logf("exit code %d: %s\n%s", code, said, out)
-			return false
-		}
-		wantLines(t, out, `rounds +\d+ +✓`)
-		return true
-	})
+	for limit, rounds := range map[string]string{"--rounds=9": "9 of 9", "--duration=1s": `\d+`} {
+		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+			p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", "demo", "--workers", "3", limit, "--ttl", ttl.String())
+			code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+			if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
+				t.Errorf("files %v are left, error %v", files, err)
+			}
+			if code != 0 {
+				t.Logf("exit code %d: %s\n%s", code, said, out)
+				return false
+			}
+			if said != "" || strings.ContainsAny(out, "✗") || strings.Contains(out, "OVERLAP") {
+				t.Errorf("stderr %q, stdout:\n%s", said, out)
+			}
+			wantLines(t, out,
+				`3 processes repeatedly add 1 to the number in a file\. A process works only while it holds a lock.*`,
+				`.* holds the lock and is killed \(SIGKILL\); its lease has \d+\.\d\d s left, .*`,
+				`.* takes over, \d+\.\d\d s after the kill`,
+				`.* has done round `+rounds+`, .*; the file contains \d+`,
+				`rounds +`+rounds+` +✓`,
+				`overlaps +0 +✓`,
+				`lost updates +0 +\(the file contains \d+\) +✓`,
+				`hand-offs between processes +[1-9]\d*`,
+				`waiting for the lock +median \d+\.\d\d s, longest \d+\.\d\d s`,
+				`takeover after the kill +\d+\.\d\d s +\(lease left: \d+\.\d\d s of `+ttl.String()+`\) ✓`)
+			return true
+		})
+	}
 }
 
 // TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
@@ -159,10 +144,9 @@ func TestWorkerFailure(t *testing.T) {
 		"exit 0":                              {exit.Failure, "ended unexpectedly: exit status 0"},
 	} {
 		w := newWorkers()
-		p := &workerProcess{number: 2}
+		p := &process{number: 2}
 		//nolint:noctx // it ends by itself
 		cmd := exec.Command("sh", "-c", script)
-		cmd.Stderr = &p.stderr
 		if err := w.start(p, cmd); err != nil {
 			t.Fatal(err)
 		}

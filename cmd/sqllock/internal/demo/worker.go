@@ -26,6 +26,39 @@ const (
 	pollTime = 20 * time.Millisecond // IdleBetweenTries
 )
 
+// An event is what a worker reports to its parent: JSON lines on its standard output.
+type event struct {
+	Kind eventKind `json:"kind"`
+	// At is when the round began to work. All processes are on one host, so their clocks agree.
+	// Events may arrive in another order.
+	At time.Time `json:"at"`
+	// Waited is how long the worker waited for the lock, and Worked how long it then worked.
+	Waited time.Duration `json:"waited,omitempty"`
+	Worked time.Duration `json:"worked,omitempty"`
+	// Overlap is true if another process was working.
+	Overlap bool `json:"overlap,omitempty"`
+	// Left is how long the lease still lasted at At or later.
+	Left time.Duration `json:"left,omitempty"`
+
+	worker int // the number of the worker, set by the parent
+}
+
+type eventKind string
+
+const (
+	ready    eventKind = "ready"    // the worker waits for its first order
+	hanging  eventKind = "hanging"  // it holds the lock, and waits to be killed
+	finished eventKind = "finished" // it has worked, and waits for the next order as soon as the lock is released
+	ended    eventKind = "ended"    // the process has ended; the parent creates this event
+)
+
+// The orders of the parent to a worker, one a line on its standard input. At the end of
+// the input, the worker stops.
+const (
+	orderWork = "work" // do one round
+	orderHang = "hang" // acquire the lock and wait to be killed
+)
+
 // workerName is the hidden subcommand that a worker runs.
 const workerName = "demo-worker"
 
@@ -113,10 +146,10 @@ func readOrders(stdin io.Reader, stop func()) <-chan string {
 }
 
 func (w *worker) doRounds(ctx context.Context, orders <-chan string) error {
+	if err := w.report(event{Kind: ready}); err != nil {
+		return err
+	}
 	for {
-		if err := w.report(event{Kind: ready}); err != nil {
-			return err
-		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -137,9 +170,6 @@ func (w *worker) round(ctx context.Context, hang bool) (err error) {
 		return w.enter(ctx, 0, hang)
 	}
 	began := time.Now()
-	if err := w.report(event{Kind: waiting}); err != nil {
-		return err
-	}
 	lease, err := w.lock.Lock(ctx)
 	if err != nil {
 		return err
@@ -151,19 +181,16 @@ func (w *worker) round(ctx context.Context, hang bool) (err error) {
 // enter is the critical section. It detects overlaps by a lock of the operating system,
 // which is independent of the database and ends with the process.
 func (w *worker) enter(ctx context.Context, waited time.Duration, hang bool) (err error) {
-	entry := event{Kind: entered, At: time.Now(), Waited: waited}
+	round := event{Kind: finished, At: time.Now(), Waited: waited}
 	guard := flock.New(w.guard)
 	alone, err := guard.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock the guard file: %w", err)
 	}
 	defer func() { err = errors.Join(err, guard.Close()) }()
-	entry.Overlap = !alone
+	round.Overlap = !alone
 	if hang {
-		return w.hang(ctx, entry)
-	}
-	if err := w.report(entry); err != nil {
-		return err
+		return w.hang(ctx, round)
 	}
 	value, err := readCounter(w.counter)
 	if err != nil {
@@ -173,29 +200,27 @@ func (w *worker) enter(ctx context.Context, waited time.Duration, hang bool) (er
 	if err := writeCounter(w.counter, value+1); err != nil {
 		return err
 	}
-	return w.report(event{Kind: finished})
+	round.Worked = time.Since(round.At)
+	return w.report(round)
 }
 
 // hang reports how long the row will last, which it asks the database, and then waits to
 // be killed.
-func (w *worker) hang(ctx context.Context, entry event) error {
+func (w *worker) hang(ctx context.Context, round event) error {
 	row, _, err := w.repository.Peek(ctx, lockKey)
 	if err != nil {
 		return err
 	}
-	entry.Kind, entry.Left = hanging, row.Left
-	if err := w.report(entry); err != nil {
+	round.Kind, round.Left = hanging, row.Left
+	if err := w.report(round); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// report sends an event to the parent. Its time is now, if it has none.
+// report sends an event to the parent.
 func (w *worker) report(e event) error {
-	if e.At.IsZero() {
-		e.At = time.Now()
-	}
 	if err := w.events.Encode(e); err != nil {
 		return fmt.Errorf("report to the demo: %w", err)
 	}

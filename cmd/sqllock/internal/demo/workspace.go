@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func newWorkspace(ctx context.Context, flags *connect.Flags) (*workspace, error)
 
 // fill creates the counter and the tables.
 func (w *workspace) fill(ctx context.Context) (err error) {
-	if err := createCounter(w.counter()); err != nil {
+	if err := writeCounter(w.counter(), 0); err != nil {
 		return err
 	}
 	temporary := w.flags.DSN == ""
@@ -91,3 +92,28 @@ func (w *workspace) counter() string { return filepath.Join(w.directory, "counte
 
 // guardFile is the file by whose lock overlaps are detected.
 func (w *workspace) guardFile() string { return filepath.Join(w.directory, "guard") }
+
+// counterForm is the content of the counter's file: a number with a fixed width, so that
+// writing a number always replaces the whole previous one.
+const counterForm = "%019d\n"
+
+func readCounter(path string) (value int, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		value, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	return value, nil
+}
+
+// writeCounter writes in place: a file that is truncated first could be read when it is empty.
+func writeCounter(path string, value int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the counter: %w", err)
+	}
+	_, err = f.WriteAt(fmt.Appendf(nil, counterForm, value), 0)
+	return errors.Join(err, f.Close())
+}

@@ -14,20 +14,20 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	children "github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
 
 // workers are the processes of a demo, as seen by their parent.
 type workers struct {
-	all     []*workerProcess
+	all     []*process
 	events  chan event
 	closing chan struct{} // closed when events are no longer received
 }
 
-// A workerProcess is one process.
-type workerProcess struct {
+// A process is one worker.
+type process struct {
 	number int
-	child  *process.Child
+	child  *children.Child
 	orders io.WriteCloser
 	stderr bytes.Buffer // may be read after the child has ended
 	killed bool         // by the demo, as planned
@@ -43,29 +43,22 @@ func startWorkers(o *options, s *workspace) (*workers, error) {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	for number := 1; number <= o.workers; number++ {
-		p := &workerProcess{number: number}
-		if err := w.start(p, workerCommand(program, o, s, p)); err != nil {
+		//nolint:noctx // stop ends it
+		cmd := exec.Command(program, workerName,
+			"--number", strconv.Itoa(number), "--prefix", s.flags.Prefix, "--region", s.flags.Region,
+			"--ttl", o.ttl.String(), "--counter", s.counter(), "--guard", s.guardFile(),
+			"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--without-lock="+strconv.FormatBool(o.withoutLock))
+		// Not an argument: other users can see arguments, and the DSN may have a password.
+		cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
+		if err := w.start(&process{number: number}, cmd); err != nil {
 			w.stop()
 			return nil, fmt.Errorf("start worker %d: %w", number, err)
 		}
-		w.all = append(w.all, p)
 	}
 	return w, nil
 }
 
-func workerCommand(program string, o *options, s *workspace, p *workerProcess) *exec.Cmd {
-	//nolint:noctx // stop ends it
-	cmd := exec.Command(program, workerName,
-		"--number", strconv.Itoa(p.number), "--prefix", s.flags.Prefix, "--region", s.flags.Region,
-		"--ttl", o.ttl.String(), "--counter", s.counter(), "--guard", s.guardFile(),
-		"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--without-lock="+strconv.FormatBool(o.withoutLock))
-	// Not an argument: other users can see arguments, and the DSN may have a password.
-	cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
-	cmd.Stderr = &p.stderr
-	return cmd
-}
-
-func (w *workers) start(p *workerProcess, cmd *exec.Cmd) error {
+func (w *workers) start(p *process, cmd *exec.Cmd) error {
 	// Not cmd.StdoutPipe, which is closed when the process ends: the last events would
 	// be lost.
 	output, theirs, err := os.Pipe()
@@ -73,21 +66,22 @@ func (w *workers) start(p *workerProcess, cmd *exec.Cmd) error {
 		return err
 	}
 	defer func() { _ = theirs.Close() }()
-	cmd.Stdout = theirs
+	cmd.Stdout, cmd.Stderr = theirs, &p.stderr
 	if p.orders, err = cmd.StdinPipe(); err != nil {
 		return errors.Join(err, output.Close())
 	}
 	// In their own groups, workers do not get the terminal's interrupt: the parent
 	// handles it.
-	if p.child, err = process.Start(cmd, false, true); err != nil {
+	if p.child, err = children.Start(cmd, false, true); err != nil {
 		return errors.Join(err, output.Close())
 	}
+	w.all = append(w.all, p)
 	go w.receive(p, output)
 	return nil
 }
 
 // receive delivers the events of a worker, and at last that it has ended.
-func (w *workers) receive(p *workerProcess, output io.ReadCloser) {
+func (w *workers) receive(p *process, output io.ReadCloser) {
 	defer func() { _ = output.Close() }()
 	decoder := json.NewDecoder(output)
 	for {
@@ -98,7 +92,7 @@ func (w *workers) receive(p *workerProcess, output io.ReadCloser) {
 		w.deliver(e)
 	}
 	<-p.child.Ended
-	w.deliver(event{Kind: ended, At: time.Now(), worker: p.number})
+	w.deliver(event{Kind: ended, worker: p.number})
 }
 
 func (w *workers) deliver(e event) {
@@ -108,22 +102,19 @@ func (w *workers) deliver(e event) {
 	}
 }
 
-// of returns the worker that reported an event.
-func (w *workers) of(e event) *workerProcess { return w.all[e.worker-1] }
-
 // order sends an order to a worker. Errors are ignored: if the worker has ended, there
 // is an event of that.
-func (p *workerProcess) order(order string) { _, _ = io.WriteString(p.orders, order+"\n") }
+func (p *process) order(order string) { _, _ = io.WriteString(p.orders, order+"\n") }
 
 // kill kills a worker as kill -9 does, and returns when it has ended.
-func (p *workerProcess) kill() {
+func (p *process) kill() {
 	p.killed = true
 	p.child.Kill()
 	<-p.child.Ended
 }
 
 // failure returns the error of a worker that ended unexpectedly.
-func (p *workerProcess) failure() error {
+func (p *process) failure() error {
 	reason := strings.TrimSpace(p.stderr.String())
 	if reason == "" {
 		reason = p.child.State.String()
