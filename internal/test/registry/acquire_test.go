@@ -2,20 +2,16 @@ package registry_test
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
-	"weak"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
@@ -89,75 +85,6 @@ func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
 			t.Errorf("%d statements to delete rows that were never written", n)
 		}
 	})
-}
-
-// Keys whose rows were found pinned are not kept for ever.
-// It takes seconds beside other tests, because it collects garbage until none of the keys is left.
-func TestAcquire_PinnedKeysAreForgotten(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		pool := sqlx.NewDb(sql.OpenDB(pinned{}), "postgres")
-		defer pool.Close()
-		var mu sync.Mutex
-		var mapped []weak.Pointer[byte]
-		r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{
-			Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
-			Keys: func(key string) (string, error) {
-				lockKey := fmt.Sprintf("%36s", key)
-				mu.Lock()
-				defer mu.Unlock()
-				mapped = append(mapped, weak.Make(unsafe.StringData(lockKey)))
-				return lockKey, nil
-			},
-		})
-		must(t, err)
-		const rounds, atOnce = 6, 50
-		round := func(number int) {
-			var trying sync.WaitGroup
-			for i := range atOnce {
-				trying.Go(func() {
-					got, err := r.Acquire(t.Context(), fmt.Sprint(number, " ", i), "holder", ttl)
-					if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) { // the row cannot be read either
-						t.Error(got, err)
-					}
-				})
-			}
-			trying.Wait()
-		}
-		for number := range rounds {
-			round(number)
-		}
-		time.Sleep(time.Minute)
-		round(rounds)
-		runtime.GC()
-		alive := 0
-		for _, key := range mapped[:rounds*atOnce] {
-			if key.Value() != nil {
-				alive++
-			}
-		}
-		runtime.KeepAlive(r)
-		if alive > rounds*atOnce/2 {
-			t.Errorf("%d of %d keys are kept", alive, rounds*atOnce)
-		}
-	})
-}
-
-// pinned connects to a database in which every row is pinned.
-type pinned struct{}
-
-func (pinned) Connect(context.Context) (driver.Conn, error) { return pinned{}, nil }
-
-func (pinned) Driver() driver.Driver { return nil }
-
-func (pinned) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
-
-func (pinned) Begin() (driver.Tx, error) { return nil, errors.ErrUnsupported }
-
-func (pinned) Close() error { return nil }
-
-func (pinned) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	time.Sleep(10 * time.Millisecond) // so that those who come meanwhile are batched
-	return nil, &pq.Error{Code: "55P03", Message: "canceling statement due to lock timeout"}
 }
 
 // The same for the transaction that acquires: the lock is not acquired, and its row is deleted
