@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/load"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // A command is a subcommand of this program.
@@ -33,6 +34,9 @@ var errUsage = errors.New("usage")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := os.Setenv(server.InstallVariable, "yes"); err != nil { // missing servers, as root
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -20,31 +21,55 @@ type Proxy struct {
 	trips  int
 
 	refused int // connections while the server was away
+
+	opened   func() (sent func([]byte)) // may be nil
+	listener net.Listener
+	working  sync.WaitGroup
 }
 
 // A link is one connection through the proxy.
 type link struct {
 	client, server net.Conn
-	asking         bool // the client has sent last
-	frozen         bool // nothing is forwarded any more
+	sent           func([]byte) // sees what the client sends; may be nil
+	asking         bool         // the client has sent last
+	frozen         bool         // nothing is forwarded any more
 }
 
 // New returns a proxy to the server at target, host:port. It is closed when the test ends.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	p, err := Start(tb.Context(), target)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{Addr: listener.Addr().String(), target: target, links: make(map[*link]struct{})}
-	var working sync.WaitGroup
-	working.Go(func() { p.accept(listener, &working) })
-	tb.Cleanup(func() {
-		_ = listener.Close() // accept ends with it
-		p.LeadTo("")
-		working.Wait()
-	})
+	tb.Cleanup(p.Close)
 	return p
+}
+
+// Start is [New] outside of tests. The caller closes the proxy.
+func Start(ctx context.Context, target string) (*Proxy, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Addr: listener.Addr().String(), target: target, links: make(map[*link]struct{}), listener: listener}
+	p.working.Go(p.accept)
+	return p, nil
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	_ = p.listener.Close() // accept ends with it
+	p.LeadTo("")
+	p.working.Wait()
+}
+
+// Watch calls opened for each new connection. What that returns is shown what the client sends, in
+// pieces of any size.
+func (p *Proxy) Watch(opened func() (sent func([]byte))) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opened = opened
 }
 
 // Trips returns the number of round trips since the last call: how often a client has sent
@@ -118,9 +143,9 @@ func (l *link) close() {
 	_, _ = l.client.Close(), l.server.Close() // the copying goroutines notice
 }
 
-func (p *Proxy) accept(listener net.Listener, working *sync.WaitGroup) {
+func (p *Proxy) accept() {
 	for {
-		client, err := listener.Accept()
+		client, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
@@ -129,8 +154,8 @@ func (p *Proxy) accept(listener net.Listener, working *sync.WaitGroup) {
 			_ = client.Close()
 			continue
 		}
-		working.Go(func() { p.pass(l, l.server, l.client, true) })
-		working.Go(func() { p.pass(l, l.client, l.server, false) })
+		p.working.Go(func() { p.pass(l, l.server, l.client, true) })
+		p.working.Go(func() { p.pass(l, l.client, l.server, false) })
 	}
 }
 
@@ -147,6 +172,9 @@ func (p *Proxy) connect(client net.Conn) *link {
 		return nil
 	}
 	l := &link{client: client, server: server, frozen: p.silent}
+	if p.opened != nil {
+		l.sent = p.opened()
+	}
 	p.links[l] = struct{}{}
 	return l
 }
@@ -161,6 +189,9 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 		}
 		if !p.note(l, asking) {
 			return // the connection stays open
+		}
+		if asking && l.sent != nil {
+			l.sent(buffer[:n])
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
 			break

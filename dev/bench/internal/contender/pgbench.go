@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // pgbench is PostgreSQL's own load generator, with the two statements: the limit of the server
@@ -83,11 +84,14 @@ var (
 func (s *pgbenchSession) Run(ctx context.Context, workers int, _, measure time.Duration) (Outcome, error) {
 	s.workers = workers
 	var output []byte
+	bin, err := server.EnsurePostgres(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
 	for seconds, longest := int(max(1, math.Round(measure.Seconds()))), 64; ; seconds *= 2 {
 		//nolint:gosec // the command is fixed
-		cmd := exec.CommandContext(ctx, filepath.Join(durable.PostgresPrograms(), "pgbench"), "-n", "-M", "prepared",
+		cmd := exec.CommandContext(ctx, filepath.Join(bin, "pgbench"), "-n", "-M", "prepared",
 			"-c", strconv.Itoa(workers), "-j", strconv.Itoa(min(workers, 2)), "-T", strconv.Itoa(seconds), "-f", s.script(), s.dsn)
-		var err error
 		if output, err = cmd.CombinedOutput(); err != nil {
 			return Outcome{}, fmt.Errorf("pgbench: %w: %s", err, output)
 		}

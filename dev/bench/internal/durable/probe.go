@@ -13,12 +13,6 @@ import (
 
 var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
 
-// probe checks that the server responds.
-func (s *Server) probe(ctx context.Context) error {
-	_, err := s.Version(ctx)
-	return err
-}
-
 // Version returns the version that the server reports.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -27,7 +21,7 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	if !ok {
 		return s.redisVersion(ctx)
 	}
-	db, err := sql.Open(driver, s.DSN(s.Address))
+	db, err := sql.Open(driver, s.DSN(s.Address()))
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +44,7 @@ func (s *Server) Durability(ctx context.Context) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	db, err := sql.Open(drivers[s.Kind], s.DSN(s.Address))
+	db, err := sql.Open(drivers[s.Kind], s.DSN(s.Address()))
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +56,7 @@ func (s *Server) Durability(ctx context.Context) (string, error) {
 
 // redisVersion uses Redis's protocol without a driver.
 func (s *Server) redisVersion(ctx context.Context) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address())
 	if err != nil {
 		return "", err
 	}

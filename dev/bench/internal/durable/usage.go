@@ -16,7 +16,7 @@ const tick = 10 * time.Millisecond
 // that have ended included.
 func (s *Server) CPU() time.Duration {
 	var total time.Duration
-	for _, pid := range family(s.cmd.Process.Pid) {
+	for _, pid := range s.Processes() {
 		total += spent(pid)
 	}
 	return total
@@ -39,19 +39,8 @@ func spent(pid int) time.Duration {
 	return time.Duration(ticks) * tick
 }
 
-func family(pid int) []int {
-	all := []int{pid}
-	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // none, if it is gone
-	for field := range strings.FieldsSeq(string(list)) {
-		if child, err := strconv.Atoi(field); err == nil {
-			all = append(all, family(child)...)
-		}
-	}
-	return all
-}
-
 // LogLines returns how many lines the server has written to its log.
 func (s *Server) LogLines() int {
-	text, _ := os.ReadFile(s.Log) // no log has no lines
+	text, _ := os.ReadFile(s.Log()) // no log has no lines
 	return bytes.Count(text, []byte("\n"))
 }

@@ -124,7 +124,7 @@ func (a *Arena) Servers() []*durable.Server {
 func (a *Arena) Place(c contender.Contender) contender.Place {
 	at := contender.Place{DSN: a.dirs[c.Database], Connections: a.Settings.Connections}
 	if s := a.servers[c.Database]; s != nil {
-		at.DSN = s.DSN(s.Address)
+		at.DSN = s.DSN(s.Address())
 	}
 	return at
 }
@@ -148,7 +148,7 @@ func (a *Arena) ask(kind string, question func(*sql.DB) error) error {
 	if s == nil || driver == "" {
 		return nil
 	}
-	db, err := sql.Open(driver, s.DSN(s.Address))
+	db, err := sql.Open(driver, s.DSN(s.Address()))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func delay(workers int) Load {
 		Remote: true,
 		Run: func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error) {
 			server := a.servers[c.Database]
-			slow, err := proxy.NewSlow(server.Address, time.Millisecond)
+			slow, err := proxy.NewSlow(server.Address(), time.Millisecond)
 			if err != nil {
 				return record.Round{}, err
 			}

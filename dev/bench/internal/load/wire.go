@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
@@ -16,10 +15,11 @@ var protocols = map[string]proxy.Protocol{durable.Postgres: proxy.PostgreSQL, du
 func wire() Load {
 	return Load{Name: "wire", Remote: true, Run: func(ctx context.Context, a *Arena, c contender.Contender) (round record.Round, err error) {
 		server := a.servers[c.Database]
-		counter, err := proxy.NewCounter(ctx, server.Address, protocols[c.Database])
+		counter, err := proxy.NewCounter(ctx, server.Address(), protocols[c.Database])
 		if err != nil {
 			return round, err
 		}
+		defer counter.Close()
 		at := a.Place(c)
 		at.DSN = server.DSN(counter.Address)
 		err = during(ctx, c, at, func(session contender.Session) error {
@@ -30,26 +30,24 @@ func wire() Load {
 			round.Values = count
 			return err
 		})
-		return round, errors.Join(err, counter.Close())
+		return round, err
 	}}
 }
 
 func countPairs(ctx context.Context, session contender.Session, counter *proxy.Counter) (map[string]float64, error) {
 	const warm, counted = 10, 50
-	var before proxy.Count
 	for i := range warm + counted {
 		if i == warm {
-			before = counter.Count()
+			counter.Count() // what comes now is counted
 		}
 		if err := pair(ctx, session, "wire"); err != nil {
 			return nil, err
 		}
 	}
-	all := counter.Count()
-	count := all.Minus(before)
+	count := counter.Count()
 	return map[string]float64{
 		"statements_per_pair":  float64(count.Statements) / counted,
 		"round_trips_per_pair": float64(count.RoundTrips) / counted,
-		"connections":          float64(all.Connections),
+		"connections":          float64(count.Connections),
 	}, nil
 }

@@ -9,7 +9,7 @@
 // its parent dies. A server runs in a process group of its own, so a Ctrl-C in the terminal
 // does not end it before the tests have cleaned up.
 //
-// A kind of server is a [recipe]: how to create its data directory, how to run it in the
+// A kind of server is a [Recipe]: how to create its data directory, how to run it in the
 // foreground and how to connect. Each recipe has a file of its own.
 //
 // Servers that are not in Debian's stable packages are downloaded once into sqllock-dbtest in

@@ -19,7 +19,7 @@ func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, recipe.with(durablePostgres...), dir)
+	return Start(ctx, recipe.with(durablePostgres...), dir)
 }
 
 // StartDurableMariaDB is [StartMariaDB] with a server that loses no committed transaction.
@@ -28,12 +28,12 @@ func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find MariaDB: %w", err)
 	}
-	return start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
+	return Start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
 }
 
 // with returns the recipe with additional arguments for the server.
-func (r recipe) with(arguments ...string) recipe {
-	serve := r.serve
-	r.serve = func(dir string, port int) []string { return append(serve(dir, port), arguments...) }
+func (r Recipe) with(arguments ...string) Recipe {
+	serve := r.Serve
+	r.Serve = func(dir string, port int) []string { return append(serve(dir, port), arguments...) }
 	return r
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,12 @@ func ensure(ctx context.Context, look func() (string, bool), packages ...string)
 		return "", fmt.Errorf("%w, even after installing the packages %s", ErrMissing, strings.Join(packages, " "))
 	}
 	return found, nil
+}
+
+// Find returns the path of a program, or its name if it is not installed.
+func Find(program string) string {
+	path, _ := find(program)
+	return cmp.Or(path, program)
 }
 
 // find returns the path of a program. Debian keeps servers in directories that are only on
@@ -92,7 +99,8 @@ func apt(ctx context.Context, arguments ...string) error {
 	// Another process of the same test run may be installing.
 	arguments = append([]string{"-q", "-o", "DPkg::Lock::Timeout=300"}, arguments...)
 	cmd := exec.CommandContext(ctx, "apt-get", arguments...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	// RUNLEVEL keeps the packages from starting servers of their own.
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "RUNLEVEL=1")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", cmd, err, output)
 	}

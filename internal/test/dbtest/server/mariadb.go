@@ -18,7 +18,7 @@ func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find MariaDB: %w", err)
 	}
-	return start(ctx, mariadb(daemon), dir)
+	return Start(ctx, mariadb(daemon), dir)
 }
 
 func ensureMariaDB(ctx context.Context) (daemon string, err error) {
@@ -43,7 +43,7 @@ GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
 `
 
 // mariadb is the recipe for the MariaDB server at the given path.
-func mariadb(daemon string) recipe {
+func mariadb(daemon string) Recipe {
 	common := func(dir string) []string {
 		arguments := []string{
 			"--no-defaults",
@@ -63,7 +63,7 @@ func mariadb(daemon string) recipe {
 		"--innodb-doublewrite=OFF",
 		"--innodb-log-file-size=16M",
 		"--innodb-buffer-pool-size=64M")
-	r.create = func(dir string) []string {
+	r.Create = func(dir string) []string {
 		installer, _ := find("mariadb-install-db") // mariadbDaemon has found it
 		return append(append([]string{installer}, common(dir)...),
 			"--auth-root-authentication-method=normal", "--skip-test-db",
@@ -74,12 +74,12 @@ func mariadb(daemon string) recipe {
 
 // mysqlRecipe is what the recipes of MariaDB and of Oracle's MySQL have in common; create is missing.
 // command runs the daemon on the data directory, and settings are added to it for a server.
-func mysqlRecipe(name string, command func(dir string) []string, settings ...string) recipe {
-	return recipe{
-		name:   name,
-		driver: "mysql",
-		files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
-		serve: func(dir string, port int) []string {
+func mysqlRecipe(name string, command func(dir string) []string, settings ...string) Recipe {
+	return Recipe{
+		Name:   name,
+		Driver: "mysql",
+		Files:  func(int) map[string]string { return map[string]string{"user.sql": mariadbUser} },
+		Serve: func(dir string, port int) []string {
 			return append(append(command(dir),
 				"--bind-address=127.0.0.1",
 				"--port="+strconv.Itoa(port),
@@ -88,10 +88,10 @@ func mysqlRecipe(name string, command func(dir string) []string, settings ...str
 				"--max-connections=1500", // each cell of the contract has a pool of its own
 				"--skip-name-resolve"), settings...)
 		},
-		dsn: func(port int) string {
+		DSN: func(port int) string {
 			return fmt.Sprintf("sqllock:sqllock@tcp(127.0.0.1:%d)/sqllock", port) // the user of mariadbUser
 		},
-		quit:     syscall.SIGTERM,
-		orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
+		Quit:     syscall.SIGTERM,
+		Orphaned: syscall.SIGKILL, // one process, no shared memory: nothing to clean up
 	}
 }

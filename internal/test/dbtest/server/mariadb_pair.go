@@ -21,10 +21,10 @@ func StartMariaDBPair(ctx context.Context, dir string) (primary, replica *Server
 		return nil, nil, fmt.Errorf("find MariaDB: %w", err)
 	}
 	recipe := mariadb(daemon).with(durableMariaDB...).with("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
-	if primary, err = start(ctx, recipe.with("--server-id=1"), filepath.Join(dir, "primary")); err != nil {
+	if primary, err = Start(ctx, recipe.with("--server-id=1"), filepath.Join(dir, "primary")); err != nil {
 		return nil, nil, err
 	}
-	if replica, err = start(ctx, recipe.with("--server-id=2"), filepath.Join(dir, "replica")); err != nil {
+	if replica, err = Start(ctx, recipe.with("--server-id=2"), filepath.Join(dir, "replica")); err != nil {
 		return nil, nil, errors.Join(err, primary.Stop())
 	}
 	if err := primary.replicateTo(ctx, replica); err != nil {
@@ -80,7 +80,7 @@ func (s *Server) PromoteMariaDB(ctx context.Context) error {
 
 // received returns the position up to which a replica has received what its primary has done.
 func (s *Server) received(ctx context.Context) (position string, err error) {
-	db, err := sqlx.Open(s.recipe.driver, s.DSN())
+	db, err := sqlx.Open(s.recipe.Driver, s.DSN())
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +91,7 @@ func (s *Server) received(ctx context.Context) (position string, err error) {
 }
 
 func (s *Server) exec(ctx context.Context, statements ...string) error {
-	db, err := sql.Open(s.recipe.driver, s.DSN())
+	db, err := sql.Open(s.recipe.Driver, s.DSN())
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,11 @@ func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
 	}
-	return start(ctx, oracleMySQL(root), dir)
+	return Start(ctx, oracleMySQL(root), dir)
 }
 
 // oracleMySQL is the recipe for the MySQL and its libraries below root.
-func oracleMySQL(root string) recipe {
+func oracleMySQL(root string) Recipe {
 	daemon := filepath.Join(root, "usr/sbin/mysqld")
 	common := func(dir string) []string {
 		arguments := []string{
@@ -51,6 +51,6 @@ func oracleMySQL(root string) recipe {
 		return arguments
 	}
 	r := mysqlRecipe(OracleMySQL, common, "--mysqlx=OFF", "--innodb-fast-shutdown=2", "--sync-binlog=0")
-	r.create = func(dir string) []string { return append(common(dir), "--initialize-insecure") }
+	r.Create = func(dir string) []string { return append(common(dir), "--initialize-insecure") }
 	return r
 }

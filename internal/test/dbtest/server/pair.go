@@ -22,12 +22,12 @@ func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Serve
 	if err != nil {
 		return nil, nil, err
 	}
-	primary, err = start(ctx, recipe.with(durablePostgres...).with(settings(
+	primary, err = Start(ctx, recipe.with(durablePostgres...).with(settings(
 		"synchronous_standby_names="+replicaName, "synchronous_commit=remote_apply")...), filepath.Join(dir, "primary"))
 	if err != nil {
 		return nil, nil, err
 	}
-	replica, err = start(ctx, recipe.with(durablePostgres...).replicating(primary), filepath.Join(dir, "replica"))
+	replica, err = Start(ctx, recipe.with(durablePostgres...).replicating(primary), filepath.Join(dir, "replica"))
 	if err != nil {
 		return nil, nil, errors.Join(err, primary.Stop())
 	}
@@ -38,9 +38,9 @@ func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Serve
 }
 
 // replicating returns the recipe for a replica of the primary.
-func (r recipe) replicating(primary *Server) recipe {
-	bin := filepath.Dir(primary.recipe.serve("", 0)[0])
-	r.create = func(dir string) []string {
+func (r Recipe) replicating(primary *Server) Recipe {
+	bin := filepath.Dir(primary.recipe.Serve("", 0)[0])
+	r.Create = func(dir string) []string {
 		source, _ := url.Parse(primary.DSN()) // StartPostgres has made it
 		query := source.Query()
 		query.Set("application_name", replicaName)
@@ -72,7 +72,7 @@ func (s *Server) Promote(ctx context.Context) error {
 
 // until runs a query until it returns true.
 func (s *Server) until(ctx context.Context, question string) error {
-	db, err := sql.Open(s.recipe.driver, s.DSN())
+	db, err := sql.Open(s.recipe.Driver, s.DSN())
 	if err != nil {
 		return err
 	}

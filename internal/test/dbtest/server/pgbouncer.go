@@ -39,11 +39,7 @@ func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, erro
 	if err != nil {
 		return nil, fmt.Errorf("find PgBouncer: %w", err)
 	}
-	as, err := unprivileged()
-	if err != nil {
-		return nil, fmt.Errorf("PgBouncer refuses to run as root: %w", err)
-	}
-	return start(ctx, pgbouncer(daemon, target, as), dir)
+	return Start(ctx, pgbouncer(daemon, target), dir)
 }
 
 // pgbouncerTarget translates a URL into the format of PgBouncer's configuration file.
@@ -87,24 +83,24 @@ log_disconnections = 0
 `
 
 // pgbouncer is the recipe for the PgBouncer at the given path.
-func pgbouncer(daemon, target string, as *account) recipe {
-	return recipe{
-		name:    PgBouncer,
-		driver:  "postgres",
-		account: as,
-		files: func(port int) map[string]string {
+func pgbouncer(daemon, target string) Recipe {
+	return Recipe{
+		Name:         PgBouncer,
+		Driver:       "postgres",
+		Unprivileged: true,
+		Files: func(port int) map[string]string {
 			return map[string]string{"pgbouncer.ini": fmt.Sprintf(pgbouncerSettings, port, target)}
 		},
-		serve: func(dir string, _ int) []string {
+		Serve: func(dir string, _ int) []string {
 			return []string{daemon, filepath.Join(dir, "pgbouncer.ini")}
 		},
-		dsn: func(port int) string {
+		DSN: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres"+
 				"?sslmode=disable&binary_parameters=yes&default_query_exec_mode=exec", port)
 		},
 		// One process without data. With a gentler signal, some versions wait until
 		// all clients have disconnected.
-		quit:     syscall.SIGKILL,
-		orphaned: syscall.SIGKILL,
+		Quit:     syscall.SIGKILL,
+		Orphaned: syscall.SIGKILL,
 	}
 }

@@ -19,20 +19,16 @@ func StartPostgres(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, recipe, dir)
+	return Start(ctx, recipe, dir)
 }
 
 // postgresHere is the recipe for the PostgreSQL of this machine.
-func postgresHere(ctx context.Context) (recipe, error) {
-	bin, err := ensure(ctx, newestPostgres, "postgresql")
+func postgresHere(ctx context.Context) (Recipe, error) {
+	bin, err := EnsurePostgres(ctx)
 	if err != nil {
-		return recipe{}, fmt.Errorf("find PostgreSQL: %w", err)
+		return Recipe{}, fmt.Errorf("find PostgreSQL: %w", err)
 	}
-	as, err := unprivileged()
-	if err != nil {
-		return recipe{}, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
-	}
-	return postgres(bin, as), nil
+	return postgres(bin), nil
 }
 
 // EnsurePostgresreturns the directory of the programs of this machine's newest PostgreSQL, and
@@ -56,18 +52,18 @@ func newestPostgres() (string, bool) {
 }
 
 // postgres is the recipe for the PostgreSQL whose programs are in bin.
-func postgres(bin string, as *account) recipe {
-	return recipe{
-		name:    Postgres,
-		driver:  "postgres",
-		account: as,
-		create: func(dir string) []string {
+func postgres(bin string) Recipe {
+	return Recipe{
+		Name:         Postgres,
+		Driver:       "postgres",
+		Unprivileged: true,
+		Create: func(dir string) []string {
 			return []string{
 				filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres",
 				"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
 			}
 		},
-		serve: func(dir string, port int) []string {
+		Serve: func(dir string, port int) []string {
 			return append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data")}, settings(
 				"listen_addresses=127.0.0.1",
 				"port="+strconv.Itoa(port),
@@ -80,11 +76,11 @@ func postgres(bin string, as *account) recipe {
 				"log_line_prefix=%m [%p] %d %a ",
 			)...)
 		},
-		dsn: func(port int) string {
+		DSN: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 		},
-		quit:     syscall.SIGINT,  // "fast": rolls back open transactions
-		orphaned: syscall.SIGQUIT, // "immediate": ends its children and frees its shared memory
+		Quit:     syscall.SIGINT,  // "fast": rolls back open transactions
+		Orphaned: syscall.SIGQUIT, // "immediate": ends its children and frees its shared memory
 	}
 }
 

@@ -26,18 +26,14 @@ func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
 	}
-	as, err := unprivileged()
-	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL refuses to run as root: %w", err)
-	}
-	if as != nil {
+	if isRoot() {
 		if programs, err = copyFor(dir, programs); err != nil {
 			return nil, fmt.Errorf("copy PostgreSQL's programs: %w", err)
 		}
 	}
-	newest := postgres(filepath.Join(programs, "bin"), as)
-	newest.name = PostgresNewest
-	return start(ctx, newest, dir)
+	newest := postgres(filepath.Join(programs, "bin"))
+	newest.Name = PostgresNewest
+	return Start(ctx, newest, dir)
 }
 
 // copyFor copies programs into a server's directory, for an account that has no access to

@@ -15,16 +15,16 @@ var errNotReady = errors.New("ended before it was ready")
 
 // awaitReady waits until the server answers a ping. It returns an error if its process or ctx
 // ends before.
-func awaitReady(ctx context.Context, p *process, driver, dsn string) error {
-	db, err := sql.Open(driver, dsn)
+func (s *Server) awaitReady(ctx context.Context, p *process) error {
+	ping, end, err := s.pinger()
 	if err != nil {
 		return err
 	}
-	defer db.Close() //nolint:errcheck // it was used for pings only
+	defer end() //nolint:errcheck // it was used for pings only
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		refused := ping(ctx, db)
+		refused := within(ctx, time.Second, ping)
 		// Checked after the ping: otherwise another server on the same port could
 		// have answered.
 		if p.hasEnded() {
@@ -42,12 +42,29 @@ func awaitReady(ctx context.Context, p *process, driver, dsn string) error {
 	}
 }
 
-// ping limits each attempt to a second, since a server that is starting may accept a connection
-// and not respond.
-func ping(ctx context.Context, db *sql.DB) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// pinger returns a function that asks the server for a sign of life, and one that ends its connections.
+func (s *Server) pinger() (ping func(context.Context) error, end func() error, err error) {
+	if s.recipe.Driver == "" {
+		return func(ctx context.Context) error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address())
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		}, func() error { return nil }, nil
+	}
+	db, err := sql.Open(s.recipe.Driver, s.DSN())
+	if err != nil {
+		return nil, nil, err
+	}
+	return db.PingContext, db.Close, nil
+}
+
+// within limits a ping, since a server that is starting may accept a connection and not respond.
+func within(ctx context.Context, limit time.Duration, ping func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return db.PingContext(ctx)
+	return ping(ctx)
 }
 
 // freePort returns an unused TCP port of 127.0.0.1. It lies below the range from which the

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -21,58 +23,64 @@ const stopLimit = time.Minute
 // ErrEnded is wrapped by the error of [Server.Stop] if the server had ended by itself before.
 var ErrEnded = errors.New("ended by itself")
 
-// A recipe describes how to run one kind of server. Commands are argument lists that begin
+// A Recipe describes how to run one kind of server. Commands are argument lists that begin
 // with the path of the program. dir is the absolute path of the server's directory.
-type recipe struct {
-	// name is used in messages and names the log file.
-	name string
-	// driver is the database/sql driver that understands dsn. A server is
-	// ready when a ping through it succeeds.
-	driver string
-	// account is the account as which the server runs; nil means the caller's.
-	account *account
-	// files are written into dir before all commands; nil for none.
-	files func(port int) map[string]string
-	// create creates the data directory; nil for a server without data.
-	create func(dir string) []string
-	// serve runs the server in the foreground.
-	serve func(dir string, port int) []string
-	// dsn is the DSN for clients.
-	dsn func(port int) string
-	// quit ends the server cleanly, without waiting for its clients to leave.
-	quit syscall.Signal
-	// orphaned is the signal that the kernel sends when the parent dies. It must end the
+type Recipe struct {
+	// Name is used in messages and names the log file.
+	Name string
+	// Driver is the database/sql driver that understands DSN. A server is ready when a ping
+	// through it succeeds. If there is no driver, it is ready when it accepts a connection.
+	Driver string
+	// If Unprivileged is true, the server refuses to run as root, so root starts it as another user.
+	Unprivileged bool
+	// Files are written into dir before all commands; nil for none.
+	Files func(port int) map[string]string
+	// Create creates the data directory; nil for a server without data.
+	Create func(dir string) []string
+	// Serve runs the server in the foreground.
+	Serve func(dir string, port int) []string
+	// DSN is the DSN for clients.
+	DSN func(port int) string
+	// Quit ends the server cleanly, without waiting for its clients to leave.
+	Quit syscall.Signal
+	// Orphaned is the signal that the kernel sends when the parent dies. It must end the
 	// server quickly without leaving child processes or shared memory behind.
-	orphaned syscall.Signal
+	Orphaned syscall.Signal
 }
 
 // A Server is a database server that runs as a child of this process. Its methods are safe for
 // concurrent use.
 type Server struct {
-	recipe recipe
-	dir    string
-	port   int
+	recipe  Recipe
+	account *account // nil is the caller's own
+	dir     string
+	port    int
 
 	mu      sync.Mutex
 	process *process // nil while the server is down
 }
 
-// start creates a server's data in dir and returns when the server responds. It creates dir if
+// Start creates a server's data in dir and returns when the server responds. It creates dir if
 // necessary; the caller removes it.
-func start(ctx context.Context, r recipe, dir string) (*Server, error) {
+func Start(ctx context.Context, r Recipe, dir string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", r.name, err)
+		return nil, fmt.Errorf("start %s: %w", r.Name, err)
 	}
 	port, err := freePort(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", r.name, err)
+		return nil, fmt.Errorf("start %s: %w", r.Name, err)
 	}
 	s := &Server{recipe: r, dir: dir, port: port}
+	if r.Unprivileged {
+		if s.account, err = unprivileged(); err != nil {
+			return nil, fmt.Errorf("%s refuses to run as root: %w", r.Name, err)
+		}
+	}
 	if err := s.create(ctx); err != nil {
-		return nil, fmt.Errorf("create %s: %w", r.name, err)
+		return nil, fmt.Errorf("create %s: %w", r.Name, err)
 	}
 	if err := s.Restart(ctx); err != nil {
 		return nil, err
@@ -84,13 +92,13 @@ func (s *Server) create(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	if err := errors.Join(s.writeFiles(), s.recipe.account.own(s.dir)); err != nil {
+	if err := errors.Join(s.writeFiles(), s.account.own(s.dir)); err != nil {
 		return err
 	}
-	if s.recipe.create == nil {
+	if s.recipe.Create == nil {
 		return nil
 	}
-	p, err := s.launch(s.recipe.create(s.dir))
+	p, err := s.launch(s.recipe.Create(s.dir))
 	if err != nil {
 		return err
 	}
@@ -106,13 +114,13 @@ func (s *Server) create(ctx context.Context) error {
 }
 
 func (s *Server) writeFiles() error {
-	if s.recipe.files == nil {
+	if s.recipe.Files == nil {
 		return nil
 	}
-	for name, content := range s.recipe.files(s.port) {
+	for name, content := range s.recipe.Files(s.port) {
 		path := filepath.Join(s.dir, name)
 		err := os.WriteFile(path, []byte(content), 0o600)
-		if err := errors.Join(err, s.recipe.account.own(path)); err != nil {
+		if err := errors.Join(err, s.account.own(path)); err != nil {
 			return err
 		}
 	}
@@ -121,14 +129,17 @@ func (s *Server) writeFiles() error {
 
 // Name returns "postgres", "pgbouncer", "postgres-newest", "mariadb" or
 // "oracle-mysql".
-func (s *Server) Name() string { return s.recipe.name }
+func (s *Server) Name() string { return s.recipe.Name }
 
 // DSN returns the server's DSN: a postgres:// URL, or a DSN of go-sql-driver/mysql. Its user has
 // all rights. Restarts do not change it.
-func (s *Server) DSN() string { return s.recipe.dsn(s.port) }
+func (s *Server) DSN() string { return s.recipe.DSN(s.port) }
+
+// Address returns its host:port.
+func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // Log returns the path of the server's log file.
-func (s *Server) Log() string { return filepath.Join(s.dir, s.recipe.name+".log") }
+func (s *Server) Log() string { return filepath.Join(s.dir, s.recipe.Name+".log") }
 
 // Stop shuts the server down cleanly and disconnects its clients. The data remain for
 // [Server.Restart]. If the server is down, Stop does nothing. The error wraps [ErrEnded] if the
@@ -146,10 +157,10 @@ func (s *Server) stop() error {
 	}
 	s.process = nil
 	if p.hasEnded() {
-		return fmt.Errorf("stop %s: %w with %s; %s", s.recipe.name, ErrEnded, p.exit(), s.logEnd())
+		return fmt.Errorf("stop %s: %w with %s; %s", s.recipe.Name, ErrEnded, p.exit(), s.logEnd())
 	}
-	if err := p.end(s.recipe.quit, stopLimit); err != nil {
-		return fmt.Errorf("stop %s: %w; %s", s.recipe.name, err, s.logEnd())
+	if err := p.end(s.recipe.Quit, stopLimit); err != nil {
+		return fmt.Errorf("stop %s: %w; %s", s.recipe.Name, err, s.logEnd())
 	}
 	return nil
 }
@@ -165,9 +176,20 @@ func (s *Server) Kill() error {
 	}
 	s.process = nil
 	if err := p.kill(); err != nil {
-		return fmt.Errorf("kill %s: %w", s.recipe.name, err)
+		return fmt.Errorf("kill %s: %w", s.recipe.Name, err)
 	}
 	return nil
+}
+
+// Processes returns the ids of its processes, if it is up.
+func (s *Server) Processes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	pid := s.process.cmd.Process.Pid
+	return append([]int{pid}, childrenOf(pid)...)
 }
 
 // Restart stops the server, if it is up, and starts it on the same port with the same data. It
@@ -185,12 +207,12 @@ func (s *Server) Restart(ctx context.Context) error {
 func (s *Server) restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	p, err := s.launch(s.recipe.serve(s.dir, s.port))
+	p, err := s.launch(s.recipe.Serve(s.dir, s.port))
 	if err != nil {
-		return fmt.Errorf("start %s: %w", s.recipe.name, err)
+		return fmt.Errorf("start %s: %w", s.recipe.Name, err)
 	}
-	if err := awaitReady(ctx, p, s.recipe.driver, s.DSN()); err != nil {
-		return fmt.Errorf("start %s: %w; %s", s.recipe.name, errors.Join(err, p.kill()), s.logEnd())
+	if err := s.awaitReady(ctx, p); err != nil {
+		return fmt.Errorf("start %s: %w; %s", s.recipe.Name, errors.Join(err, p.kill()), s.logEnd())
 	}
 	s.process = p
 	return nil
@@ -203,7 +225,7 @@ func (s *Server) launch(command []string) (*process, error) {
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own descriptor
-	return launch(command, s.recipe.account, s.recipe.orphaned, log)
+	return launch(command, s.account, s.recipe.Orphaned, log)
 }
 
 // logEnd returns the end of the log for error messages: only the server's own messages explain
