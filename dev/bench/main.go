@@ -24,7 +24,6 @@ var commands = map[string]command{
 	"run":            {"measure everything, into a file of raw data (-out)", runFull},
 	"smoke":          {"see whether everything works, in a minute", runSmoke},
 	"report":         {"make tables and plots from raw data, in a document (-in, -doc)", runReport},
-	"profile":        {"write CPU and memory profiles of acquiring and releasing (-out)", runProfile},
 	"list":           {"list contenders and loads", runList},
 	load.PlayCommand: {"be a process of a load; for this program itself", runPlay},
 }
@@ -50,7 +49,7 @@ func run(ctx context.Context, arguments []string) error {
 			return c.run(ctx, arguments[1:])
 		}
 	}
-	for _, name := range []string{"run", "smoke", "report", "profile", "list"} {
+	for _, name := range []string{"run", "smoke", "report", "list"} {
 		fmt.Fprintf(os.Stderr, "  go run . %s\t%s\n", name, commands[name].about)
 	}
 	return errUsage

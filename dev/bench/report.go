@@ -12,7 +12,7 @@ func runReport(_ context.Context, arguments []string) error {
 	set := flags("report")
 	in := set.String("in", "bench.json", "the raw data; of several runs of the same loads, with commas in between")
 	var documents []string
-	set.Func("doc", "a document to fill, made if it is not there; repeat it for several (default performance.md)", func(path string) error {
+	set.Func("doc", "a document to fill; repeat it for several (default performance.md)", func(path string) error {
 		documents = append(documents, path)
 		return nil
 	})

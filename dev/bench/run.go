@@ -34,13 +34,15 @@ func runFull(ctx context.Context, arguments []string) error {
 	set.IntVar(&p.settings.Rounds, "rounds", p.settings.Rounds, "how often each is measured")
 	set.DurationVar(&p.settings.Measure, "measure", p.settings.Measure, "how long each is measured")
 	set.IntVar(&p.settings.Waiters, "waiters", p.settings.Waiters, "how many wait under the load of that name")
+	cpu := set.String("cpuprofile", "", "a file for a profile of the processor")
+	allocs := set.String("memprofile", "", "a file for a profile of allocations")
 	set.IntVar(&p.settings.Connections, "connections", p.settings.Connections, "how many connections each may have")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
 	p.contenders = contender.Select(contender.All(), words(*only))
 	p.loads = selectLoads(words(*loads))
-	return p.run(ctx)
+	return profiled(*cpu, *allocs, func() error { return p.run(ctx) })
 }
 
 func runSmoke(ctx context.Context, arguments []string) error {

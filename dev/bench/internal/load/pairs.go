@@ -121,13 +121,3 @@ func valuesOf(o contender.Outcome) map[string]float64 {
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
-// Repeat runs workers of one contender, and returns the number of pairs.
-func (a *Arena) Repeat(ctx context.Context, c contender.Contender, workers int, lasting time.Duration) (pairs int, err error) {
-	err = during(ctx, c, a.Place(c), func(session contender.Session) error {
-		took, err := repeat(ctx, pairsOf(session), workers, lasting)
-		pairs = len(took)
-		return err
-	})
-	return pairs, err
-}

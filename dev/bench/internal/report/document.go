@@ -19,9 +19,7 @@ func begin(section string) string { return "<!-- bench:" + section + " -->" }
 
 const end = "<!-- /bench -->"
 
-// Write fills the sections of a document, and draws its plots into pictures, a
-// directory. A document that is not there is made, with all sections. One without
-// some section stays without it.
+// Write fills the sections that a document has, and draws its plots into pictures, a directory.
 func Write(f *record.File, document, pictures string) error {
 	if err := os.MkdirAll(pictures, 0o755); err != nil { //nolint:gosec // for everyone to read
 		return err
@@ -31,9 +29,6 @@ func Write(f *record.File, document, pictures string) error {
 		return err
 	}
 	text, err := os.ReadFile(document)
-	if errors.Is(err, os.ErrNotExist) {
-		text, err = []byte(skeleton()), nil
-	}
 	if err != nil {
 		return err
 	}
@@ -61,14 +56,4 @@ func fill(document, section, content string) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrMarker, section)
 	}
 	return before + begin(section) + "\n" + strings.TrimSpace(content) + "\n" + end + after, nil
-}
-
-// skeleton is a document of nothing but sections.
-func skeleton() string {
-	var text strings.Builder
-	text.WriteString("# Performance\n")
-	for _, s := range sections {
-		fmt.Fprintf(&text, "\n## %s\n\n%s\n%s\n", s.title, begin(s.name), end)
-	}
-	return text.String()
 }

@@ -16,25 +16,25 @@ import (
 // A section is one part of the document: pictures is the directory for its
 // plots, beside the way there from the document.
 type section struct {
-	name, title string
-	make        func(f *record.File, pictures, beside string) (string, error)
+	name string
+	make func(f *record.File, pictures, beside string) (string, error)
 }
 
 var sections = []section{
-	{"goals", "Goals", plain(goalsTable)},
-	{"machine", "Where it was measured", plain(machine)},
-	{"contenders", "Who was measured", plain(contenders)},
-	{"pairs", "Acquire and release, distinct keys", pairs},
-	{"delay", "The same with one millisecond between client and server", plain(delayed)},
-	{"wire", "What a pair costs on the wire", plain(wire)},
-	{"hot-key", "One key, thirty workers in one process, each holds it for 1 ms", plain(hotKey)},
-	{"hand-off", "One key, two processes", handOff},
-	{"waiters", "A thousand waiters", plain(waiters)},
-	{"renewal", "Renewing ten thousand leases", plain(renewal)},
-	{"memory", "Memory", plain(memory)},
-	{"ten-keys", "Ten keys at once", plain(steps("ten keys per second", stepsOf{"1 worker", "ten keys 1"}, stepsOf{"16 workers", "ten keys 16"}))},
-	{"permits", "Eight permits, each held for 1 ms", plain(steps("permits per second", stepsOf{"8 workers", "permits 8"}, stepsOf{"32 workers", "permits 32"}))},
-	{"readers", "Read locks", plain(steps(
+	{"goals", plain(goalsTable)},
+	{"machine", plain(machine)},
+	{"contenders", plain(contenders)},
+	{"pairs", pairs},
+	{"delay", plain(delayed)},
+	{"wire", plain(wire)},
+	{"hot-key", plain(hotKey)},
+	{"hand-off", handOff},
+	{"waiters", plain(waiters)},
+	{"renewal", plain(renewal)},
+	{"memory", plain(memory)},
+	{"ten-keys", plain(steps("ten keys per second", stepsOf{"1 worker", "ten keys 1"}, stepsOf{"16 workers", "ten keys 16"}))},
+	{"permits", plain(steps("permits per second", stepsOf{"8 workers", "permits 8"}, stepsOf{"32 workers", "permits 32"}))},
+	{"readers", plain(steps(
 		"reads per second", stepsOf{"1 worker", "readers 1"}, stepsOf{"16 workers, a key each", "readers 16"}, stepsOf{"16 workers, one key, 1 ms", "readers of one key"},
 	))},
 }
