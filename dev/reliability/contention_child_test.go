@@ -3,7 +3,6 @@
 package reliability
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,13 +117,13 @@ func plainLock(registry *sqllock.Registry) (func() (wish, error), error) {
 type waits map[string][]time.Duration
 
 // A contender is a process that competes until its time is over. Its waits go to a file.
-func contender(ctx context.Context, do task) error {
+func contender(ctx context.Context, do task, told <-chan string) error {
 	const connections = 4
 	db, registry, err := do.open(ctx, connections, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
 	}
-	all, err := compete(ctx, registry, do)
+	all, err := compete(ctx, registry, do, told)
 	text, failure := json.Marshal(all)
 	if failure == nil {
 		failure = os.WriteFile(do.waitsPath(), text, 0o600)
@@ -152,15 +151,13 @@ func (do task) witness() witness {
 }
 
 // compete has all callers of this process compete, from the test's word on.
-func compete(ctx context.Context, registry *sqllock.Registry, do task) (waits, error) {
+func compete(ctx context.Context, registry *sqllock.Registry, do task, told <-chan string) (waits, error) {
 	choose, err := do.competition().open(registry)
 	if err != nil {
 		return nil, err
 	}
 	fmt.Println("working")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-		return nil, err
-	}
+	<-told
 	ctx, cancel := context.WithTimeout(ctx, do.Lasts+contentionEnd)
 	defer cancel()
 	end := time.Now().Add(do.Lasts)

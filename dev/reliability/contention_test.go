@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 var contention = flag.Duration("contention", 0, "how long processes compete, for the figures of docs/more.md (default: a second, without figures)")
@@ -59,21 +61,21 @@ type contest struct {
 func (b *base) compete(t *testing.T, competed competition, processes int, lasts time.Duration) contest {
 	t.Helper()
 	do := task{Role: "contender", Kind: b.name, DSN: b.dsn, TTL: contentionTTL, Dir: t.TempDir(), Competition: competed.name, Lasts: lasts}
-	children := make([]*child, processes)
+	children := make([]*child.Process, processes)
 	for i := range children {
 		do.Number = i
 		children[i] = startChild(t, do)
 	}
 	for _, c := range children {
-		c.await("working")
+		c.Want("working")
 	}
 	for _, c := range children {
-		c.tell("go")
+		c.Tell("go")
 	}
 	pause(t.Context(), lasts)
 	var result contest
 	for i, c := range children {
-		c.await("done")
+		c.Want("done")
 		do.Number = i
 		text, err := os.ReadFile(do.waitsPath())
 		must(t, err)

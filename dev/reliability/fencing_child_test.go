@@ -23,7 +23,7 @@ const (
 )
 
 // The goroutines of a child acquire random locks until it is killed, and record their tokens.
-func fencedHolders(ctx context.Context, do task) error {
+func fencedHolders(ctx context.Context, do task, _ <-chan string) error {
 	_, registry, err := do.open(ctx, fencedGoroutines, sqllock.RegistryOptions{IdleBetweenTries: 20 * time.Millisecond})
 	if err != nil {
 		return err
@@ -41,10 +41,7 @@ func fencedHolders(ctx context.Context, do task) error {
 			}
 		})
 	}
-	err = <-failures
-	fmt.Printf("error %q\n", err)
-	os.Exit(1)
-	return nil
+	return <-failures
 }
 
 // fenced acquires one lock, records its token and usually releases it.

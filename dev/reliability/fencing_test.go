@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 // TestFencing runs processes that acquire random locks, kills some of them and starts others.
@@ -95,13 +97,13 @@ type fleet struct {
 	*base
 	t        *testing.T
 	notes    string // a directory with a file for each key
-	children []*child
+	children []*child.Process
 }
 
 // newFleet returns a fleet whose processes have to be started.
 func (b *base) newFleet(t *testing.T, processes int) *fleet {
 	t.Helper()
-	f := &fleet{base: b, t: t, notes: t.TempDir(), children: make([]*child, processes)}
+	f := &fleet{base: b, t: t, notes: t.TempDir(), children: make([]*child.Process, processes)}
 	for key := range fencedKeys {
 		must(t, os.WriteFile(f.notesOf(key), nil, 0o600))
 	}
@@ -120,14 +122,13 @@ func (f *fleet) start() {
 func (f *fleet) startOne(i int) {
 	f.t.Helper()
 	f.children[i] = startChild(f.t, task{Role: "fenced holders", Kind: f.name, DSN: f.dsn, TTL: fencingTTL, Dir: f.notes})
-	f.children[i].await("working")
+	f.children[i].Want("working")
 }
 
 // replace kills a process, and starts another one.
 func (f *fleet) replace(i int) {
 	f.t.Helper()
-	f.children[i].complaints()
-	f.children[i].kill()
+	f.kill(f.children[i])
 	f.startOne(i)
 }
 
@@ -135,8 +136,7 @@ func (f *fleet) replace(i int) {
 func (f *fleet) end() {
 	f.t.Helper()
 	for _, c := range f.children {
-		c.complaints()
-		c.kill()
+		f.kill(c)
 	}
 }
 
@@ -152,22 +152,13 @@ func (f *fleet) work() {
 	pause(f.t.Context(), rand.N(50*time.Millisecond))
 }
 
-// complaints fails the test if the child has ended by itself.
-func (c *child) complaints() {
-	c.t.Helper()
-	for {
-		select {
-		case line, ok := <-c.lines:
-			if !ok {
-				c.t.Fatal("a child has ended by itself")
-			}
-			if strings.HasPrefix(line, "error ") {
-				c.t.Fatal(line)
-			}
-		default:
-			return
-		}
+// kill kills a process, which must not have ended by itself.
+func (f *fleet) kill(c *child.Process) {
+	f.t.Helper()
+	if c.HasEnded() {
+		f.t.Fatal("a child has ended by itself")
 	}
+	c.Kill()
 }
 
 // lineLength is the length of each line that a holder writes.

@@ -16,7 +16,7 @@ import (
 // leaderOfRoles leads the roles of a task for one term, each with a registry of its own, so that their
 // leases are renewed at different moments. It prints "leads" for each, and "ended" with the
 // time before the last check that found the context not done, and the number of the role.
-func leaderOfRoles(ctx context.Context, do task) error {
+func leaderOfRoles(ctx context.Context, do task, _ <-chan string) error {
 	_, first, err := do.open(ctx, 0, sqllock.RegistryOptions{})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ package reliability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -42,14 +41,9 @@ func TestLeader(t *testing.T) {
 			{"is stopped (SIGSTOP)", func(t *testing.T, l *leaders) { l.stopped(t, rounds, roles) }},
 			{"is cut off", func(t *testing.T, l *leaders) { l.cutOff(t, rounds, roles) }},
 			{"loses its server, killed and restarted", func(t *testing.T, l *leaders) { l.restarted(t, s, rounds, roles) }},
-			{"resigns", func(t *testing.T, l *leaders) { l.resigns(t, size(5, 100), nil) }},
-			{"resigns, wake-ups", func(t *testing.T, l *leaders) { l.resignsWithWakeUps(t, size(5, 100)) }},
 		} {
 			l := &leaders{base: b, roles: make(map[string]*roleHistory)}
 			fate.run(t, l)
-			if len(l.gaps) == 0 {
-				continue // there are no wake-ups on this database
-			}
 			least, median, greatest := spread(l.gaps)
 			figures.add(10*place+i, c.name, fate.name, len(l.gaps), least, median, greatest, l.two)
 			if l.two > 0 {
@@ -169,11 +163,11 @@ func inRounds(t *testing.T, name string, rounds, roles int, run func(t *testing.
 }
 
 // children starts a child that leads the roles, and rivals of it.
-func (l *leaders) children(t *testing.T, roles []string, ttl time.Duration) *child {
+func (l *leaders) children(t *testing.T, roles []string, ttl time.Duration) *child.Process {
 	t.Helper()
 	c := startChild(t, task{Role: "leader", Kind: l.name, DSN: l.dsn, TTL: ttl, Keys: roles})
 	for range roles {
-		c.await("leads")
+		c.Await("leads")
 	}
 	rivals := l.registryOn(t, l.dsn)
 	for _, role := range roles {
@@ -195,7 +189,7 @@ func (l *leaders) rivalsLead(t *testing.T, roles []string) {
 func (l *leaders) killed(t *testing.T, rounds, roles int) {
 	inRounds(t, "killed", rounds, roles, func(t *testing.T, roles []string) {
 		c := l.children(t, roles, leaderTTL)
-		c.kill()
+		c.Kill()
 		l.over(roles)
 		l.rivalsLead(t, roles)
 	})
@@ -218,16 +212,17 @@ func (l *leaders) stopped(t *testing.T, rounds, roles int) {
 func (l *leaders) stoppedOnce(t *testing.T, roles []string, ttl time.Duration) bool {
 	t.Helper()
 	c := l.children(t, roles, ttl)
-	if !c.stop() {
+	if !c.Suspend() {
 		return false
 	}
 	l.over(roles)
 	l.rivalsLead(t, roles)
-	c.goOn()
+	c.Resume()
 	for range roles {
 		var alive int64
 		var role int
-		_, err := fmt.Sscan(c.await("ended"), &alive, &role)
+		_, ended := c.Await("ended")
+		_, err := fmt.Sscan(ended, &alive, &role)
 		must(t, err)
 		if time.Unix(0, alive).After(l.role(roles[role]).first) {
 			l.two++
@@ -287,43 +282,6 @@ func (l *leaders) leads(role string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.roles[role].ended.IsZero()
-}
-
-// resigns has two processes resign in turn. waker is nil, or wakes them up.
-func (l *leaders) resigns(t *testing.T, trials int, waker sqllock.Waker) {
-	t.Run(fmt.Sprint("resigns, wake-ups ", waker != nil), func(t *testing.T) {
-		electors := make(map[string]*leader.Elector)
-		for _, name := range []string{"a", "b"} {
-			repository, err := sqllock.NewRepository(t.Context(), open(t, l.driver, l.dsn, 4).DB, l.dialect(), &sqllock.RepositoryOptions{Notify: waker != nil})
-			must(t, err)
-			registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Minute, Waker: waker})
-			must(t, err)
-			t.Cleanup(func() { _ = registry.Close(context.Background()) })
-			electors[name] = l.candidate(t, registry, name, "resigns")
-		}
-		now := await(t, l.role("resigns").began)
-		for range trials {
-			for _, other := range electors { // until the other one is a candidate, and polls
-				for not := new(leader.NotLeaderError); other != electors[now] && (!errors.As(other.IsLeader(t.Context()), &not) || not.Leader.Holder == ""); {
-					pause(t.Context(), 10*time.Millisecond)
-				}
-			}
-			pause(t.Context(), 100*time.Millisecond+rand.N(100*time.Millisecond))
-			must(t, electors[now].Resign(t.Context()))
-			now = await(t, l.role("resigns").began)
-		}
-	})
-}
-
-// resignsWithWakeUps is resigns on PostgreSQL, where releases wake up candidates.
-func (l *leaders) resignsWithWakeUps(t *testing.T, trials int) {
-	if l.kind != server.Postgres {
-		return
-	}
-	listener, err := notify.Listen(t.Context(), l.dsn, nil)
-	must(t, err)
-	defer listener.Close()
-	l.resigns(t, trials, listener)
 }
 
 // await receives a value. It fails the test if none comes in a minute.

@@ -3,11 +3,9 @@
 package reliability
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -16,7 +14,7 @@ import (
 )
 
 // A writer holds a lock and writes to the register repeatedly, until the lock is lost.
-func guardedWriter(ctx context.Context, do task) error {
+func guardedWriter(ctx context.Context, do task, told <-chan string) error {
 	db, registry, err := do.open(ctx, 0, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
@@ -25,7 +23,7 @@ func guardedWriter(ctx context.Context, do task) error {
 	if err != nil {
 		return err
 	}
-	w := &writer{do: do, lease: lease, db: db, stdin: bufio.NewReader(os.Stdin)}
+	w := &writer{do: do, lease: lease, db: db, told: told}
 	fmt.Println("token", lease.Token())
 	return w.work(ctx)
 }
@@ -34,7 +32,7 @@ type writer struct {
 	do    task
 	lease *sqllock.Lease
 	db    *sqlx.DB
-	stdin *bufio.Reader
+	told  <-chan string
 
 	written int
 	// alive is the start of the last check that found the lease valid.
@@ -50,9 +48,7 @@ func (w *writer) work(ctx context.Context) error {
 		w.alive = asked
 		pause(ctx, 5*time.Millisecond) // the work under the lock
 		if !w.do.Guarded {
-			if err := w.bePaused(); err != nil {
-				return err
-			}
+			w.bePaused()
 		}
 		switch err := w.write(ctx); {
 		case errors.Is(err, sqllock.ErrLockLost):
@@ -93,19 +89,16 @@ func (w *writer) write(ctx context.Context) error {
 		return err
 	}
 	if w.do.Transaction {
-		if err := w.bePaused(); err != nil {
-			return err
-		}
+		w.bePaused()
 	}
 	return tx.Commit()
 }
 
 // bePaused lets the test stop this process here, after it has written something.
-func (w *writer) bePaused() error {
+func (w *writer) bePaused() {
 	if w.written == 0 {
-		return nil
+		return
 	}
 	fmt.Println("here")
-	_, err := w.stdin.ReadString('\n')
-	return err
+	<-w.told
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 const pauseTTL = time.Second
@@ -72,17 +73,17 @@ func (p *pauses) trial(t *testing.T, ttl time.Duration) (longEnough bool) {
 		Role: "guarded writer", Kind: p.name, DSN: p.dsn, TTL: ttl, Key: key,
 		Guarded: p.guarded, Transaction: p.transaction,
 	})
-	defer c.kill()
-	c.await("token")
-	if word, _ := c.awaitOne("working", "ended"); word == "ended" {
+	defer c.Kill()
+	c.Await("token")
+	if word, _ := c.Await("working", "ended"); word == "ended" {
 		return false
 	}
 	if p.atRandom() {
 		pause(t.Context(), rand.N(pauseTTL/4))
-	} else if word, _ := c.awaitOne("here", "ended"); word == "ended" {
+	} else if word, _ := c.Await("here", "ended"); word == "ended" {
 		return false
 	}
-	if !c.stop() {
+	if !c.Suspend() {
 		return false
 	}
 	wokeUp := p.takeOver(t, c, key, ttl)
@@ -90,7 +91,8 @@ func (p *pauses) trial(t *testing.T, ttl time.Duration) (longEnough bool) {
 	var written int
 	var alive int64
 	var knew, told bool
-	_, err := fmt.Sscan(c.await("ended"), &how, &written, &alive, &knew, &told)
+	_, ended := c.Await("ended")
+	_, err := fmt.Sscan(ended, &how, &written, &alive, &knew, &told)
 	must(t, err)
 	p.judge(t, key, knew && alive < wokeUp.UnixNano(), told)
 	return true
@@ -101,7 +103,7 @@ func (p *pauses) atRandom() bool { return p.guarded && !p.transaction }
 
 // takeOver lets the rival write and the child continue, in the order that the lock allows. It
 // returns when the child has continued.
-func (p *pauses) takeOver(t *testing.T, c *child, key string, ttl time.Duration) (wokeUp time.Time) {
+func (p *pauses) takeOver(t *testing.T, c *child.Process, key string, ttl time.Duration) (wokeUp time.Time) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- p.rivalWrites(t.Context(), key) }()
@@ -127,9 +129,9 @@ func (p *pauses) takeOver(t *testing.T, c *child, key string, ttl time.Duration)
 		}
 	}
 	wokeUp = time.Now()
-	c.goOn()
+	c.Resume()
 	if !p.atRandom() {
-		c.tell("go on")
+		c.Tell("go on")
 	}
 	must(t, <-done)
 	return wokeUp

@@ -10,6 +10,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +31,16 @@ type Role func(ctx context.Context, told <-chan string) error
 
 // Main is for TestMain: it runs the tests, or the role of a child.
 func Main(m *testing.M, roles map[string]Role) {
+	Be(roles)
+	testmain.Run(m)
+}
+
+// Be is for a TestMain that does more than Main: it runs the role of a child, and exits. It returns if this process
+// is not a child.
+func Be(roles map[string]Role) {
 	name, isChild := os.LookupEnv(variable)
 	if !isChild {
-		testmain.Run(m)
+		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	told := make(chan string, 16)
@@ -53,6 +63,9 @@ type Process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines chan string
+	kept  []string      // lines that Await has passed over
+	ended chan struct{} // closed when the child has ended
+	err   error         // with which it has ended
 }
 
 // Start starts a child with additional environment variables, NAME=value. The test kills it when
@@ -65,9 +78,10 @@ func Start(t *testing.T, role string, env ...string) *Process {
 	}
 	cmd := exec.Command(self) //nolint:gosec,noctx // this program; the cleanup kills it
 	cmd.Env = append(append(os.Environ(), variable+"="+role), env...)
+	cmd.SysProcAttr = attributes()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	p := &Process{t: t, cmd: cmd, lines: make(chan string, 1024)}
+	p := &Process{t: t, cmd: cmd, lines: make(chan string, 1024), ended: make(chan struct{})}
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,28 +89,36 @@ func Start(t *testing.T, role string, env ...string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	started := make(chan error)
+	go p.run(stdout, started)
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		defer close(p.lines)
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			p.lines <- lines.Text()
-		}
-	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // usually it has ended
-		for range p.lines {      // so that the reader ends
-		}
-		<-read
-		_ = p.cmd.Wait()
+		p.Kill()
 		if t.Failed() {
 			t.Logf("%s, process %d, wrote: %s", role, p.cmd.Process.Pid, &stderr)
 		}
 	})
 	return p
+}
+
+// run starts the process, and reads what it prints, on a thread that lasts as long: Linux treats the death of
+// that thread as the death of the parent.
+func (p *Process) run(stdout io.Reader, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.ended)
+	defer close(p.lines)
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		p.lines <- lines.Text()
+	}
+	p.err = p.cmd.Wait()
 }
 
 // Next waits for the next line that the child prints. It fails the test if the child ends.
@@ -122,6 +144,44 @@ func (p *Process) Want(line string) {
 	}
 }
 
+// Await waits for a line that begins with one of some words, and returns that word and the rest of the line.
+// Other lines are kept for later calls.
+func (p *Process) Await(words ...string) (word, rest string) {
+	p.t.Helper()
+	for i, line := range p.kept {
+		if word, rest, found := begins(line, words); found {
+			p.kept = slices.Delete(p.kept, i, i+1)
+			return word, rest
+		}
+	}
+	for {
+		line := p.Next()
+		if word, rest, found := begins(line, words); found {
+			return word, rest
+		}
+		p.kept = append(p.kept, line)
+	}
+}
+
+func begins(line string, words []string) (word, rest string, found bool) {
+	for _, word := range words {
+		if rest, found := strings.CutPrefix(line, word); found {
+			return word, strings.TrimSpace(rest), true
+		}
+	}
+	return "", "", false
+}
+
+// HasEnded reports whether the child has ended.
+func (p *Process) HasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Tell sends a line to the child.
 func (p *Process) Tell(line string) {
 	p.t.Helper()
@@ -135,20 +195,21 @@ func (p *Process) Tell(line string) {
 func (p *Process) Stop() {
 	p.t.Helper()
 	_ = p.stdin.Close() // it may have ended
-	for range p.lines {
-	}
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Errorf("the child has failed: %v", err)
+	p.drain()
+	if p.err != nil {
+		p.t.Errorf("the child has failed: %v", p.err)
 	}
 }
 
-// Kill kills the child, as a crash does.
+// Kill kills the child, as a crash does, if it has not ended. It is safe for concurrent use.
 func (p *Process) Kill() {
-	p.t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		p.t.Fatal(err)
+	_ = p.cmd.Process.Kill()
+	p.drain()
+}
+
+// drain waits until the child has ended.
+func (p *Process) drain() {
+	for range p.lines { // so that it can print the others
 	}
-	for range p.lines {
-	}
-	_ = p.cmd.Wait() // it was killed
+	<-p.ended
 }
