@@ -29,20 +29,15 @@ func size(small, large int) int {
 // longestTTL is long enough for any machine that still runs at times.
 const longestTTL = 48 * time.Second
 
-// withTTL calls try with a time-to-live. In CI it calls it again with a longer one if try returns false,
-// a lease was lost, and the machine stood still for a part of it meanwhile. The figures of the page are
-// of the time-to-live given.
+// withTTL calls try with a time-to-live. In CI it calls it again with a longer one if try returns false: a
+// lease was lost before the trial began, on a machine or a server that was too slow for it. The figures of the
+// page are of the time-to-live given.
 func withTTL(t *testing.T, ttl time.Duration, try func(ttl time.Duration) (longEnough bool)) {
 	t.Helper()
-	for ; ; ttl *= 2 {
-		began := time.Now()
-		if try(ttl) || t.Failed() {
-			return
+	for ; !try(ttl) && !t.Failed(); ttl *= 2 {
+		if *full || ttl >= longestTTL {
+			t.Fatalf("a lease with a time-to-live of %v was lost", ttl)
 		}
-		still := watch.StoodStill(began, time.Now())
-		if *full || ttl >= longestTTL || still < ttl/12 {
-			t.Fatalf("a lease with a time-to-live of %v was lost; the machine stood still for %v", ttl, still)
-		}
-		t.Logf("a time-to-live of %v was too short: the machine stood still for %v", ttl, still)
+		t.Logf("a time-to-live of %v was too short", ttl)
 	}
 }
