@@ -3,17 +3,14 @@ package notify
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ListenThrough is Listen over connections that dial makes, with short timeouts.
-func ListenThrough(ctx context.Context, dsn string, opts *Options, dial pgconn.DialFunc) (*Listener, error) {
+// ListenImpatiently is Listen with short timeouts.
+func ListenImpatiently(ctx context.Context, dsn string, opts *Options) (*Listener, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	config.DialFunc = dial
 	return listen(ctx, config, opts, timeouts{idle: 50 * time.Millisecond, reply: time.Second})
 }
 

@@ -194,17 +194,6 @@ func (f *fixture) connections() (n int) {
 	return n
 }
 
-// killConnection has the server close the listener's connection.
-func (f *fixture) killConnection() {
-	f.Helper()
-	var killed []bool
-	must(f.T, f.db.DB.SelectContext(f.Context(), &killed,
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", f.name))
-	if len(killed) != 1 {
-		f.Fatalf("%d connections", len(killed))
-	}
-}
-
 // A recorder receives all notifications of the database.
 type recorder struct {
 	f        *fixture
