@@ -78,13 +78,9 @@ func TestSettings(t *testing.T) {
 func check(t *testing.T, parse func(string) (session.Target, error), dsn string, want map[string]string) {
 	t.Helper()
 	target, err := parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := pools.Close(); err != nil {
 			t.Error(err)
@@ -107,58 +103,37 @@ func checkAnswer(t *testing.T, db *sqlx.DB, question, want string) {
 }
 
 // A pooler may accept the settings of a session and drop them: what is asked of the first session
-// decides.
+// decides. So it is where the isolation is not asked for, and is read committed anyway.
 func TestAPoolerThatIgnoresSettings(t *testing.T) {
 	t.Parallel()
-	for name, parse := range map[string]func(string) (session.Target, error){"pgx": pgxdriver.Parse, "lib/pq": pqdriver.Parse} {
+	for name, c := range map[string]struct {
+		parse     func(string) (session.Target, error)
+		acquirers bool
+		drop      func(*session.Settings)
+	}{
+		"pgx":                   {pgxdriver.Parse, true, func(s *session.Settings) { s.Serializable = false }},
+		"lib/pq":                {pqdriver.Parse, true, func(s *session.Settings) { s.Serializable = false }},
+		"pgx without acquirers": {pgxdriver.Parse, false, func(s *session.Settings) { s.Pooled = true }},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, err := parse(dbtest.Postgres(t).DSN)
-			if err != nil {
-				t.Fatal(err)
-			}
+			target, err := c.parse(dbtest.Postgres(t).DSN)
+			must(t, err)
 			connector, pooled := target.Connector, 0
 			target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
-				s.Serializable = false
 				if s.Pooled {
 					pooled++
 				}
+				c.drop(&s)
 				return connector(source, s)
 			}
-			pools, err := target.Connect(t.Context(), session.Need{Connections: 4, Acquirers: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pools, err := target.Connect(t.Context(), session.Need{Connections: 4, Acquirers: c.acquirers})
+			must(t, err)
 			defer pools.Close()
 			if pools.Acquirers != nil || pools.Pooler == nil || pooled != 1 {
 				t.Errorf("acquirers %v, pooler %v, %d times without settings", pools.Acquirers, pools.Pooler, pooled)
 			}
 		})
-	}
-}
-
-// So it is where the isolation is not asked for, and is read committed anyway.
-func TestAPoolerThatIgnoresSettingsWithoutAcquirers(t *testing.T) {
-	t.Parallel()
-	target, err := pgxdriver.Parse(dbtest.Postgres(t).DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, pooled := target.Connector, 0
-	target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
-		if s.Pooled {
-			pooled++
-		}
-		s.Pooled = true
-		return connector(source, s)
-	}
-	pools, err := target.Connect(t.Context(), session.Need{Connections: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pools.Close()
-	if pools.Pooler == nil || pooled != 1 {
-		t.Errorf("pooler %v, %d times without settings", pools.Pooler, pooled)
 	}
 }
 
@@ -169,9 +144,7 @@ func TestAPoolerThatMixesSessions(t *testing.T) {
 	db := dbtest.Postgres(t)
 	for _, state := range []string{"42P05", "26000", "08P01"} {
 		target, err := pgxdriver.Parse(db.DSN)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		connector := target.Connector
 		target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
 			c, err := connector(source, s)
@@ -210,21 +183,15 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			target, err := mysqldriver.Parse(database(t).DSN)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer pools.Close()
-			if _, err := pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")
+			must(t, err)
 			// The session refuses writes as a server does; the next session does not.
-			if _, err := pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")
+			must(t, err)
 			_, err = pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
 			if target.Dialect.Classify(err) != dialect.ReadOnly {
 				t.Fatalf("error %v", err)
@@ -240,9 +207,7 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 func TestACharacterSetInAParameter(t *testing.T) {
 	t.Parallel()
 	target, err := mysqldriver.Parse(dbtest.MySQL(t).With(t, map[string]string{"sql_mode": "'',character_set_client=gbk"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := target.Connect(t.Context(), session.Need{Connections: 1}); !errors.Is(err, session.ErrCharset) {
 		t.Errorf("error %v", err)
 	}
