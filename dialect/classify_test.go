@@ -14,7 +14,10 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // sqliteError has the shape of modernc.org/sqlite's, whose fields are private.
 type sqliteError struct {

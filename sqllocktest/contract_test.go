@@ -9,8 +9,11 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // TestContract runs the behaviour suite on the databases of New, in the isolation that needs the
 // most round trips. It takes a few seconds: it is the whole suite.

@@ -8,8 +8,11 @@ import (
 
 	"github.com/sqllock/sqllock/adapters/certmagiclock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // TestTryLockDistinguishesHeldFromFailed has a lock that is held, a context that has ended, and a
 // database that fails. All else is that of package named, and is tested there and with certmagic itself in

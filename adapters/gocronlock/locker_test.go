@@ -15,10 +15,13 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/gocronlock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var (
 	must = check.Must

@@ -14,8 +14,11 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // A server is one instance with the middleware.
 type server struct {

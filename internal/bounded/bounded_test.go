@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestAResultInTime(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/expiring"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // put sets the value of key for d from now.
 func put(m *expiring.Map[string, int], key string, value int, d time.Duration) {

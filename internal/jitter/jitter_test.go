@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestNIsBelowItsLimit(t *testing.T) {
 	seen := map[time.Duration]bool{}

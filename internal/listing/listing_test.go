@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 const hash = "d5642a7a-3ff9-3c02-839e-0a4ee8b8f024"
 

@@ -10,10 +10,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 type acquire func(context.Context) (*sqllock.Lease, error)
 

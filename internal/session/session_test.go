@@ -18,7 +18,10 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // What locks need of a session: it is as set, and what the DSN says comes first.
 func TestSettings(t *testing.T) {

@@ -17,9 +17,12 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var must = check.Must
 

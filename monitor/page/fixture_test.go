@@ -17,10 +17,13 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 	"github.com/sqllock/sqllock/monitor/page"
 	"github.com/sqllock/sqllock/observe"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var must = check.Must
 

@@ -9,9 +9,12 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var (
 	must = check.Must

@@ -10,8 +10,11 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 const (
 	ttl     = 10 * time.Second

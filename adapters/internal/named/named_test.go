@@ -10,8 +10,11 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/internal/named"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var (
 	must = check.Must

@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // The fallbacks to a connection without TLS are no other hosts.
 func TestHosts(t *testing.T) {

@@ -6,7 +6,11 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // A server that is silent ends a read, after patience or at the deadline of the connection's user.
 func TestASilentServer(t *testing.T) {

@@ -8,7 +8,10 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func exec(t *testing.T, db *sqlx.DB, statement string) {
 	t.Helper()
