@@ -109,6 +109,10 @@ type Dialect struct {
 	// that listen: see [Names.Channel].
 	Notifies bool
 
+	// If WarnsUnreplicated is true, the server answers a COMMIT whose wait for a synchronous
+	// standby was cancelled with success, and a warning.
+	WarnsUnreplicated bool
+
 	// Classify returns the class of an error of this database, for every driver. It
 	// accepts wrapped errors and nil.
 	Classify func(error) Class

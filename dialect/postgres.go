@@ -15,8 +15,11 @@ func Postgres() Dialect {
 		Returning: true,
 		JSONLists: true,
 		Notifies:  true,
-		Classify:  classifyPostgres,
-		Outside:   "DO 'BEGIN COMMIT; END'", // PostgreSQL 10 refuses it in any case
+
+		WarnsUnreplicated: true,
+
+		Classify: classifyPostgres,
+		Outside:  "DO 'BEGIN COMMIT; END'", // PostgreSQL 10 refuses it in any case
 		// A COMMIT that the server has refused has rolled the transaction back.
 		IsOver: func(err error) bool { return errors.As(err, new(sqlState)) },
 		fragments: fragments{

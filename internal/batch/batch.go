@@ -14,7 +14,7 @@ type Settings[I, O any] struct {
 	// One runs a batch of one item. Many runs a batch of several, and puts the outcome
 	// of each into outcomes, in order. ctx belongs to the batch, not to a caller, and
 	// ends after Timeout. Neither slice may be used after Many has returned.
-	One  func(ctx context.Context, item I) (O, error)
+	One  func(ctx context.Context, item I) Outcome[O]
 	Many func(ctx context.Context, items []I, outcomes []Outcome[O])
 	// KeepsValues, unless it is nil, reports whether ctx is to have the values of the caller's
 	// context if the batch has one item.
@@ -48,6 +48,12 @@ type Settings[I, O any] struct {
 type Outcome[O any] struct {
 	Value O
 	Err   error
+	// Unknown reports whether the item may have been done although there is an error, or no answer to the
+	// first of two tries.
+	Unknown bool
+	// Resent reports whether what was sent for the item was sent before, without an answer. The outcome
+	// is that of the last time; an earlier one may still be done.
+	Resent bool
 }
 
 // A Batcher batches items. All methods are safe for concurrent use. It has
@@ -81,9 +87,9 @@ func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
 }
 
 // Do runs item, in a batch with others if one is in flight, and returns its outcome. If ctx
-// ends first, Do returns ctx's error immediately. sent then reports whether the item is in a
+// ends first, Do returns ctx's error immediately. Unknown then reports whether the item is in a
 // batch: if it is, OnOrphan gets its outcome; if not, it is never run.
-func (b *Batcher[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sent bool) {
+func (b *Batcher[I, O]) Do(ctx context.Context, item I) Outcome[O] {
 	c := b.calls.Get().(*call[I, O])
 	c.ctx, c.item = ctx, item
 	b.mu.Lock()
@@ -92,21 +98,21 @@ func (b *Batcher[I, O]) Do(ctx context.Context, item I) (outcome Outcome[O], sen
 	b.mu.Unlock()
 	select {
 	case <-c.done:
-		outcome = c.outcome
+		outcome := c.outcome
 		*c = call[I, O]{done: c.done}
 		b.calls.Put(c)
-		return outcome, true
+		return outcome
 	case <-ctx.Done():
 		return b.leave(ctx, c)
 	}
 }
 
-func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outcome[O], sent bool) {
+func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) Outcome[O] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
 	case <-c.done: // the outcome came at the same time
-		return c.outcome, true
+		return c.outcome
 	default:
 	}
 	c.left = true
@@ -114,7 +120,7 @@ func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) (outcome Outco
 		b.leftLocked(c)
 	}
 	b.queue = slices.DeleteFunc(b.queue, func(other *call[I, O]) bool { return other == c })
-	return Outcome[O]{Err: ctx.Err()}, c.sent
+	return Outcome[O]{Err: ctx.Err(), Unknown: c.sent}
 }
 
 func (b *Batcher[I, O]) leftLocked(c *call[I, O]) {

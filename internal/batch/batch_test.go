@@ -33,10 +33,10 @@ type fixture struct {
 func newFixture(most, lanes int) *fixture {
 	s := &fixture{take: time.Second}
 	s.Batcher = batch.New(batch.Settings[string, string]{
-		One: func(ctx context.Context, item string) (string, error) {
+		One: func(ctx context.Context, item string) batch.Outcome[string] {
 			var outcomes [1]batch.Outcome[string]
 			s.run(ctx, []string{item}, outcomes[:])
-			return outcomes[0].Value, outcomes[0].Err
+			return outcomes[0]
 		},
 		Many: s.run,
 		Key:  func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
@@ -51,7 +51,7 @@ func newFixture(most, lanes int) *fixture {
 			s.late = append(s.late, item+" "+o.Value)
 		},
 		Max: most, SlowAfter: 10 * time.Second, Lanes: lanes,
-		Timeout: 3 * time.Hour, Grace: time.Minute, TimedOut: batch.Outcome[string]{Value: "?", Err: errTimedOut},
+		Timeout: 3 * time.Hour, Grace: time.Minute, TimedOut: batch.Outcome[string]{Value: "?", Err: errTimedOut, Unknown: true},
 		IsFinal: func(err error) bool { return !errors.Is(err, context.Canceled) },
 	})
 	return s
@@ -93,7 +93,7 @@ func (s *fixture) start(ctx context.Context, t *testing.T, items ...string) *syn
 	var working sync.WaitGroup
 	for _, item := range items {
 		working.Go(func() {
-			outcome, _ := s.Do(ctx, item)
+			outcome := s.Do(ctx, item)
 			if want := strings.ToUpper(item); outcome.Err == nil && outcome.Value != want {
 				t.Errorf("%s got %s", item, outcome.Value)
 			}
@@ -158,9 +158,9 @@ func TestAQueuedCallWhoseContextEndsIsNotRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
 		began := time.Now()
-		outcome, sent := s.Do(ctx, "gone")
-		if sent || !errors.Is(outcome.Err, context.Canceled) || time.Since(began) != 500*time.Millisecond {
-			t.Error(outcome, sent, time.Since(began))
+		outcome := s.Do(ctx, "gone")
+		if outcome.Unknown || !errors.Is(outcome.Err, context.Canceled) || time.Since(began) != 500*time.Millisecond {
+			t.Error(outcome, time.Since(began))
 		}
 		working.Wait()
 		s.want(t, "a", "b")
@@ -250,9 +250,9 @@ func TestABatchThatDoesNotReturnTimesOut(t *testing.T) {
 		s := newFixture(10, 1)
 		s.take = 10 * time.Hour
 		began := time.Now()
-		outcome, sent := s.Do(t.Context(), "a")
-		if took := time.Since(began); !sent || !errors.Is(outcome.Err, errTimedOut) || outcome.Value != "?" || took != 3*time.Hour+time.Minute {
-			t.Error(outcome, sent, took)
+		outcome := s.Do(t.Context(), "a")
+		if took := time.Since(began); !outcome.Unknown || !errors.Is(outcome.Err, errTimedOut) || outcome.Value != "?" || took != 3*time.Hour+time.Minute {
+			t.Error(outcome, took)
 		}
 		s.hurry()
 		s.start(t.Context(), t, "b").Wait()
@@ -270,12 +270,12 @@ func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(10, 1)
 		s.take, s.obedient = 3*time.Hour+time.Second, true
-		outcome, sent := s.Do(t.Context(), "a")
-		if !sent || !errors.Is(outcome.Err, errTimedOut) || errors.Is(outcome.Err, context.Canceled) {
-			t.Error(outcome, sent)
+		outcome := s.Do(t.Context(), "a")
+		if !errors.Is(outcome.Err, errTimedOut) || errors.Is(outcome.Err, context.Canceled) {
+			t.Error(outcome)
 		}
 		s.obedient = false
-		if outcome, _ := s.Do(t.Context(), "bad"); !errors.Is(outcome.Err, errBad) {
+		if outcome := s.Do(t.Context(), "bad"); !errors.Is(outcome.Err, errBad) {
 			t.Error("an error that is final was replaced:", outcome)
 		}
 		s.hurry() // with a new context
@@ -286,7 +286,7 @@ func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
 func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
 	s := newFixture(10, 1)
 	s.Batcher = batch.New(batch.Settings[string, string]{
-		One: func(context.Context, string) (string, error) { return "", nil },
+		One: func(context.Context, string) batch.Outcome[string] { return batch.Outcome[string]{} },
 		Key: func(item string) string { return item },
 		Max: 10, SlowAfter: time.Second, Lanes: 1, Timeout: time.Minute,
 	})
@@ -316,7 +316,7 @@ func TestHammer(t *testing.T) {
 					ctx, cancel = context.WithCancel(t.Context())
 				}
 				item := fmt.Sprintf("k%d-%d-%d", i%8, g, i)
-				if outcome, _ := s.Do(ctx, item); outcome.Err == nil && outcome.Value != strings.ToUpper(item) {
+				if outcome := s.Do(ctx, item); outcome.Err == nil && outcome.Value != strings.ToUpper(item) {
 					t.Errorf("%s got %s", item, outcome.Value)
 				}
 				cancel()

@@ -35,29 +35,33 @@ func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
 }
 
 func (l *lane[I, O]) work() {
+	s := &l.batcher.settings
 	for l.begin() {
-		l.run()
+		if len(l.items) == 1 {
+			l.outcomes[0] = s.One(l.contextOfOne(), l.items[0])
+		} else {
+			s.Many(l.ctx, l.items, l.outcomes)
+		}
+		if l.ctx.Err() != nil {
+			l.explainTimeout()
+		}
 		if !l.end() {
 			return
 		}
 	}
 }
 
-// run runs the batch.
-func (l *lane[I, O]) run() {
+// contextOfOne is the context of a batch of one item.
+func (l *lane[I, O]) contextOfOne() context.Context {
+	if s := &l.batcher.settings; s.KeepsValues != nil && s.KeepsValues() {
+		return valuesContext{l.ctx, l.caller}
+	}
+	return l.ctx
+}
+
+// explainTimeout replaces what drivers say of the end of the context.
+func (l *lane[I, O]) explainTimeout() {
 	s := &l.batcher.settings
-	if len(l.items) == 1 {
-		ctx := l.ctx
-		if s.KeepsValues != nil && s.KeepsValues() {
-			ctx = valuesContext{ctx, l.caller}
-		}
-		l.outcomes[0].Value, l.outcomes[0].Err = s.One(ctx, l.items[0])
-	} else {
-		s.Many(l.ctx, l.items, l.outcomes)
-	}
-	if l.ctx.Err() == nil {
-		return
-	}
 	for i, o := range l.outcomes {
 		if o.Err != nil && !s.IsFinal(o.Err) {
 			l.outcomes[i].Err = s.TimedOut.Err

@@ -24,7 +24,7 @@ func (u *Use) Transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn 
 	u.hold.notePin(1)
 	defer u.hold.notePin(-1)
 	defer rollBack(ctx, tx) // after Commit it does nothing
-	if err := fn(ctx, tx.Tx.Tx); err != nil {
+	if err := fn(ctx, tx.Tx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil || !detach() {

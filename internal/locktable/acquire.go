@@ -1,14 +1,17 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 // Acquire inserts the claim's row, or takes it over if it has expired or carries this very
@@ -36,16 +39,21 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	case err != nil:
 		return Result{}, err
 	}
-	unknown, resent := false, false
-	got, err := call(ctx, t.errors, acquiring, func(ctx context.Context) (Result, error) {
-		got, err := t.acquires.do(ctx, c)
-		resent = resent || got.resent
-		if unknown = err != nil && got.unknown; unknown && t.errors.isRefusal(err) {
-			err = fmt.Errorf("%w: %w", errOutcomeUnknown, err) // not to be sent again
+	var o batch.Outcome[Result]
+	resent := false
+	r := t.errors.retry(acquiring)
+	for {
+		o = t.acquires.do(ctx, c)
+		resent = resent || o.Resent
+		if o.Err != nil && o.Unknown && t.errors.isRefusal(o.Err) {
+			o.Err = fmt.Errorf("%w: %w", errOutcomeUnknown, o.Err) // not to be sent again
 		}
-		return got.value, err
-	})
-	if unknown || resent && !got.Acquired {
+		if !r.again(ctx, o.Err) {
+			break
+		}
+	}
+	got, err := o.Value, r.explain(ctx, o.Err)
+	if o.Err != nil && o.Unknown || resent && !got.Acquired {
 		t.Abandon(ctx, c)
 	}
 	switch {
@@ -72,7 +80,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 func (t *Table) explainFree(ctx context.Context) error {
 	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
 		// Without its MEMBER_STATE the answer would read as that of a server without a group.
-		return readCluster(ctx, t.pool.db, t.statements.cluster)
+		return readCluster(ctx, t.pool.DB, t.statements.cluster)
 	}, nil)
 	if left := t.home.leftBy(found); err == nil && left != nil {
 		return &Error{acquiring.op, Failed, left}
@@ -81,165 +89,187 @@ func (t *Table) explainFree(ctx context.Context) error {
 	return nil
 }
 
-// acquireOne makes an attempt for one row. The effect of an error is unknown if it leaves it
-// open whether the attempt was applied: a failed race never does.
-func (t *Table) acquireOne(ctx context.Context, c Claim) (got effect[Result], err error) {
+// acquireOne makes an attempt for a claim of one row or of several. The outcome of an error is unknown if
+// it leaves it open whether the attempt was applied: a failed race never does.
+func (t *Table) acquireOne(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
+	if c.IsJoint() {
+		return t.acquireJoint(ctx, c)
+	}
 	if t.readBeforeAcquire {
-		row, ok, err := t.peekOn(ctx, c)
-		if err != nil || ok && !row.Expired() && row.Holder != c.Holder {
-			return effect[Result]{value: Result{Row: row}}, err
+		row, err := t.peekOne(ctx, c)
+		if err != nil || row != (Row{}) && !row.Expired() && row.Holder != c.Holder {
+			return batch.Outcome[Result]{Value: Result{Row: row}, Err: err}
 		}
 	}
-	got.unknown, got.resent, err = t.write(ctx, ways{
-		statement: func(db executor, verify bool) (written bool, err error) {
-			got.value, written, err = t.upsert(ctx, db, c, verify)
-			return written, err
-		},
-		message: func() (resent bool, err error) {
-			got.value, resent, err = t.acquireByMessage(ctx, c)
-			return resent, err
-		},
-	})
-	if got.value.Acquired && err == nil {
-		t.countToken(got.value.Token) //nolint:contextcheck // the statement is not the caller's
+	w := &oneRow{table: t, claim: c}
+	o.Unknown, o.Resent, o.Err = t.write(ctx, w, false)
+	o.Value = w.got
+	if w.got.Acquired && o.Err == nil {
+		t.countToken(w.got.Token) //nolint:contextcheck // the statement is not the caller's
 	}
-	return got, err
+	return o
 }
 
-// ways are two ways to acquire the same rows.
-type ways struct {
-	// statement runs the statements on what it is given. If verify is true, it returns an
-	// *isolationError unless they ran in a serializable transaction; or, in Autocommit,
-	// dialect.ErrNotCommitted if they are not committed. written reports whether
-	// anything was written before it failed.
-	statement func(db executor, verify bool) (written bool, err error)
-	// message sends a transaction of the table's isolation in one message. resent is as for write.
-	message func() (resent bool, err error)
-}
-
-// write acquires on an acquirer, by one message, in a transaction or on the pool, as the options
-// say. The claims recognise their own rows, so that all of it can be sent again if the connection was closed.
-func (t *Table) write(ctx context.Context, w ways) (unknown, resent bool, err error) {
-	if !t.transaction {
-		written, send, verify := false, t.pool.sendAlone, t.dialect.ReturnsHolder
-		if verify { // the statement says whether it is committed
-			send = t.pool.send
-		}
-		resent, err := send(ctx, func(db executor) (err error) {
-			written, err = w.statement(db, verify)
-			return err
-		})
-		return err != nil && (written || !t.errors.isAnswer(err)), resent, err
+// acquireMany acquires the rows of a batch in one transaction, in the order of their keys, so
+// that processes cannot deadlock.
+func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) {
+	free, err := t.withoutTaken(ctx, claims, outcomes)
+	var unknown, resent bool
+	w := &manyRows{table: t, rows: free}
+	if err == nil && len(free.rows) > 0 {
+		unknown, resent, err = t.write(ctx, w, false)
 	}
-	wrote := false // in another isolation
-	if t.acquirers.areTrusted() {
-		written, resent, err := t.acquirers.send(ctx, w.statement)
-		var wrong *isolationError
-		if !errors.As(err, &wrong) {
-			return err != nil && (written || !t.errors.isAnswer(err)), resent, err
-		}
-		t.acquirers.distrust(wrong)
-		wrote = true // the next statement finds the row of its own holder
-	}
-	if t.statements.acquireMessage.text != "" {
-		resent, err = w.message()
-		unknown = err != nil && !t.errors.isAnswer(err)
-	} else {
-		unknown, err = t.writeInTransaction(ctx, w)
-	}
-	return unknown || wrote && err != nil, resent, err
-}
-
-// writeInTransaction acquires in an explicit transaction.
-func (t *Table) writeInTransaction(ctx context.Context, w ways) (unknown bool, err error) {
-	tx, err := t.pool.begin(ctx, t.level)
 	if err != nil {
-		return false, err
+		w.tokens = nil
 	}
-	if _, err := w.statement(tx.Tx, false); err != nil {
-		_ = tx.Rollback() // a broken connection does that by itself; err says more
-		return false, err
+	err = t.errorOfMany(ctx, err, unknown)
+	for i, c := range claims {
+		outcomes[i].Value.Batched = true
+		if o := &outcomes[i]; o.Err == nil && o.Value.Row == (Row{}) {
+			o.Err, o.Unknown, o.Resent = err, unknown, resent
+			o.Value.Token, o.Value.Acquired = w.tokens[c.LockKey]
+		}
 	}
-	err = tx.Commit()
-	return err != nil && !t.errors.isRefusedCommit(err), err
+	for _, token := range w.tokens {
+		t.countToken(token) //nolint:contextcheck // the statement is not the batch's. All have the same token
+		break
+	}
 }
 
-// upsert runs the acquire statement, and finds out who owns the row then. written reports
-// whether the statement succeeded, whatever came after.
-func (t *Table) upsert(ctx context.Context, db executor, c Claim, verify bool) (got Result, written bool, err error) {
-	s, v := t.statements.acquire, values{Claim: c}
-	if verify {
-		s = t.statements.acquireVerified
+// errorOfMany decides what an error of a statement for many is to each of them.
+func (t *Table) errorOfMany(ctx context.Context, err error, unknown bool) error {
+	if err == nil || unknown || ctx.Err() != nil { // the batch has used up the time of its callers
+		return err
 	}
-	if t.dialect.Returning || t.dialect.ReturnsHolder {
-		answered := false
-		scan := func(rows *sqlx.Rows) (err error) {
-			answered = true
-			got, written, err = t.scanResult(rows, c, verify)
-			return err
-		}
-		if t.dialect.ReturnsHolder { // a statement that a node of Galera has repeated has two rows, and the last one counts
-			err = query(ctx, db, s, v, scan)
-		} else {
-			err = queryFirst(ctx, db, s, v, scan)
-		}
-		if err == nil && !answered && t.dialect.ReturnsHolder {
-			written, err = true, errNoOutcome
-		}
-	} else {
-		_, err = db.ExecContext(ctx, s.text, s.args(v)...)
+	switch t.errors(err) {
+	case dialect.Transient, dialect.Schema, dialect.NoKey, dialect.ReadOnly:
+		return err // it would be the same alone
+	default:
+		return errRetryAlone
 	}
+}
+
+// withoutTaken returns the values for the rows that may be acquired together. On MySQL a
+// statement waits for a row that is pinned or being changed as long as the session says, and
+// so would all others: there a batch has only rows that do not exist yet.
+func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) (values, error) {
+	if t.dialect.Returning {
+		return together(claims), nil
+	}
+	rows, err := t.peekMany(ctx, together(claims))
+	if err != nil {
+		return values{}, err
+	}
+	var free []Claim
+	for i, c := range claims {
+		switch row, there := rows[c.LockKey]; {
+		case !there:
+			free = append(free, c)
+		case row.Expired() || row.Holder == c.Holder:
+			outcomes[i].Err = errRetryAlone
+		default:
+			outcomes[i].Value.Row = row
+		}
+	}
+	return together(free), nil
+}
+
+// errPartlyTaken rolls an acquisition back that did not get all of its rows.
+var errPartlyTaken = errors.New("one of the rows is taken")
+
+// errPinned rolls an acquisition back that would have to wait for a row.
+var errPinned = errors.New("a row that has expired is pinned")
+
+// longestPinnedPause limits the pause after that. There is no holder to wait for, so the next attempt
+// comes soon.
+const longestPinnedPause = 200 * time.Millisecond
+
+// acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back
+// unless it gets all of them. They are written in the order of their keys, so that processes
+// cannot deadlock. If a row is taken, the result says which only where that costs nothing.
+func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
+	w := &jointRows{manyRows: manyRows{table: t, rows: together(c.each())}}
+	if t.statements.pickAny.text != "" { // the statement would wait for rows that are being renewed
+		taken, expired, err := t.peekJoint(ctx, c)
+		if err != nil || taken != (Row{}) {
+			return batch.Outcome[Result]{Value: Result{Row: taken}, Err: err}
+		}
+		w.expired = expired
+	}
+	o.Unknown, _, o.Err = t.write(ctx, w, true)
 	switch {
-	case err != nil:
-		return Result{}, written, err
-	case t.statements.draw.text != "":
-		if t.dialect.Returning && !got.Acquired {
-			return Result{}, false, nil
-		}
-		got.Token, got.Acquired, err = t.draw(ctx, db, v)
-	case !t.dialect.Returning && !t.dialect.ReturnsHolder:
-		got.Row, _, err = t.peek(ctx, db, c)
-		got.Acquired = got.Row.Holder == c.Holder
+	case errors.Is(o.Err, errPinned):
+		bounded.Sleep(ctx, 1+jitter.N(longestPinnedPause))
+		return batch.Outcome[Result]{}
+	case errors.Is(o.Err, errPartlyTaken):
+		return batch.Outcome[Result]{}
+	case o.Err != nil:
+		return o
 	}
-	return got, true, err
+	o.Value.Acquired = true
+	for _, token := range w.tokens {
+		// The tokens of earlier holders of a row were drawn before that of this row.
+		o.Value.Token = max(o.Value.Token, token)
+	}
+	t.countToken(o.Value.Token) //nolint:contextcheck // the statement is not the caller's
+	return o
 }
 
-// draw draws a fencing token by a statement of its own, after the acquire statement, for the
-// owner of the row alone. Only the owner draws, so the tokens of one key are drawn in the
-// order of its holders: also outside of a transaction, because a lease that is over before the
-// answer comes is none.
-func (t *Table) draw(ctx context.Context, db sqlx.ExecerContext, v values) (token int64, acquired bool, err error) {
-	s := t.statements.draw
-	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
+// A jointRows is the write of a joint claim, in an explicit transaction.
+type jointRows struct {
+	manyRows
+
+	expired []string // LOCK_KEYs of the rows to be taken over
+}
+
+func (w *jointRows) run(ctx context.Context, db executor, _ bool) (written bool, err error) {
+	t := w.table
+	if err := t.pickExpired(ctx, db, w.expired); err != nil {
+		return false, err
+	}
+	written, err = w.manyRows.run(ctx, db, false)
+	if err == nil && len(w.tokens) < len(w.rows.rows) {
+		err = t.explainPartly(ctx, db, w.rows)
+	}
+	if t.errors.isOf(err, dialect.Repeated) {
+		err = t.errOneRow()
+	}
+	return written, err
+}
+
+// explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some
+// are one row, because the collation takes different keys for one.
+func (t *Table) explainPartly(ctx context.Context, db executor, v values) error {
+	if t.collation == "" {
+		return errPartlyTaken
+	}
+	rows, err := selectRows(ctx, db, t.statements.peekAll, v)
 	if err != nil {
-		return 0, false, err
+		return err
 	}
-	// This count can be trusted on MySQL too: rows were inserted, not changed.
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return 0, false, err
+	// There may be none: the server of a cluster may have ceased to be a member.
+	if len(rows) == 0 || slices.ContainsFunc(rows, func(row Row) bool { return row.Holder != v.rows[0].Holder }) {
+		return errPartlyTaken
 	}
-	token, err = t.tokens.inserted(result)
-	return token, err == nil, err
+	return t.errOneRow()
 }
 
-// trimTimeout bounds the statement that trims. If it fails, a later one does the work.
-const trimTimeout = time.Second
-
-// countToken keeps the table that tokens are drawn from small. The statement for that runs in
-// the background. Settle waits for it.
-func (t *Table) countToken(token int64) {
-	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
-		t.orphans.add()
-		go t.trim(token)
-	}
+// errOneRow says that the rows of a joint claim can never be acquired together.
+func (t *Table) errOneRow() error {
+	return &Error{acquiring.op, OneRow, fmt.Errorf("some of the keys differ, but are one for the database, because LOCK_KEY has the collation or type %s, "+
+		"which does not distinguish them: name one of them, or change the collation", cmp.Or(t.collation, "of its own"))}
 }
 
-func (t *Table) trim(token int64) {
-	defer t.orphans.done()
-	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
-	defer cancel()
-	// The lock is acquired: what is left in that table does not concern its holder.
-	_, _ = bounded.Do(ctx, bounded.Grace, func() (int64, error) {
-		return exec(ctx, t.pool.db, t.statements.trim, values{token: trimBefore(token)})
-	}, nil)
+// pickExpired locks rows that have expired, or returns errPinned. The statement that acquires would wait
+// for those that are pinned, on Oracle's MySQL for as long as the session says, and would keep the other
+// rows, which it has written, from all others meanwhile.
+func (t *Table) pickExpired(ctx context.Context, db executor, lockKeys []string) error {
+	if len(lockKeys) == 0 {
+		return nil
+	}
+	picked, err := selectTexts(ctx, db, t.statements.pickAny, values{keys: lockKeys})
+	if err == nil && len(picked) < len(lockKeys) {
+		err = errPinned
+	}
+	return err
 }

@@ -27,16 +27,6 @@ const (
 // need not be about its row.
 var errRetryAlone = errors.New("send it alone")
 
-// An effect is what a statement that changes one row has done.
-type effect[V any] struct {
-	value V
-	// unknown reports whether the statement may have been applied without an answer.
-	unknown bool
-	// resent reports whether a statement that acquires was sent again because its connection was
-	// closed. The answer is that of the last one; the server may still apply an earlier one.
-	resent bool
-}
-
 // A batched verb is sent for one row, or for many at once. Calls that arrive while a batch is
 // under way make the next one. It is the only place where the two meet.
 //
@@ -45,26 +35,26 @@ type effect[V any] struct {
 type batched[V any] struct {
 	// one sends the verb for one row, many for some rows of different keys. many puts
 	// errRetryAlone into the outcomes of rows that it leaves out.
-	one  func(context.Context, Claim) (effect[V], error)
-	many func(context.Context, []Claim, []batch.Outcome[effect[V]])
+	one  func(context.Context, Claim) batch.Outcome[V]
+	many func(context.Context, []Claim, []batch.Outcome[V])
 	// onLeave, unless it is nil, counts a claim whose caller leaves before the answer, and
-	// onOrphan gets its effect.
+	// onOrphan gets its outcome.
 	onLeave  func()
-	onOrphan func(Claim, effect[V])
+	onOrphan func(Claim, batch.Outcome[V])
 	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if
 	// many passes over pinned rows.
 	blocked *blockedKeys
 
 	errors  classifier
-	policy  policy                           // of the verb
-	batcher *batch.Batcher[Claim, effect[V]] // nil if batching is disabled
-	turns   *turns                           // for statements that a batch has left out
+	policy  policy                   // of the verb
+	batcher *batch.Batcher[Claim, V] // nil if batching is disabled
+	limiter *limiter                 // for statements that a batch has left out
 }
 
 // makeBatcher makes what batches the calls.
 func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
-	b.turns = newTurns(maxAlone)
-	b.batcher = batch.New(batch.Settings[Claim, effect[V]]{
+	b.limiter = newLimiter(maxAlone)
+	b.batcher = batch.New(batch.Settings[Claim, V]{
 		One: b.one, Many: b.many, KeepsValues: keepsValues.Load,
 		Key: func(c Claim) string { return c.LockKey },
 		OnLeave: func(Claim) {
@@ -72,58 +62,62 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 				b.onLeave()
 			}
 		},
-		OnOrphan: func(c Claim, o batch.Outcome[effect[V]]) {
+		OnOrphan: func(c Claim, o batch.Outcome[V]) {
 			if b.onOrphan != nil {
-				go b.onOrphan(c, o.Value)
+				go b.onOrphan(c, o)
 			}
 		},
 		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: bounded.Grace,
-		TimedOut: batch.Outcome[effect[V]]{Value: effect[V]{unknown: true}, Err: errNoAnswer},
+		TimedOut: batch.Outcome[V]{Err: errNoAnswer, Unknown: true},
 		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.errors.isRefusal(err) },
 	})
 }
 
 // do sends the verb for c, together with those of other callers if that can be.
-func (b *batched[V]) do(ctx context.Context, c Claim) (effect[V], error) {
+func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
 	if c.IsJoint() || b.batcher == nil || b.blocked != nil && b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
 		return b.alone(ctx, c)
 	}
-	o, sent := b.batcher.Do(ctx, c)
+	o := b.batcher.Do(ctx, c)
 	if !errors.Is(o.Err, errRetryAlone) {
-		if sent && o.Err != nil && bounded.Ended(ctx) != nil {
-			o.Value.unknown = true
-		}
-		return o.Value, o.Err
+		return o
 	}
-	if err := b.turns.take(ctx); err != nil {
-		return o.Value, err
+	if err := b.limiter.take(ctx); err != nil {
+		o.Err = err
+		return o
 	}
-	got, err := b.alone(ctx, c)
-	b.turns.pass(err)
-	if b.blocked != nil && b.errors.isBlocked(err) {
+	got := b.alone(ctx, c)
+	b.limiter.giveUp(got.Err)
+	if b.blocked != nil && b.errors.isBlocked(got.Err) {
 		b.blocked.add(c.LockKey)
 	}
-	got.unknown, got.resent = got.unknown || o.Value.unknown, got.resent || o.Value.resent
-	return got, err
+	got.Unknown, got.Resent = got.Unknown || o.Unknown, got.Resent || o.Resent
+	return got
 }
 
 // alone sends the verb for one row, within the time for its answer.
-func (b *batched[V]) alone(ctx context.Context, c Claim) (effect[V], error) {
-	send := func(ctx context.Context) (effect[V], error) { return b.one(ctx, c) }
+func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
+	send := func(ctx context.Context) (batch.Outcome[V], error) {
+		o := b.one(ctx, c)
+		return o, o.Err
+	}
 	if b.onOrphan == nil {
-		return await(ctx, b.policy.limit(c.TTL), send, nil)
+		got, err := await(ctx, b.policy.limit(c.TTL), send, nil)
+		got.Err = err
+		return got
 	}
 	counted := make(chan struct{})
-	got, err := await(ctx, b.policy.limit(c.TTL), send, func(late effect[V], _ error) {
+	got, err := await(ctx, b.policy.limit(c.TTL), send, func(late batch.Outcome[V], _ error) {
 		<-counted
 		b.onOrphan(c, late)
 	})
+	got.Err = err
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		got.unknown = true
+		got.Unknown = true
 		b.onLeave()
 		close(counted)
 	}
-	return got, err
+	return got
 }
 
 // blockedKeys are the keys whose rows were found pinned lately: in a batch they would delay

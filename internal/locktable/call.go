@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -79,22 +80,41 @@ const (
 	longestPause  = 64 * time.Millisecond
 )
 
-// call returns what send returns, which sends a statement. Every statement goes through here:
-// those that are not batched by callAlone. It sends again after lost races and while
-// a row is pinned, as p allows. The error is an [*Error].
+// A retry counts how often, and since when, a statement was sent.
+type retry struct {
+	policy
+	errors classifier
+	began  time.Time
+	n      int
+}
+
+func (c classifier) retry(p policy) retry { return retry{policy: p, errors: c, began: time.Now()} }
+
+// again reports whether to send the statement, which has ended with err, again: after a lost race, or while
+// a row is pinned, as the policy allows. It pauses before.
+func (r *retry) again(ctx context.Context, err error) bool {
+	again := r.errors.isRace(err) && r.n < r.races || r.errors.isBlocked(err) && time.Since(r.began) < r.pinned
+	r.n++
+	return again && pauseAfterRace(ctx, r.n-1)
+}
+
+// explain makes an [*Error] of the last error.
+func (r *retry) explain(ctx context.Context, err error) error {
+	err = r.errors.explain(ctx, r.op, err)
+	if r.lockless && Is(err, PinnedRow) {
+		err = &Error{r.op, Failed, errors.Unwrap(err)}
+	}
+	return err
+}
+
+// call returns what send returns, which sends a statement: again, as p allows. Statements that are batched
+// do the same by a [retry] of their own, and those that are not by callAlone.
 func call[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
-	began := time.Now()
-	for n := 0; ; n++ {
+	for r := c.retry(p); ; {
 		value, err := send(ctx)
-		again := c.isRace(err) && n < p.races || c.isBlocked(err) && time.Since(began) < p.pinned
-		if again && pauseAfterRace(ctx, n) {
-			continue
+		if !r.again(ctx, err) {
+			return value, r.explain(ctx, err)
 		}
-		err = c.explain(ctx, p.op, err)
-		if p.lockless && Is(err, PinnedRow) {
-			err = &Error{p.op, Failed, errors.Unwrap(err)}
-		}
-		return value, err
 	}
 }
 
@@ -136,4 +156,45 @@ func await[T any](ctx context.Context, limit time.Duration, send func(context.Co
 func pauseAfterRace(ctx context.Context, n int) bool {
 	longest := min(shortestPause<<min(n, 10), longestPause)
 	return bounded.Sleep(ctx, 1+jitter.N(longest))
+}
+
+// A limiter limits how many statements of one kind are sent at a time: those that cannot be
+// batched must not use up the pool, and one broken connection must not make all callers of a
+// batch open another.
+type limiter struct {
+	places chan struct{}
+
+	mu       sync.Mutex
+	timedOut chan struct{} // closed when the database does not answer a statement that has a place
+}
+
+func newLimiter(n int) *limiter {
+	return &limiter{places: make(chan struct{}, n), timedOut: make(chan struct{})}
+}
+
+// take waits for a place. It returns ctx's error if that ends first, and errNoAnswer if the
+// database does not answer a statement that has one: it would not answer this one either.
+func (l *limiter) take(ctx context.Context) error {
+	l.mu.Lock()
+	timedOut := l.timedOut
+	l.mu.Unlock()
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	case <-timedOut:
+		return errNoAnswer
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// giveUp gives the place of a statement up that ended with err.
+func (l *limiter) giveUp(err error) {
+	if errors.Is(err, errTimedOut) {
+		l.mu.Lock()
+		close(l.timedOut) // before the place is free, so that no waiter takes it
+		l.timedOut = make(chan struct{})
+		l.mu.Unlock()
+	}
+	<-l.places
 }

@@ -1,15 +1,18 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A Cluster is what a server says of the cluster of several nodes that it belongs to: Galera, or
@@ -119,14 +122,9 @@ var (
 		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")
 )
 
-// A clusterReader is a pool or a transaction.
-type clusterReader interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // ReadCluster asks a server of the dialect about its cluster. A user with few rights learns less.
 // After an error nothing is known.
-func ReadCluster(ctx context.Context, db clusterReader, d dialect.Dialect) (Cluster, error) {
+func ReadCluster(ctx context.Context, db executor, d dialect.Dialect) (Cluster, error) {
 	texts := d.Statements(dialect.Spring7, dialect.Names{})
 	if texts.Cluster == "" {
 		return Cluster{}, nil
@@ -138,7 +136,7 @@ func ReadCluster(ctx context.Context, db clusterReader, d dialect.Dialect) (Clus
 	return found, err
 }
 
-func readCluster(ctx context.Context, db clusterReader, text string) (found Cluster, err error) {
+func readCluster(ctx context.Context, db executor, text string) (found Cluster, err error) {
 	rows, err := db.QueryContext(ctx, text)
 	if err != nil {
 		return Cluster{}, err
@@ -214,4 +212,108 @@ func (k *certification) isDue() bool {
 	}
 	now := time.Now()
 	return now.Sub(*asked) >= clusterEvery && k.asked.CompareAndSwap(asked, &now)
+}
+
+// Where several servers write, one of them may not have applied yet what another one has committed.
+// Certification makes up for that when a row is written. It does not when a row is read, or when a
+// statement finds no row to change: such an answer counts only from a server that has caught up.
+
+// readsLate reports whether the answer to a plain read may be older than what was committed.
+func (t *Table) readsLate() bool { return t.statements.peekCurrent.text != "" }
+
+// peekCurrent is peekMany for reads that decide: it misses nothing that was committed before.
+func (t *Table) peekCurrent(ctx context.Context, v values) (rows map[string]Row, err error) {
+	if !t.readsLate() {
+		return t.peekMany(ctx, v)
+	}
+	try := t.pool.TryWhole()
+	for try.Next(ctx) {
+		rows, try.Err = t.selectCurrent(ctx, try.Conn, v)
+	}
+	return rows, try.Err
+}
+
+// explainNoMember returns why the server of a connection is no member of the cluster, so that what it
+// answers does not count.
+func (t *Table) explainNoMember(ctx context.Context, conn executor) error {
+	found, err := readCluster(ctx, conn, t.statements.cluster)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(t.home.leftBy(found), errNotAMember) // or it has come back meanwhile
+}
+
+// selectCurrent returns the rows of v's keys that there are, after the server of conn has caught up. Its error
+// may have the connection closed.
+func (t *Table) selectCurrent(ctx context.Context, conn executor, v values) (map[string]Row, error) {
+	rows, err := t.askCurrent(ctx, conn, v)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(rows, func(row Row) bool { return row.Region == "" }) {
+		return nil, t.explainNoMember(ctx, conn)
+	}
+	return byKey(rows), nil
+}
+
+// askCurrent leaves the session as it was. If it cannot, its error has the connection closed.
+func (t *Table) askCurrent(ctx context.Context, conn executor, v values) (rows []Row, err error) {
+	if t.statements.beforeCurrent != "" {
+		if _, err := conn.ExecContext(ctx, t.statements.beforeCurrent); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if _, failed := conn.ExecContext(ctx, t.statements.afterCurrent); failed != nil {
+				err = errors.Join(err, failed)
+			}
+		}()
+	}
+	return selectRows(ctx, conn, t.statements.peekCurrent, v)
+}
+
+// A change is what a statement has done to a row.
+type change struct {
+	n      int64 // how many rows it has changed
+	row    Row   // as it was before, if a server was asked that has caught up
+	resent bool  // whether it may have been sent before
+}
+
+// changeOne runs s, which changes the row of v's claim. If it has found none to change, and reads may be late, it
+// runs s again where the row is there if there is one.
+func (t *Table) changeOne(ctx context.Context, try transaction.Try, s statement, v values) (done change, err error) {
+	for try.Next(ctx) {
+		done.n, try.Err = exec(ctx, try.Conn, s, v)
+	}
+	done.resent = try.Resent
+	if try.Err != nil || done.n > 0 || !t.readsLate() {
+		return done, try.Err
+	}
+	one := v
+	one.keys = []string{v.LockKey}
+	try = t.pool.TryWhole()
+	for try.Next(ctx) {
+		var rows map[string]Row
+		rows, try.Err = t.selectCurrent(ctx, try.Conn, one)
+		if done.row = rows[v.LockKey]; try.Err == nil && done.row.Holder == v.Holder {
+			done.n, try.Err = exec(ctx, try.Conn, s, v)
+		}
+	}
+	done.resent = done.resent || try.Resent
+	return done, try.Err
+}
+
+// heldCurrent is what statements.heldAll answers, by a server that has caught up.
+func (t *Table) heldCurrent(ctx context.Context, v values) (map[rowID]bool, error) {
+	if !t.readsLate() {
+		held, _, err := t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, v)
+		return held, err
+	}
+	rows, err := t.peekCurrent(ctx, v)
+	held := make(map[rowID]bool, len(rows))
+	for _, c := range v.rows {
+		if rows[c.LockKey].isHeldBy(c) {
+			held[c.id()] = true
+		}
+	}
+	return held, err
 }

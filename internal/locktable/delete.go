@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
@@ -22,12 +20,11 @@ func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, er
 func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
 	return callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) (deleted bool, err error) {
-		resent, err := t.pool.send(ctx, func(db executor) error {
-			n, err := exec(ctx, db, s, v)
-			deleted = n > 0
-			return err
-		})
-		return err == nil && (deleted || resent), err
+		try, n := t.pool.Try(), int64(0)
+		for try.Next(ctx) {
+			n, try.Err = exec(ctx, try.Conn, s, v)
+		}
+		return try.Err == nil && (n > 0 || try.Resent), try.Err
 	}, nil)
 }
 
@@ -72,7 +69,7 @@ func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement,
 func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (deleted int64, err error) {
 	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of the table
 	// that the statement passes, other clients' included.
-	err = t.pool.inTransaction(ctx, sql.LevelReadCommitted, func(tx sqlx.ExtContext) error {
+	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
 		if pick.text != "" {
 			if v.keys, err = selectTexts(ctx, tx, pick, v); err != nil || len(v.keys) == 0 {
 				return err

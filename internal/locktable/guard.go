@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
@@ -160,7 +158,7 @@ func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool
 
 // Begin begins a transaction of the user's on a pool of the same kind of database.
 func (t *Table) Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
-	return transaction.Begin(ctx, sqlx.NewDb(db, ""), opts, t.dialect)
+	return transaction.Pool{DB: db, Dialect: &t.dialect}.Begin(ctx, opts)
 }
 
 // Explain makes an [*Error] of an error that op, a statement in a transaction of the user's,

@@ -5,24 +5,29 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // Open returns the table. Unless the layout is given, it asks the database what it is and what
 // its tables are like, again and again while the database is busy.
 func Open(ctx context.Context, config Config) (*Table, error) {
 	t := &Table{
-		pool: pool{db: config.DB, dialect: config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
+		pool: transaction.Pool{DB: config.DB.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
 	t.tokens.seed(config.Names.Fence)
-	t.polls.read, t.polled = t.pollMany, newTurns(maxAlone)
+	t.polls.read, t.polled = t.pollMany, newLimiter(maxAlone)
 	mariaDB := false
 	if t.layout == 0 {
-		found, err := t.inspect(ctx, config.ASCII)
+		found, err := t.inspect(ctx, config.DB, config.ASCII)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +40,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		}
 	}
 	if t.dialect.Statements(t.layout, t.names).Isolation != "" {
-		t.acquirers = newAcquirers(config.Acquirers, config.Dialect, config.OnFallback)
+		t.acquirers = newAcquirers(config.Acquirers, &config.Dialect, config.OnFallback)
 	}
 	if config.Layout == 0 {
 		var err error
@@ -109,28 +114,48 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 // makeVerbs makes the verbs that are sent for one row or for many.
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
-		one: t.acquireClaim, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.orphans.add, onOrphan: t.discard,
+		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.orphans.add, onOrphan: t.discard,
 		blocked: new(blockedKeys),
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
 	if batching {
 		t.acquires.makeBatcher(&t.keepsValues)
 		t.releases.makeBatcher(&t.keepsValues)
-		t.reads = newTurns(maxAlone)
+		t.reads = newLimiter(maxAlone)
 	}
 }
 
 // errNotReady says what Open has waited for until ctx ended.
 var errNotReady = errors.New("the database is not ready")
 
-func (t *Table) inspect(ctx context.Context, ascii bool) (finding, error) {
-	i := inspector{t.pool.db, t.dialect, t.names, ascii}
+func (t *Table) inspect(ctx context.Context, db *sqlx.DB, ascii bool) (finding, error) {
+	i := inspector{db, t.dialect, t.names, ascii}
 	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
 	}
 	return found, err
 }
+
+// A file is that of a database that has one, SQLite's, as it was when the table was opened. If it is
+// removed or replaced, connections go on with what they have open, which no other process sees. The zero
+// value is always there: a server's, a database in memory, or a file that another machine has.
+type file struct {
+	path string
+	was  fs.FileInfo
+}
+
+// isGone reports whether the path leads to no file, or to another one. The system may have an error of
+// its own to say, which decides nothing.
+func (f file) isGone() bool {
+	if f.was == nil {
+		return false
+	}
+	is, err := os.Stat(f.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(f.was, is)
+}
+
+var errGone = errors.New("the file of the database was removed or replaced while it was open, and other processes do not see what is written to it: create another repository, over a new pool")
 
 // findFile asks the database for its file.
 func (t *Table) findFile(ctx context.Context) (file, error) {
@@ -139,7 +164,7 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 		return file{}, nil
 	}
 	return callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (f file, err error) {
-		if err := t.pool.db.GetContext(ctx, &f.path, question); err != nil {
+		if err := t.pool.DB.QueryRowContext(ctx, question).Scan(&f.path); err != nil {
 			return file{}, err
 		}
 		if f.was, err = os.Stat(f.path); err != nil {
@@ -147,4 +172,92 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 		}
 		return f, nil
 	}, nil)
+}
+
+var (
+	errNoMessages = errors.New("the option MultiStatements: the connections do not take several statements with arguments in one message: " +
+		"set multiStatements=true and interpolateParams=true in the DSN")
+	errOtherTable = errors.New("the option Acquirers: they are connected to another lock table than the repository's pool")
+)
+
+// checkConnections checks that the connections are what the options say. Otherwise the first
+// acquisition would find out, or nothing would: a row could be acquired in another table than the one
+// that it is released from. messages reports whether the pool is to take several statements in one
+// message.
+func (t *Table) checkConnections(ctx context.Context, messages bool) error {
+	_, err := callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (struct{}, error) {
+		if messages {
+			if err := checkMessages(ctx, t.pool.DB); err != nil {
+				return struct{}{}, err
+			}
+		}
+		if t.acquirers != nil && t.acquirers.pool.DB != t.pool.DB {
+			return struct{}{}, t.checkTables(ctx, t.pool.DB, t.acquirers.pool.DB)
+		}
+		return struct{}{}, nil
+	}, nil)
+	return err
+}
+
+// checkMessages sends two statements with arguments in one message.
+func checkMessages(ctx context.Context, db *sql.DB) error {
+	err := sendMessage(ctx, db)
+	if err == nil {
+		return nil
+	}
+	if _, plain := db.ExecContext(ctx, "SELECT 1"); plain != nil {
+		return err // it is not about messages
+	}
+	return &Error{opening.op, WrongSession, fmt.Errorf("%w: %w", errNoMessages, err)}
+}
+
+func sendMessage(ctx context.Context, db *sql.DB) error {
+	rows, err := db.QueryContext(ctx, "SELECT ?; SELECT ?", 1, 2)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	answers := 0
+	for more := true; more; more = rows.NextResultSet() {
+		for rows.Next() {
+			answers++
+		}
+	}
+	if err := rows.Err(); err != nil || answers == 2 {
+		return err
+	}
+	return fmt.Errorf("%w: %d of 2 came", errNoOutcome, answers)
+}
+
+// checkTables compares the lock tables of two pools of PostgreSQL or MariaDB.
+func (t *Table) checkTables(ctx context.Context, db, acquirers *sql.DB) error {
+	mine, err := t.placeOf(ctx, db)
+	if err != nil {
+		return ctx.Err() // another kind of server, which cannot say it
+	}
+	theirs, err := t.placeOf(ctx, acquirers)
+	if err != nil {
+		return fmt.Errorf("ask Acquirers: %w", err)
+	}
+	if mine != theirs {
+		return &Error{opening.op, WrongSession, errOtherTable}
+	}
+	return nil
+}
+
+// A place is where a table is.
+type place struct {
+	server   sql.NullString // when it started, or its address: no other one has the same
+	database sql.NullString
+	table    sql.NullInt64
+}
+
+func (t *Table) placeOf(ctx context.Context, db *sql.DB) (p place, err error) {
+	if t.dialect.ReturnsHolder { // MariaDB
+		err = db.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, @@datadir), DATABASE()").Scan(&p.server, &p.database)
+		return p, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) AS TEXT), current_database(), CAST(to_regclass($1) AS OID)", t.names.Lock).
+		Scan(&p.server, &p.database, &p.table)
+	return p, err
 }

@@ -3,12 +3,10 @@ package locktable
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // Read reads the row of a key, whichever holder it has, or that of a joint claim that keeps it from
@@ -27,8 +25,7 @@ func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error)
 				row, _, err := t.peekJoint(ctx, c)
 				return row, err
 			}
-			row, _, err := t.peekOn(ctx, c)
-			return row, err
+			return t.peekOne(ctx, c)
 		}, nil)
 		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil || time.Since(began) >= limit {
 			break
@@ -63,16 +60,16 @@ func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
 		row, _, err := t.Read(ctx, c)
 		return row, err
 	}
-	return t.readInTurn(ctx, c, t.reads)
+	return t.readLimited(ctx, c, t.reads)
 }
 
-// readInTurn is Read when it has its turn.
-func (t *Table) readInTurn(ctx context.Context, c Claim, turns *turns) (Row, error) {
-	if err := turns.take(ctx); err != nil {
+// readLimited is Read when the limiter has a place.
+func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, error) {
+	if err := l.take(ctx); err != nil {
 		return Row{}, t.errors.explain(ctx, reading.op, err)
 	}
 	row, _, err := t.Read(ctx, c)
-	turns.pass(err)
+	l.giveUp(err)
 	return row, err
 }
 
@@ -80,9 +77,6 @@ func (t *Table) readInTurn(ctx context.Context, c Claim, turns *turns) (Row, err
 // four-column layout TTL decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
 	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) {
-		if c.IsJoint() {
-			return t.isJointHeld(ctx, c)
-		}
 		return t.isHeld(ctx, c)
 	}, nil)
 }
@@ -110,47 +104,65 @@ type Counts struct{ Held, Expired int64 }
 func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
 	return callAlone(ctx, t.errors, counting, ttl, func(ctx context.Context) (n Counts, err error) {
 		s := t.statements.count
-		err = queryFirst(ctx, t.pool.db, s, values{Claim: Claim{TTL: ttl}}, func(rows *sqlx.Rows) error {
+		err = queryFirst(ctx, t.pool.DB, s, values{Claim: Claim{TTL: ttl}}, func(rows *sql.Rows) error {
 			return rows.Scan(&n.Held, &n.Expired)
 		})
 		return n, err
 	}, nil)
 }
 
-func (t *Table) peek(ctx context.Context, db sqlx.QueryerContext, c Claim) (Row, bool, error) {
-	var age, left int64
-	row := Row{Region: t.region, LockKey: c.LockKey}
-	s := t.statements.peek
-	err := db.QueryRowxContext(ctx, s.text, s.args(values{Claim: c})...).Scan(&row.Holder, &age, &left)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Row{}, false, nil
-	}
-	row.Holder = unpadded(row.Holder)
-	row.Age, row.Left = micros(age), micros(left)
-	return row, err == nil, err
-}
-
-// peekOn is peek on a connection of the pool.
-func (t *Table) peekOn(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	_, err = t.pool.send(ctx, func(db executor) (err error) {
-		row, ok, err = t.peek(ctx, db, c)
+// peek returns the row of one key, or none.
+func (t *Table) peek(ctx context.Context, db executor, c Claim) (row Row, err error) {
+	err = queryFirst(ctx, db, t.statements.peek, values{Claim: c}, func(rows *sql.Rows) error {
+		var age, left int64
+		row = Row{Region: t.region, LockKey: c.LockKey}
+		err := rows.Scan(&row.Holder, &age, &left)
+		row.Holder = unpadded(row.Holder)
+		row.Age, row.Left = micros(age), micros(left)
 		return err
 	})
-	return row, ok, err
+	return row, err
+}
+
+// peekOne is peek on a connection of the pool.
+func (t *Table) peekOne(ctx context.Context, c Claim) (row Row, err error) {
+	try := t.pool.Try()
+	for try.Next(ctx) {
+		row, try.Err = t.peek(ctx, try.Conn, c)
+	}
+	return row, try.Err
 }
 
 // count returns the number that s answers.
-func (t *Table) count(ctx context.Context, s statement, v values) (int, error) {
-	return ask(ctx, t.pool, func(db executor) (n int, err error) {
-		err = db.QueryRowxContext(ctx, s.text, s.args(v)...).Scan(&n)
-		return n, err
-	})
+func (t *Table) count(ctx context.Context, s statement, v values) (n int, err error) {
+	try := t.pool.Try()
+	for try.Next(ctx) {
+		try.Err = queryFirst(ctx, try.Conn, s, v, func(rows *sql.Rows) error { return rows.Scan(&n) })
+	}
+	return n, try.Err
 }
 
+func (t *Table) selectRows(ctx context.Context, s statement, v values) (rows []Row, err error) {
+	try := t.pool.Try()
+	for try.Next(ctx) {
+		rows, try.Err = selectRows(ctx, try.Conn, s, v)
+	}
+	return rows, try.Err
+}
+
+// selectRowIDs returns the rows that s answers, or those that it has changed.
+func (t *Table) selectRowIDs(ctx context.Context, try transaction.Try, s statement, v values) (ids map[rowID]bool, resent bool, err error) {
+	for try.Next(ctx) {
+		ids, try.Err = selectRowIDs(ctx, try.Conn, s, v)
+	}
+	return ids, try.Resent, try.Err
+}
+
+// isHeld reports whether all rows of c carry its holder and have not expired.
 func (t *Table) isHeld(ctx context.Context, c Claim) (bool, error) {
-	if t.readsLate() {
-		held, err := t.heldCurrent(ctx, together([]Claim{c}))
-		return held[c.id()], err
+	if c.IsJoint() || t.readsLate() {
+		held, err := t.heldCurrent(ctx, together(c.each()))
+		return err == nil && len(held) == c.count(), err
 	}
 	n, err := t.count(ctx, t.statements.held, values{Claim: c})
 	return n > 0, err
@@ -173,9 +185,39 @@ func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []
 	return longest, expired, err
 }
 
-// isJointHeld reports whether all rows of c carry its holder and have not expired.
-func (t *Table) isJointHeld(ctx context.Context, c Claim) (bool, error) {
-	claims := c.each()
-	held, err := t.heldCurrent(ctx, together(claims))
-	return len(held) == len(claims), err
+// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
+// whole table would cost more, if it is large.
+const manyKeys = 128
+
+// If the statement with the hash table takes longer than the limits, the table is large, or has many
+// dead rows: then each key is looked up in the index, for a while.
+const (
+	hashedLimit     = 5 * time.Millisecond
+	hashedLimitEach = 5 * time.Microsecond // for each key
+	hashedPause     = time.Minute
+)
+
+// peekMany returns the rows of many keys, by LOCK_KEY.
+func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
+	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
+	again := t.hashedAgain.Load()
+	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
+		s = &t.statements.peekMany
+	}
+	began := time.Now()
+	rows, err := t.selectRows(ctx, *s, v)
+	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
+		until := began.Add(hashedPause)
+		t.hashedAgain.Store(&until)
+	}
+	return byKey(rows), err
+}
+
+// byKey returns rows by LOCK_KEY.
+func byKey(rows []Row) map[string]Row {
+	found := make(map[string]Row, len(rows))
+	for _, row := range rows {
+		found[row.LockKey] = row
+	}
+	return found
 }

@@ -73,21 +73,17 @@ func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, 
 var errPinnedNow = errors.New("a transaction has the row locked")
 
 func (t *Table) renew(ctx context.Context, c Claim) (bool, error) {
-	var n int64
-	_, err := t.pool.sendAlone(ctx, func(db executor) (err error) {
-		n, err = exec(ctx, db, t.statements.renew, values{Claim: c})
-		return err
-	})
-	if err != nil || n > 0 {
-		return n > 0, err
-	}
+	done, err := t.changeOne(ctx, t.pool.TryOutside(), t.statements.renew, values{Claim: c})
+	switch {
+	case err != nil || done.n > 0:
+		return err == nil, err
 	// MySQL counts changed rows, not matched ones, unless the driver's clientFoundRows is
 	// set: a row renewed to the same instant counts 0.
-	if t.readsLate() {
-		got, err := t.execCurrent(ctx, t.statements.renew, values{Claim: c})
-		return err == nil && (got.n > 0 || got.row.isHeldBy(c) && got.row.Left >= c.TTL), err
+	case t.readsLate():
+		return done.row.isHeldBy(c) && done.row.Left >= c.TTL, nil
+	default:
+		return t.isHeld(ctx, c)
 	}
-	return t.isHeld(ctx, c)
 }
 
 // RenewAll renews at most [MaxRenewals] rows, of one time-to-live, by one statement, and
@@ -125,7 +121,7 @@ const maxRefusals = 64
 // renewed: the statement is then sent for halves. The row counts as pinned, for the caller's own
 // statement has an error that says why.
 func (t *Table) renewParts(ctx context.Context, v values, refusals *int) ([]Outcome, error) {
-	renewed, err := t.renewMany(ctx, v)
+	renewed, _, err := t.changeMany(ctx, t.pool.TryOutside(), t.statements.renewAll, v)
 	if t.errors.isOf(err, dialect.Refused) && *refusals > 0 {
 		*refusals--
 		if len(v.rows) == 1 {
@@ -167,18 +163,6 @@ func (t *Table) renewHalves(ctx context.Context, v values, refusals *int) (all [
 		all = append(all, outcomes...)
 	}
 	return all, nil
-}
-
-// renewMany returns the rows that it has renewed.
-func (t *Table) renewMany(ctx context.Context, v values) (renewed map[rowID]bool, err error) {
-	if t.statements.pick.text == "" {
-		_, err = t.pool.sendAlone(ctx, func(db executor) (err error) {
-			renewed, err = selectRowIDs(ctx, db, t.statements.renewAll, v)
-			return err
-		})
-		return renewed, err
-	}
-	return t.pickAnd(ctx, t.statements.renewAll, v)
 }
 
 // renewJoint renews all rows of c, and waits for those that are pinned.

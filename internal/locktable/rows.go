@@ -3,15 +3,20 @@ package locktable
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"math"
 	"strings"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
+// An executor is what a statement runs on: a connection, a transaction of ours or of the user's, or a pool.
+type executor interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // query runs s and gives each row that it answers to scan.
-func query(ctx context.Context, db sqlx.QueryerContext, s statement, v values, scan func(*sqlx.Rows) error) error {
+func query(ctx context.Context, db executor, s statement, v values, scan func(*sql.Rows) error) error {
 	text, args, err := s.bind(v)
 	if err != nil {
 		return err
@@ -20,8 +25,8 @@ func query(ctx context.Context, db sqlx.QueryerContext, s statement, v values, s
 }
 
 // queryText is query for a text whose arguments are bound.
-func queryText(ctx context.Context, db sqlx.QueryerContext, text string, args []any, scan func(*sqlx.Rows) error) error {
-	rows, err := db.QueryxContext(ctx, text, args...)
+func queryText(ctx context.Context, db executor, text string, args []any, scan func(*sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
 	}
@@ -35,8 +40,8 @@ func queryText(ctx context.Context, db sqlx.QueryerContext, text string, args []
 }
 
 // queryFirst runs s, which answers one row at most, and gives it to scan.
-func queryFirst(ctx context.Context, db sqlx.QueryerContext, s statement, v values, scan func(*sqlx.Rows) error) error {
-	rows, err := db.QueryxContext(ctx, s.text, s.args(v)...)
+func queryFirst(ctx context.Context, db executor, s statement, v values, scan func(*sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, s.text, s.args(v)...)
 	if err != nil {
 		return err
 	}
@@ -49,8 +54,8 @@ func queryFirst(ctx context.Context, db sqlx.QueryerContext, s statement, v valu
 }
 
 // selectRows returns the rows that s answers, or none if they are not complete.
-func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (list []Row, err error) {
-	err = query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+func selectRows(ctx context.Context, db executor, s statement, v values) (list []Row, err error) {
+	err = query(ctx, db, s, v, func(rows *sql.Rows) error {
 		var row Row
 		var age, left int64
 		if err := rows.Scan(&row.Region, &row.LockKey, &row.Holder, &age, &left); err != nil {
@@ -68,9 +73,9 @@ func selectRows(ctx context.Context, db sqlx.QueryerContext, s statement, v valu
 }
 
 // selectRowIDs returns the rows that s answers, which has columns LOCK_KEY and CLIENT_ID.
-func selectRowIDs(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (map[rowID]bool, error) {
+func selectRowIDs(ctx context.Context, db executor, s statement, v values) (map[rowID]bool, error) {
 	ids := make(map[rowID]bool)
-	err := query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+	err := query(ctx, db, s, v, func(rows *sql.Rows) error {
 		id, err := scanRowID(rows)
 		ids[id] = true
 		return err
@@ -79,15 +84,15 @@ func selectRowIDs(ctx context.Context, db sqlx.QueryerContext, s statement, v va
 }
 
 // scanRowID reads LOCK_KEY and CLIENT_ID.
-func scanRowID(rows *sqlx.Rows) (rowID, error) {
+func scanRowID(rows *sql.Rows) (rowID, error) {
 	var id rowID
 	err := rows.Scan(&id.lockKey, &id.holder)
 	return rowID{unpadded(id.lockKey), unpadded(id.holder)}, err
 }
 
 // selectTexts returns the one column of text that s answers.
-func selectTexts(ctx context.Context, db sqlx.QueryerContext, s statement, v values) (texts []string, err error) {
-	err = query(ctx, db, s, v, func(rows *sqlx.Rows) error {
+func selectTexts(ctx context.Context, db executor, s statement, v values) (texts []string, err error) {
+	err = query(ctx, db, s, v, func(rows *sql.Rows) error {
 		var text string
 		err := rows.Scan(&text)
 		texts = append(texts, unpadded(text))
@@ -97,7 +102,7 @@ func selectTexts(ctx context.Context, db sqlx.QueryerContext, s statement, v val
 }
 
 // exec returns how many rows s affected.
-func exec(ctx context.Context, db sqlx.ExecerContext, s statement, v values) (int64, error) {
+func exec(ctx context.Context, db executor, s statement, v values) (int64, error) {
 	text, args, err := s.bind(v)
 	if err != nil {
 		return 0, err

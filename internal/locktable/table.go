@@ -5,13 +5,34 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
+
+// A Config says which table, and how its rows are acquired. The root package has checked it.
+type Config struct {
+	DB       *sqlx.DB // stays the caller's
+	Dialect  dialect.Dialect
+	Names    dialect.Names // without a Fence no tokens are drawn, without a Channel releases do not notify
+	Region   string
+	ClientID string         // random if ""
+	ASCII    bool           // whether Region and all LOCK_KEYs are ASCII
+	Layout   dialect.Layout // asked of the database if 0
+
+	Isolation       sql.IsolationLevel // of the transaction that acquires
+	Autocommit      bool               // acquire without an explicit transaction
+	Acquirers       *sqlx.DB           // sessions with that isolation, which acquire without one; nil for none
+	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
+	MultiStatements bool               // DB takes several statements, with arguments, in one message
+	DisableBatching bool
+}
 
 // A Table is the lock table of one client in one region. All methods are safe for concurrent
 // use. Their errors are of type [*Error].
 type Table struct {
-	pool       pool
+	pool       transaction.Pool
 	dialect    dialect.Dialect
 	errors     classifier
 	statements statements
@@ -38,9 +59,9 @@ type Table struct {
 
 	acquires batched[Result]
 	releases batched[bool]
-	reads    *turns // for reads before an attempt; nil if batching is disabled
+	reads    *limiter // for reads before an attempt; nil if batching is disabled
 	polls    polls
-	polled   *turns // for waiters whose poll has failed
+	polled   *limiter // for waiters whose poll has failed
 	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
 	hashedAgain atomic.Pointer[time.Time]
 	unsettled   unsettled

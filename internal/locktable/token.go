@@ -1,11 +1,14 @@
 package locktable
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
@@ -59,3 +62,43 @@ func (t *tokens) isTrimDue() bool { return t.drawn.Add(1)%trimEvery == 0 }
 
 // trimBefore is below which number rows are deleted once token was drawn.
 func trimBefore(token int64) int64 { return token/TokensPerAcquisition - trimEvery }
+
+// draw draws a fencing token by a statement of its own, after the acquire statement, for the
+// owner of the row alone. Only the owner draws, so the tokens of one key are drawn in the
+// order of its holders: also outside of a transaction, because a lease that is over before the
+// answer comes is none.
+func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, acquired bool, err error) {
+	s := t.statements.draw
+	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
+	if err != nil {
+		return 0, false, err
+	}
+	// This count can be trusted on MySQL too: rows were inserted, not changed.
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return 0, false, err
+	}
+	token, err = t.tokens.inserted(result)
+	return token, err == nil, err
+}
+
+// trimTimeout bounds the statement that trims. If it fails, a later one does the work.
+const trimTimeout = time.Second
+
+// countToken keeps the table that tokens are drawn from small. The statement for that runs in
+// the background. Settle waits for it.
+func (t *Table) countToken(token int64) {
+	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
+		t.orphans.add()
+		go t.trim(token)
+	}
+}
+
+func (t *Table) trim(token int64) {
+	defer t.orphans.done()
+	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
+	defer cancel()
+	// The lock is acquired: what is left in that table does not concern its holder.
+	_, _ = bounded.Do(ctx, bounded.Grace, func() (int64, error) {
+		return exec(ctx, t.pool.DB, t.statements.trim, values{token: trimBefore(token)})
+	}, nil)
+}

@@ -2,9 +2,8 @@ package transaction
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -15,8 +14,8 @@ var ErrUnreplicated = errors.New("the server has stopped waiting for its synchro
 
 // replicated returns err, of what has just committed on conn, or ErrUnreplicated. Only the pools of Open see the
 // warning. But lib/pq has the server cancel its wait when ctx ends, whatever the pool: then no success counts.
-func replicated(ctx context.Context, conn *sqlx.Conn, d dialect.Dialect, err error) error {
-	if err != nil || d.Name != "postgres" {
+func replicated(ctx context.Context, conn *sql.Conn, d *dialect.Dialect, err error) error {
+	if err != nil || !d.WarnsUnreplicated {
 		return err
 	}
 	if ctx.Err() != nil {

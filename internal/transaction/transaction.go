@@ -3,11 +3,8 @@ package transaction
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"sync/atomic"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -15,27 +12,28 @@ import (
 // A Tx is a transaction with the connection that it has to itself. End it with Commit or
 // Rollback; as with [sql.Tx], what comes second returns sql.ErrTxDone.
 type Tx struct {
-	*sqlx.Tx
+	*sql.Tx
 
 	ctx     context.Context //nolint:containedctx // that of the transaction, as sql.Tx has it
-	conn    *sqlx.Conn
-	dialect dialect.Dialect
+	conn    *sql.Conn
+	dialect *dialect.Dialect
 	ending  atomic.Bool // Commit or Rollback was called
 }
 
-// Begin begins a transaction. Like [OnConn] it passes over connections that turn out to be closed, and
+// Begin begins a transaction. Like a [Try] it passes over connections that turn out to be closed, and
 // over those that are still inside another transaction.
-func Begin(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, d dialect.Dialect) (begun *Tx, err error) {
-	_, err = onConn(ctx, db, d, func(conn *sqlx.Conn) error {
-		tx, err := conn.BeginTxx(ctx, opts)
-		if err != nil {
-			giveBack(conn, d.Embedded)
-			return err
+func (p Pool) Begin(ctx context.Context, opts *sql.TxOptions) (begun *Tx, err error) {
+	try := p.Try()
+	try.begins = true
+	for try.Next(ctx) {
+		tx, err := try.Conn.BeginTx(ctx, opts)
+		if try.Err = err; err != nil {
+			giveBack(try.Conn, p.Dialect.Embedded)
+			continue
 		}
-		begun = &Tx{Tx: tx, ctx: ctx, conn: conn, dialect: d}
-		return nil
-	}, nil)
-	return begun, err
+		begun = &Tx{Tx: tx, ctx: ctx, conn: try.Conn, dialect: p.Dialect}
+	}
+	return begun, try.Err
 }
 
 // Commit commits the transaction. It returns an error also if the server has committed it, and has stopped
@@ -61,12 +59,4 @@ func (t *Tx) end(run func() error) error {
 	}
 	giveBack(t.conn, usable)
 	return err
-}
-
-// giveBack gives a connection back to its pool, or closes it.
-func giveBack(conn *sqlx.Conn, usable bool) {
-	if !usable {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
-	}
-	_ = conn.Close() // the transaction's own error says more
 }

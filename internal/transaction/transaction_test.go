@@ -11,7 +11,6 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -33,7 +32,7 @@ var (
 )
 
 // mocked returns a mocked pool, and a function that returns how many connections it has.
-func mocked(t *testing.T) (*sqlx.DB, sqlmock.Sqlmock, func() int) {
+func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock, func() int) {
 	t.Helper()
 	db, mock, err := sqlmock.New()
 	must(t, err)
@@ -44,10 +43,14 @@ func mocked(t *testing.T) (*sqlx.DB, sqlmock.Sqlmock, func() int) {
 		must(t, spare.Close())
 		_ = db.Close() // the mock did not expect it
 	})
-	return sqlx.NewDb(db, "sqlmock"), mock, func() int {
+	return db, mock, func() int {
 		synctest.Wait() // what is closed in the background is closed
 		return db.Stats().OpenConnections - 1
 	}
+}
+
+func begin(ctx context.Context, db *sql.DB, d dialect.Dialect) (*transaction.Tx, error) {
+	return transaction.Pool{DB: db, Dialect: &d}.Begin(ctx, nil)
 }
 
 // The connection stays in the pool if its transaction is over, and only then.
@@ -79,7 +82,7 @@ func TestTheEndOfATransaction(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					db, mock, connections := mocked(t)
 					mock.ExpectBegin()
-					tx, err := transaction.Begin(t.Context(), db, nil, c.dialect)
+					tx, err := begin(t.Context(), db, c.dialect)
 					must(t, err)
 					expect(mock)
 					run := tx.Commit
@@ -111,7 +114,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 		defer cancel()
 		mock.ExpectBegin()
 		mock.ExpectRollback().WillReturnError(errNoQuorum)
-		tx, err := transaction.Begin(ctx, db, nil, dialect.MySQL())
+		tx, err := begin(ctx, db, dialect.MySQL())
 		must(t, err)
 		cancel()
 		if err := tx.Commit(); err == nil {
@@ -130,11 +133,11 @@ func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := virtual.Migrated(t, dialect.Spring7)
 	connector := flaky.New(file.DB.Driver(), file.DSN)
-	db := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+	db := sql.OpenDB(connector)
 	defer func() { must(t, db.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tx, err := transaction.Begin(ctx, db, nil, dialect.MySQL())
+	tx, err := begin(ctx, db, dialect.MySQL())
 	must(t, err)
 	sent, answer := make(chan struct{}), make(chan struct{})
 	connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -163,7 +166,7 @@ func TestBeginOnUnusableConnections(t *testing.T) {
 				mock.ExpectBegin().WillReturnError(failure)
 				mock.ExpectBegin()
 				mock.ExpectCommit()
-				tx, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL())
+				tx, err := begin(t.Context(), db, dialect.MySQL())
 				must(t, err)
 				must(t, tx.Commit())
 				if got := connections(); got != 1 {
@@ -182,11 +185,11 @@ func TestBeginIfAllFails(t *testing.T) {
 		for range 2 { // there is one connection, the spare one
 			mock.ExpectBegin().WillReturnError(errStuck)
 		}
-		if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errStuck) {
+		if _, err := begin(t.Context(), db, dialect.MySQL()); !errors.Is(err, errStuck) {
 			t.Errorf("error %v", err)
 		}
 		mock.ExpectBegin().WillReturnError(errNoQuorum)
-		if _, err := transaction.Begin(t.Context(), db, nil, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
+		if _, err := begin(t.Context(), db, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
 			t.Errorf("error %v", err)
 		}
 		if got := connections(); got != 0 {
@@ -201,9 +204,9 @@ func TestWhatEndsATransactionSecondDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := virtual.Migrated(t, dialect.Spring7)
 		connector := flaky.New(file.DB.Driver(), file.DSN)
-		db := sqlx.NewDb(sql.OpenDB(connector), "sqlite")
+		db := sql.OpenDB(connector)
 		defer func() { must(t, db.Close()) }()
-		tx, err := transaction.Begin(t.Context(), db, nil, dialect.SQLite())
+		tx, err := begin(t.Context(), db, dialect.SQLite())
 		must(t, err)
 		const answer = time.Minute
 		connector.Follow(func(context.Context, flaky.Moment) error {

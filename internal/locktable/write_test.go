@@ -46,11 +46,15 @@ func TestAStatementThatTheServerHasRepeated(t *testing.T) {
 			mock.ExpectQuery("INSERT").WillReturnRows(many)
 
 			a, b := Claim{LockKey: "a", Holder: "mine", TTL: time.Minute}, Claim{LockKey: "b", Holder: "mine", TTL: time.Minute}
-			got, _, err := table.upsert(t.Context(), db, a, false)
+			w := &oneRow{table: table, claim: a}
+			_, err := w.run(t.Context(), db, false)
+			got := w.got
 			if err != nil || got.Acquired != test.a || got.Acquired != (got.Token > 0) || got.Acquired == (got.Row.Holder == "other") {
 				t.Errorf("one: %+v, %v", got, err)
 			}
-			tokens, _, err := table.upsertMany(t.Context(), db, together([]Claim{a, b}), false)
+			both := &manyRows{table: table, rows: together([]Claim{a, b})}
+			_, err = both.run(t.Context(), db, false)
+			tokens := both.tokens
 			if (tokens["a"] > 0) != test.a || (tokens["b"] > 0) != test.b || err != nil {
 				t.Errorf("many: %v, %v", tokens, err)
 			}

@@ -50,7 +50,7 @@ func TestCallersLeaveAPoll(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(p.queue) != 0 || !p.armed.IsZero() || p.turn != nil {
+		if len(p.queue) != 0 || !p.armed.IsZero() || p.round != nil {
 			t.Errorf("%d in the queue, the next poll at %v", len(p.queue), p.armed)
 		}
 	})

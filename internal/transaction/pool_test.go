@@ -2,25 +2,27 @@ package transaction_test
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
-// exec sends a message.
-func exec(ctx context.Context) func(*sqlx.Conn) error {
-	return func(conn *sqlx.Conn) error {
-		_, err := conn.ExecContext(ctx, "message")
-		return err
+// send sends a message with a transaction in it.
+func send(ctx context.Context, db *sql.DB, d dialect.Dialect) error {
+	try := transaction.Pool{DB: db, Dialect: &d}.TryWhole()
+	for try.Next(ctx) {
+		_, try.Err = try.Conn.ExecContext(ctx, "message")
 	}
+	return try.Err
 }
 
 // The connection stays in the pool if no transaction is open on it, and only then.
@@ -61,7 +63,7 @@ func TestTheEndOfAMessage(t *testing.T) {
 						end.WillReturnError(c.rollback)
 					}
 				}
-				if _, err := transaction.Send(t.Context(), db, c.dialect, exec(t.Context())); !errors.Is(err, c.err) {
+				if err := send(t.Context(), db, c.dialect); !errors.Is(err, c.err) {
 					t.Errorf("error %v", err)
 				}
 				want := 0
@@ -86,12 +88,30 @@ func TestSendOnUnusableConnections(t *testing.T) {
 				db, mock, connections := mocked(t)
 				mock.ExpectExec("message").WillReturnError(failure)
 				mock.ExpectExec("message").WillReturnResult(driver.RowsAffected(1))
-				_, err := transaction.Send(t.Context(), db, dialect.MySQL(), exec(t.Context()))
-				must(t, err)
+				must(t, send(t.Context(), db, dialect.MySQL()))
 				if got := connections(); got != 1 {
 					t.Errorf("%d connections in the pool", got)
 				}
 			})
 		})
 	}
+}
+
+// A server that closes each new connection is not asked for a hundred at once.
+func TestTryPausesWhereEachConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, mock, _ := mocked(t)
+		const passedOver = 101
+		for range passedOver {
+			mock.ExpectExec("message").WillReturnError(driver.ErrBadConn)
+		}
+		d, began := dialect.Postgres(), time.Now()
+		if err := send(t.Context(), db, d); !errors.Is(err, driver.ErrBadConn) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("given up after %v", took)
+		}
+	})
 }
