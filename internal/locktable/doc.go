@@ -9,18 +9,19 @@
 //
 // An attempt to acquire goes through these functions:
 //
-//	Table.Acquire         deletes unsettled rows first; handles an unknown outcome at the end
-//	call                  applies the policy: lost races, pinned rows
+//	Table.Acquire         deletes unsettled rows first; applies the policy by a retry: lost
+//	                      races, pinned rows; handles an unknown outcome at the end
 //	batched.do            joins a batch, or sends the statement alone
 //	batch.Batcher.Do      waits until the batch in flight is done
 //	acquireOne            for one row, or acquireMany
 //	write                 opens the transaction, unless the table is in Autocommit; or an
 //	                      acquirer, or one message, is the transaction
-//	upsert                or upsertMany: the statement
+//	oneRow.run            or manyRows.run: the statements
 //
 // A release takes the same way, to releaseOne or releaseMany. The other verbs are not batched:
-// callAlone, which is call with a limit to each answer, runs the function that sends the
-// statement.
+// callAlone, which applies the policy with a limit to each answer, runs the function that sends the
+// statement. Every statement is sent in a loop over connections, [transaction.Try], which passes over
+// those that are closed.
 //
 // # Acquire
 //
@@ -71,7 +72,7 @@
 //
 // Two callers of one key can give each other a serialization failure: 40001 and 40P01; 1213,
 // 1020, and 1180 or 3101 at COMMIT (Group Replication); SQLITE_BUSY and SQLITE_LOCKED. All mean that
-// the statement was not applied. call sends it again after a random pause of up to 1, 2, 4 …
+// the statement was not applied. It is sent again after a random pause of up to 1, 2, 4 …
 // 64 ms. An acquisition counts as not acquired after ten of these.
 //
 // # Pinned rows
@@ -190,14 +191,14 @@
 //
 // A restart closes all connections of a pool. lib/pq and go-sql-driver have database/sql pass over them;
 // pgx does not look for a second after their last use, and returns what the server has said, as 57P01. So
-// all statements go through transaction.OnConn, which sends them again on another connection if theirs was
-// closed (dialect.Closed). An error of a new connection is returned. All statements can be repeated: they
+// all statements are sent by a [transaction.Try], again on another connection if theirs was closed
+// (dialect.Closed), after the first twenty with a pause before each. An error of a new connection is returned. All statements can be repeated: they
 // name the holder, and an acquisition recognises its own row. Within an explicit transaction it is only
 // BEGIN. If an acquisition was sent again, and has failed or was refused, an earlier one may still come: it
 // is abandoned, and its holder not used again.
 //
 // A release or Keep that finds no row proves a loss only if it was sent once. A batch whose answer was
-// lost is sent again row by row. pool.send notices when a statement was sent twice. Then a release counts
+// lost is sent again row by row. A Try notices when a statement was sent twice. Then a release counts
 // as done, and Keep reads the row.
 //
 // # Unknown outcomes and unsettled rows
@@ -248,7 +249,7 @@
 // released. That costs no round trip. On Galera the condition is the cluster's UUID: a node without a quorum
 // refuses all statements about tables by itself, but one that is started outside of its cluster does not.
 //
-// Servers that certify read what they have applied, which may be less than was committed. See current.go
+// Servers that certify read what they have applied, which may be less than was committed. See cluster.go
 // for the answers that count only from one that has caught up: [Table.ReadAll], [Table.ReadNow],
 // [Table.IsHeld], and that a row to be renewed, kept or released is not there.
 //

@@ -163,7 +163,7 @@ var mutations = []mutation{
 		breaks: "holder: all acquisitions of a process share one, as in Spring",
 		danger: "A late statement of one acquisition deletes the row of the next.",
 		edits: []edit{{
-			"internal/locktable/holder.go",
+			"internal/locktable/claim.go",
 			"	number := h.last.Add(1)&(beyond-1) | beyond\n",
 			"	number := h.last.Load()&(beyond-1) | beyond\n",
 		}},
@@ -195,7 +195,7 @@ var mutations = []mutation{
 		breaks: "unsettled: a row that could not be deleted is forgotten",
 		danger: "A row that has no holder keeps everyone out until it expires, also its own process.",
 		edits: []edit{{
-			"internal/locktable/unsettled.go",
+			"internal/locktable/leftover.go",
 			"		add(&u.present, lockKey, unsettledHolder{c.Holder, until})\n",
 			"		_, _ = lockKey, unsettledHolder{c.Holder, until}\n",
 		}},
@@ -205,9 +205,9 @@ var mutations = []mutation{
 		breaks: "unsettled: what is acquired for a caller that has left is kept",
 		danger: "The row has no holder, and keeps everyone out until it expires.",
 		edits: []edit{{
-			"internal/locktable/abandon.go",
-			"	if !got.value.Acquired && !got.unknown {\n",
-			"	if !got.unknown {\n",
+			"internal/locktable/leftover.go",
+			"	if !got.Value.Acquired && !got.Unknown {\n",
+			"	if !got.Unknown {\n",
 		}},
 	},
 	{
@@ -215,9 +215,9 @@ var mutations = []mutation{
 		breaks: "unsettled: a COMMIT without an answer counts as refused",
 		danger: "If it was applied, the row has no holder and is never deleted.",
 		edits: []edit{{
-			"internal/locktable/acquire.go",
-			"	err = tx.Commit()\n	return err != nil && !t.errors.isRefusedCommit(err), err\n",
-			"	err = tx.Commit()\n	return false, err\n",
+			"internal/locktable/write.go",
+			"	err = tx.Commit()\n	return err != nil && (wrote || !t.errors.isRefusedCommit(err)), false, err\n",
+			"	err = tx.Commit()\n	return false, false, err\n",
 		}},
 	},
 
@@ -391,13 +391,13 @@ var mutations = []mutation{
 		breaks: "joint lock: an acquisition that has got some of its rows is not rolled back",
 		danger: "The rows keep others out, and nobody holds them.",
 		edits: []edit{{
-			"internal/locktable/acquire_joint.go",
-			"				err = t.explainPartly(ctx, db, together(claims))\n",
-			"				return written, nil\n",
+			"internal/locktable/acquire.go",
+			"		err = t.explainPartly(ctx, db, w.rows)\n",
+			"		return written, nil\n",
 		}, {
-			"internal/locktable/acquire_joint.go",
-			"	got.value.Acquired = true\n",
-			"	got.value.Acquired = len(tokens) == len(claims)\n",
+			"internal/locktable/acquire.go",
+			"	o.Value.Acquired = true\n",
+			"	o.Value.Acquired = len(w.tokens) == len(w.rows.rows)\n",
 		}},
 	},
 	{
@@ -405,9 +405,9 @@ var mutations = []mutation{
 		breaks: "joint lock: some of the rows are enough",
 		danger: "Two callers hold one key.",
 		edits: []edit{{
-			"internal/locktable/acquire_joint.go",
-			"len(tokens) < len(claims)",
-			"len(tokens) == 0",
+			"internal/locktable/acquire.go",
+			"len(w.tokens) < len(w.rows.rows)",
+			"len(w.tokens) == 0",
 		}},
 	},
 	{
