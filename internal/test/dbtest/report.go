@@ -10,8 +10,7 @@ import (
 // A Cell is what [ReportCell] reports.
 type Cell = report.Cell
 
-// ReportCell adds a cell to the table that withservers prints after all tests. Cells of the
-// same combination are added up, so each test function can report its own part. Without
+// ReportCell adds a cell to the table that withservers prints after all tests. Without
 // withservers it does nothing.
 func ReportCell(tb testing.TB, cell Cell) {
 	tb.Helper()

@@ -5,7 +5,6 @@ package report
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,8 +65,7 @@ func (l line) append(path string) (err error) {
 	return err
 }
 
-// Read returns the cells of the file, one for each combination, in the order of the
-// combinations, and each note once. If there is no file, it returns none.
+// Read returns the cells of the file in the order of the combinations, and each note once. If there is no file, it returns none.
 func Read(path string) (Report, error) {
 	var all Report
 	file, err := os.Open(path)
@@ -86,42 +84,13 @@ func Read(path string) (Report, error) {
 		}
 		switch {
 		case l.Note == "":
-			all.Cells = add(all.Cells, l.Cell)
+			all.Cells = append(all.Cells, l.Cell)
 		case !slices.Contains(all.Notes, l.Note):
 			all.Notes = append(all.Notes, l.Note)
 		}
 	}
-	slices.SortFunc(all.Cells, Cell.compare)
+	slices.SortFunc(all.Cells, func(a, b Cell) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return all, lines.Err()
-}
-
-// add adds a cell to the cell of the same combination, if there is one: the tests of a
-// combination can be in several test functions and packages.
-func add(cells []Cell, cell Cell) []Cell {
-	i := slices.IndexFunc(cells, func(c Cell) bool { return c.compare(cell) == 0 })
-	if i < 0 {
-		return append(cells, cell)
-	}
-	sum := &cells[i]
-	sum.Run += cell.Run
-	sum.Failed += cell.Failed
-	sum.Skipped += cell.Skipped
-	if !strings.Contains(sum.Reason, cell.Reason) {
-		sum.Reason = strings.TrimPrefix(sum.Reason+"; "+cell.Reason, "; ")
-	}
-	return cells
-}
-
-// compare orders cells by their combinations.
-func (c Cell) compare(other Cell) int {
-	return cmp.Or(
-		strings.Compare(c.Server, other.Server),
-		strings.Compare(c.Version, other.Version),
-		strings.Compare(c.Driver, other.Driver),
-		strings.Compare(c.Layout, other.Layout),
-		strings.Compare(c.Isolation, other.Isolation),
-		strings.Compare(c.Settings, other.Settings),
-	)
 }
 
 // Print writes the cells as a table with their sum, and the notes below it. Without cells it

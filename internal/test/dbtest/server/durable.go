@@ -1,9 +1,6 @@
 package server
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // The settings that the other servers turn off. If an option is given twice, the last one
 // applies.
@@ -26,7 +23,7 @@ func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
 func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
 	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find MariaDB: %w", err)
+		return nil, err
 	}
 	return Start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
 }

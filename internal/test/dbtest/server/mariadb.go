@@ -16,24 +16,18 @@ import (
 func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
 	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find MariaDB: %w", err)
+		return nil, err
 	}
 	return Start(ctx, mariadb(daemon), dir)
 }
 
 func ensureMariaDB(ctx context.Context) (daemon string, err error) {
 	// The client's package has my_print_defaults, which mariadb-install-db needs.
-	return ensure(ctx, mariadbDaemon, "mariadb-server-core", "mariadb-client-core")
-}
-
-// mariadbDaemon returns the path of MariaDB's server if all programs are installed.
-func mariadbDaemon() (string, bool) {
-	for _, program := range []string{"mariadb-install-db", "my_print_defaults"} {
-		if _, ok := find(program); !ok {
-			return "", false
-		}
+	err = Ensure(ctx, []string{"mariadbd", "mariadb-install-db", "my_print_defaults"}, "mariadb-server-core", "mariadb-client-core")
+	if err != nil {
+		return "", fmt.Errorf("find MariaDB: %w", err)
 	}
-	return find("mariadbd")
+	return Find("mariadbd"), nil
 }
 
 // mariadbUser is run at every start of the server.
@@ -64,8 +58,7 @@ func mariadb(daemon string) Recipe {
 		"--innodb-log-file-size=16M",
 		"--innodb-buffer-pool-size=64M")
 	r.Create = func(dir string) []string {
-		installer, _ := find("mariadb-install-db") // mariadbDaemon has found it
-		return append(append([]string{installer}, common(dir)...),
+		return append(append([]string{Find("mariadb-install-db")}, common(dir)...),
 			"--auth-root-authentication-method=normal", "--skip-test-db",
 			"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
 	}

@@ -18,7 +18,7 @@ import (
 func StartMariaDBPair(ctx context.Context, dir string) (primary, replica *Server, err error) {
 	daemon, err := ensureMariaDB(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("find MariaDB: %w", err)
+		return nil, nil, err
 	}
 	recipe := mariadb(daemon).with(durableMariaDB...).with("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
 	if primary, err = Start(ctx, recipe.with("--server-id=1"), filepath.Join(dir, "primary")); err != nil {

@@ -34,12 +34,10 @@ func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, erro
 	if err != nil {
 		return nil, fmt.Errorf("put PgBouncer in front of PostgreSQL: %w", err)
 	}
-	look := func() (string, bool) { return find("pgbouncer") }
-	daemon, err := ensure(ctx, look, "pgbouncer")
-	if err != nil {
+	if err := Ensure(ctx, []string{"pgbouncer"}, "pgbouncer"); err != nil {
 		return nil, fmt.Errorf("find PgBouncer: %w", err)
 	}
-	return Start(ctx, pgbouncer(daemon, target), dir)
+	return Start(ctx, pgbouncer(target), dir)
 }
 
 // pgbouncerTarget translates a URL into the format of PgBouncer's configuration file.
@@ -82,8 +80,8 @@ log_disconnections = 0
 * = %s
 `
 
-// pgbouncer is the recipe for the PgBouncer at the given path.
-func pgbouncer(daemon, target string) Recipe {
+// pgbouncer is the recipe for a PgBouncer in front of the target.
+func pgbouncer(target string) Recipe {
 	return Recipe{
 		Name:         PgBouncer,
 		Driver:       "postgres",
@@ -92,7 +90,7 @@ func pgbouncer(daemon, target string) Recipe {
 			return map[string]string{"pgbouncer.ini": fmt.Sprintf(pgbouncerSettings, port, target)}
 		},
 		Serve: func(dir string, _ int) []string {
-			return []string{daemon, filepath.Join(dir, "pgbouncer.ini")}
+			return []string{Find("pgbouncer"), filepath.Join(dir, "pgbouncer.ini")}
 		},
 		DSN: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres"+

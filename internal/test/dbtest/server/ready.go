@@ -24,7 +24,10 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		refused := within(ctx, time.Second, ping)
+		// A server that is starting may accept a connection and not respond.
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		refused := ping(limited)
+		cancel()
 		// Checked after the ping: otherwise another server on the same port could
 		// have answered.
 		if p.hasEnded() {
@@ -58,13 +61,6 @@ func (s *Server) pinger() (ping func(context.Context) error, end func() error, e
 		return nil, nil, err
 	}
 	return db.PingContext, db.Close, nil
-}
-
-// within limits a ping, since a server that is starting may accept a connection and not respond.
-func within(ctx context.Context, limit time.Duration, ping func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return ping(ctx)
 }
 
 // freePort returns an unused TCP port of 127.0.0.1. It lies below the range from which the
