@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 
@@ -24,56 +23,35 @@ func TestOneConnection(t *testing.T) {
 	})
 }
 
-func TestPgx(t *testing.T) {
+// TestSettings uses drivers with settings that could get in the way. Each has a server's database of its own, and
+// DDL takes seconds beside other tests.
+func TestSettings(t *testing.T) {
 	t.Parallel()
-	for name, mode := range map[string]string{
-		"prepared": "", "simple": "&default_query_exec_mode=simple_protocol", "exec": "&default_query_exec_mode=exec",
+	type parameters map[string]string
+	for name, test := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		driver   string
+		parameters
+	}{
+		"pgx":             {dbtest.Postgres, "pgx", nil},
+		"pgx, simple":     {dbtest.Postgres, "pgx", parameters{"default_query_exec_mode": "simple_protocol"}},
+		"pgx, exec":       {dbtest.Postgres, "pgx", parameters{"default_query_exec_mode": "exec"}},
+		"strict defaults": {dbtest.Postgres, "postgres", parameters{"default_transaction_isolation": "serializable", "default_transaction_read_only": "on"}},
+
+		"multiStatements":   {dbtest.MySQL, "mysql", parameters{"multiStatements": "true"}},
+		"clientFoundRows":   {dbtest.MySQL, "mysql", parameters{"clientFoundRows": "true"}},
+		"parseTime":         {dbtest.MySQL, "mysql", parameters{"parseTime": "true"}},
+		"interpolateParams": {dbtest.MySQL, "mysql", parameters{"interpolateParams": "true"}},
+		"time zone":         {dbtest.MySQL, "mysql", parameters{"time_zone": "'+05:00'"}},
+		"no autocommit":     {dbtest.MySQL, "mysql", parameters{"autocommit": "0"}},
+		"ANSI":              {dbtest.MySQL, "mysql", parameters{"sql_mode": "'ANSI,TRADITIONAL,NO_BACKSLASH_ESCAPES'"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := dbtest.Postgres(t)
-			pool := sqlx.MustOpen("pgx", db.DSN+mode)
-			t.Cleanup(func() { must(t, pool.Close()) })
-			cycle(t, db, pool)
+			db := test.database(t)
+			cycle(t, db, db.OpenDSN(t, test.driver, db.With(t, test.parameters)))
 		})
 	}
-}
-
-// TestMySQLSettings: each setting has a server's database of its own, and DDL takes seconds beside other tests.
-func TestMySQLSettings(t *testing.T) {
-	t.Parallel()
-	for name, set := range map[string]func(*mysql.Config){
-		"multiStatements":   func(c *mysql.Config) { c.MultiStatements = true },
-		"clientFoundRows":   func(c *mysql.Config) { c.ClientFoundRows = true },
-		"parseTime":         func(c *mysql.Config) { c.ParseTime = true },
-		"interpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },
-		"time zone":         func(c *mysql.Config) { c.Params = map[string]string{"time_zone": "'+05:00'"} },
-		"no autocommit":     func(c *mysql.Config) { c.Params = map[string]string{"autocommit": "0"} },
-		"ANSI": func(c *mysql.Config) {
-			c.Params = map[string]string{"sql_mode": "'ANSI,TRADITIONAL,NO_BACKSLASH_ESCAPES'"}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := dbtest.MySQL(t)
-			config, err := mysql.ParseDSN(db.DSN)
-			must(t, err)
-			set(config)
-			pool := sqlx.MustOpen("mysql", config.FormatDSN())
-			t.Cleanup(func() { must(t, pool.Close()) })
-			cycle(t, db, pool)
-		})
-	}
-}
-
-// TestPostgresStrictDefaults uses a pool whose transactions are serializable and read-only
-// by default.
-func TestPostgresStrictDefaults(t *testing.T) {
-	t.Parallel()
-	db := dbtest.Postgres(t)
-	pool := sqlx.MustOpen("postgres", db.DSN+"&default_transaction_isolation=serializable&default_transaction_read_only=on")
-	t.Cleanup(func() { must(t, pool.Close()) })
-	cycle(t, db, pool)
 }
 
 func TestSQLiteInMemory(t *testing.T) {
