@@ -143,11 +143,6 @@ bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
 	$(GO) -C dev/bench run . smoke
 
-# NEWCOMERFLAGS='-run contribution' does a part of it.
-.PHONY: newcomer
-newcomer: ## do what the documents say in a fresh Debian: start.md, the .deb, a contribution (15 minutes, root)
-	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) -C dev/tools run ./newcomer $(NEWCOMERFLAGS)
-
 .PHONY: build
 build: ## compile everything; the command goes to bin/sqllock
 	$(GO) build ./...
