@@ -1,10 +1,14 @@
 # All targets run on a machine with Go, make and git. As root on Debian, they install
 # the other programs that they need.
 GO ?= go
-LINT = $(GO) tool -modfile=dev/tools/go.mod golangci-lint
+# Tools are pinned in modules of their own.
+LINT = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod golangci-lint
+GOTESTSUM = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod gotestsum
+ACTIONLINT = $(GO) tool -modfile=dev/tools/workflows/go.mod actionlint
+GORELEASER = $(GO) tool -modfile=dev/tools/release/go.mod goreleaser
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
 # The modules beside the root's, but those of tools alone.
-MODULES = $(filter-out dev/tools dev/tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
+MODULES = $(filter-out dev/tools dev/tools/release dev/tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
 COMPILE = $(GO) list $(RACE) -export -test -deps ./...
 # SQLite is C that was translated to Go. The race detector and its checks of pointers make that
 # several times slower, and cannot find a race of ours in it.
@@ -14,18 +18,17 @@ RACE = -race -gcflags=modernc.org/...=-race=false
 
 .PHONY: help
 help: ## show this help
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 # Tests must not depend on each other's order, so it is random. Go does not cache the results
 # of a shuffled run either, which do depend on the servers. Tests mostly wait for a
 # time-to-live to end, so more tests and packages run at once than there are cores.
 # Two cores spend half of the time on compiling. So the program that starts
 # the servers is compiled with the race detector, too, from the same packages; all others are
-# compiled while the servers start; and vet is left to make vet. Compiling ends before the first
+# compiled while the servers start; and vet is left to .ci/run. Compiling ends before the first
 # test begins, since it would leave little of two cores to tests in real time.
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 # At the end gotestsum lists the failed tests, and then the slowest.
-GOTESTSUM = $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum
 SLOWEST = $(GOTESTSUM) tool slowest --num=25
 TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
@@ -111,10 +114,6 @@ test-examples: ## run the examples, and compare what they print (1 minute)
 test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
 	SQLLOCK_SERVERS=postgres SQLLOCK_REQUIRE=postgres $(WITH_SERVERS) -- $(GO) -C monitor/dashboard test $(TESTFLAGS) ./...
 
-.PHONY: bench-observability
-bench-observability: ## print what a pair costs with no observer, with each, and with all (10 seconds)
-	$(GO) -C monitor/dashboard test -run '^$$' -bench . -benchmem .
-
 # BROWSERFLAGS='-args -pictures ../../../docs/pictures' takes the pictures of the docs.
 .PHONY: test-browser
 test-browser: ## run the tests of the page in headless Chromium (30 seconds)
@@ -143,60 +142,33 @@ bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
 	$(GO) -C dev/bench run . smoke
 
-.PHONY: build
-build: ## compile everything; the command goes to bin/sqllock
-	$(GO) build ./...
-	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/sqllock
-
 .PHONY: cross
 cross: ## compile everything for Linux, macOS and Windows
-	CGO_ENABLED=0 GOOS=linux $(GO) build ./...
-	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
-	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
-
-# TARGETS=linux/amd64,darwin/arm64 builds for these systems alone.
-.PHONY: snapshot
-snapshot: ## build binaries, archives, deb, rpm, SBOMs and checksums of this commit, in dist/
-	$(GO) -C dev/tools/release run . build $(if $(TARGETS),-targets=$(TARGETS))
-
-.PHONY: pages
-pages: ## write man pages and completions, in dist/
-	$(GO) -C dev/tools/release run . pages
-
-.PHONY: release
-release: ## show which tags are due (dev/tools/release/modules.txt); WRITE=yes makes them
-	$(GO) -C dev/tools/release run . tag $(if $(WRITE),-write)
-
-.PHONY: vet
-vet: ## run go vet
-	$(GO) vet ./...
+	set -e; for system in linux darwin windows; do CGO_ENABLED=0 GOOS=$$system $(GO) build ./...; done
 
 .PHONY: lint
-lint: lint-workflows ## run golangci-lint and actionlint
+lint: ## run golangci-lint with depguard, and actionlint
+	$(ACTIONLINT) .github/workflows/*.yml
 	$(LINT) run
 	set -e; for module in $(MODULES); do \
 		echo "lint $$module"; cgo=$$($(GO) env CGO_ENABLED); packages=./...; \
 		[ $$module != adapters/orm ] || { cgo=0; packages=.; }; \
-		(cd $$module && CGO_ENABLED=$$cgo $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml $$packages); \
+		(cd $$module && CGO_ENABLED=$$cgo $(LINT) run --config $(CURDIR)/.golangci.yml $$packages); \
 	done # of adapters/orm not what is generated
 
-# A module of its own: actionlint and golangci-lint need different versions of one parser.
-.PHONY: lint-workflows
-lint-workflows: ## check .github/workflows with actionlint
-	$(GO) tool -modfile=dev/tools/workflows/go.mod actionlint .github/workflows/*.yml
-
-# GRAPHFLAGS=-names prints the names that make each edge.
-.PHONY: graph
-graph: ## print the graph of references; fail on new cycles and wrong imports
-	$(GO) -C dev/tools run ./graph $(GRAPHFLAGS)
+# TARGETS=linux/amd64,darwin/arm64 builds for these systems alone. goreleaser wants a remote and a tag of the
+# root module, which a checkout may not have.
+.PHONY: snapshot
+snapshot: ## build binaries, archives, deb, rpm, SBOMs and checksums of this commit, in dist/
+	mkdir -p bin
+	sed '$(if $(TARGETS),s/^    targets:.*/    targets: [$(subst /,_,$(TARGETS))]/)' .goreleaser.yaml >bin/goreleaser.yaml
+	GORELEASER_CURRENT_TAG=$$(git describe --tags --abbrev=0 --match='v*' 2>/dev/null || echo v0.0.0) \
+		GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/sqllock/sqllock \
+		$(GORELEASER) release --snapshot --clean --config=bin/goreleaser.yaml
 
 .PHONY: fmt
 fmt: ## format all Go files
 	$(LINT) fmt
-
-.PHONY: demo
-demo: ## watch processes compete for a lock
-	$(GO) run ./cmd/sqllock demo
 
 # The race detector needs a C compiler and the C library's start files. Compiling a
 # program checks both.

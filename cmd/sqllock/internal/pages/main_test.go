@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestPages expects a man page of each command, and completions that the shells of this machine read
+// without an error.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := write(dir, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"man/sqllock.1", "man/sqllock-migrate-up.1", "completions/sqllock.ps1"} {
+		if _, err := os.Stat(filepath.Join(dir, page)); err != nil {
+			t.Error(err)
+		}
+	}
+	for shell, file := range map[string]string{"bash": "sqllock.bash", "zsh": "_sqllock", "fish": "sqllock.fish"} {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("no %s here", shell)
+			continue
+		}
+		if out, err := exec.CommandContext(t.Context(), path, "-n", filepath.Join(dir, "completions", file)).CombinedOutput(); err != nil { //nolint:gosec // a shell
+			t.Errorf("%s: %v\n%s", shell, err, out)
+		}
+	}
+}
