@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -22,76 +23,23 @@ func must(t *testing.T, err error) {
 
 const module = "github.com/sqllock/sqllock"
 
-// external is what the packages that ship may import beside the standard library and the
-// module. Where a name ends in "/..." it may be any package below.
-var external = map[string][]string{
-	".":                       {"github.com/jmoiron/sqlx"},
-	"dialect":                 nil,
-	"internal/batch":          nil,
-	"internal/bounded":        nil,
-	"internal/engine":         nil,
-	"internal/expiring":       nil,
-	"internal/failure":        nil,
-	"internal/locktable":      {"github.com/jmoiron/sqlx"},
-	"internal/lru":            nil,
-	"internal/reentrant":      nil,
-	"internal/seats":          nil,
-	"adapters/internal/named": nil,
-	"adapters/certmagiclock":  nil,
-	"cleanup":                 nil,
-	"adapters/gocronlock":     nil,
-	"adapters/gooselock":      nil,
-	"adapters/httplock":       nil,
-	"sync/job":                nil,
-	"sync/leader":             nil,
-	"observe":                 nil,
-	"internal/listing":        nil,
-	"internal/printable":      nil,
-	"monitor/page":            nil,
-	"sync/rwlock":             nil,
-	"sync/semaphore":          nil,
-	"migrations":              {"github.com/golang-migrate/migrate/v4/..."},
-	"sqllocktest":             nil,
-	// It speaks to the server through pgconn, whichever driver the application has.
-	"drivers/notify": {"github.com/jackc/pgx/v5/pgconn/...", "github.com/jackc/pgx/v5/pgproto3"},
-
-	"drivers/pgxlock":               nil,
-	"drivers/pqlock":                nil,
-	"drivers/mysqllock":             nil,
-	"drivers/sqlitelock":            nil,
-	"internal/session":              {"github.com/jmoiron/sqlx"},
-	"internal/session/pgxdriver":    {"github.com/jackc/pgx/v5/..."},
-	"internal/session/pqdriver":     {"github.com/lib/pq"},
-	"internal/session/mysqldriver":  {"github.com/go-sql-driver/mysql"},
-	"internal/session/sqlitedriver": {"modernc.org/sqlite/..."},
-
-	// The screen of the command, which an application that imports the library neither links nor downloads.
-	"cmd/sqllock/internal/top": {"charm.land/bubbletea/v2", "github.com/charmbracelet/x/ansi", "github.com/spf13/cobra", "golang.org/x/term"},
-}
-
-// TestImports holds the import graph of docs/design.md: each package imports only what
-// stands in its row of dev/tools/graph/imports.txt, which `make graph` checks for the other
-// systems too, and in external.
+// TestImports holds the import graph of docs/design.md: each package imports only what stands in its
+// row of testdata/imports.txt, on every system.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	rows := readImportRows(t)
-	for _, line := range goList(t, `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
-		fields := strings.Fields(line)
-		pkg := relative(fields[0])
-		allowed, ok := rowOf(rows, pkg)
-		if !ok {
-			t.Errorf("%s has no row in dev/tools/graph/imports.txt", pkg)
-			continue
-		}
-		for _, imported := range fields[1:] {
-			switch own := relative(imported); {
-			case own != imported:
-				if !matches(allowed, own) {
-					t.Errorf("%s imports %s", pkg, own)
-				}
-			case isExternal(imported):
-				if limits, ships := external[pkg]; ships && !matches(limits, imported) {
-					t.Errorf("%s imports %s", pkg, imported)
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, line := range goListFor(t, system, `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+			fields := strings.Fields(line)
+			pkg := relative(fields[0])
+			allowed, ok := rowOf(rows, pkg)
+			if !ok {
+				t.Errorf("%s has no row in testdata/imports.txt", pkg)
+				continue
+			}
+			for _, imported := range fields[1:] {
+				if own := relative(imported); own != imported && !matches(allowed, own) {
+					t.Errorf("%s: %s imports %s", system, pkg, own)
 				}
 			}
 		}
@@ -184,49 +132,33 @@ func relative(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// An importRow is a line of dev/tools/graph/imports.txt.
+// An importRow is a line of testdata/imports.txt.
 type importRow struct {
 	pkg     string
 	allowed []string
 }
 
-func readImportRows(t *testing.T) []importRow {
+func readImportRows(t *testing.T) (rows []importRow) {
 	t.Helper()
-	text, err := os.ReadFile("dev/tools/graph/imports.txt")
+	text, err := os.ReadFile("testdata/imports.txt")
 	must(t, err)
-	var rows []importRow
 	for line := range strings.Lines(string(text)) {
 		pkg, allowed, ok := strings.Cut(line, ":")
 		if ok && !strings.HasPrefix(line, "#") {
 			rows = append(rows, importRow{pkg, strings.Fields(allowed)})
 		}
 	}
-	return append(rows, readImportExceptions(t)...)
-}
-
-// readImportExceptions returns the imports that dev/tools/graph/exceptions.txt allows.
-func readImportExceptions(t *testing.T) []importRow {
-	t.Helper()
-	text, err := os.ReadFile("dev/tools/graph/exceptions.txt")
-	must(t, err)
-	var rows []importRow
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "imports" {
-			rows = append(rows, importRow{fields[1], fields[2:3]})
-		}
-	}
 	return rows
 }
 
-// rowOf returns what a package may import: what the first row that fits it says, and its
-// exceptions.
+// rowOf returns what a package may import: what the first row that fits it says.
 func rowOf(rows []importRow, pkg string) (allowed []string, ok bool) {
 	for _, row := range rows {
-		if !ok && matches([]string{row.pkg}, pkg) || ok && row.pkg == pkg {
-			allowed, ok = append(slices.Clone(allowed), row.allowed...), true
+		if matches([]string{row.pkg}, pkg) {
+			return row.allowed, true
 		}
 	}
-	return allowed, ok
+	return nil, false
 }
 
 // matches reports whether a path is one of those listed, or below one that ends in "/...".
@@ -237,10 +169,18 @@ func matches(list []string, path string) bool {
 	})
 }
 
-// goList returns a line for each package.
+// goList returns a line for each package, on this system.
 func goList(t *testing.T, format string, packages ...string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", format}, packages...)...).Output()
+	return goListFor(t, runtime.GOOS, format, packages...)
+}
+
+// goListFor returns a line for each package, on the system.
+func goListFor(t *testing.T, system, format string, packages ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", format}, packages...)...)
+	cmd.Env = append(os.Environ(), "GOOS="+system)
+	out, err := cmd.Output()
 	must(t, err)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

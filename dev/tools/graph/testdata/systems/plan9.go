@@ -1,3 +1,0 @@
-//go:build plan9
-
-package systems

@@ -1,2 +1,0 @@
-// Package systems has a file for another system.
-package systems
