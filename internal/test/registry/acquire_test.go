@@ -74,9 +74,7 @@ func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
 		})
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
 		for i := range 20 {
-			if _, err := obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-				t.Fatal(err)
-			}
+			is(t, errorOf(obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context())), sqllock.ErrDatabase)
 		}
 		time.Sleep(2 * time.Minute)
 		s.connector.Follow(nil)
@@ -157,9 +155,7 @@ func TestAcquire_VeryLateRowIsDeletedBeforeTheNext(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), lateTTL/10)
 		defer cancel()
-		if _, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
+		is(t, errorOf(s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL)), context.DeadlineExceeded)
 		time.Sleep(lateTTL * 7 / 4)
 		s.connector.Follow(nil)
 		row, ok, err := s.repository.Peek(t.Context(), "k")
@@ -437,9 +433,7 @@ func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
 			if test.applied {
 				mock.ExpectExec("DELETE").WillReturnError(test.err)
 			}
-			if _, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl); !errors.Is(err, test.want) {
-				t.Error(err)
-			}
+			is(t, errorOf(r.Acquire(t.Context(), "k", r.NewHolder(), ttl)), test.want)
 		})
 	}
 }

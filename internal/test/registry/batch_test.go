@@ -38,9 +38,7 @@ func TestBatch_WithoutAnAnswerTimesOut(t *testing.T) {
 		})
 		began := time.Now()
 		s.tryAll(6, func(_ *sqllock.Lease, err error) {
-			if !errors.Is(err, sqllock.ErrDatabase) {
-				t.Error(err)
-			}
+			is(t, err, sqllock.ErrDatabase)
 		})
 		if took := time.Since(began); took > 7*time.Second {
 			t.Errorf("took %v", took)
@@ -141,9 +139,7 @@ func TestBatch_PinnedRowsAreReleasedAFewAtATime(t *testing.T) {
 		var releasing sync.WaitGroup
 		for i := range 30 {
 			releasing.Go(func() {
-				if _, err := r.Delete(t.Context(), fmt.Sprint(i), r.NewHolder()); !errors.Is(err, sqllock.ErrPinned) {
-					t.Error(err)
-				}
+				is(t, errorOf(r.Delete(t.Context(), fmt.Sprint(i), r.NewHolder())), sqllock.ErrPinned)
 			})
 		}
 		releasing.Wait()

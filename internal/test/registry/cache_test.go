@@ -27,18 +27,14 @@ func TestCache_SetCapacity(t *testing.T) {
 	a := obtain(t, r, "a")
 	obtain(t, r, "b")
 	must(t, r.SetCacheCapacity(1))
-	if _, err := r.Obtain("c"); !errors.Is(err, sqllock.ErrCapacity) {
-		t.Fatal(err)
-	}
+	is(t, errorOf(r.Obtain("c")), sqllock.ErrCapacity)
 	must(t, r.SetCacheCapacity(2))
 	if obtain(t, r, "a") == a {
 		t.Fatal("shrinking must evict the unused")
 	}
 	must(t, lease.Unlock(t.Context()))
 	for _, capacity := range []int{0, -1} {
-		if err := r.SetCacheCapacity(capacity); !errors.Is(err, sqllock.ErrInvalid) {
-			t.Fatal(err)
-		}
+		is(t, r.SetCacheCapacity(capacity), sqllock.ErrInvalid)
 	}
 }
 
@@ -54,9 +50,7 @@ func TestCache_ExpireUnused(t *testing.T) {
 	expired(t, r, 0, 0)
 	must(t, lease.Unlock(t.Context()))
 	expired(t, r, 0, 1)
-	if _, err := r.ExpireUnusedOlderThan(-1); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Fatal(err)
-	}
+	is(t, errorOf(r.ExpireUnusedOlderThan(-1)), sqllock.ErrInvalid)
 }
 
 func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
@@ -73,17 +67,11 @@ func TestCache_FailedLockUsesNoRoom(t *testing.T) {
 		l := obtain(t, r, "k")
 		lease, err := l.Lock(t.Context())
 		must(t, err)
-		if _, err := l.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Fatal(err)
-		}
-		if _, err := l.TryLockFor(t.Context(), time.Millisecond); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Fatal(err)
-		}
+		is(t, errorOf(l.TryLock(t.Context())), sqllock.ErrNotAcquired)
+		is(t, errorOf(l.TryLockFor(t.Context(), time.Millisecond)), sqllock.ErrNotAcquired)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.Lock(ctx); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
+		is(t, errorOf(l.Lock(ctx)), context.Canceled)
 		expired(t, r, 0, 0)
 		must(t, lease.Unlock(t.Context()))
 		expired(t, r, 0, 1)
@@ -193,14 +181,10 @@ func TestCache_HeldIsNeverEvicted(t *testing.T) {
 	if obtain(t, r, "a") != a {
 		t.Fatal("evicted")
 	}
-	if _, err := obtain(t, r, "a").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Error(err)
-	}
+	is(t, errorOf(obtain(t, r, "a").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	b, err := obtain(t, r, "b").Lock(t.Context())
 	must(t, err)
-	if _, err := r.Obtain("c"); !errors.Is(err, sqllock.ErrCapacity) {
-		t.Error(err)
-	}
+	is(t, errorOf(r.Obtain("c")), sqllock.ErrCapacity)
 	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
 		t.Error(err)
 	}

@@ -85,9 +85,7 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 				<-late.reached
 				if cancelled { // the usual way to end: first all work, then the registry
 					cancel()
-					if err := <-locked; !errors.Is(err, context.Canceled) {
-						t.Error(err)
-					}
+					is(t, <-locked, context.Canceled)
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- s.registry.Close(t.Context()) }()
@@ -99,9 +97,7 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 				close(late.let)
 				must(t, <-closed)
 				if !cancelled {
-					if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
-						t.Error(err)
-					}
+					is(t, <-locked, sqllock.ErrClosed)
 				}
 				var rows int
 				must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
@@ -132,9 +128,7 @@ func TestClose_KeepsItsContext(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, sqllock.ErrDatabase) || took > limit+slack {
 			t.Error(err, took)
 		}
-		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
-			t.Error(err)
-		}
+		is(t, <-locked, sqllock.ErrClosed)
 		close(late.let)
 		must(t, s.registry.Close(t.Context()))
 	})
@@ -153,15 +147,11 @@ func TestClose_TimesOut(t *testing.T) {
 		}()
 		time.Sleep(4 * time.Second)
 		began := time.Now()
-		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
+		is(t, s.registry.Close(t.Context()), sqllock.ErrDatabase)
 		if took := time.Since(began); took > 11*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if err := <-locked; !errors.Is(err, sqllock.ErrClosed) {
-			t.Error(err)
-		}
+		is(t, <-locked, sqllock.ErrClosed)
 		waitUntilCallsFail(s)
 	})
 }
@@ -336,9 +326,7 @@ func TestClose_AgainAfterAnOutage(t *testing.T) {
 		early, err := unlocked.TryLock(t.Context())
 		must(t, err)
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		if err := early.Unlock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
+		is(t, early.Unlock(t.Context()), sqllock.ErrDatabase)
 		lockKey, err := s.repository.LockKey("unlocked")
 		must(t, err)
 		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
@@ -387,9 +375,7 @@ func TestClose_HoldsNoMutexWhileItEndsWaits(t *testing.T) {
 		for range 2 {
 			select {
 			case err := <-waiting:
-				if !errors.Is(err, sqllock.ErrClosed) {
-					t.Error(err)
-				}
+				is(t, err, sqllock.ErrClosed)
 			case err := <-closed:
 				must(t, err)
 			case <-time.After(10 * time.Second):

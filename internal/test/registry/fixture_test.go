@@ -20,7 +20,10 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-var must = check.Must
+var must, is = check.Must, check.Is
+
+// errorOf returns the error of a call that also returns something else.
+func errorOf[V any](_ V, err error) error { return err }
 
 // newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
 // would keep all other writers of SQLite waiting.

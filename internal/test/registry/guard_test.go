@@ -131,9 +131,7 @@ func TestGuard_NeedsATransaction(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, sqllock.GuardFunc[*sql.Row](t.Context(), lease, nil), sqllock.ErrInvalid)
 	must(t, lease.Unlock(t.Context()))
 }
 
@@ -155,9 +153,7 @@ func TestGuard_Func(t *testing.T) {
 	if err != nil || !deleted {
 		t.Fatal(deleted, err)
 	}
-	if err := sqllock.GuardFunc(t.Context(), lease, answers(fmt.Errorf("wrapped: %w", sql.ErrNoRows))); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Error(err)
-	}
+	is(t, sqllock.GuardFunc(t.Context(), lease, answers(fmt.Errorf("wrapped: %w", sql.ErrNoRows))), sqllock.ErrLockLost)
 }
 
 // answers returns a function whose rows cannot be scanned.

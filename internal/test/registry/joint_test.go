@@ -218,9 +218,7 @@ func TestJoint_CloseEndsTheWait(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		must(t, one.Close(t.Context()))
 		for range wants {
-			if err := <-done; !errors.Is(err, sqllock.ErrClosed) {
-				t.Error(err)
-			}
+			is(t, <-done, sqllock.ErrClosed)
 		}
 		if rows, err := other.Repository().List(t.Context()); err != nil || len(rows) != 1 || rows[0].Holder != a.Holder() {
 			t.Error(rows, err)
@@ -328,14 +326,10 @@ func TestJoint_CacheCapacity(t *testing.T) {
 	t.Parallel()
 	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3})
 	for range 3 {
-		if _, err := obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) {
-			t.Fatal(err)
-		}
+		is(t, errorOf(obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context())), sqllock.ErrCapacity)
 		lease, err := obtainAll(t, one, "a", "b", "c").TryLock(t.Context())
 		must(t, err)
-		if _, err := one.TryLock(t.Context(), "d"); !errors.Is(err, sqllock.ErrCapacity) {
-			t.Error(err)
-		}
+		is(t, errorOf(one.TryLock(t.Context(), "d")), sqllock.ErrCapacity)
 		if n, err := one.ExpireUnusedOlderThan(0); n != 0 || err != nil {
 			t.Error(n, err)
 		}
@@ -354,9 +348,7 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 		must(t, err)
 		_, err = other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())
 		must(t, err)
-		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Fatal(err)
-		}
+		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 		time.Sleep(9 * time.Second)
 		for _, key := range lease.Keys()[1:] {
 			if _, err := other.TryLock(t.Context(), key); !errors.Is(err, sqllock.ErrNotAcquired) {
@@ -472,9 +464,7 @@ func TestJoint_UnlockOfALostOne(t *testing.T) {
 		lease := held(s)
 		must(t, s.repository.ReleaseAll(t.Context()))
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return nil }) // counts from here
-		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Error(err)
-		}
+		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 		s.settle(nil, nil)
 	})
 }

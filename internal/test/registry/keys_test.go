@@ -19,9 +19,7 @@ func TestKeys_MapperIsChecked(t *testing.T) {
 	r := newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
 		Keys: func(key string) (string, error) { return strings.Repeat(key, 37), nil },
 	})
-	if _, err := newRegistry(t, r, nil).Obtain("k"); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Fatal(err)
-	}
+	is(t, errorOf(newRegistry(t, r, nil).Obtain("k")), sqllock.ErrInvalid)
 }
 
 // TestKeys_Spring has vectors of java.util.UUID.nameUUIDFromBytes.

@@ -3,7 +3,6 @@ package registry_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -70,9 +69,7 @@ func TestLog_OfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, other, log := logged(t, slog.LevelDebug)
 		holder := held(other)
-		if _, err := s.lock.TryLockFor(t.Context(), 10*time.Second); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Error(err)
-		}
+		is(t, errorOf(s.lock.TryLockFor(t.Context(), 10*time.Second)), sqllock.ErrNotAcquired)
 		expectLines(t, log, "DEBUG not acquired")
 		must(t, holder.Unlock(t.Context()))
 		lease := held(s)

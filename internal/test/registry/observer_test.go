@@ -324,9 +324,7 @@ func TestObserver_FailedAcquisitions(t *testing.T) {
 		s.connector.Follow(nil)
 
 		_, err = s.lock.WithTTL(time.Nanosecond).Lock(t.Context())
-		if !errors.Is(err, sqllock.ErrInvalid) {
-			t.Error(err)
-		}
+		is(t, err, sqllock.ErrInvalid)
 		r.expect(t)
 
 		must(t, holder.Unlock(t.Context()))
@@ -445,9 +443,7 @@ func TestObserver_EndsOfLeases(t *testing.T) {
 		err := lease.Unlock(t.Context())
 		s.connector.Follow(nil)
 		expect("unlocked", sqllock.ErrDatabase)
-		if !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
+		is(t, err, sqllock.ErrDatabase)
 
 		lease, err = s.lock.WithMinHold(time.Second).Lock(t.Context())
 		must(t, err)
@@ -609,9 +605,7 @@ func TestObserver_TooLateAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := s.lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
+		is(t, errorOf(s.lock.TryLock(t.Context())), sqllock.ErrDatabase)
 		r.expect(t, "start", "error")
 	})
 }

@@ -37,12 +37,8 @@ func TestOptions_OfARepository(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := sqllock.NewRepository(t.Context(), nil, db.Dialect, nil); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
-	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, errorOf(sqllock.NewRepository(t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
+	is(t, errorOf(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil)), sqllock.ErrInvalid)
 	_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
 	})
@@ -59,9 +55,7 @@ func TestOptions_OfARegistry(t *testing.T) {
 			t.Errorf("%+v: %v", opts, err)
 		}
 	}
-	if _, err := sqllock.NewRegistry(nil, nil); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, errorOf(sqllock.NewRegistry(nil, nil)), sqllock.ErrInvalid)
 }
 
 func TestOptions_BadInputSendsNothing(t *testing.T) {
@@ -151,17 +145,13 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 	}
 	newRegistry(t, r, &sqllock.RegistryOptions{TTL: own, MaxHold: own})
 	lock := obtain(t, newRegistry(t, r, nil), "k")
-	if _, err := lock.WithTTL(own + 1).TryLock(t.Context()); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, errorOf(lock.WithTTL(own+1).TryLock(t.Context())), sqllock.ErrInvalid)
 	lease, err := lock.WithTTL(own).TryLock(t.Context())
 	must(t, err)
 	if left := time.Until(lease.Deadline()); left > own || left < own-time.Minute {
 		t.Errorf("%v left", left)
 	}
-	if err := lease.RenewFor(t.Context(), own+1); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, lease.RenewFor(t.Context(), own+1), sqllock.ErrInvalid)
 	row, ok, err := r.Peek(t.Context(), "k")
 	must(t, err)
 	other, _, err := newRepository(t, db.DB, &sqllock.RepositoryOptions{TTL: 2 * own}).Peek(t.Context(), "k")
@@ -170,9 +160,7 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 		t.Errorf("%v and %v left", row.Left, other.Left)
 	}
 	must(t, lease.Unlock(t.Context()))
-	if _, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1}); !errors.Is(err, sqllock.ErrInvalid) {
-		t.Error(err)
-	}
+	is(t, errorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1})), sqllock.ErrInvalid)
 
 	// With EXPIRED_AFTER each registry has its own.
 	newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{TTL: own}), &sqllock.RegistryOptions{TTL: own + 1})

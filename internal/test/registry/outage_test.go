@@ -271,9 +271,7 @@ func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
 		lease, err := s.lock.Lock(t.Context())
 		must(t, err)
 		must(t, lease.Unlock(t.Context()))
-		if err := <-short; !errors.Is(err, sqllock.ErrDatabase) {
-			t.Error(err)
-		}
+		is(t, <-short, sqllock.ErrDatabase)
 		s.connector.Follow(nil)
 	})
 }
@@ -297,9 +295,7 @@ func TestOutage_WaiterThatGivesUpFailsNoOther(t *testing.T) {
 			}
 			second <- err
 		}()
-		if err := <-first; !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Error(err)
-		}
+		is(t, <-first, sqllock.ErrNotAcquired)
 		close(late.let)
 		must(t, <-second)
 	})

@@ -110,9 +110,7 @@ func TestRenew_LateAnswerIsALoss(t *testing.T) {
 				}
 				return nil
 			})
-			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-				t.Fatal(err)
-			}
+			is(t, lease.Renew(t.Context()), sqllock.ErrLockLost)
 			close(left)
 			synctest.Wait()
 			next, err := rival.TryLock(t.Context())
@@ -181,9 +179,7 @@ func TestRenew_ForLongerWithoutAnAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		if err := lease.RenewFor(t.Context(), 10*renewalTTL); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Fatal(err)
-		}
+		is(t, lease.RenewFor(t.Context(), 10*renewalTTL), sqllock.ErrDatabase)
 		s.connector.Follow(nil)
 		<-lease.Context().Done()
 		synctest.Wait() // the row is noted after the context has ended
@@ -487,9 +483,7 @@ func TestRenew_MaxHoldEndsALease(t *testing.T) {
 		if after := time.Since(began); after != most {
 			t.Errorf("ended after %v", after)
 		}
-		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Error(err)
-		}
+		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 		_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK") // it has not expired yet
 		must(t, err)
 		lease = held(s)
@@ -550,9 +544,7 @@ func TestRenew_Failures(t *testing.T) {
 			t.Error(context.Cause(lease.Context()), time.Since(end))
 		}
 		s.connector.Follow(nil)
-		if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Error(err)
-		}
+		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 	})
 }
 

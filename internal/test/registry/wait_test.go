@@ -101,9 +101,7 @@ func TestWait_RowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := lock.TryLockFor(ctx, wait); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Error(err)
-		}
+		is(t, errorOf(lock.TryLockFor(ctx, wait)), sqllock.ErrNotAcquired)
 		if n := s.connector.Count(); n > most {
 			t.Errorf("more than %d statements in %v", most, wait)
 		}
@@ -187,9 +185,7 @@ func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.Repo
 	t.Cleanup(func() {
 		cancel()
 		for range keys {
-			if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Error(err)
-			}
+			is(t, <-ended, sqllock.ErrNotAcquired)
 		}
 	})
 	return s, sent
@@ -309,9 +305,7 @@ func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
 				t.Errorf("%d polls a second if IdleBetweenTries is %v", n, idle)
 			}
 			cancel()
-			if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Error(err)
-			}
+			is(t, <-ended, sqllock.ErrNotAcquired)
 		}
 	})
 }
@@ -462,9 +456,7 @@ func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 			must(t, lease.Context().Err())
 			cancel()
 			for range waiters {
-				if err := <-ended; !errors.Is(err, sqllock.ErrNotAcquired) {
-					t.Error(err)
-				}
+				is(t, <-ended, sqllock.ErrNotAcquired)
 			}
 		})
 	}

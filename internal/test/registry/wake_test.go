@@ -2,7 +2,6 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -91,9 +90,7 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 				cancel()
 			}()
 		}
-		if _, err := obtain(t, waiting, "k").Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Fatal(err)
-		}
+		is(t, errorOf(obtain(t, waiting, "k").Lock(ctx)), sqllock.ErrNotAcquired)
 		names, err := dialect.NamesFor("INT_")
 		must(t, err)
 		key, err := repository.LockKey("k")
@@ -116,9 +113,7 @@ func TestWake_CallerThatNeedNotWait(t *testing.T) {
 	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
 	lease, err := obtain(t, registry, "k").Lock(t.Context())
 	must(t, err)
-	if _, err := obtain(t, registry, "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
+	is(t, errorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	must(t, lease.Unlock(t.Context()))
 	if topics, _ := waker.seen(); len(topics) != 0 {
 		t.Errorf("watched %q", topics)

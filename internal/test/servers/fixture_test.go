@@ -17,7 +17,10 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-var must = check.Must
+var must, is = check.Must, check.Is
+
+// errorOf returns the error of a call that also returns something else.
+func errorOf[V any](_ V, err error) error { return err }
 
 // ttl is long enough never to end within a test.
 const ttl = time.Minute

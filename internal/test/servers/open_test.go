@@ -46,14 +46,10 @@ func TestOpen_RemovedFile(t *testing.T) {
 	}
 	other, err := open().Lock(t.Context(), "k")
 	must(t, err)
-	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Error(err)
-	}
+	is(t, lease.Renew(t.Context()), sqllock.ErrLockLost)
 	must(t, other.Renew(t.Context()))
 	must(t, other.Unlock(t.Context()))
-	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Error(err)
-	}
+	is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 }
 
 // Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. It takes

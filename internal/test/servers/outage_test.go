@@ -277,9 +277,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			must(t, lease.Renew(t.Context()))
 			rival, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
 			must(t, err)
-			if _, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Fatal(err)
-			}
+			is(t, errorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 			must(t, lease.Unlock(t.Context()))
 			again, err := obtain(t, registry, "other").Lock(t.Context())
 			must(t, err)

@@ -169,9 +169,7 @@ func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 	}
 	last.holding(t, db, func() {
 		for _, lock := range []*sqllock.JdbcLock{obtain(t, registry, "k"), joint} {
-			if _, err := lock.TryLock(t.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Error(err)
-			}
+			is(t, errorOf(lock.TryLock(t.Context())), sqllock.ErrNotAcquired)
 		}
 	})
 	must(t, registry.ExecuteLocked(t.Context(), "k", func(ctx context.Context) error { return ctx.Err() }))
