@@ -28,8 +28,7 @@ import (
 func TestAcquire_TryAfterARefusedOneReadsFirst(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)
-	rival, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").TryLock(t.Context())
-	must(t, err)
+	rival := try(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
 	var mu sync.Mutex
 	var ops []flaky.Op
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -129,8 +128,7 @@ func TestAcquire_LateCommitGivesNoLease(t *testing.T) {
 		if got.lease != nil || !errors.Is(got.err, sqllock.ErrDatabase) || errors.Is(got.err, sqllock.ErrLockLost) {
 			t.Fatalf("%v, %v", got.lease, got.err)
 		}
-		next, err := rival.Lock(t.Context()) // it is undone soon, if the answer was not waited for
-		must(t, err)
+		next := locked(t, rival) // it is undone soon, if the answer was not waited for
 		must(t, next.Unlock(t.Context()))
 	})
 }
@@ -318,8 +316,7 @@ func TestAcquire_HolderIsNotUsedAgain(t *testing.T) {
 			r, mock := mocked(t, test.dialect, sqllock.Autocommit)
 			var deleted argument
 			test.expect(mock, &deleted)
-			lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-			must(t, err)
+			lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
 			if deleted.value == "" || lease.Holder() == deleted.value {
 				t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
 			}

@@ -22,8 +22,7 @@ func small(t *testing.T, capacity int) *sqllock.Registry {
 func TestCache_SetCapacity(t *testing.T) {
 	t.Parallel()
 	r := small(t, 4)
-	lease, err := obtain(t, r, "held").Lock(t.Context())
-	must(t, err)
+	lease := locked(t, obtain(t, r, "held"))
 	a := obtain(t, r, "a")
 	obtain(t, r, "b")
 	must(t, r.SetCacheCapacity(1))
@@ -41,8 +40,7 @@ func TestCache_SetCapacity(t *testing.T) {
 func TestCache_ExpireUnused(t *testing.T) {
 	t.Parallel()
 	r := small(t, 0)
-	lease, err := obtain(t, r, "held").Lock(t.Context())
-	must(t, err)
+	lease := locked(t, obtain(t, r, "held"))
 	obtain(t, r, "a")
 	obtain(t, r, "b")
 	expired(t, r, time.Hour, 0)
@@ -65,8 +63,7 @@ func TestCache_FailedLockUsesNoRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := small(t, 0)
 		l := obtain(t, r, "k")
-		lease, err := l.Lock(t.Context())
-		must(t, err)
+		lease := locked(t, l)
 		is(t, errorOf(l.TryLock(t.Context())), sqllock.ErrNotAcquired)
 		is(t, errorOf(l.TryLockFor(t.Context(), time.Millisecond)), sqllock.ErrNotAcquired)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -137,8 +134,7 @@ func TestCache_Held(t *testing.T) {
 	if held := r.Held(); len(held) != 0 {
 		t.Fatal(held)
 	}
-	lease, err := obtain(t, r, "k").Lock(t.Context())
-	must(t, err)
+	lease := locked(t, obtain(t, r, "k"))
 	held := r.Held()
 	if len(held) != 1 || held[0].Key != "k" || held[0].Holder != lease.Holder() || !held[0].Deadline.Equal(lease.Deadline()) {
 		t.Fatal(held)
@@ -172,8 +168,7 @@ func TestCache_HeldIsNeverEvicted(t *testing.T) {
 	t.Parallel()
 	r := small(t, 2)
 	a := obtain(t, r, "a")
-	lease, err := a.Lock(t.Context())
-	must(t, err)
+	lease := locked(t, a)
 	evicted := obtain(t, r, "evicted")
 	for i := range 10 {
 		obtain(t, r, fmt.Sprint(i))
@@ -182,8 +177,7 @@ func TestCache_HeldIsNeverEvicted(t *testing.T) {
 		t.Fatal("evicted")
 	}
 	is(t, errorOf(obtain(t, r, "a").TryLock(t.Context())), sqllock.ErrNotAcquired)
-	b, err := obtain(t, r, "b").Lock(t.Context())
-	must(t, err)
+	b := locked(t, obtain(t, r, "b"))
 	is(t, errorOf(r.Obtain("c")), sqllock.ErrCapacity)
 	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
 		t.Error(err)
@@ -194,8 +188,7 @@ func TestCache_HeldIsNeverEvicted(t *testing.T) {
 	}
 	must(t, r.SetCacheCapacity(2))
 	must(t, b.Unlock(t.Context()))
-	again, err := evicted.TryLock(t.Context())
-	must(t, err)
+	again := try(t, evicted)
 	if _, err := r.TryLock(t.Context(), "evicted"); !errors.Is(err, sqllock.ErrNotAcquired) { // whatever handle it is
 		t.Error(err)
 	}

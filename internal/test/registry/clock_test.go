@@ -38,8 +38,7 @@ func TestClock_WrongOneChangesNothing(t *testing.T) {
 		if !errors.As(err, &held) || held.Left < ttl/2 || held.Left > ttl {
 			t.Errorf("a row of the right clock, to the wrong one: %v", err)
 		}
-		lease, err := obtain(t, wrong, "k").Lock(t.Context())
-		must(t, err)
+		lease := locked(t, obtain(t, wrong, "k"))
 		row, ok, err := right.Peek(t.Context(), "k")
 		must(t, err)
 		if !ok || row.Left < ttl/2 || row.Left > ttl || row.Age < 0 || row.Age > ttl/2 {

@@ -323,8 +323,7 @@ func TestClose_AgainAfterAnOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
 		lease, unlocked := held(s), obtain(t, s.registry, "unlocked")
-		early, err := unlocked.TryLock(t.Context())
-		must(t, err)
+		early := try(t, unlocked)
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		is(t, early.Unlock(t.Context()), sqllock.ErrDatabase)
 		lockKey, err := s.repository.LockKey("unlocked")
@@ -360,8 +359,7 @@ func TestClose_HoldsNoMutexWhileItEndsWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db := migrated(t).DB
 		r := newRegistry(t, newRepository(t, db, nil), nil)
-		lease, err := obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k").Lock(t.Context())
-		must(t, err)
+		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		waiting := make(chan error)

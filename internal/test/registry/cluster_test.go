@@ -255,8 +255,7 @@ func TestCluster_ResentReleaseFindsTheRow(t *testing.T) {
 	expectFree(mock)
 	mock.ExpectExec("INSERT INTO INT_LOCK").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-	kept, err := obtain(t, newRegistry(t, r, nil), "k").WithMinHold(ttl).TryLock(t.Context())
-	must(t, err)
+	kept := try(t, obtain(t, newRegistry(t, r, nil), "k").WithMinHold(ttl))
 	late("UPDATE", kept.Holder())
 	must(t, kept.Unlock(t.Context()))
 }

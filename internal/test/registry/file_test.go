@@ -25,12 +25,9 @@ func TestFile_Replaced(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			db := virtual.Migrated(t, dialect.Spring7)
 			registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl})
-			renewed, err := obtain(t, registry, "renewed").WithAutoRenew(true).Lock(t.Context())
-			must(t, err)
-			byHand, err := obtain(t, registry, "by hand").Lock(t.Context())
-			must(t, err)
-			guarded, err := obtain(t, registry, "guarded").Lock(t.Context())
-			must(t, err)
+			renewed := locked(t, obtain(t, registry, "renewed").WithAutoRenew(true))
+			byHand := locked(t, obtain(t, registry, "by hand"))
+			guarded := locked(t, obtain(t, registry, "guarded"))
 			must(t, replace(db.Path))
 
 			if err := byHand.Renew(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {

@@ -231,3 +231,25 @@ func runInBubble(t *testing.T, name string, test func(*testing.T)) {
 		inBubble(t, test)
 	})
 }
+
+// try returns the lease of a single try, which must succeed.
+func try(t *testing.T, l *sqllock.JdbcLock) *sqllock.Lease {
+	t.Helper()
+	lease, err := l.TryLock(t.Context())
+	must(t, err)
+	return lease
+}
+
+// locked returns the lease of a wait, which must succeed.
+func locked(t *testing.T, l *sqllock.JdbcLock) *sqllock.Lease {
+	t.Helper()
+	lease, err := l.Lock(t.Context())
+	must(t, err)
+	return lease
+}
+
+// tryKey is try of a key.
+func tryKey(t *testing.T, r *sqllock.Registry, key string) *sqllock.Lease {
+	t.Helper()
+	return try(t, obtain(t, r, key))
+}

@@ -307,8 +307,7 @@ func TestGuard_EnteringAgainDoesNotWait(t *testing.T) {
 			}
 			must(t, lease.Unlock(ctx))
 		}
-		lease, err := registry.TryLock(t.Context(), "k")
-		must(t, err)
+		lease := tryKey(t, registry, "k")
 		tx, err := db.DB.BeginTx(t.Context(), nil)
 		must(t, err)
 		must(t, lease.Guard(t.Context(), tx))

@@ -33,8 +33,7 @@ func twoRegistries(t *testing.T, opts *sqllock.RegistryOptions) (one, other *sql
 func TestJoint_LeaseFrom(t *testing.T) {
 	t.Parallel()
 	one, _ := twoRegistries(t, nil)
-	outer, err := obtainAll(t, one, "a", "b", "c").Lock(t.Context())
-	must(t, err)
+	outer := locked(t, obtainAll(t, one, "a", "b", "c"))
 	if lease, err := one.LeaseFrom(outer.Context(), "b"); err != nil || lease != outer {
 		t.Error(lease, err)
 	}
@@ -74,8 +73,7 @@ func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
 		for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
-			first, err := one.TryLock(t.Context(), order[0])
-			must(t, err)
+			first := tryKey(t, one, order[0])
 			joint := make(chan error, 1)
 			go func() {
 				lease, err := one.ObtainAll("a", "b")
@@ -98,8 +96,7 @@ func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
 func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
-		b, err := other.TryLock(t.Context(), "b")
-		must(t, err)
+		b := tryKey(t, other, "b")
 		const waiters = 5
 		done := make(chan error, waiters)
 		for range waiters {
@@ -110,8 +107,7 @@ func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for range 10 {
 			for _, key := range []string{"a", "c"} {
-				lease, err := one.TryLock(t.Context(), key)
-				must(t, err)
+				lease := tryKey(t, one, key)
 				time.Sleep(50 * time.Millisecond)
 				must(t, lease.Unlock(t.Context()))
 			}
@@ -171,8 +167,7 @@ func TestJoint_WaitLeavesNothingBehind(t *testing.T) {
 		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
 		for _, holder := range []*sqllock.Registry{one, other} {
 			for _, wait := range []time.Duration{10 * time.Millisecond, 1500 * time.Millisecond, 10 * time.Second} {
-				b, err := holder.TryLock(t.Context(), "b")
-				must(t, err)
+				b := tryKey(t, holder, "b")
 				lock := obtainAll(t, one, "a", "b", "c")
 				var held *sqllock.HeldError
 				if _, err := lock.TryLockFor(t.Context(), wait); !errors.As(err, &held) || held.Key != "b" || held.Holder != b.Holder() {
@@ -190,8 +185,7 @@ func TestJoint_WaitLeavesNothingBehind(t *testing.T) {
 				if rows, err := one.Repository().List(t.Context()); err != nil || len(rows) != 0 {
 					t.Fatal(rows, err)
 				}
-				lease, err := lock.TryLock(t.Context())
-				must(t, err)
+				lease := try(t, lock)
 				must(t, lease.Unlock(t.Context()))
 			}
 		}
@@ -202,9 +196,8 @@ func TestJoint_WaitLeavesNothingBehind(t *testing.T) {
 func TestJoint_CloseEndsTheWait(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
-		a, err := other.TryLock(t.Context(), "a")
-		must(t, err)
-		_, err = one.TryLock(t.Context(), "d")
+		a := tryKey(t, other, "a")
+		_, err := one.TryLock(t.Context(), "d")
 		must(t, err)
 		wants := [][]string{{"a", "b"}, {"b", "a"}, {"c", "d"}, {"a", "d"}}
 		done := make(chan error, len(wants))
@@ -231,8 +224,7 @@ func TestJoint_CloseEndsTheWait(t *testing.T) {
 func TestJoint_HandOff(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true, TTL: time.Hour})
-		first, err := one.TryLock(t.Context(), "a")
-		must(t, err)
+		first := tryKey(t, one, "a")
 		tokens := make(chan int64, 3)
 		for _, keys := range [][]string{{"a", "b"}, {"a"}, {"a", "b"}} {
 			lock := obtainAll(t, one, keys...)
@@ -272,8 +264,7 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
 		leases := make(map[string]*sqllock.Lease)
 		for _, key := range []string{"b", "c"} {
-			lease, err := holder.TryLock(t.Context(), key)
-			must(t, err)
+			lease := tryKey(t, holder, key)
 			leases[key] = lease
 			time.Sleep(time.Minute) // c lasts longer
 		}
@@ -327,8 +318,7 @@ func TestJoint_CacheCapacity(t *testing.T) {
 	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3})
 	for range 3 {
 		is(t, errorOf(obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context())), sqllock.ErrCapacity)
-		lease, err := obtainAll(t, one, "a", "b", "c").TryLock(t.Context())
-		must(t, err)
+		lease := try(t, obtainAll(t, one, "a", "b", "c"))
 		is(t, errorOf(one.TryLock(t.Context(), "d")), sqllock.ErrCapacity)
 		if n, err := one.ExpireUnusedOlderThan(0); n != 0 || err != nil {
 			t.Error(n, err)
@@ -344,9 +334,8 @@ func TestJoint_CacheCapacity(t *testing.T) {
 func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
-		lease, err := obtainAll(t, one, "a", "b", "c").WithMinHold(10 * time.Second).TryLock(t.Context())
-		must(t, err)
-		_, err = other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())
+		lease := try(t, obtainAll(t, one, "a", "b", "c").WithMinHold(10*time.Second))
+		_, err := other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())
 		must(t, err)
 		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 		time.Sleep(9 * time.Second)
@@ -356,8 +345,7 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
-		next, err := obtainAll(t, other, "a", "b", "c").TryLock(t.Context())
-		must(t, err)
+		next := try(t, obtainAll(t, other, "a", "b", "c"))
 		must(t, next.Unlock(t.Context()))
 	})
 }
@@ -397,14 +385,12 @@ func TestJoint_WaitsThroughAnOutage(t *testing.T) {
 func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, _ := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
-		lease, err := obtainAll(t, one, "a", "b").TryLock(t.Context())
-		must(t, err)
+		lease := try(t, obtainAll(t, one, "a", "b"))
 		time.Sleep(ttl / 2)
-		_, err = one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl) // as far as a renewal of both got
+		_, err := one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl) // as far as a renewal of both got
 		must(t, err)
 		<-lease.Context().Done()
-		next, err := one.TryLock(t.Context(), "a")
-		must(t, err)
+		next := tryKey(t, one, "a")
 		must(t, next.Unlock(t.Context()))
 	})
 }

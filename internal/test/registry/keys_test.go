@@ -95,8 +95,7 @@ func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			registry := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{Keys: test.keys}), nil)
-			outer, err := obtain(t, registry, test.lower).Lock(t.Context())
-			must(t, err)
+			outer := locked(t, obtain(t, registry, test.lower))
 			inner, err := obtain(t, registry, test.upper).TryLock(outer.Context())
 			must(t, err)
 			if inner.Holder() != outer.Holder() || inner.Token() != outer.Token() {
@@ -124,11 +123,10 @@ func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 func TestKeys_SpellingsShareALocalLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		lease, err := obtain(t, s.registry, lowerCase).Lock(t.Context())
-		must(t, err)
+		lease := locked(t, obtain(t, s.registry, lowerCase))
 		s.connector.Follow(nil) // count from here
 		upper := obtain(t, s.registry, upperCase)
-		_, err = upper.TryLockFor(t.Context(), time.Second)
+		_, err := upper.TryLockFor(t.Context(), time.Second)
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Key != upperCase || held.Holder != lease.Holder() {
 			t.Error(err)
@@ -165,8 +163,7 @@ func TestKeys_HandlesOfSpellings(t *testing.T) {
 	s := newFixture(t, sqllock.Autocommit)
 	registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{CacheCapacity: 1})
 	lower := obtain(t, registry, lowerCase)
-	lease, err := lower.Lock(t.Context())
-	must(t, err)
+	lease := locked(t, lower)
 	upper := obtain(t, registry, upperCase) // no second entry
 	if lower.Key() != lowerCase || upper.Key() != upperCase {
 		t.Errorf("keys %s, %s", lower.Key(), upper.Key())

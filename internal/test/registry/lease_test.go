@@ -42,8 +42,7 @@ func TestLease_ContextIsDoneWhileItEnds(t *testing.T) {
 		made, cancel := context.WithCancel(lease.Context())
 		defer cancel()
 		caller.stalls.Store(true)
-		next, err := rival.Lock(t.Context()) // when the row has expired
-		must(t, err)
+		next := locked(t, rival) // when the row has expired
 		if err := lease.Context().Err(); err == nil || !errors.Is(context.Cause(lease.Context()), sqllock.ErrLockLost) {
 			t.Errorf("the context lasts while another process has the lock: %v, cause %v", err, context.Cause(lease.Context()))
 		}
@@ -60,8 +59,7 @@ func TestLease_NilHoldsNothing(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
 	registry := newRegistry(t, newRepository(t, db.DB, nil), nil)
-	holder, err := obtain(t, registry, "k").TryLock(t.Context())
-	must(t, err)
+	holder := try(t, obtain(t, registry, "k"))
 	failed, err := obtain(t, registry, "k").TryLock(t.Context())
 	if failed != nil || !errors.Is(err, sqllock.ErrNotAcquired) {
 		t.Fatal(failed, err)

@@ -46,8 +46,7 @@ func TestObserver_Panic(t *testing.T) {
 						t.Errorf("%s: recovered %v", name, r)
 					}
 				}()
-				lease, err := s.lock.TryLock(t.Context())
-				must(t, err)
+				lease := try(t, s.lock)
 				must(t, lease.Unlock(t.Context()))
 			}()
 			if n := len(s.registry.Held()); n != 0 {

@@ -75,14 +75,13 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
-			lease, err := obtain(t, registry, "k").TryLock(t.Context())
-			must(t, err)
+			lease := try(t, obtain(t, registry, "k"))
 			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
 				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
 			if name == "Unlock" { // what Close does about the row
 				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
 			}
-			err = call(t.Context(), lease)
+			err := call(t.Context(), lease)
 			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {
 				t.Fatal(err)
 			}
@@ -245,8 +244,7 @@ func TestOutage_WaitersFailTogether(t *testing.T) {
 				}
 			}
 			waitUntilCallsFail(s)
-			lease, err := s.lock.Lock(t.Context()) // the next one does not get the error of an earlier one
-			must(t, err)
+			lease := locked(t, s.lock) // the next one does not get the error of an earlier one
 			must(t, lease.Unlock(t.Context()))
 		})
 	}
@@ -268,8 +266,7 @@ func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
 			short <- err
 		}()
 		synctest.Wait()
-		lease, err := s.lock.Lock(t.Context())
-		must(t, err)
+		lease := locked(t, s.lock)
 		must(t, lease.Unlock(t.Context()))
 		is(t, <-short, sqllock.ErrDatabase)
 		s.connector.Follow(nil)
@@ -467,10 +464,9 @@ func TestOutage_WaitThatEndsWithinAStatement(t *testing.T) {
 func TestOutage_WaitThatEndsAfterIt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := patient(t)
-		holder, err := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k").Lock(t.Context())
-		must(t, err)
+		holder := locked(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
 		outageFor(s, 2*time.Second)
-		_, err = s.lock.TryLockFor(t.Context(), 5*time.Second)
+		_, err := s.lock.TryLockFor(t.Context(), 5*time.Second)
 		if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrDatabase) {
 			t.Errorf("error %v", err)
 		}

@@ -33,8 +33,7 @@ func TestRenew_PartThatFails(t *testing.T) {
 			for j := range keys {
 				keys[j] = fmt.Sprint(i, "/", j)
 			}
-			lease, err := obtainAll(t, s.registry, keys...).TryLock(t.Context())
-			must(t, err)
+			lease := try(t, obtainAll(t, s.registry, keys...))
 			leases = append(leases, lease)
 		}
 		var queries int
@@ -85,8 +84,7 @@ func TestRenew_RowsOfLateRenewalsDelayNothing(t *testing.T) {
 			return nil
 		})
 		time.Sleep(renewalTTL - 100*time.Millisecond)
-		lease, err := obtain(t, s.registry, "another").TryLock(t.Context())
-		must(t, err)
+		lease := try(t, obtain(t, s.registry, "another"))
 		time.Sleep(3 * renewalTTL)
 		must(t, lease.Context().Err())
 		s.connector.Follow(nil)
@@ -113,8 +111,7 @@ func TestRenew_LateAnswerIsALoss(t *testing.T) {
 			is(t, lease.Renew(t.Context()), sqllock.ErrLockLost)
 			close(left)
 			synctest.Wait()
-			next, err := rival.TryLock(t.Context())
-			must(t, err)
+			next := try(t, rival)
 			must(t, next.Unlock(t.Context()))
 		})
 	}
@@ -203,8 +200,7 @@ func TestRenew_OfOneLock(t *testing.T) {
 		lock := obtain(t, registry, "k")
 		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(renewalTTL / 2), lock.WithTTL(renewalTTL / 2).WithAutoRenew(true)} {
 			*p = renewalCount{}
-			on, err := l.Lock(t.Context())
-			must(t, err)
+			on := locked(t, l)
 			time.Sleep(most - time.Second)
 			must(t, on.Context().Err())
 			if p.leases.Load() != 1 || p.good.Load() < 20 {
@@ -389,8 +385,7 @@ func TestRenew_RefusedByTheServer(t *testing.T) {
 		leases := make(map[string]*sqllock.Lease)
 		for i := range 100 {
 			key := fmt.Sprint("k", i)
-			lease, err := r.TryLock(t.Context(), key)
-			must(t, err)
+			lease := tryKey(t, r, key)
 			leases[key] = lease
 		}
 		joint, err := r.ObtainAll("a", "b", "c")

@@ -23,8 +23,7 @@ func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		lease, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-		must(t, err)
+		lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
 		mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
 		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
 		must(t, lease.Unlock(t.Context()))
@@ -40,8 +39,7 @@ func TestUnlock_SentTwiceIsARelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t, sqllock.Serializable)
-			lease, err := obtain(t, s.registry, "k").WithMinHold(minHold).TryLock(t.Context())
-			must(t, err)
+			lease := try(t, obtain(t, s.registry, "k").WithMinHold(minHold))
 			var once sync.Once
 			s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
 				if m.Op == flaky.Exec && m.Done {
@@ -61,8 +59,7 @@ func TestUnlock_LostAnswerOfABatch(t *testing.T) {
 		const n = 10
 		var leases []*sqllock.Lease
 		for i := range n {
-			lease, err := obtain(t, s.registry, fmt.Sprint(i)).TryLock(t.Context())
-			must(t, err)
+			lease := try(t, obtain(t, s.registry, fmt.Sprint(i)))
 			leases = append(leases, lease)
 		}
 		first := make(chan struct{})

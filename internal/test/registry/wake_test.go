@@ -60,8 +60,7 @@ func (w *fakeWaker) seen() (topics []string, subscriptions int) {
 func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db, waker := migrated(t), &fakeWaker{}
-		lease, err := obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k").Lock(t.Context())
-		must(t, err)
+		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k"))
 		waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
 		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
 		got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
@@ -78,8 +77,7 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db, waker := migrated(t), &fakeWaker{}
 		repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
-		lease, err := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k").Lock(t.Context())
-		must(t, err)
+		lease := locked(t, obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k"))
 		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
 		ctx, cancel := context.WithCancel(t.Context())
 		waker.onWatch = func() {
@@ -111,8 +109,7 @@ func TestWake_CallerThatNeedNotWait(t *testing.T) {
 	t.Parallel()
 	waker := &fakeWaker{}
 	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
-	lease, err := obtain(t, registry, "k").Lock(t.Context())
-	must(t, err)
+	lease := locked(t, obtain(t, registry, "k"))
 	is(t, errorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	must(t, lease.Unlock(t.Context()))
 	if topics, _ := waker.seen(); len(topics) != 0 {
