@@ -86,9 +86,6 @@ func (n *Node) Start(ctx context.Context) error {
 	return n.awaitJoined(ctx, 1)
 }
 
-// Restart is Kill and Start.
-func (n *Node) Restart(ctx context.Context) error { return errors.Join(n.Kill(), n.Start(ctx)) }
-
 // CutFromPeers lets the node and all other hosts of the cluster no longer hear each other.
 // Clients still reach all of them.
 func (n *Node) CutFromPeers(ctx context.Context) (err error) {
@@ -110,9 +107,6 @@ func (n *Node) CutFrom(ctx context.Context, other *Node) error {
 func (n *Node) CutFromClients(ctx context.Context) error {
 	return n.cluster.network.cutFromClients(ctx, n.host)
 }
-
-// Reconnect ends the cuts of all nodes.
-func (n *Node) Reconnect(ctx context.Context) error { return n.cluster.network.heal(ctx) }
 
 // Joined returns nil if the node is a member of its cluster that is up to date.
 func (n *Node) Joined(ctx context.Context) error {
