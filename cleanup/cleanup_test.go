@@ -106,7 +106,7 @@ func (r rounds) Write(line []byte) (int, error) {
 
 func TestRunRepeatsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
-	registry, _ := newRegistry(t)
+	registry, db := newRegistry(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := make(rounds, 100)
 	ended := make(chan error)
@@ -121,6 +121,14 @@ func TestRunRepeatsUntilItsContextEnds(t *testing.T) {
 	}
 	if second := <-log; !strings.Contains(second, "deleted=0") {
 		t.Error(second)
+	}
+	for _, outage := range []struct{ begins, shows string }{
+		{"ALTER TABLE INT_LOCK RENAME TO AWAY", "level=WARN"}, {"ALTER TABLE AWAY RENAME TO INT_LOCK", "deleted=0"},
+	} {
+		db.DB.MustExec(outage.begins)
+		for line := <-log; !strings.Contains(line, outage.shows); {
+			line = <-log
+		}
 	}
 	cancel()
 	for {

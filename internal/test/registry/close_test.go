@@ -336,6 +336,10 @@ func TestClose_AgainAfterAnOutage(t *testing.T) {
 		}
 		s.connector.Follow(nil)
 		must(t, s.registry.Close(t.Context()))
+		is(t, errorOf(s.registry.Obtain("k")), sqllock.ErrClosed)
+		is(t, errorOf(s.registry.LeaseFrom(lease.Context(), "k")), sqllock.ErrClosed)
+		is(t, errorOf(s.registry.DeleteExpired(t.Context())), sqllock.ErrClosed)
+		is(t, lease.Unlock(t.Context()), sqllock.ErrClosed)
 		if rows, err := s.repository.List(t.Context()); err != nil || len(rows) != 0 {
 			t.Error(rows, err)
 		}

@@ -38,6 +38,9 @@ func TestJoint_LeaseFrom(t *testing.T) {
 		t.Error(lease, err)
 	}
 	must(t, one.RenewLock(outer.Context(), "c"))
+	if n := len(one.Held()); n != 3 {
+		t.Errorf("%d keys are held", n)
+	}
 	if leases := one.LeasesFrom(outer.Context()); len(leases) != 1 || leases[0] != outer {
 		t.Error(leases)
 	}
