@@ -109,51 +109,34 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 	}
 }
 
-// Close does not wait for them longer than its context lasts, and says so.
-func TestClose_KeepsItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newPlainFixture(t, sqllock.RepositoryOptions{})
-		late := holdBack(s, flaky.Query)
-		locked := make(chan error, 1)
-		go func() {
-			_, err := s.lock.Lock(t.Context())
-			locked <- err
-		}()
-		<-late.reached
-		const limit = 2 * time.Second
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		began := time.Now()
-		err := s.registry.Close(ctx)
-		if took := time.Since(began); !errors.Is(err, sqllock.ErrDatabase) || took > limit+slack {
-			t.Error(err, took)
-		}
-		is(t, <-locked, sqllock.ErrClosed)
-		close(late.let)
-		must(t, s.registry.Close(t.Context()))
-	})
-}
-
-// Of a server that does not answer Close is done after ten seconds, as documented, whatever was
-// under way.
+// Of a server that does not answer Close is done after ten seconds, as documented, whatever was under way;
+// and when its context ends. It says so.
 func TestClose_TimesOut(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		stopAnswering(s)
-		locked := make(chan error, 1)
-		go func() {
-			_, err := s.lock.Lock(t.Context())
-			locked <- err
-		}()
-		time.Sleep(4 * time.Second)
-		began := time.Now()
-		is(t, s.registry.Close(t.Context()), sqllock.ErrDatabase)
-		if took := time.Since(began); took > 11*time.Second {
-			t.Errorf("took %v", took)
-		}
-		is(t, <-locked, sqllock.ErrClosed)
-		waitUntilCallsFail(s)
-	})
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"by itself": 0, "by its context": 2 * time.Second} {
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			stopAnswering(s)
+			locked := make(chan error, 1)
+			go func() { locked <- errorOf(s.lock.Lock(t.Context())) }()
+			time.Sleep(4 * time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			most := 11 * time.Second
+			if limit > 0 {
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+				most = limit + slack
+			}
+			began := time.Now()
+			is(t, s.registry.Close(ctx), sqllock.ErrDatabase)
+			if took := time.Since(began); took > most {
+				t.Errorf("took %v", took)
+			}
+			is(t, <-locked, sqllock.ErrClosed)
+			waitUntilCallsFail(s)
+		})
+	}
 }
 
 // A job that is running when its instance closes, or has just run, does not run again on another one
@@ -240,63 +223,53 @@ func TestClose_KeepsManyMinimumHoldsTogether(t *testing.T) {
 	}
 }
 
-// Of two calls of Close at a time the patient one releases what the other one leaves, and only then
-// closes the pool.
+// Of two calls of Close at a time the patient one releases what the other one leaves, and only then closes the
+// pool, whichever of them comes first.
 func TestClose_TwoAtATime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		const leases = 20
-		var closed atomic.Int64
-		r := newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: true}), &sqllock.RegistryOptions{
-			TTL: ttl, OnClose: func() error {
-				closed.Add(1)
-				rows, err := s.repository.List(t.Context())
-				if err != nil || len(rows) > 0 {
-					t.Errorf("closed with %d rows, %v", len(rows), err)
+	t.Parallel()
+	for name, hastyFirst := range map[string]bool{"a hasty first": true, "a hasty second": false} {
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			var closed atomic.Int64
+			r := newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: true}), &sqllock.RegistryOptions{
+				TTL: ttl, OnClose: func() error {
+					closed.Add(1)
+					rows, err := s.repository.List(t.Context())
+					if err != nil || len(rows) > 0 {
+						t.Errorf("closed with %d rows, %v", len(rows), err)
+					}
+					return nil
+				},
+			})
+			for i := range 20 {
+				tryKey(t, r, fmt.Sprint(i))
+			}
+			s.delay(10 * time.Millisecond)
+			hasty, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
+			defer cancel()
+			first, second := t.Context(), hasty
+			if hastyFirst {
+				first, second = hasty, t.Context()
+			}
+			ended := make(chan error)
+			go func() { ended <- r.Close(first) }()
+			synctest.Wait()
+			impatient, patient := r.Close(second), error(nil)
+			if hastyFirst {
+				impatient, patient = <-ended, impatient
+			} else {
+				if closed.Load() != 0 {
+					t.Error("the hasty one has closed the pool")
 				}
-				return nil
-			},
+				patient = <-ended
+			}
+			must(t, patient)
+			if !errors.Is(impatient, context.DeadlineExceeded) || closed.Load() != 1 {
+				t.Errorf("the hasty one: %v; OnClose was called %d times", impatient, closed.Load())
+			}
+			s.connector.Follow(nil)
 		})
-		for i := range leases {
-			_, err := r.Lock(t.Context(), fmt.Sprint(i))
-			must(t, err)
-		}
-		s.delay(10 * time.Millisecond)
-		hasty, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
-		defer cancel()
-		ended := make(chan error)
-		go func() { ended <- r.Close(hasty) }()
-		synctest.Wait()
-		must(t, r.Close(t.Context()))
-		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 1 {
-			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
-		}
-		s.connector.Follow(nil)
-	})
-}
-
-// A Close whose time ends while another one releases leaves the rest to that one.
-func TestClose_HastySecond(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Serializable)
-		var closed atomic.Int64
-		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, OnClose: func() error { closed.Add(1); return nil }})
-		_, err := r.Lock(t.Context(), "k")
-		must(t, err)
-		s.delay(10 * time.Millisecond)
-		ended := make(chan error)
-		go func() { ended <- r.Close(t.Context()) }()
-		synctest.Wait()
-		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := r.Close(hasty); !errors.Is(err, context.DeadlineExceeded) || closed.Load() != 0 {
-			t.Errorf("the hasty one: %v; OnClose was called %d times", err, closed.Load())
-		}
-		must(t, <-ended)
-		if closed.Load() != 1 {
-			t.Errorf("OnClose was called %d times", closed.Load())
-		}
-	})
+	}
 }
 
 // OnClose has no more time than Close.

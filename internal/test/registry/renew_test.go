@@ -428,16 +428,21 @@ func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCou
 	return s, p
 }
 
+// Renewals belong to the lease, not to the caller that acquired it, whose context may end.
 func TestRenew_EachThirdOfTheTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, p := renewing(t, sqllock.RegistryOptions{})
-		lease := held(s)
-		time.Sleep(10*renewalTTL + time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		lease, err := s.lock.Lock(ctx)
+		must(t, err)
+		time.Sleep(8*renewalTTL + time.Second)
 		must(t, lease.Context().Err())
-		if good := p.good.Load(); good != 30 || p.bad.Load() != 0 {
-			t.Errorf("%d renewals in ten times-to-live", good)
+		cancel()
+		time.Sleep(2 * renewalTTL)
+		if good := p.good.Load(); good != 30 || p.bad.Load() != 0 || time.Until(lease.Deadline()) <= 0 {
+			t.Errorf("%d renewals in ten times-to-live, %v left", good, time.Until(lease.Deadline()))
 		}
-		must(t, lease.Unlock(t.Context()))
+		must(t, lease.Unlock(ctx))
 		time.Sleep(renewalTTL)
 		if good := p.good.Load(); good != 30 {
 			t.Error("renewed after Unlock")
@@ -497,22 +502,6 @@ func TestRenew_MaxHoldEndsALease(t *testing.T) {
 			t.Errorf("%d renewals, the deadline was moved by %v", n, lease.Deadline().Sub(end))
 		}
 		must(t, lease.Unlock(t.Context()))
-	})
-}
-
-// Renewals belong to the lease, not to the caller that acquired it.
-func TestRenew_OutlivesTheContextOfLock(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, p := renewing(t, sqllock.RegistryOptions{})
-		ctx, cancel := context.WithCancel(t.Context())
-		lease, err := s.lock.Lock(ctx)
-		must(t, err)
-		cancel()
-		time.Sleep(2*renewalTTL + time.Second)
-		if p.good.Load() != 6 || time.Until(lease.Deadline()) <= 0 {
-			t.Errorf("%d renewals, %v left", p.good.Load(), time.Until(lease.Deadline()))
-		}
-		must(t, lease.Unlock(ctx))
 	})
 }
 
