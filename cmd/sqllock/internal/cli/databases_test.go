@@ -26,12 +26,26 @@ func eachDatabase(t *testing.T, test func(t *testing.T, db *dbtest.DB)) {
 		"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL,
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := create(t)
-			t.Setenv("XDG_STATE_HOME", t.TempDir())
-			t.Setenv(connect.DSNVariable, db.DSN)
-			test(t, db)
+			test(t, chosen(t, create))
 		})
 	}
+}
+
+// chosen creates a database, which commands use that have no --dsn.
+func chosen(t *testing.T, create func(testing.TB) *dbtest.DB) *dbtest.DB {
+	t.Helper()
+	db := create(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv(connect.DSNVariable, db.DSN)
+	return db
+}
+
+// migrated is chosen with tables.
+func migrated(t *testing.T, create func(testing.TB) *dbtest.DB) *dbtest.DB {
+	t.Helper()
+	db := chosen(t, create)
+	want(t, 0, "migrate", "up")
+	return db
 }
 
 // want runs a command line and returns its output. It ends the test if the exit code is not
@@ -119,9 +133,7 @@ CLIENT_ID CHAR(36), CREATED_DATE `+dateType+` NOT NULL, CONSTRAINT INT_LOCK_PK P
 
 // TestDoctorOnMySQL checks collations and precisions, which only MySQL has.
 func TestDoctorOnMySQL(t *testing.T) {
-	db := dbtest.MySQL(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
+	db := chosen(t, dbtest.MySQL)
 	db.DB.MustExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL,
 CLIENT_ID CHAR(36), CREATED_DATE DATETIME(6) NOT NULL, EXPIRED_AFTER DATETIME(3) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))
 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
@@ -148,10 +160,7 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci`)
 
 // TestDoctorOnPostgres checks what a lease needs of the types of columns.
 func TestDoctorOnPostgres(t *testing.T) {
-	db := dbtest.Postgres(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.Postgres)
 	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK ALTER EXPIRED_AFTER TYPE TIMESTAMPTZ, ALTER CREATED_DATE TYPE TIMESTAMP(0)`)
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ table", "column EXPIRED_AFTER is timestamp with time zone", "column CREATED_DATE is timestamp(0)", "while no program uses it")
 	db.DB.MustExecContext(t.Context(), `ALTER TABLE INT_LOCK RENAME TO REAL_LOCK; CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK`)
@@ -175,55 +184,38 @@ CREATE TRIGGER keeper BEFORE DELETE ON INT_LOCK FOR EACH ROW WHEN (OLD.REGION = 
 
 // TestDoctorOnASequence uses a sequence of MariaDB that has been given a cache.
 func TestDoctorOnASequence(t *testing.T) {
-	db := dbtest.MySQL(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.MySQL)
 	program.Contains(t, want(t, 0, "doctor"), "✓ fence        fencing tokens come from INT_LOCK_FENCE", "✓ pool         Open sets what", "RepositoryOptions.Acquirers")
 	db.DB.MustExecContext(t.Context(), "ALTER SEQUENCE INT_LOCK_FENCE CACHE 1000")
 	program.Contains(t, want(t, 1, "doctor"), "✗ fence", "ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE", "docs/schema.md has the statements")
 }
 
-// TestDoctorBehindAPooler uses PgBouncer, which refuses the settings of a session. The DSN needs
-// no parameters for it.
-func TestDoctorBehindAPooler(t *testing.T) {
-	db := dbtest.PgBouncer(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	dsn, _, _ := strings.Cut(db.DSN, "?")
-	t.Setenv(connect.DSNVariable, dsn+"?sslmode=disable")
-	want(t, 0, "migrate", "up")
-	program.Contains(t, want(t, 0, "doctor"), "! session      something in front of the server", "→ pgxlock.Open and pqlock.Open fall back here", "✓ round trip")
-}
-
 // TestDoctorOnReplica uses a server that rejects writes.
 func TestDoctorOnReplica(t *testing.T) {
-	db := dbtest.Postgres(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.Postgres)
 	program.Contains(t, want(t, 0, "doctor"), "✓ pool         Open sets what", "idle_in_transaction_session_timeout", "RepositoryOptions.Acquirers")
 	t.Setenv(connect.DSNVariable, db.DSN+"&default_transaction_read_only=on")
 	program.Contains(t, want(t, exit.Failure, "doctor"), "✗ writes       rejected", "✗ round trip", "primary server")
 	program.Contains(t, want(t, exit.Database, "unlock", "--force", "x", "--prefix", "OTHER_"), "OTHER_LOCK")
 }
 
-// TestDoctorOnPgBouncer uses a pooler of transactions, with and without what the drivers need.
+// TestDoctorOnPgBouncer uses a pooler of transactions, with and without what the drivers need, and one that
+// refuses the settings of a session, for which the DSN needs no parameters.
 func TestDoctorOnPgBouncer(t *testing.T) {
-	db := dbtest.PgBouncer(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.PgBouncer)
 	program.Contains(t, want(t, 0, "doctor"), "✓ pooler       clients share the server's sessions", "✓ round trip")
 	t.Setenv(connect.DSNVariable, strings.NewReplacer("&binary_parameters=yes", "", "&default_query_exec_mode=exec", "").Replace(db.DSN))
 	program.Contains(t, want(t, 0, "doctor"), "! pooler       clients share the server's sessions", "→ give pgx default_query_exec_mode=exec")
+	bare, _, _ := strings.Cut(db.DSN, "?")
+	t.Setenv(connect.DSNVariable, bare+"?sslmode=disable")
+	want(t, 0, "migrate", "goto", "0")
+	want(t, 0, "migrate", "up")
+	program.Contains(t, want(t, 0, "doctor"), "! session      something in front of the server", "→ pgxlock.Open and pqlock.Open fall back here", "✓ round trip")
 }
 
 // TestDoctorOnHosts uses a DSN with two hosts, the first of which is down.
 func TestDoctorOnHosts(t *testing.T) {
-	db := dbtest.Postgres(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.Postgres)
 	u, err := url.Parse(db.DSN)
 	if err != nil {
 		t.Fatal(err)
@@ -254,10 +246,7 @@ func TestPostgresWithoutTLS(t *testing.T) {
 func TestDoctorWithTheRightsToLock(t *testing.T) {
 	for name, open := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL} {
 		t.Run(name, func(t *testing.T) {
-			db := open(t)
-			t.Setenv("XDG_STATE_HOME", t.TempDir())
-			t.Setenv(connect.DSNVariable, db.DSN)
-			want(t, 0, "migrate", "up")
+			db := migrated(t, open)
 			config, err := mysql.ParseDSN(db.DSN)
 			if err != nil {
 				t.Fatal(err)
@@ -280,10 +269,7 @@ func TestDoctorWithTheRightsToLock(t *testing.T) {
 // TestDoctorWithFewRights uses a user who may only read locks: SET ROLE in the DSN takes the
 // rights of the superuser away.
 func TestDoctorWithFewRights(t *testing.T) {
-	db := dbtest.Postgres(t)
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv(connect.DSNVariable, db.DSN)
-	want(t, 0, "migrate", "up")
+	db := migrated(t, dbtest.Postgres)
 	db.DB.MustExecContext(t.Context(), `DO $$ BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO pg_monitor'; END $$`)
 	reader := db.DSN + "&role=pg_monitor"
 	program.Contains(t, want(t, exit.Failure, "doctor", "--dsn", reader), "✗ table", "→ check that the user may SELECT")

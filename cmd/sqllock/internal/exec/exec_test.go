@@ -168,48 +168,68 @@ func TestExecLosesOneOfSeveral(t *testing.T) {
 	}
 }
 
-func TestExecForwardsSignals(t *testing.T) {
+// TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with
+// the code of the command, too.
+func TestSignalsAreForwarded(t *testing.T) {
 	t.Parallel()
-	db := dbtest.SQLite(t)
-	r := migrated(t, db)
-	p := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c",
-		// The shell runs its traps at once, because sleep is in the background.
-		`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
-	p.Stdout.Await("inside")
-	for signal, name := range map[syscall.Signal]string{
-		syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
-	} {
-		p.Signal(signal)
-		p.Stdout.Await("got " + name)
-	}
-	p.Signal(syscall.SIGTERM)
-	p.WantCode(5)
-	if _, ok, err := r.Peek(t.Context(), "nightly"); ok || err != nil {
-		t.Errorf("the lock was not released: %v, %v", ok, err)
+	for _, subcommand := range []string{"exec", "lead"} {
+		t.Run(subcommand, func(t *testing.T) {
+			t.Parallel()
+			db := dbtest.SQLite(t)
+			r := migrated(t, db)
+			signals := map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"}
+			if subcommand == "exec" {
+				signals[syscall.SIGINT] = "INT" // it ends lead
+			}
+			p := program.Start(t, db.DSN, subcommand, "--ttl", "1h", "nightly", "--", "sh", "-c",
+				// The shell runs its traps at once, because sleep is in the background.
+				`for s in INT HUP QUIT USR1 USR2; do trap "echo got $s" $s; done; trap 'exit 5' TERM; echo inside; while :; do sleep 60 & wait; done`)
+			p.Stdout.Await("inside")
+			for signal, name := range signals {
+				p.Signal(signal)
+				p.Stdout.Await("got " + name)
+			}
+			p.Signal(syscall.SIGTERM)
+			p.WantCode(5)
+			if _, ok, err := r.Peek(t.Context(), "nightly"); ok || err != nil {
+				t.Errorf("the lock was not released: %v, %v", ok, err)
+			}
+		})
 	}
 }
 
-// TestExecSignalledWhileWaiting ends the wait by signals. The holder keeps the lock.
-func TestExecSignalledWhileWaiting(t *testing.T) {
+// TestSignalledWhileWaiting ends the wait of exec, and the campaign of lead, by signals. The holder keeps
+// the lock. The last time the database does not answer: then it takes 2 s to close the connection.
+func TestSignalledWhileWaiting(t *testing.T) {
 	t.Parallel()
-	db := dbtest.SQLite(t)
-	r := migrated(t, db)
-	holder := r.NewHolder()
-	if got, err := r.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
-		t.Fatal(got, err)
-	}
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1} {
-		p := program.Start(t, db.DSN, "exec", "-v", "nightly", "--", "echo", "never")
-		p.Stderr.Await(`waiting for "nightly": held by ` + holder)
-		p.Signal(signal)
-		p.WantCode(128 + int(signal))
-		if out := p.Stdout.Rest(); out != "" {
-			t.Errorf("stdout %q", out)
-		}
-	}
-	row, _, err := r.Peek(t.Context(), "nightly")
-	if err != nil || row.Holder != holder {
-		t.Errorf("row %+v, %v", row, err)
+	for subcommand, signals := range map[string][]syscall.Signal{
+		"exec": {syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM},
+		"lead": {syscall.SIGINT, syscall.SIGTERM},
+	} {
+		t.Run(subcommand, func(t *testing.T) {
+			t.Parallel()
+			proxy := newProxy(t)
+			holder := proxy.repository.NewHolder()
+			if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+				t.Fatal(got, err)
+			}
+			for i, signal := range append(signals, syscall.SIGTERM) {
+				p := program.Start(t, proxy.dsn, subcommand, "-v", "nightly", "--", "echo", "never")
+				p.Stderr.Await(map[string]string{"exec": `waiting for "nightly": held by ` + holder, "lead": ` leads "nightly"`}[subcommand])
+				if i == len(signals) {
+					proxy.Silence()
+				}
+				p.Signal(signal)
+				p.WantCode(128 + int(signal))
+				if out := p.Stdout.Rest(); out != "" {
+					t.Errorf("stdout %q", out)
+				}
+			}
+			row, _, err := proxy.repository.Peek(t.Context(), "nightly")
+			if err != nil || row.Holder != holder {
+				t.Errorf("row %+v, %v", row, err)
+			}
+		})
 	}
 }
 
@@ -225,7 +245,7 @@ func TestExecDeadConnection(t *testing.T) {
 		if !p.Stdout.Find("inside") {
 			return false
 		}
-		proxy.freeze()
+		proxy.Freeze()
 		if !p.Stderr.Find(`renew "nightly": `) || !p.Stderr.Find(`renewed "nightly" again`) {
 			p.WantCode(exit.LockLost)
 			return false
@@ -253,7 +273,7 @@ func TestExecBlackHole(t *testing.T) {
 		if !p.Stdout.Find("inside") {
 			return false
 		}
-		proxy.swallow()
+		proxy.Silence()
 		frozen := time.Now()
 		p.Stderr.Await(`the lock "nightly" is lost`)
 		held := time.Since(frozen)
@@ -263,21 +283,6 @@ func TestExecBlackHole(t *testing.T) {
 		}
 		return held <= ttl
 	})
-}
-
-// TestExecWaitInBlackHole ends a wait by a signal while the database does not answer.
-func TestExecWaitInBlackHole(t *testing.T) {
-	t.Parallel()
-	proxy := newProxy(t)
-	holder := proxy.repository.NewHolder()
-	if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
-		t.Fatal(got, err)
-	}
-	p := program.Start(t, proxy.dsn, "exec", "-v", "nightly", "--", "true")
-	p.Stderr.Await("waiting for")
-	proxy.swallow()
-	p.Signal(syscall.SIGTERM)
-	p.WantCode(128 + int(syscall.SIGTERM))
 }
 
 func TestClientID(t *testing.T) {

@@ -5,7 +5,6 @@ package exec
 import (
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -108,45 +107,4 @@ func TestLeadLosesTheLease(t *testing.T) {
 	p.Stdout.Await("asked")
 	db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
 	p.WantCode(exit.LockLost)
-}
-
-// TestLeadForwardsSignals forwards those that do not end it.
-func TestLeadForwardsSignals(t *testing.T) {
-	t.Parallel()
-	db := dbtest.SQLite(t)
-	migrated(t, db)
-	p := startLead(t, db.DSN, []string{"--ttl", "1h"}, []string{
-		"sh", "-c",
-		`for s in HUP USR1; do trap "echo got $s" $s; done; echo inside; while :; do sleep 60 & wait; done`,
-	})
-	p.Stdout.Await("inside")
-	for signal, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1"} {
-		p.Signal(signal)
-		p.Stdout.Await("got " + name)
-	}
-	p.Signal(syscall.SIGTERM)
-	p.WantCode(128 + int(syscall.SIGTERM))
-}
-
-// TestLeadSignalledAsACandidate ends the campaign by signals, also while the database does not
-// answer: then it takes 2 s to close the connection.
-func TestLeadSignalledAsACandidate(t *testing.T) {
-	t.Parallel()
-	proxy := newProxy(t)
-	holder := proxy.repository.NewHolder()
-	if got, err := proxy.repository.Acquire(t.Context(), "web", holder, time.Hour); err != nil || !got.Acquired {
-		t.Fatal(got, err)
-	}
-	for _, swallow := range []bool{false, true} {
-		p := startLead(t, proxy.dsn, []string{"-v"}, []string{"echo", "never"})
-		p.Stderr.Await(" leads ")
-		if swallow {
-			proxy.swallow()
-		}
-		p.Signal(syscall.SIGTERM)
-		p.WantCode(128 + int(syscall.SIGTERM))
-		if out := p.Stdout.Rest(); out != "" {
-			t.Errorf("stdout %q", out)
-		}
-	}
 }

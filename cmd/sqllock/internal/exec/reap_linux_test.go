@@ -32,11 +32,7 @@ func TestExecReapsOrphans(t *testing.T) {
 		t.Fatalf("orphans %v", orphans)
 	}
 	eventually(t, "no orphan is left", func() bool {
-		table, err := process.Table()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return !slices.ContainsFunc(table, func(p process.Process) bool { return slices.Contains(orphans, p.PID) })
+		return !slices.ContainsFunc(processes(t), func(p process.Process) bool { return slices.Contains(orphans, p.PID) })
 	})
 	p.Stdin.Close()
 	p.WantCode(4)

@@ -112,11 +112,7 @@ func TestExecLosesItsFamily(t *testing.T) {
 // children returns the processes that a process has started.
 func children(t *testing.T, parent int) (pids []int) {
 	t.Helper()
-	table, err := process.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range table {
+	for _, p := range processes(t) {
 		if p.Parent == parent && !p.Zombie {
 			pids = append(pids, p.PID)
 		}
