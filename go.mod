@@ -3,7 +3,7 @@ module github.com/sqllock/sqllock
 go 1.25.0
 
 require (
-	charm.land/bubbletea/v2 v2.0.9
+	charm.land/bubbletea/v2 v2.0.9 // the last one for Go 1.25
 	github.com/DATA-DOG/go-sqlmock v1.5.2
 	github.com/charmbracelet/x/ansi v0.11.7
 	github.com/go-sql-driver/mysql v1.10.1
