@@ -10,7 +10,7 @@ import (
 // TestEachModuleLinksItsLibraryAlone compares what an application links with each of the modules.
 func TestEachModuleLinksItsLibraryAlone(t *testing.T) {
 	t.Parallel()
-	const own = `github\.com/(jmoiron/sqlx|sqllock/sqllock($|/dialect|/observe|/internal/[a-z]+$`
+	const own = `github\.com/(jmoiron/sqlx|sqllock/sqllock($|/dialect|/observe|/internal/[a-z]+$|/monitor/internal/measure$`
 	for dir, also := range map[string]string{
 		"otel":       `|/monitor/otel$))|^go\.opentelemetry\.io/|^github\.com/(go-logr|cespare)/`,
 		"prometheus": `|/monitor/prometheus$))|^github\.com/(prometheus|beorn7|cespare|munnerz)/|^google\.golang\.org/protobuf|^golang\.org/x/sys|^go\.yaml\.in/`,

@@ -3,19 +3,13 @@ package sqllockotel
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/sqllock/sqllock/monitor/internal/measure"
 	"github.com/sqllock/sqllock/observe"
-)
-
-var (
-	buckets     = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
-	holdBuckets = append(slices.Clone(buckets), 300, 3600)
 )
 
 // metrics are the instruments.
@@ -25,29 +19,29 @@ type metrics struct {
 	acquired, held, renewed metric.Float64Histogram
 	leases, waiters         metric.Int64UpDownCounter
 	lost                    metric.Int64Counter
-	left                    leastLeft
-	elections               *elections
+	left                    measure.LeastLeft
+	elections               measure.Elections
 	begun                   sync.Map // the names that begin was called for
 }
 
 func newMetrics(meter metric.Meter, o Options) (*metrics, error) {
-	m := &metrics{lock: o.Lock, left: leastLeft{ratio: 1}}
+	m := &metrics{lock: o.Lock}
 	var errs [9]error
 	seconds := func(name, text string, bounds []float64) (h metric.Float64Histogram, err error) {
 		return meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), metric.WithExplicitBucketBoundaries(bounds...))
 	}
-	m.acquired, errs[0] = seconds("sqllock.acquire.duration", "How long callers that asked for a lock waited for the answer.", buckets)
-	m.held, errs[1] = seconds("sqllock.hold.duration", "How long locks were held.", holdBuckets)
-	m.renewed, errs[2] = seconds("sqllock.renewal.duration", "How long automatic renewals of all leases took.", buckets)
+	m.acquired, errs[0] = seconds("sqllock.acquire.duration", "How long callers that asked for a lock waited for the answer.", measure.Buckets)
+	m.held, errs[1] = seconds("sqllock.hold.duration", "How long locks were held.", measure.HoldBuckets)
+	m.renewed, errs[2] = seconds("sqllock.renewal.duration", "How long automatic renewals of all leases took.", measure.Buckets)
 	m.leases, errs[3] = meter.Int64UpDownCounter("sqllock.leases.held", metric.WithUnit("{lease}"),
 		metric.WithDescription("Locks that this process holds."))
 	m.waiters, errs[4] = meter.Int64UpDownCounter("sqllock.waiters", metric.WithUnit("{caller}"),
 		metric.WithDescription("Callers of this process that wait for a lock."))
 	m.lost, errs[5] = meter.Int64Counter("sqllock.leases.lost", metric.WithUnit("{lease}"),
 		metric.WithDescription("Leases that ended before their holders unlocked them."))
-	_, errs[6] = meter.Float64ObservableGauge("sqllock.renewal.left", metric.WithUnit("1"), metric.WithFloat64Callback(m.left.observe),
+	_, errs[6] = meter.Float64ObservableGauge("sqllock.renewal.left", metric.WithUnit("1"), metric.WithFloat64Callback(m.observeLeft),
 		metric.WithDescription("How much of its time-to-live the shortest lease had left at the last renewal."))
-	m.elections, errs[7] = newElections(meter)
+	errs[7] = observeElections(meter, &m.elections)
 	if o.Rows != nil {
 		errs[8] = observeRows(meter, o.Rows)
 	}
@@ -65,7 +59,7 @@ func newMetrics(meter metric.Meter, o Options) (*metrics, error) {
 func (m *metrics) begin(ctx context.Context, name ...attribute.KeyValue) {
 	m.leases.Add(ctx, 0, metric.WithAttributes(name...))
 	m.waiters.Add(ctx, 0, metric.WithAttributes(name...))
-	for _, reason := range []observe.EndReason{observe.EndExpired, observe.EndTaken} {
+	for _, reason := range measure.Losses {
 		m.lost.Add(ctx, 0, metric.WithAttributes(name...), metric.WithAttributes(attribute.String("reason", string(reason))))
 	}
 }
@@ -73,18 +67,14 @@ func (m *metrics) begin(ctx context.Context, name ...attribute.KeyValue) {
 // of returns the attributes of a metric about the lock of key.
 func (m *metrics) of(key string, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if m.lock != nil {
-		attrs = append(attrs, attribute.String("lock", text(m.lock(key))))
+		attrs = append(attrs, attribute.String("lock", measure.Text(m.lock(key))))
 	}
 	return metric.WithAttributes(attrs...)
 }
 
-// text returns the value of an attribute, which has to be UTF-8: a function may cut a key inside of a
-// character, and exporters refuse it, some with all that they were to send.
-func text(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }
-
 func (m *metrics) acquire(ctx context.Context, e observe.AcquireStart) func(observe.AcquireEnd) {
 	if m.lock != nil {
-		name := text(m.lock(e.Key))
+		name := measure.Text(m.lock(e.Key))
 		if _, begun := m.begun.LoadOrStore(name, nil); !begun {
 			m.begin(ctx, attribute.String("lock", name))
 		}
@@ -104,71 +94,30 @@ func (m *metrics) acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		if e.Err == nil {
 			m.leases.Add(ctx, 1, m.of(e.Key))
 			if e.AutoRenew {
-				m.left.begin()
+				m.left.Begin()
 			}
 		}
 	}
 }
 
 func (m *metrics) leaseEnd(ctx context.Context, e observe.LeaseEnd) {
-	end := string(e.Reason)
 	if e.Reason.Lost() {
-		end = "lost"
 		m.lost.Add(ctx, 1, m.of(e.Key, attribute.String("reason", string(e.Reason))))
 	}
-	m.held.Record(ctx, e.Held.Seconds(), m.of(e.Key, attribute.String("end", end)))
+	m.held.Record(ctx, e.Held.Seconds(), m.of(e.Key, attribute.String("end", measure.End(e.Reason))))
 	m.leases.Add(ctx, -1, m.of(e.Key))
 	if e.AutoRenew {
-		m.left.end()
+		m.left.End()
 	}
 }
 
 func (m *metrics) renewal(ctx context.Context, e observe.Renewal) {
-	outcome := "renewed"
-	switch {
-	case e.Err == nil:
-	case isPinned(e.Err):
-		outcome = "pinned"
-	default:
-		outcome = "error"
-	}
-	m.renewed.Record(ctx, e.Took.Seconds(), metric.WithAttributes(attribute.String("outcome", outcome)))
-	m.left.set(e.Left.Seconds() / e.TTL.Seconds())
+	m.renewed.Record(ctx, e.Took.Seconds(), metric.WithAttributes(attribute.String("outcome", measure.Renewal(e.Err))))
+	m.left.Set(e.Left.Seconds() / e.TTL.Seconds())
 }
 
-// leastLeft is how much of the shortest lease was left at the last renewal. It is 1 while there is
-// no lease to renew: a value from before would stand for ever.
-type leastLeft struct {
-	mu     sync.Mutex
-	leases int
-	ratio  float64
-}
-
-func (l *leastLeft) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leases++
-}
-
-func (l *leastLeft) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.leases--; l.leases == 0 {
-		l.ratio = 1
-	}
-}
-
-func (l *leastLeft) set(ratio float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.leases > 0 {
-		l.ratio = ratio
-	}
-}
-
-func (l *leastLeft) observe(_ context.Context, to metric.Float64Observer) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	to.Observe(l.ratio)
+// observeLeft implements metric.Float64Callback.
+func (m *metrics) observeLeft(_ context.Context, to metric.Float64Observer) error {
+	to.Observe(m.left.Ratio())
 	return nil
 }

@@ -14,7 +14,6 @@ package sqllockotel
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -78,11 +77,6 @@ func New(opts *Options) (*observe.Observer, error) {
 			t.leaseEnd(ctx, e)
 		},
 		Renewal:  m.renewal,
-		Election: m.elections.changed,
+		Election: m.elections.Changed,
 	}, nil
-}
-
-// isPinned reports whether the only thing that kept a renewal from success is that rows were locked.
-func isPinned(err error) bool {
-	return errors.Is(err, sqllock.ErrPinned) && !errors.Is(err, sqllock.ErrDatabase)
 }

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/sqllock/sqllock/monitor/internal/measure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -37,7 +38,7 @@ func (c *spanContext) Value(key any) any {
 // acquire begins a span.
 func (t *traces) acquire(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 	inner, span := t.tracer.Start(ctx, "sqllock.acquire", trace.WithAttributes(
-		attribute.String("sqllock.key", text(e.Key)), attribute.Float64("sqllock.wait", e.Wait.Seconds()), attribute.Float64("sqllock.ttl", e.TTL.Seconds()),
+		attribute.String("sqllock.key", measure.Text(e.Key)), attribute.Float64("sqllock.wait", e.Wait.Seconds()), attribute.Float64("sqllock.ttl", e.TTL.Seconds()),
 	))
 	within := &spanContext{Context: ctx}
 	within.within.Store(&inner)
@@ -65,9 +66,9 @@ func (t *traces) describe(span trace.Span, e observe.AcquireEnd) {
 			attribute.Bool("sqllock.reentered", e.Reentered), attribute.Bool("sqllock.handed_on", e.HandedOn))
 	}
 	if e.HeldBy != "" {
-		attrs = append(attrs, attribute.String("sqllock.held_by", text(e.HeldBy)))
+		attrs = append(attrs, attribute.String("sqllock.held_by", measure.Text(e.HeldBy)))
 		if holder := t.holders.get(e.HeldBy); holder.IsValid() {
-			span.AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{attribute.String("sqllock.held_by", text(e.HeldBy))}})
+			span.AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{attribute.String("sqllock.held_by", measure.Text(e.HeldBy))}})
 		}
 	}
 	span.SetAttributes(attrs...)
@@ -84,7 +85,7 @@ func (t *traces) leaseEnd(ctx context.Context, e observe.LeaseEnd) {
 		return
 	}
 	span.AddEvent("sqllock.lease.lost", trace.WithAttributes(
-		attribute.String("sqllock.key", text(e.Key)), attribute.String("sqllock.holder", e.Holder), attribute.Int64("sqllock.token", e.Token),
+		attribute.String("sqllock.key", measure.Text(e.Key)), attribute.String("sqllock.holder", e.Holder), attribute.Int64("sqllock.token", e.Token),
 		attribute.String("sqllock.reason", string(e.Reason)), attribute.Float64("sqllock.held", e.Held.Seconds()),
 	))
 }

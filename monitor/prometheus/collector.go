@@ -12,13 +12,12 @@ package sqllockprom
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/monitor/internal/measure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -35,11 +34,6 @@ type Options struct {
 	Rows *sqllock.Repository
 }
 
-var (
-	buckets     = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
-	holdBuckets = append(append([]float64{}, buckets...), 300, 3600)
-)
-
 // A Collector measures what its [Collector.Observer] is told. One may serve several registries. All
 // methods are safe for concurrent use.
 type Collector struct {
@@ -49,7 +43,7 @@ type Collector struct {
 	acquire, hold, renewal *prometheus.HistogramVec
 	held, waiters          *prometheus.GaugeVec
 	lost                   *prometheus.CounterVec
-	left                   *leastLeft
+	left                   measure.LeastLeft
 	elections              *elections
 	begun                  sync.Map // the names that begin was called for
 }
@@ -68,15 +62,15 @@ func New(opts *Options) *Collector {
 	c := &Collector{
 		lock: o.Lock,
 		acquire: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_acquire_duration_seconds", Buckets: buckets,
+			Name: "sqllock_acquire_duration_seconds", Buckets: measure.Buckets,
 			Help: "How long callers that asked for a lock waited for the answer.",
 		}, with("outcome")),
 		hold: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_hold_duration_seconds", Buckets: holdBuckets,
+			Name: "sqllock_hold_duration_seconds", Buckets: measure.HoldBuckets,
 			Help: "How long locks were held.",
 		}, with("end")),
 		renewal: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_renewal_duration_seconds", Buckets: buckets,
+			Name: "sqllock_renewal_duration_seconds", Buckets: measure.Buckets,
 			Help: "How long automatic renewals of all leases took.",
 		}, []string{"outcome"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -91,10 +85,13 @@ func New(opts *Options) *Collector {
 			Name: "sqllock_leases_lost_total",
 			Help: "Leases that ended before their holders unlocked them.",
 		}, with("reason")),
-		left:      newLeastLeft(),
 		elections: newElections(),
 	}
-	c.all = []prometheus.Collector{c.acquire, c.hold, c.renewal, c.held, c.waiters, c.lost, c.left.gauge, c.elections.leader, c.elections.terms}
+	left := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sqllock_renewal_left_ratio",
+		Help: "How much of its time-to-live the shortest lease had left at the last renewal.",
+	}, c.left.Ratio)
+	c.all = []prometheus.Collector{c.acquire, c.hold, c.renewal, c.held, c.waiters, c.lost, left, c.elections}
 	if o.Rows != nil {
 		c.all = append(c.all, newRows(o.Rows))
 	}
@@ -109,7 +106,7 @@ func New(opts *Options) *Collector {
 func (c *Collector) begin(name ...string) {
 	c.held.WithLabelValues(name...)
 	c.waiters.WithLabelValues(name...)
-	for _, reason := range []observe.EndReason{observe.EndExpired, observe.EndTaken} {
+	for _, reason := range measure.Losses {
 		c.lost.WithLabelValues(append([]string{string(reason)}, name...)...)
 	}
 }
@@ -130,23 +127,20 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 
 // Observer returns what is to be set in [sqllock.RegistryOptions], or in [sqllock.RepositoryOptions].
 func (c *Collector) Observer() *observe.Observer {
-	return &observe.Observer{Acquire: c.asked, LeaseEnd: c.ended, Renewal: c.renewed, Election: c.elections.changed}
+	return &observe.Observer{Acquire: c.asked, LeaseEnd: c.ended, Renewal: c.renewed, Election: c.elections.Changed}
 }
 
 // labels returns the values of a metric about the lock of key.
 func (c *Collector) labels(key string, values ...string) []string {
 	if c.lock != nil {
-		values = append(values, text(c.lock(key)))
+		values = append(values, measure.Text(c.lock(key)))
 	}
 	return values
 }
 
-// text returns the value of a label, which has to be UTF-8: a function may cut a key inside of a character.
-func text(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }
-
 func (c *Collector) asked(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 	if c.lock != nil {
-		name := text(c.lock(e.Key))
+		name := measure.Text(c.lock(e.Key))
 		if _, begun := c.begun.LoadOrStore(name, nil); !begun {
 			c.begin(name)
 		}
@@ -166,34 +160,24 @@ func (c *Collector) asked(ctx context.Context, e observe.AcquireStart) (context.
 		if e.Err == nil {
 			c.held.WithLabelValues(c.labels(e.Key)...).Inc()
 			if e.AutoRenew {
-				c.left.begin()
+				c.left.Begin()
 			}
 		}
 	}
 }
 
 func (c *Collector) ended(_ context.Context, e observe.LeaseEnd) {
-	end := string(e.Reason)
 	if e.Reason.Lost() {
-		end = "lost"
 		c.lost.WithLabelValues(c.labels(e.Key, string(e.Reason))...).Inc()
 	}
-	c.hold.WithLabelValues(c.labels(e.Key, end)...).Observe(e.Held.Seconds())
+	c.hold.WithLabelValues(c.labels(e.Key, measure.End(e.Reason))...).Observe(e.Held.Seconds())
 	c.held.WithLabelValues(c.labels(e.Key)...).Dec()
 	if e.AutoRenew {
-		c.left.end()
+		c.left.End()
 	}
 }
 
 func (c *Collector) renewed(_ context.Context, e observe.Renewal) {
-	outcome := "renewed"
-	switch {
-	case e.Err == nil:
-	case errors.Is(e.Err, sqllock.ErrPinned) && !errors.Is(e.Err, sqllock.ErrDatabase):
-		outcome = "pinned"
-	default:
-		outcome = "error"
-	}
-	c.renewal.WithLabelValues(outcome).Observe(e.Took.Seconds())
-	c.left.set(e.Left.Seconds() / e.TTL.Seconds())
+	c.renewal.WithLabelValues(measure.Renewal(e.Err)).Observe(e.Took.Seconds())
+	c.left.Set(e.Left.Seconds() / e.TTL.Seconds())
 }
