@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -198,17 +199,25 @@ func (f *fixture) process() *sqllock.Repository {
 // over the four-column layout has to know.
 func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
-	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableBatching: f.cell.Plain,
+	r := f.repository(sqllock.RepositoryOptions{
+		TTL: ttl, DisableBatching: f.cell.Plain,
 		Notify: f.cell.Waker != nil, Acquirers: f.cell.Acquirers, MultiStatements: f.cell.MultiStatements,
 		Observers: []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) {
 			f.Errorf("acquisitions take more round trips than they should: %v", e.Reason)
 		}}},
 	})
-	f.must(err)
 	if r.Layout() != f.cell.Layout {
 		f.Fatalf("layout %v, want %v", r.Layout(), f.cell.Layout)
 	}
+	return r
+}
+
+// repository returns a repository of the cell, in the test's region unless the options have another.
+func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository {
+	f.Helper()
+	opts.Region, opts.Isolation = cmp.Or(opts.Region, f.region), f.cell.Isolation
+	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &opts)
+	f.must(err)
 	return r
 }
 
@@ -224,9 +233,15 @@ func (c Cell) idle() time.Duration {
 // registry returns the registry of another process.
 func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
+	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Waker: f.cell.Waker,
 	})
+}
+
+// registryOver returns a registry that is closed at the end.
+func (f *fixture) registryOver(repository *sqllock.Repository, opts sqllock.RegistryOptions) *sqllock.Registry {
+	f.Helper()
+	r, err := sqllock.NewRegistry(repository, &opts)
 	f.must(err)
 	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {

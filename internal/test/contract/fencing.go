@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -74,17 +73,13 @@ var fencingTests = []test{
 		equal(f, "holder", got.Row.Holder, holder)
 	}},
 	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
-		unfenced, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: f.region, TTL: ttl, Isolation: f.cell.Isolation, DisableFencing: true,
-		})
-		f.must(err)
-		registry, err := sqllock.NewRegistry(unfenced, &sqllock.RegistryOptions{TTL: ttl})
-		f.must(err)
+		unfenced := f.repository(sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
+		registry := f.registryOver(unfenced, sqllock.RegistryOptions{TTL: ttl})
 		rival := f.lock(ttl)
 		for range 2 {
 			lease := f.acquire(f.obtain(registry))
 			equal(f, "token", lease.Token(), 0)
-			_, err = rival.TryLock(f.Context())
+			_, err := rival.TryLock(f.Context())
 			f.is(err, sqllock.ErrNotAcquired)
 			f.must(lease.Unlock(f.Context()))
 			lease = f.acquire(rival)
@@ -92,7 +87,6 @@ var fencingTests = []test{
 			f.is(err, sqllock.ErrNotAcquired)
 			f.must(lease.Unlock(f.Context()))
 		}
-		f.must(registry.Close(context.Background()))
 	}},
 }
 

@@ -176,14 +176,7 @@ var handOffTests = []test{
 // callers would wait long without hand-off.
 func (f *fixture) slowPolling(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: f.moderate, HandOff: true})
-	f.must(err)
-	f.Cleanup(func() {
-		if err := r.Close(context.Background()); err != nil {
-			f.Errorf("close: %v", err)
-		}
-	})
-	return r
+	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: f.moderate, HandOff: true})
 }
 
 // queueWaiters starts n callers that wait in a known order.

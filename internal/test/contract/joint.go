@@ -318,16 +318,9 @@ func (f *fixture) rarelyPolling() *sqllock.Registry {
 	if f.cell.Waker == nil {
 		return f.registry(ttl)
 	}
-	r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+	return f.registryOver(f.process(), sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
 	})
-	f.must(err)
-	f.Cleanup(func() {
-		if err := r.Close(context.Background()); err != nil {
-			f.Errorf("close: %v", err)
-		}
-	})
-	return r
 }
 
 // checkRefused checks that err says which key was held, and by which holder.

@@ -220,16 +220,9 @@ var renewalTests = []test{
 // autoRenewed returns the registry of another process with AutoRenew.
 func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(f.processWith(ttl), &sqllock.RegistryOptions{
+	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: f.cell.idle(), AutoRenew: true,
 	})
-	f.must(err)
-	f.Cleanup(func() {
-		if err := r.Close(context.Background()); err != nil {
-			f.Errorf("close: %v", err)
-		}
-	})
-	return r
 }
 
 // untilLess waits until less than left remains of a row's lease.

@@ -143,7 +143,8 @@ var repositoryTests = []test{
 		}
 	}},
 	{"OneClientIDInTwoProcesses", func(f *fixture) {
-		first, second := f.processNamed("same"), f.processNamed("same")
+		same := sqllock.RepositoryOptions{ClientID: "same"}
+		first, second := f.repository(same), f.repository(same)
 		holder := f.acquireRow(first, "k", ttl)
 		got, err := second.Acquire(f.Context(), "k", second.NewHolder(), ttl)
 		f.must(err)
@@ -239,10 +240,7 @@ var repositoryTests = []test{
 		equal(f, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 	}},
 	{"PlainKeysAreKeptAsTheyAre", func(f *fixture) {
-		r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: f.region, Isolation: f.cell.Isolation, Keys: sqllock.PlainKeys,
-		})
-		f.must(err)
+		r := f.repository(sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
 		keys := []string{"k", "K", " k", "ключ", "é", "e\u0301", "ss", "ß", "k'; --", `k\`, "%", "_", strings.Repeat("ж", 36)}
 		for _, key := range keys {
 			f.acquireRow(r, key, ttl) // they are different keys in every collation
@@ -314,10 +312,7 @@ var repositoryTests = []test{
 	{"DeleteRowDeletesARowOfAnotherRegion", func(f *fixture) {
 		r := f.process()
 		holder := f.acquireRow(r, "k", ttl)
-		other, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-			Region: f.region + " other", Isolation: f.cell.Isolation,
-		})
-		f.must(err)
+		other := f.repository(sqllock.RepositoryOptions{Region: f.region + " other"})
 		row := f.rows(r)[0]
 		for _, wrong := range []sqllock.Row{
 			{Region: row.Region, LockKey: row.LockKey, Holder: holder + "0"},
@@ -332,16 +327,6 @@ var repositoryTests = []test{
 		equal(f, "deleted", deleted, true)
 		f.checkAcquired(r, "k", holder, ttl, false)
 	}},
-}
-
-// processNamed returns a repository with the given client id.
-func (f *fixture) processNamed(client string) *sqllock.Repository {
-	f.Helper()
-	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{
-		Region: f.region, Isolation: f.cell.Isolation, ClientID: client,
-	})
-	f.must(err)
-	return r
 }
 
 // rows returns the rows of the test's region.
@@ -393,9 +378,7 @@ func (f *fixture) judging(r *sqllock.Repository, ttl time.Duration) *sqllock.Rep
 	if f.cell.Layout == dialect.Spring7 {
 		return r
 	}
-	judge, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &sqllock.RepositoryOptions{Region: r.Region(), TTL: ttl})
-	f.must(err)
-	return judge
+	return f.repository(sqllock.RepositoryOptions{Region: r.Region(), TTL: ttl})
 }
 
 // untilExpired waits until the row of key has expired.
