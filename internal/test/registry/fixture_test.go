@@ -15,12 +15,18 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
-	"github.com/sqllock/sqllock/observe"
 )
 
 var must, is = check.Must, check.Is
+
+var (
+	newRegistry       = shared.NewRegistry
+	obtain, obtainAll = shared.Obtain, shared.Obtain
+	onRenewals        = shared.OnRenewals
+)
 
 // errorOf returns the error of a call that also returns something else.
 func errorOf[V any](_ V, err error) error { return err }
@@ -103,32 +109,6 @@ func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *
 	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
 	must(t, err)
 	return r
-}
-
-// newRegistry returns a registry that is closed with the test.
-func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
-	t.Helper()
-	registry, err := sqllock.NewRegistry(r, opts)
-	must(t, err)
-	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
-	return registry
-}
-
-// onRenewals returns an observer of renewals.
-func onRenewals(fn func(observe.Renewal)) []*observe.Observer {
-	return []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { fn(e) }}}
-}
-
-// onFallbacks returns an observer of fallbacks.
-func onFallbacks(fn func(reason error)) []*observe.Observer {
-	return []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) { fn(e.Reason) }}}
-}
-
-func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
-	t.Helper()
-	l, err := r.Obtain(key)
-	must(t, err)
-	return l
 }
 
 // lateTTL is waited for; what is late comes after it.

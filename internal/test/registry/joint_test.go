@@ -15,13 +15,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-func obtainAll(t *testing.T, r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
-	t.Helper()
-	l, err := r.ObtainAll(keys...)
-	must(t, err)
-	return l
-}
-
 // twoRegistries returns two registries, as of two processes, over one database.
 func twoRegistries(t *testing.T, opts *sqllock.RegistryOptions) (one, other *sqllock.Registry) {
 	t.Helper()

@@ -1,23 +1,27 @@
 package servers_test
 
 import (
-	"context"
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/migrations"
-	"github.com/sqllock/sqllock/observe"
 )
 
 var must, is = check.Must, check.Is
+
+var (
+	newRegistry       = fixture.NewRegistry
+	obtain, obtainAll = fixture.Obtain, fixture.Obtain
+	onRenewals        = fixture.OnRenewals
+	onFallbacks       = fixture.OnFallbacks
+)
 
 // errorOf returns the error of a call that also returns something else.
 func errorOf[V any](_ V, err error) error { return err }
@@ -29,47 +33,6 @@ const ttl = time.Minute
 func migrated(t *testing.T) *dbtest.DB {
 	t.Helper()
 	return virtual.Migrated(t, dialect.Spring7)
-}
-
-// newRepository returns a repository of its own client over an SQLite pool.
-func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
-	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
-	must(t, err)
-	return r
-}
-
-// newRegistry returns a registry that is closed with the test.
-func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
-	t.Helper()
-	registry, err := sqllock.NewRegistry(r, opts)
-	must(t, err)
-	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
-	return registry
-}
-
-// onRenewals returns an observer of renewals.
-func onRenewals(fn func(observe.Renewal)) []*observe.Observer {
-	return []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { fn(e) }}}
-}
-
-// onFallbacks returns an observer of fallbacks.
-func onFallbacks(fn func(reason error)) []*observe.Observer {
-	return []*observe.Observer{{Fallback: func(_ context.Context, e observe.Fallback) { fn(e.Reason) }}}
-}
-
-func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
-	t.Helper()
-	l, err := r.Obtain(key)
-	must(t, err)
-	return l
-}
-
-func obtainAll(t *testing.T, r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
-	t.Helper()
-	l, err := r.ObtainAll(keys...)
-	must(t, err)
-	return l
 }
 
 // latin1Database is a database of PostgreSQL whose text is not UTF-8.
