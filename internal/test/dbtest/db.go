@@ -1,8 +1,10 @@
 package dbtest
 
 import (
+	"strings"
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -59,4 +61,55 @@ var kinds = []struct {
 	{"sqlite", SQLite},
 	{"postgres", Postgres},
 	{"mysql", MySQL},
+}
+
+// open returns a pool that has answered a ping. It is closed when the test ends, before all
+// cleanups that were registered earlier.
+func open(tb testing.TB, driver, dsn string) *sqlx.DB {
+	tb.Helper()
+	db, err := sqlx.ConnectContext(tb.Context(), driver, dsn)
+	if err != nil {
+		tb.Fatalf("open %s %s: %v", driver, dsn, err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Errorf("close %s: %v", driver, err)
+		}
+	})
+	return db
+}
+
+// Version returns the version that the server reports:
+// "15.18", "10.11.19-MariaDB-0+deb12u1".
+func (db *DB) Version(tb testing.TB) string {
+	tb.Helper()
+	query, ok := map[string]string{
+		"sqlite":   "SELECT sqlite_version()",
+		"postgres": "SELECT current_setting('server_version')",
+		"mysql":    "SELECT VERSION()",
+	}[db.Name]
+	if !ok {
+		tb.Fatalf("no way to ask %s for its version", db.Name)
+	}
+	var version string
+	if err := db.DB.GetContext(tb.Context(), &version, query); err != nil {
+		tb.Fatalf("version of %s: %v", db.Server, err)
+	}
+	version, _, _ = strings.Cut(version, " ") // Debian's PostgreSQL appends more
+	return version
+}
+
+// Shorten makes all leases in a table of locks end sooner by the given number of seconds. The
+// table has the five columns. A test that waits for the end of a lease thereby need not choose
+// a time-to-live that is long enough for the machine and short enough for the test.
+func (db *DB) Shorten(tb testing.TB, table string, seconds int) {
+	tb.Helper()
+	sooner := map[string]string{
+		"sqlite":   "datetime(EXPIRED_AFTER, 'subsec', '-' || CAST(? AS INTEGER) || ' seconds')",
+		"postgres": "EXPIRED_AFTER - $1 * INTERVAL '1 second'",
+		"mysql":    "EXPIRED_AFTER - INTERVAL ? SECOND",
+	}[db.Name]
+	if _, err := db.DB.ExecContext(tb.Context(), "UPDATE "+table+" SET EXPIRED_AFTER = "+sooner, seconds); err != nil {
+		tb.Fatalf("shorten the leases in %s: %v", table, err)
+	}
 }

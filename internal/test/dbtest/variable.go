@@ -46,3 +46,20 @@ func variable(tb testing.TB, name string) string {
 }
 
 var warned sync.Map // of name to *sync.Once
+
+// AllVariable is the environment variable that asks for the full run: the whole matrix of
+// servers, drivers and settings, and the slow tests of the tests' own helpers.
+const AllVariable = "SQLLOCK_TEST_ALL"
+
+// All reports whether this is the full run, as make test-all starts it.
+func All() bool { return os.Getenv(AllVariable) != "" }
+
+// OwnServers skips a test that starts servers of its own, unless it was started by withservers:
+// plain go test neither installs nor starts anything.
+func OwnServers(tb testing.TB) {
+	tb.Helper()
+	if !server.MayInstall() {
+		tb.Skipf("SKIPPED: starts servers of its own, and may install them (%s); run: go run ./internal/test/dbtest/cmd/withservers -- go test ./...",
+			server.InstallVariable)
+	}
+}
