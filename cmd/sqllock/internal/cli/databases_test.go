@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -83,9 +84,7 @@ func TestAllCommands(t *testing.T) {
 func useAllCommands(t *testing.T, db *dbtest.DB) {
 	const ttl = "1m"
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	holder := r.NewHolder()
 	if got, err := r.Acquire(t.Context(), "orders/42", holder, time.Minute); err != nil || !got.Acquired {
 		t.Fatal(got, err)
@@ -99,9 +98,7 @@ func useAllCommands(t *testing.T, db *dbtest.DB) {
 		Age         *float64 `json:"age_seconds"`
 		Left        *float64 `json:"left_seconds"`
 	}
-	if err := json.Unmarshal([]byte(want(t, 0, "list", "--json", "--ttl", ttl)), &rows); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(want(t, 0, "list", "--json", "--ttl", ttl)), &rows))
 	if len(rows) != 1 || *rows[0].Key != "orders/42" || *rows[0].Holder != holder || *rows[0].Left < 1 || *rows[0].Left > 60 || *rows[0].Age < 0 {
 		t.Errorf("rows %+v", rows)
 	}
@@ -217,9 +214,7 @@ func TestDoctorOnPgBouncer(t *testing.T) {
 func TestDoctorOnHosts(t *testing.T) {
 	db := migrated(t, dbtest.Postgres)
 	u, err := url.Parse(db.DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	u.Host = u.Hostname() + ":1," + u.Host
 	t.Setenv(connect.DSNVariable, u.String())
 	program.Contains(t, want(t, 0, "doctor"), "! hosts        the DSN has 2", "→ add target_session_attrs=primary")
@@ -248,9 +243,7 @@ func TestDoctorWithTheRightsToLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := migrated(t, open)
 			config, err := mysql.ParseDSN(db.DSN)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			config.User, config.Passwd = config.DBName[:min(22, len(config.DBName))]+"_app", "few" // a user of MySQL has 32 characters
 			user := "'" + config.User + "'@'%'"
 			db.DB.MustExecContext(t.Context(), "CREATE USER "+user+" IDENTIFIED BY 'few'")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A command line is that of a reader, or in a script of theirs. In a console the rest is output.
@@ -18,15 +20,11 @@ var commandLine = regexp.MustCompile(`^(?:\$ )?(?:go run \./cmd/)?sqllock((?: +[
 func TestCommandsOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	read := 0
 	for _, page := range append(pages, "../../../../README.md") {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		language, fenced := "", false
 		for line := range strings.Lines(string(text)) {
 			if after, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -36,9 +37,7 @@ func TestMain(m *testing.M) { program.Main(m, Main, exec.HelperNames...) }
 // because each exec starts three processes.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Abs("testdata/script") // run changes the directory
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: scripts,
 		Setup: func(env *testscript.Env) error {

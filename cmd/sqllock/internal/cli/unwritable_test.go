@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -44,9 +45,7 @@ func TestUnwritableHints(t *testing.T) {
 	)
 	d := othersDirectory(t)
 	mine := filepath.Join(d, "sqllock", "sqllock.db")
-	if err := os.Mkdir(filepath.Dir(mine), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(filepath.Dir(mine), 0o700))
 	hints := func(dsn string, hint string, args ...string) {
 		t.Helper()
 		code, mark := exit.Database, "try: "

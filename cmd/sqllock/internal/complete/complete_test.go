@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A server that accepts connections and never answers ends in no candidates, not in a shell that
@@ -31,9 +32,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 func silentServer(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
 		for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -21,14 +22,10 @@ func writeLocked(t *testing.T) (path string, unlock func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "locks.db")
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { db.Close() })
 	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, statement := range []string{"CREATE TABLE other (n INTEGER)", "BEGIN IMMEDIATE", "INSERT INTO other VALUES (1)"} {
 		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -98,9 +95,7 @@ func TestDefaultFileIsInStateDirectory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", directory)
 	t.Setenv(DSNVariable, "postgres://other")
 	chosen, isDefault, err := (&Flags{Local: true}).chosenDSN()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if want := "sqlite:" + filepath.Join(directory, "sqllock", "sqllock.db"); chosen != want || !isDefault {
 		t.Errorf("got %q, default %v, want %q", chosen, isDefault, want)
 	}

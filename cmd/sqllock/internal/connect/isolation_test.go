@@ -9,15 +9,14 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // Where several members of a replication group accept writes the command acquires in READ COMMITTED.
 func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 	t.Parallel()
 	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherRegexp))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer db.Close()
 	for range 2 { // the second time with another isolation
 		columns := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})

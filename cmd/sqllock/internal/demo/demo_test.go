@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -26,9 +28,7 @@ func play(t *testing.T, takeover int, overlap bool, counter int) (*record, *stri
 		r.killed(event{At: at(800), Waited: 600 * time.Millisecond, Left: time.Second, worker: 2}, at(1000)),
 		r.finished(event{At: at(takeover), Waited: time.Duration(takeover-900) * time.Millisecond, Worked: work, Overlap: overlap, worker: 1}, counter),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 	return r, &out
 }
@@ -36,9 +36,7 @@ func play(t *testing.T, takeover int, overlap bool, counter int) (*record, *stri
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	r, out := play(t, 1900, false, 3)
-	if err := writeSummary(r); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, writeSummary(r))
 	want := `  0.40 s  worker 1  has done round 1 of 3, waited 0.00 s, held 0.40 s; the file contains 1
   0.80 s  worker 1  has done round 2 of 3, waited 0.00 s, held 0.40 s; the file contains 2
   1.00 s  worker 2  holds the lock and is killed (SIGKILL); its lease has 0.80 s left, until then no other worker can acquire the lock

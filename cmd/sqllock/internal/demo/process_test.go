@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -26,9 +27,7 @@ func demoTables(t *testing.T, db *dbtest.DB) (names []string) {
 		"postgres": "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock_demo%'",
 		"mysql":    "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK_DEMO%'",
 	}[db.Name]
-	if err := db.DB.SelectContext(t.Context(), &names, query); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, db.DB.SelectContext(t.Context(), &names, query))
 	return names
 }
 
@@ -75,9 +74,7 @@ func TestDemo(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	temporary := filepath.Join(t.TempDir(), "t?mp")
-	if err := os.Mkdir(temporary, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Mkdir(temporary, 0o700))
 	for limit, rounds := range map[string]string{"--rounds=9": "9 of 9", "--duration=1s": `\d+`} {
 		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
 			p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", "demo", "--workers", "3", limit, "--ttl", ttl.String())
@@ -147,9 +144,7 @@ func TestWorkerFailure(t *testing.T) {
 		p := &process{number: 2}
 		//nolint:noctx // it ends by itself
 		cmd := exec.Command("sh", "-c", script)
-		if err := w.start(p, cmd); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, w.start(p, cmd))
 		if e := <-w.events; e.Kind != ended || e.worker != 2 {
 			t.Errorf("%s: event %+v", script, e)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A pooler of whole sessions that has no second one lets a connection wait for minutes. That says
@@ -18,9 +19,7 @@ func TestPoolerWithoutASecondSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db, mock, err := sqlmock.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer func() { _ = db.Close() }() // the mock did not expect it
 		mock.ExpectQuery("SELECT pg_backend_pid").WillReturnRows(sqlmock.NewRows([]string{"session"}).AddRow("1 now"))
 		mock.ExpectQuery("SELECT pg_backend_pid").WillDelayFor(time.Hour).WillReturnRows(sqlmock.NewRows([]string{"session"}).AddRow("1 now"))

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestParseDSN(t *testing.T) {
@@ -43,9 +44,7 @@ func TestParseDSN(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.dsn, func(t *testing.T) {
 			got, err := Parse(test.dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			source := withoutPragmas(t, got.Source)
 			if diff := cmp.Diff([]string{test.driver, test.source, test.redacted}, []string{got.Driver, source, got.Redacted}); diff != "" {
 				t.Error(diff)
@@ -62,9 +61,7 @@ func withoutPragmas(t *testing.T, source string) string {
 		return source
 	}
 	values, err := url.ParseQuery(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	delete(values, "_pragma")
 	return uri + "?" + values.Encode()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -77,9 +78,7 @@ func TestExecRenews(t *testing.T) {
 		began, kept := time.Now(), true
 		for ; kept && time.Since(began) < 2*ttl; time.Sleep(ttl / 20) {
 			row, ok, err := r.Peek(t.Context(), "nightly")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			kept = ok && !row.Expired()
 		}
 		p.Stdin.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 	"github.com/sqllock/sqllock/sync/leader"
@@ -27,9 +28,7 @@ func startLead(t *testing.T, dsn string, flags []string, command []string) *prog
 func leaderOf(t *testing.T, r *sqllock.Repository) leader.Leader {
 	t.Helper()
 	now, err := leader.Current(t.Context(), r, "web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return now
 }
 

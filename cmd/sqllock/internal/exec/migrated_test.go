@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -16,12 +17,8 @@ const clockPrecision = 5 * time.Millisecond
 // migrated creates the tables, and returns their repository.
 func migrated(t *testing.T, db *dbtest.DB) *sqllock.Repository {
 	t.Helper()
-	if err := migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return r
 }

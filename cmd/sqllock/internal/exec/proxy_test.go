@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
 )
@@ -22,9 +23,7 @@ func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	db := dbtest.Postgres(t)
 	dsn, err := url.Parse(db.DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	p := &proxy{Proxy: wire.New(t, dsn.Host), repository: migrated(t, db)}
 	dsn.Host = p.Addr
 	p.dsn = dsn.String()

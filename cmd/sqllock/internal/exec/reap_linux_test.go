@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -23,9 +24,7 @@ func TestExecReapsOrphans(t *testing.T) {
 	var orphans []int
 	for p.Stdout.Lines.Scan() && p.Stdout.Lines.Text() != "all" {
 		pid, err := strconv.Atoi(strings.TrimSpace(p.Stdout.Lines.Text()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		orphans = append(orphans, pid)
 	}
 	if len(orphans) != 3 {

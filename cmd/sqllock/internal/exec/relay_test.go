@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -19,18 +20,12 @@ import (
 func TestASignalBeforeTheCommand(t *testing.T) {
 	t.Parallel()
 	registry, err := sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	lease, err := registry.Lock(t.Context(), "web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var stdout, stderr strings.Builder
 	x := &execution{wanted: wanted{key: "web"}, command: []string{"echo", "inside"}, stdout: &stdout, stderr: &stderr}
-	if err := x.resolve(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, x.resolve())
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	c := &campaign{execution: x, relay: relay{interrupt: interrupt}}
 	c.relay.deliver(syscall.SIGTERM)

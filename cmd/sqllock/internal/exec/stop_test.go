@@ -17,6 +17,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -30,9 +31,7 @@ func stopped(t *testing.T, pid int) bool {
 func processes(t *testing.T) []process.Process {
 	t.Helper()
 	table, err := process.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return table
 }
 
@@ -173,13 +172,9 @@ func TestExecContinuedBeforeStop(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer stdin.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

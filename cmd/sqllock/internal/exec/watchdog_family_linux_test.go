@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestWatchdogOnASlowMachine stops a family whose youngest is in a group of its own, on a machine that
@@ -17,12 +18,8 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "sh", "-c", "setsid sh -c 'echo inside; sleep 1000; true'; true")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, command.Start())
 	root := command.Process.Pid
 	var family []int
 	t.Cleanup(func() {
@@ -65,9 +62,7 @@ func descendants(t *testing.T, pid int) (pids []int) {
 // which cannot be stopped, like a process of another user. The watchdog gives up.
 func TestWatchdogBesideProcessesThatItCannotStop(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "sleep", "1000")
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, command.Start())
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	root := command.Process.Pid
 	const none = 1 << 30 // no process has such a number

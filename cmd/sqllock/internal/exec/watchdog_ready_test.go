@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -23,15 +24,11 @@ import (
 func neverReady(t *testing.T) *watchdog {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer read.Close()
 	cmd := exec.CommandContext(t.Context(), "cat")
 	cmd.Stdin = read
-	if err := process.StartOwn(cmd); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, process.StartOwn(cmd))
 	w := &watchdog{cmd: cmd, pipe: write, ready: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
@@ -54,9 +51,7 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, script strin
 	defer write.Close()
 	x := &execution{stderr: io.Discard}
 	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	c, dismiss, err := x.startGuarded(longLease{lease}, &exec.Cmd{Path: sh, Args: []string{"sh", "-c", script}, Stdout: write}, w, false) //nolint:contextcheck // the lease has the context
 	return func() string {
 		if c != nil {
@@ -98,13 +93,9 @@ fi | grep -c "^ *$PPID exec-watchdog"`
 // does not run in parallel with others.
 func TestWatchdogKilledBeforeReady(t *testing.T) {
 	w := neverReady(t)
-	if err := w.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, w.cmd.Process.Kill())
 	output, err := startedUnder(t.Context(), t, w, countWatchdogs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if out := output(); out != "1" {
 		t.Errorf("the command has run under %q watchdogs, want 1", out)
 	}
@@ -116,17 +107,11 @@ func TestWatchdogWithoutReader(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "sleep", "1000")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, command.Start())
 	w, err := watchdogCommand()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	read.Close()
 	pid := command.Process.Pid
 	w.Env = os.Environ() // see program.Main

@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -24,9 +25,7 @@ func TestExecKilledOnTerminal(t *testing.T) {
 		sleep = children(t, command)
 		return len(sleep) == 1
 	})
-	if err := syscall.Kill(exec, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, syscall.Kill(exec, syscall.SIGKILL))
 	p.Stdout.Await("after 137")
 	eventually(t, "the command has ended", func() bool { return gone(command) })
 	eventually(t, "its child has ended", func() bool { return gone(sleep[0]) })

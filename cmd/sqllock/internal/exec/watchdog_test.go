@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
@@ -150,9 +151,7 @@ func TestWatchdogKilled(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	p := startInside(t, "echo inside; echo $$; sleep 1000; true", "-v")
-	if err := syscall.Kill(watchdogOf(t, p, p.Stdout.Number()), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, syscall.Kill(watchdogOf(t, p, p.Stdout.Number()), syscall.SIGKILL))
 	p.Stderr.Await("another has replaced it") // it is ready
 	p.Signal(syscall.SIGKILL)
 	p.Stdout.Rest()
@@ -166,13 +165,9 @@ func TestWatchdogEndsWithExec(t *testing.T) {
 	p.Stdout.Lines.Scan()
 	command, daemon, _ := strings.Cut(p.Stdout.Lines.Text(), " ")
 	pid, err := strconv.Atoi(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	background, err := strconv.Atoi(daemon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
 	watchdog := watchdogOf(t, p, pid)
 	p.Stdin.Close()
@@ -212,9 +207,7 @@ func TestCommandHasNoOtherFiles(t *testing.T) {
 	got := strings.Fields(p.Stdout.Rest())
 	// This process may pass on files of its parent.
 	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if diff := cmp.Diff(strings.Fields(string(want))[1:], got); diff != "" {
 		t.Errorf("the command has other files: %s", diff)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 	"github.com/sqllock/sqllock/migrations"
@@ -30,13 +31,13 @@ func body(t *testing.T, target string, form url.Values) (text string, status int
 		method = http.MethodPost
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, target, bytes.NewBufferString(form.Encode()))
-	must(t, err)
+	check.Must(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := client.Do(r)
-	must(t, err)
+	check.Must(t, err)
 	answer, err := io.ReadAll(response.Body)
-	must(t, err)
-	must(t, response.Body.Close())
+	check.Must(t, err)
+	check.Must(t, response.Body.Close())
 	return string(answer), response.StatusCode
 }
 
@@ -45,14 +46,14 @@ func TestPage(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	db := dbtest.SQLite(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, dialect.SQLite(), nil))
+	check.Must(t, migrations.Up(t.Context(), db.DB.DB, dialect.SQLite(), nil))
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), nil)
-	must(t, err)
+	check.Must(t, err)
 	holder := r.NewHolder()
 	_, err = r.Acquire(t.Context(), "orders/42", holder, time.Hour)
-	must(t, err)
+	check.Must(t, err)
 	lockKey, err := r.LockKey("orders/42")
-	must(t, err)
+	check.Must(t, err)
 	form := url.Values{"region": {"DEFAULT"}, "lock_key": {lockKey}, "holder": {holder}}
 
 	readOnly := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--name", "orders/42", "--role", "orders/42")
@@ -82,11 +83,4 @@ func TestPage(t *testing.T) {
 func addressOf(p *program.Program) string {
 	p.Stdout.Await("http://127.0.0.1:")
 	return p.Stdout.Lines.Text()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -9,22 +9,19 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // get returns the status of a request for another host than the one it is sent to.
 func get(t *testing.T, url, host string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	r.Host = host
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	if err := response.Body.Close(); err != nil {
 		t.Error(err)
@@ -36,9 +33,7 @@ func TestServer(t *testing.T) {
 	t.Parallel()
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	s, err := Listen(t.Context(), "127.0.0.1:0", ok)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -64,9 +59,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	s, err = Listen(t.Context(), "0.0.0.0:0", ok, "locks.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for host, want := range map[string]int{
 		"localhost:1": http.StatusOK, "192.0.2.1:80": http.StatusOK, "[2001:db8::1]:80": http.StatusOK, "LOCKS.example:80": http.StatusOK,
 		"rebound.example": http.StatusMisdirectedRequest, "evil.locks.example": http.StatusMisdirectedRequest,

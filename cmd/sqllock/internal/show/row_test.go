@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestTable(t *testing.T) {
@@ -35,9 +36,7 @@ func TestTable(t *testing.T) {
 `,
 	} {
 		var out bytes.Buffer
-		if err := writeTable(&out, rows, width); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, writeTable(&out, rows, width))
 		if got := "\n" + out.String(); got != want {
 			t.Errorf("width %d:%s", width, got)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // useDirectory gives the test its own state directory, and returns it.
@@ -17,9 +18,7 @@ func useDirectory(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	directory, err := Directory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return directory
 }
 
@@ -84,9 +83,7 @@ func TestRememberKeyConcurrently(t *testing.T) {
 
 func TestRememberKeyWithoutDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(file, nil, 0o600))
 	t.Setenv("XDG_STATE_HOME", file)
 	RememberKey("orders/42") // must not panic, hang or print
 }
@@ -129,9 +126,7 @@ func TestSeatsAreKnown(t *testing.T) {
 		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
 	} {
 		lockKey, err := sqllock.SpringKeys(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got, ok := known.KeyOf(lockKey); ok != want || ok && got != key {
 			t.Errorf("%q is %q, %v", key, got, ok)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 )
@@ -31,8 +32,8 @@ func start(t *testing.T, locks table) *session {
 	t.Helper()
 	s := &session{T: t, ended: make(chan error, 1)}
 	user, program, err := program.Terminal()
-	must(t, err)
-	must(t, unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 100, Row: 20}))
+	check.Must(t, err)
+	check.Must(t, unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 100, Row: 20}))
 	s.user, s.program = user, terminal{program, program}
 	go func() {
 		s.ended <- s.program.watch(t.Context(), locks, options{interval: minInterval, sort: string(listing.Oldest)})
@@ -59,14 +60,14 @@ func (s *session) see(text string) {
 func (s *session) press(keys string) {
 	s.Helper()
 	_, err := s.user.WriteString(keys)
-	must(s.T, err)
+	check.Must(s.T, err)
 }
 
 // isRaw reports whether the terminal passes on each key as it is typed.
 func (s *session) isRaw() bool {
 	s.Helper()
 	settings, err := unix.IoctlGetTermios(int(s.program.in.Fd()), unix.TCGETS)
-	must(s.T, err)
+	check.Must(s.T, err)
 	return settings.Lflag&unix.ICANON == 0
 }
 
@@ -89,10 +90,10 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	db := virtual.Migrated(t, dialect.Spring7)
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
-	must(t, err)
+	check.Must(t, err)
 	for _, k := range []string{"orders/42", "orders/43"} {
 		_, err := r.Acquire(t.Context(), k, r.NewHolder(), time.Hour)
-		must(t, err)
+		check.Must(t, err)
 	}
 	s := start(t, repository{rows: r, limit: 10})
 	if !s.isRaw() {
@@ -103,10 +104,10 @@ func TestTerminal(t *testing.T) {
 	var rows []sqllock.Row
 	for len(rows) != 1 {
 		rows, err = r.List(t.Context())
-		must(t, err)
+		check.Must(t, err)
 	}
 	s.press("q")
-	must(t, s.end())
+	check.Must(t, s.end())
 	if rows[0].LockKey != "orders/42" {
 		t.Errorf("%+v", rows)
 	}
@@ -117,14 +118,7 @@ func TestTerminal(t *testing.T) {
 func TestSignalsRestoreTheTerminal(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGQUIT} { // not parallel: a signal is for the whole process
 		running := start(t, &fakeTable{next: someLocks()})
-		must(t, syscall.Kill(os.Getpid(), s))
-		must(t, running.end())
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		check.Must(t, syscall.Kill(os.Getpid(), s))
+		check.Must(t, running.end())
 	}
 }
