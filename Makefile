@@ -24,14 +24,14 @@ help: ## show this help
 # of a shuffled run either, which do depend on the servers. Tests mostly wait for a
 # time-to-live to end, so more tests and packages run at once than there are cores.
 # Two cores spend half of the time on compiling. So the program that starts
-# the servers is compiled with the race detector, too, from the same packages; all others are
-# compiled while the servers start; and vet is left to .ci/run. Compiling ends before the first
-# test begins, since it would leave little of two cores to tests in real time.
+# the servers is compiled with the race detector, too, from the same packages; and vet is left to
+# .ci/run. Compiling ends before the first test begins, since it would leave little of two cores to
+# tests in real time.
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 # At the end gotestsum lists the failed tests, and then the slowest.
 SLOWEST = $(GOTESTSUM) tool slowest --num=25
 TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
-WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers -meanwhile '$(COMPILE)'
+WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
 beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
@@ -48,10 +48,12 @@ test-all: cc ## the same with all cells of the matrix, and the failure tests (15
 test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 seconds)
 	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
 
-.PHONY: test-servers test-servers-all
-test-servers:
+.PHONY: test-servers test-servers-all compile
+compile:
+	-@$(COMPILE) >/dev/null 2>&1 # what runs the tests reports its errors
+test-servers: compile
 	$(WITH_SERVERS_RACE) -- $(TEST)
-test-servers-all:
+test-servers-all: compile
 	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
 
 # Without the race detector, which makes it many times slower and shuffles what runs next. It

@@ -28,10 +28,9 @@
 // The cells that tests report in the file of SQLLOCK_TEST_REPORT are printed as a table at the
 // end, unless that variable was set before.
 //
-// There can be flags before the command. Their values are commands without quotes:
+// A flag before the command, which can occur several times, has a command without quotes:
 //
-//	-then 'go -C reliability test .'   runs after the command, even if that has failed
-//	-meanwhile 'go build ./...'        runs while the servers start; the command waits for it
+//	-then 'go -C dev/reliability test .'   runs after the command, even if that has failed
 package main
 
 import (
@@ -66,13 +65,12 @@ func main() {
 }
 
 func run(arguments []string) int {
-	var then, meanwhile commands
+	var then commands
 	flags := flag.NewFlagSet("withservers", flag.ContinueOnError)
 	flags.Usage = func() {
-		say("usage: withservers [-then COMMAND] [-meanwhile COMMAND] -- COMMAND [ARGUMENT...]")
+		say("usage: withservers [-then COMMAND] -- COMMAND [ARGUMENT...]")
 	}
 	flags.Var(&then, "then", "")
-	flags.Var(&meanwhile, "meanwhile", "")
 	if err := flags.Parse(arguments); err != nil {
 		return exitUsage
 	}
@@ -92,9 +90,7 @@ func run(arguments []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), forwarded...)
 	defer cancel()
 
-	waitMeanwhile := runMeanwhile(ctx, meanwhile)
 	servers, err := startServers(ctx)
-	waitMeanwhile()
 	defer servers.stop()
 	if ctx.Err() != nil {
 		return exitInterrupted

@@ -37,10 +37,6 @@ func withOwnServers(t *testing.T) {
 func TestRun(t *testing.T) {
 	const waits = `trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done`
 	ran := filepath.Join(t.TempDir(), "file")
-	prepare := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(prepare, []byte("sleep 0.1; touch "+prepare+"d; exit 1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]struct {
 		command []string
 		code    int
@@ -56,7 +52,6 @@ func TestRun(t *testing.T) {
 		"no second command":          {[]string{"-then", " ", "--", "true"}, exitUsage},
 		"the second fails":           {[]string{"-then", "true", "-then", "false", "--", "true"}, 1},
 		"both fail":                  {[]string{"-then", "false", "--", "sh", "-c", "exit 7"}, 7},
-		"prepared":                   {[]string{"-meanwhile", "no-such-command", "-meanwhile", "sh " + prepare, "--", "test", "-e", prepare + "d"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOwnServers(t)
