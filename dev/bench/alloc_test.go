@@ -46,7 +46,7 @@ func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
 }
 
 // BenchmarkPair measures an uncontended pair over a driver that returns immediately and
-// allocates nothing. So it counts the allocations of sqllock, sqlx and database/sql.
+// allocates nothing. So it counts the allocations of sqllock and database/sql.
 func BenchmarkPair(b *testing.B) {
 	for _, isolation := range isolations {
 		b.Run(isolation.String(), func(b *testing.B) {
@@ -62,13 +62,11 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// TestPairAllocations holds what a pair without observers allocates: what it did before there were
-// any, counted at commit bac72ee, and two more since statements
-// are sent on a connection of their own. In Autocommit this driver, as lib/pq, is asked first
-// whether the connection was left in a transaction, over a connection of its own: nine more in all. The
-// batches' goroutines may add a fraction.
+// TestPairAllocations holds what a pair without observers allocates. In Autocommit this driver, as lib/pq,
+// is asked first whether the connection was left in a transaction. The batches' goroutines may add a
+// fraction.
 func TestPairAllocations(t *testing.T) {
-	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 50, sqllock.ReadCommitted: 50, sqllock.Autocommit: 47} {
+	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 44, sqllock.ReadCommitted: 44, sqllock.Autocommit: 41} {
 		registry := newRegistry(t, isolation)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

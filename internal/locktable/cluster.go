@@ -281,8 +281,12 @@ type change struct {
 // changeOne runs s, which changes the row of v's claim. If it has found none to change, and reads may be late, it
 // runs s again where the row is there if there is one.
 func (t *Table) changeOne(ctx context.Context, try transaction.Try, s statement, v values) (done change, err error) {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return done, err
+	}
 	for try.Next(ctx) {
-		done.n, try.Err = exec(ctx, try.Conn, s, v)
+		done.n, try.Err = affected(try.Conn.ExecContext(ctx, text, args...))
 	}
 	done.resent = try.Resent
 	if try.Err != nil || done.n > 0 || !t.readsLate() {

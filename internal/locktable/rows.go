@@ -107,7 +107,11 @@ func exec(ctx context.Context, db executor, s statement, v values) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	result, err := db.ExecContext(ctx, text, args...)
+	return affected(db.ExecContext(ctx, text, args...))
+}
+
+// affected returns how many rows a statement with that result affected.
+func affected(result sql.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
