@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/batch"
 )
 
 // Keep leaves the row to expire after d: it carries another holder then, so that nothing that
@@ -13,10 +15,8 @@ import (
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.NewHolder()}
 	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) {
-		if c.IsJoint() {
-			return t.keepJoint(ctx, v)
-		}
-		return t.keep(ctx, v)
+		o := t.keepOne(ctx, v)
+		return o.Err == nil && o.Value, o.Err
 	}, nil)
 }
 
@@ -27,67 +27,52 @@ func (t *Table) KeepAll(ctx context.Context, claims []Claim, d time.Duration) ([
 	v := together(flattened(claims))
 	v.keepFor, v.next = d, t.NewHolder()
 	return callAlone(ctx, t.errors, keeping, v.TTL, func(ctx context.Context) ([]bool, error) {
-		rows, err := t.keepMany(ctx, v)
+		rows, _, err := t.keepMany(ctx, v)
 		kept := make([]bool, len(claims))
 		for i, c := range claims {
-			kept[i] = !slices.ContainsFunc(c.lockKeys(), func(lockKey string) bool { return !rows[lockKey] })
+			kept[i] = !slices.ContainsFunc(c.each(), func(one Claim) bool { return !rows[one.id()] })
 		}
 		return kept, err
 	}, nil)
 }
 
-// keep leaves one row to expire.
-func (t *Table) keep(ctx context.Context, v values) (kept bool, err error) {
+// keepOne leaves one row to expire, or those of a joint claim, also if some of them are lost.
+func (t *Table) keepOne(ctx context.Context, v values) (o batch.Outcome[bool]) {
+	if v.IsJoint() {
+		return t.changeJoint(ctx, v, t.keepMany, func(ctx context.Context, one Claim) batch.Outcome[bool] {
+			v.Claim = one
+			return t.keepOne(ctx, v)
+		})
+	}
 	done, err := t.changeOne(ctx, t.pool.Try(), t.statements.keep, v)
-	if err != nil || done.n > 0 || !done.resent {
-		return done.n > 0, err
+	o.Value, o.Err = done.n > 0, err
+	if err == nil && !o.Value && done.resent {
+		v.Holder = v.next // was the row left to it the first time?
+		o.Value, o.Err = t.isHeld(ctx, v.Claim)
 	}
-	v.Holder = v.next // was the row left to it the first time?
-	return t.isHeld(ctx, v.Claim)
+	return o
 }
 
-// keepJoint leaves the rows of v's claim to expire, also if some of them are lost: all by one statement, and
-// those that it found pinned one by one.
-func (t *Table) keepJoint(ctx context.Context, v values) (kept bool, err error) {
-	v.rows = v.each()
-	rows, err := t.keepMany(ctx, v)
-	if err != nil {
-		return false, err
-	}
-	done := make(map[rowID]bool, len(rows))
-	for lockKey := range rows {
-		done[rowID{lockKey, v.Holder}] = true
-	}
-	left, err := t.left(ctx, v.rows, done)
-	if err != nil {
-		return false, err
-	}
-	kept = len(left)+len(done) == len(v.rows)
-	for _, one := range left {
-		v.Claim = one
-		keptOne, err := t.keep(ctx, v)
-		if err != nil {
-			return false, err
-		}
-		kept = kept && keptOne
-	}
-	return kept, nil
-}
-
-// keepMany leaves those of v's rows to expire that are not pinned, by one statement. It returns their
-// LOCK_KEYs.
-func (t *Table) keepMany(ctx context.Context, v values) (kept map[string]bool, err error) {
+// keepMany leaves those of v's rows to expire that are not pinned, by one statement, and returns them.
+func (t *Table) keepMany(ctx context.Context, v values) (kept map[rowID]bool, resent bool, err error) {
 	rows, resent, err := t.changeMany(ctx, t.pool.Try(), t.statements.keepAll, v)
 	if err == nil && resent { // which were left to it the first time?
-		v.rows = slices.Clone(v.rows)
-		for i := range v.rows {
-			v.rows[i].Holder = v.next
+		left := v
+		left.rows = slices.Clone(v.rows)
+		for i := range left.rows {
+			left.rows[i].Holder = v.next
 		}
-		rows, _, err = t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, v)
+		rows, _, err = t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, left)
 	}
-	kept = make(map[string]bool, len(rows))
+	lockKeys := make(map[string]bool, len(rows)) // their holder may be the next one
 	for row := range rows {
-		kept[row.lockKey] = true
+		lockKeys[row.lockKey] = true
 	}
-	return kept, err
+	kept = make(map[rowID]bool, len(rows))
+	for _, c := range v.rows {
+		if lockKeys[c.LockKey] {
+			kept[c.id()] = true
+		}
+	}
+	return kept, resent, err
 }

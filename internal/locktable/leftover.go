@@ -137,7 +137,7 @@ func (t *Table) deleteTogether(ctx context.Context, some []unsettledClaim) (left
 		claims[i] = one.Claim
 	}
 	there, err := callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) ([]Claim, error) {
-		gone, _, err := t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, together(claims))
+		gone, _, err := t.deleteMany(ctx, together(claims))
 		if err != nil {
 			return nil, err
 		}
@@ -195,20 +195,10 @@ type unsettledClaim struct {
 }
 
 // addPresent adds a claim whose row may be there until then.
-func (u *unsettled) addPresent(c Claim, until time.Time) {
-	for i := range c.count() {
-		lockKey := c.lockKeyAt(i)
-		add(&u.present, lockKey, unsettledHolder{c.Holder, until})
-	}
-}
+func (u *unsettled) addPresent(c Claim, until time.Time) { addRows(&u.present, c, until) }
 
 // addAbsent adds a claim whose row may be written until then.
-func (u *unsettled) addAbsent(c Claim, until time.Time) {
-	for i := range c.count() {
-		lockKey := c.lockKeyAt(i)
-		add(&u.absent, lockKey, unsettledHolder{c.Holder, until})
-	}
-}
+func (u *unsettled) addAbsent(c Claim, until time.Time) { addRows(&u.absent, c, until) }
 
 // has reports whether there are claims of a key.
 func (u *unsettled) has(lockKey string) bool {
@@ -236,6 +226,12 @@ func (u *unsettled) take(lockKeys []string) (claims []unsettledClaim) {
 func (u *unsettled) putBack(claims []unsettledClaim) {
 	for _, c := range claims {
 		add(&u.present, c.LockKey, unsettledHolder{c.Holder, c.until})
+	}
+}
+
+func addRows(m *expiring.Map[string, []unsettledHolder], c Claim, until time.Time) {
+	for i := range c.count() {
+		add(m, c.lockKeyAt(i), unsettledHolder{c.Holder, until})
 	}
 }
 

@@ -36,7 +36,7 @@ func (t *Table) release(ctx context.Context, c Claim) batch.Outcome[bool] {
 // releaseOne deletes one row, or those of a joint claim.
 func (t *Table) releaseOne(ctx context.Context, c Claim) (o batch.Outcome[bool]) {
 	if c.IsJoint() {
-		return t.releaseJoint(ctx, c)
+		return t.changeJoint(ctx, values{Claim: c}, t.deleteMany, t.releaseOne)
 	}
 	done, err := t.changeOne(ctx, t.pool.Try(), t.statements.release, values{Claim: c})
 	return batch.Outcome[bool]{Value: done.n > 0, Err: err, Unknown: done.resent}
@@ -45,7 +45,7 @@ func (t *Table) releaseOne(ctx context.Context, c Claim) (o batch.Outcome[bool])
 // releaseMany deletes the rows of a batch. It leaves out those that it did not find, or found
 // pinned.
 func (t *Table) releaseMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[bool]) {
-	gone, resent, err := t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, together(claims))
+	gone, resent, err := t.deleteMany(ctx, together(claims))
 	unknown := resent || err != nil && !t.errors.isAnswer(err) // then it may have been applied
 	for i, c := range claims {
 		o := &outcomes[i]
@@ -60,6 +60,11 @@ func (t *Table) releaseMany(ctx context.Context, claims []Claim, outcomes []batc
 			o.Err = errRetryAlone
 		}
 	}
+}
+
+// deleteMany deletes rows that are not pinned by one statement, and returns them.
+func (t *Table) deleteMany(ctx context.Context, v values) (gone map[rowID]bool, resent bool, err error) {
+	return t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, v)
 }
 
 // changeMany runs s, a statement for many rows, for those of v's that are not pinned, and returns them.
@@ -107,33 +112,23 @@ func (t *Table) inTransaction(ctx context.Context, level sql.IsolationLevel, fn 
 	return tx.Commit()
 }
 
-// releaseJoint deletes all rows of c by one statement, and those that it found pinned one by one.
-func (t *Table) releaseJoint(ctx context.Context, c Claim) batch.Outcome[bool] {
-	claims := c.each()
-	gone, resent, err := t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, together(claims))
+// changeJoint changes the rows of a joint claim: by many, which skips those that are pinned, and then those one by
+// one. The value of the outcome reports whether all were there.
+func (t *Table) changeJoint(
+	ctx context.Context, v values, many func(context.Context, values) (map[rowID]bool, bool, error), one func(context.Context, Claim) batch.Outcome[bool],
+) batch.Outcome[bool] {
+	v.rows = v.each()
+	done, resent, err := many(ctx, v)
 	if err != nil {
 		return batch.Outcome[bool]{Err: err, Unknown: resent || !t.errors.isAnswer(err)}
 	}
-	if len(gone) == len(claims) {
-		return batch.Outcome[bool]{Value: true, Unknown: resent}
-	}
-	o := t.releaseLeft(ctx, claims, gone)
-	o.Unknown = resent || o.Unknown || o.Err != nil // another try would not find the rows that are gone
-	return o
-}
-
-// releaseLeft deletes the rows of claims that are not gone, one by one. Its value reports whether it has found
-// them all.
-func (t *Table) releaseLeft(ctx context.Context, claims []Claim, gone map[rowID]bool) (all batch.Outcome[bool]) {
-	left, err := t.left(ctx, claims, gone)
-	all.Value, all.Err = len(left)+len(gone) == len(claims), err
-	for _, one := range left {
-		o := t.releaseOne(ctx, one)
+	left, err := t.left(ctx, v.rows, done)
+	all := batch.Outcome[bool]{Value: len(left)+len(done) == len(v.rows), Err: err, Unknown: resent}
+	for i := 0; i < len(left) && all.Err == nil; i++ {
+		o := one(ctx, left[i])
 		all.Value, all.Err, all.Unknown = all.Value && o.Value, o.Err, all.Unknown || o.Unknown
-		if o.Err != nil {
-			break
-		}
 	}
+	all.Unknown = all.Unknown || all.Err != nil // another try would not find the rows that are done
 	return all
 }
 

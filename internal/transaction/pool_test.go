@@ -79,7 +79,7 @@ func TestTheEndOfAMessage(t *testing.T) {
 }
 
 // A connection that is stuck in another transaction, or broken, is passed over.
-func TestSendOnUnusableConnections(t *testing.T) {
+func TestUnusableConnectionsArePassedOver(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"stuck": errStuck, "broken": driver.ErrBadConn} {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +89,12 @@ func TestSendOnUnusableConnections(t *testing.T) {
 				mock.ExpectExec("message").WillReturnError(failure)
 				mock.ExpectExec("message").WillReturnResult(driver.RowsAffected(1))
 				must(t, send(t.Context(), db, dialect.MySQL()))
+				mock.ExpectBegin().WillReturnError(failure)
+				mock.ExpectBegin()
+				mock.ExpectCommit()
+				tx, err := begin(t.Context(), db, dialect.MySQL())
+				must(t, err)
+				must(t, tx.Commit())
 				if got := connections(); got != 1 {
 					t.Errorf("%d connections in the pool", got)
 				}

@@ -3,7 +3,6 @@ package transaction_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -153,28 +152,6 @@ func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	close(answer)
-}
-
-// A connection that is stuck in another transaction, or broken, is passed over.
-func TestBeginOnUnusableConnections(t *testing.T) {
-	t.Parallel()
-	for name, failure := range map[string]error{"stuck": errStuck, "broken": driver.ErrBadConn} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				db, mock, connections := mocked(t)
-				mock.ExpectBegin().WillReturnError(failure)
-				mock.ExpectBegin()
-				mock.ExpectCommit()
-				tx, err := begin(t.Context(), db, dialect.MySQL())
-				must(t, err)
-				must(t, tx.Commit())
-				if got := connections(); got != 1 {
-					t.Errorf("%d connections in the pool", got)
-				}
-			})
-		})
-	}
 }
 
 // Begin gives up when the pool has no connection left that could be stuck.

@@ -196,8 +196,8 @@ var mutations = []mutation{
 		danger: "A row that has no holder keeps everyone out until it expires, also its own process.",
 		edits: []edit{{
 			"internal/locktable/leftover.go",
-			"		add(&u.present, lockKey, unsettledHolder{c.Holder, until})\n",
-			"		_, _ = lockKey, unsettledHolder{c.Holder, until}\n",
+			"until time.Time) { addRows(&u.present, c, until) }\n",
+			"until time.Time) {}\n",
 		}},
 	},
 	{
