@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
@@ -144,23 +146,6 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	})
 }
 
-// TestAnOutageThatARequestDoesNotOutlastIsReported has a client go away that waited for the database.
-func TestAnOutageThatARequestDoesNotOutlastIsReported(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, &sqllock.RegistryOptions{WaitThroughOutages: true})
-		cutOff := errors.New("cut off")
-		r.Break(cutOff)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
-		s.answers(ctx, "/a", http.StatusServiceUnavailable, "")
-		if len(s.errs) != 1 || !errors.Is(s.errs[0], cutOff) {
-			t.Error(s.errs)
-		}
-	})
-}
-
 // TestTheLockIsReleasedAfterTheClientWentAway ends the context of a request that is served.
 func TestTheLockIsReleasedAfterTheClientWentAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
@@ -212,45 +197,6 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 	})
 }
 
-func TestErrors(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		never := func(http.ResponseWriter, *http.Request) { t.Error("served") }
-		cutOff := errors.New("cut off")
-		for _, test := range []struct {
-			path    string
-			wait    time.Duration
-			prepare func()
-			status  int
-			err     error
-		}{
-			{"/a", 0, func() { r.Break(cutOff) }, http.StatusServiceUnavailable, cutOff},
-			{"/a", 0, func() { r.Break(nil); _ = r.Close(t.Context()) }, http.StatusServiceUnavailable, sqllock.ErrClosed},
-		} {
-			test.prepare()
-			s := serve(t, r.Registry, test.wait, never)
-			s.answers(t.Context(), test.path, test.status, "")
-			if len(s.errs) != 1 || !errors.Is(s.errs[0], test.err) {
-				t.Errorf("%v, want %v", s.errs, test.err)
-			}
-		}
-		other := r.Another()
-		for _, test := range []struct {
-			path   string
-			wait   time.Duration
-			status int
-		}{
-			{"/%ff", 0, http.StatusBadRequest},
-			{"/a", -1, http.StatusInternalServerError},
-		} {
-			s := serve(t, other, test.wait, never)
-			s.answers(t.Context(), test.path, test.status, "")
-			if len(s.errs) != 1 || !errors.Is(s.errs[0], sqllock.ErrInvalid) {
-				t.Error(s.errs)
-			}
-		}
-	})
-}
-
 // TestTimeoutHandlers has a handler that ignores its context. Outside of the middleware,
 // http.TimeoutHandler answers and the lock stays held; inside, it releases the lock.
 func TestTimeoutHandlers(t *testing.T) {
@@ -272,36 +218,6 @@ func TestTimeoutHandlers(t *testing.T) {
 			}
 			time.Sleep(2 * time.Minute)
 		}
-	})
-}
-
-// TestMissingArguments has a server without a registry, and one without a key.
-func TestMissingArguments(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		for _, middleware := range []func(http.Handler) http.Handler{
-			httplock.New(nil, func(*http.Request) string { return "a" }, nil), httplock.New(r.Registry, nil, nil),
-		} {
-			s := &server{T: t, Handler: middleware(http.HandlerFunc(ok))}
-			s.answers(t.Context(), "/a", http.StatusInternalServerError, "")
-		}
-	})
-}
-
-// TestAFullCache has more requests at once than the registry keeps locks.
-func TestAFullCache(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, &sqllock.RegistryOptions{CacheCapacity: 1})
-		slow := serve(t, r.Registry, 0, minutes)
-		ended := make(chan int)
-		go func() { ended <- slow.get(t.Context(), "/a").Code }()
-		time.Sleep(time.Millisecond)
-		fast := serve(t, r.Registry, 0, ok)
-		fast.answers(t.Context(), "/b", http.StatusServiceUnavailable, "")
-		if len(fast.errs) != 1 || !errors.Is(fast.errs[0], sqllock.ErrCapacity) {
-			t.Error(fast.errs)
-		}
-		<-ended
 	})
 }
 
@@ -349,4 +265,69 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("the handler reads although the lease has ended")
 	}
+}
+
+// TestWhatIsNotServed has requests that cannot have their lock. The operator is told why, and the client is told
+// whether it is its own fault.
+func TestWhatIsNotServed(t *testing.T) {
+	t.Parallel()
+	cutOff := errors.New("cut off")
+	nothing := func(*testing.T, *sqllocktest.Registry) {}
+	broken := func(_ *testing.T, r *sqllocktest.Registry) { r.Break(cutOff) }
+	for name, test := range map[string]struct {
+		of      sqllock.RegistryOptions
+		prepare func(*testing.T, *sqllocktest.Registry)
+		path    string
+		wait    time.Duration
+		status  int
+		err     error
+	}{
+		"the database fails": {prepare: broken, path: "/a", status: http.StatusServiceUnavailable, err: cutOff},
+		"an outage that it does not outlast": {
+			of: sqllock.RegistryOptions{WaitThroughOutages: true}, prepare: broken,
+			path: "/a", wait: time.Hour, status: http.StatusServiceUnavailable, err: cutOff,
+		},
+		"the registry is closed": {
+			prepare: func(t *testing.T, r *sqllocktest.Registry) { check.Must(t, r.Close(t.Context())) },
+			path:    "/a", status: http.StatusServiceUnavailable, err: sqllock.ErrClosed,
+		},
+		"more requests than the registry keeps locks": {
+			of: sqllock.RegistryOptions{CacheCapacity: 1},
+			prepare: func(t *testing.T, r *sqllocktest.Registry) {
+				var serving sync.WaitGroup
+				serving.Go(func() {
+					serve(t, r.Registry, 0, minutes).answers(context.WithoutCancel(t.Context()), "/a", http.StatusOK, "")
+				})
+				t.Cleanup(serving.Wait)
+				time.Sleep(time.Millisecond)
+			},
+			path: "/b", status: http.StatusServiceUnavailable, err: sqllock.ErrCapacity,
+		},
+		"a bad key":     {prepare: nothing, path: "/%ff", status: http.StatusBadRequest, err: sqllock.ErrInvalid},
+		"negative wait": {prepare: nothing, path: "/a", wait: -1, status: http.StatusInternalServerError, err: sqllock.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := sqllocktest.New(t, &test.of)
+				test.prepare(t, r)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := serve(t, r.Registry, test.wait, func(http.ResponseWriter, *http.Request) { t.Error("served") })
+				s.answers(ctx, test.path, test.status, "")
+				if len(s.errs) != 1 || !errors.Is(s.errs[0], test.err) {
+					t.Errorf("%v, want %v", s.errs, test.err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		for _, middleware := range []func(http.Handler) http.Handler{
+			httplock.New(nil, func(*http.Request) string { return "a" }, nil), httplock.New(r.Registry, nil, nil),
+		} {
+			s := &server{T: t, Handler: middleware(http.HandlerFunc(ok))}
+			s.answers(t.Context(), "/a", http.StatusInternalServerError, "")
+		}
+	})
 }

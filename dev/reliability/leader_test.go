@@ -65,7 +65,7 @@ type leaders struct {
 
 // A roleHistory is who leads a role.
 type roleHistory struct {
-	began chan string     // receives the name of each leader of this process
+	began chan struct{}   // receives a value for each leader of this process
 	last  context.Context // of the last term in this process, or nil
 	first time.Time       // when that term began, if it was the first
 	ended time.Time       // when the last leader has ended; zero if it has not
@@ -75,17 +75,17 @@ func (l *leaders) role(name string) *roleHistory {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.roles[name] == nil {
-		l.roles[name] = &roleHistory{began: make(chan string, 1000)}
+		l.roles[name] = &roleHistory{began: make(chan struct{}, 1000)}
 	}
 	return l.roles[name]
 }
 
 // lead returns the function with which a process leads a role until its context ends.
-func (l *leaders) lead(process, role string) func(context.Context, *sqllock.Lease) error {
+func (l *leaders) lead(role string) func(context.Context, *sqllock.Lease) error {
 	r := l.role(role)
 	return func(ctx context.Context, _ *sqllock.Lease) error {
 		l.begin(ctx, r)
-		r.began <- process
+		r.began <- struct{}{}
 		<-ctx.Done()
 		now := time.Now()
 		l.mu.Lock()
@@ -129,7 +129,7 @@ func (l *leaders) over(roles []string) {
 }
 
 // candidate runs an elector of a process of its own until the test ends.
-func (l *leaders) candidate(t *testing.T, registry *sqllock.Registry, process, role string) *leader.Elector {
+func (l *leaders) candidate(t *testing.T, registry *sqllock.Registry, role string) {
 	t.Helper()
 	e, err := leader.New(registry, role, &leader.Options{ObserveEvery: 50 * time.Millisecond})
 	must(t, err)
@@ -137,10 +137,9 @@ func (l *leaders) candidate(t *testing.T, registry *sqllock.Registry, process, r
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = e.Run(ctx, l.lead(process, role)) // ctx ends it
+		_ = e.Run(ctx, l.lead(role)) // ctx ends it
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	return e
 }
 
 func (l *leaders) registryOn(t *testing.T, dsn string) *sqllock.Registry {
@@ -171,7 +170,7 @@ func (l *leaders) children(t *testing.T, roles []string, ttl time.Duration) *chi
 	}
 	rivals := l.registryOn(t, l.dsn)
 	for _, role := range roles {
-		l.candidate(t, rivals, "rival", role)
+		l.candidate(t, rivals, role)
 	}
 	pause(t.Context(), ttl/2+rand.N(ttl/2))
 	return c
@@ -237,9 +236,9 @@ func (l *leaders) cutOff(t *testing.T, rounds, roles int) {
 		n := newNetwork(t, l.base)
 		rivals := l.registryOn(t, l.dsn)
 		for _, role := range roles {
-			l.candidate(t, l.registryOn(t, n.dsn), "first", role)
+			l.candidate(t, l.registryOn(t, n.dsn), role)
 			await(t, l.role(role).began)
-			l.candidate(t, rivals, "rival", role)
+			l.candidate(t, rivals, role)
 			pause(t.Context(), leaderTTL/3/time.Duration(len(roles)))
 		}
 		pause(t.Context(), rand.N(leaderTTL))
@@ -254,9 +253,9 @@ func (l *leaders) restarted(t *testing.T, s *server.Server, rounds, roles int) {
 	inRounds(t, "restarted", rounds, roles, func(t *testing.T, roles []string) {
 		a, b := l.registryOn(t, l.dsn), l.registryOn(t, l.dsn)
 		for _, role := range roles {
-			l.candidate(t, a, "a", role)
+			l.candidate(t, a, role)
 			await(t, l.role(role).began)
-			l.candidate(t, b, "b", role)
+			l.candidate(t, b, role)
 		}
 		pause(t.Context(), rand.N(leaderTTL))
 		must(t, s.Kill())
@@ -284,16 +283,14 @@ func (l *leaders) leads(role string) bool {
 	return l.roles[role].ended.IsZero()
 }
 
-// await receives a value. It fails the test if none comes in a minute.
-func await(t *testing.T, values <-chan string) string {
+// await waits until a leader has begun. It fails the test if none does in a minute.
+func await(t *testing.T, began <-chan struct{}) {
 	t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	select {
-	case value := <-values:
-		return value
+	case <-began:
 	case <-limit.C:
 		t.Fatal("no leader after a minute")
-		return ""
 	}
 }

@@ -86,13 +86,13 @@ func (f *fixture) acquires(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	return lease
 }
 
-// refuses checks that n permits are not free.
-func (f *fixture) refuses(s *semaphore.Semaphore, n int) {
+// refuses checks that no permit is free.
+func (f *fixture) refuses(s *semaphore.Semaphore) {
 	f.Helper()
-	_ = f.refusal(s, n)
+	_ = f.refusal(s, 1)
 }
 
-// refusal is refuses, and returns why.
+// refusal checks that n permits are not free, and returns why.
 func (f *fixture) refusal(s *semaphore.Semaphore, n int) *sqllock.HeldError {
 	f.Helper()
 	lease, err := s.TryAcquire(f.Context(), n)

@@ -58,7 +58,7 @@ func TestAllPermits(t *testing.T) {
 		if n := len(f.rows()); n != semaphore.MaxPermits {
 			f.Errorf("%d rows", n)
 		}
-		f.refuses(a, 1)
+		f.refuses(a)
 		f.Unlock(lease)
 		f.has()
 	})
@@ -139,7 +139,7 @@ func TestHandles(t *testing.T) {
 			f.Error(short.Key(), short.Permits())
 		}
 		one, other := f.acquires(short, 1), f.acquires(renewed, 1)
-		f.refuses(a, 1)
+		f.refuses(a)
 		time.Sleep(3 * time.Second)
 		if err := one.Context().Err(); err == nil {
 			f.Error("a lease of 2 s lasts for 3 s")
@@ -221,18 +221,18 @@ func TestPermitsAreLoweredAndRaised(t *testing.T) {
 			lease := f.acquires(three, 1)
 			byKey[lease.Key()] = lease
 		}
-		f.refuses(two, 1)
+		f.refuses(two)
 		if holders, err := two.Holders(f.Context()); err != nil || len(holders) != 2 {
 			f.Errorf("%+v, %v", holders, err)
 		}
 		f.Unlock(byKey["printers permit 2"])
-		f.refuses(two, 1) // it does not know of that permit
+		f.refuses(two) // it does not know of that permit
 		f.Unlock(byKey["printers permit 0"])
 		again := f.acquires(two, 1)
-		f.refuses(two, 1)
+		f.refuses(two)
 		rest := f.acquires(five, 3)
-		f.refuses(five, 1)
-		f.refuses(three, 1)
+		f.refuses(five)
+		f.refuses(three)
 		f.Unlock(again, rest, byKey["printers permit 1"])
 		f.has()
 	})
@@ -302,7 +302,7 @@ func TestSpellingsAreOneSemaphore(t *testing.T) {
 			return s
 		}
 		lease := f.acquires(spelled(key), 1)
-		f.refuses(spelled(key+" "), 1)
+		f.refuses(spelled(key + " "))
 		f.Unlock(lease)
 	})
 }
