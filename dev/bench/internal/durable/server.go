@@ -52,7 +52,7 @@ func Start(ctx context.Context, kind, dir string) (*Server, error) {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	r.Name = kind
-	r.Recipe.DSN = func(port int) string { return r.dsn(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) }
+	r.DSN = func(port int) string { return r.dsn(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) }
 	started, err := server.Start(ctx, r.Recipe, dir)
 	if err != nil {
 		return nil, err

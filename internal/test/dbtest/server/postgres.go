@@ -31,7 +31,7 @@ func postgresHere(ctx context.Context) (Recipe, error) {
 	return postgres(bin), nil
 }
 
-// EnsurePostgresreturns the directory of the programs of this machine's newest PostgreSQL, and
+// EnsurePostgres returns the directory of the programs of this machine's newest PostgreSQL, and
 // installs Debian's if there is none.
 func EnsurePostgres(ctx context.Context) (bin string, err error) {
 	return ensure(ctx, newestPostgres, "postgresql")
