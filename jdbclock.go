@@ -86,14 +86,16 @@ const forever time.Duration = -1
 // is. The row is released with the last of its leases. If that lease is lost, so is
 // the new one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, l.locks, l.request, forever)
+	lease := new(Lease)
+	return lease.unless(l.locks.Lock(ctx, l.request, forever, &lease.use, lease))
 }
 
 // TryLock acquires the lock if it is free or expired, and returns [ErrNotAcquired] if it
 // is held: the [*HeldError] says by which holder. It does not wait, except for the
 // database.
 func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
-	return lock(ctx, l.locks, l.request, 0)
+	lease := new(Lease)
+	return lease.unless(l.locks.Lock(ctx, l.request, 0, &lease.use, lease))
 }
 
 // TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired].
@@ -102,7 +104,8 @@ func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, 
 	if wait < 0 {
 		return nil, invalid("wait %v for %q is negative", wait, l.Key())
 	}
-	return lock(ctx, l.locks, l.request, wait)
+	lease := new(Lease)
+	return lease.unless(l.locks.Lock(ctx, l.request, wait, &lease.use, lease))
 }
 
 // ExecuteLocked runs fn while it holds the lock, waiting for it as long as ctx lasts. The

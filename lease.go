@@ -19,10 +19,9 @@ import (
 // All methods are safe for concurrent use.
 type Lease struct{ use engine.Use }
 
-// lock acquires a lease of what r asks for, for a caller with ctx that waits for so long.
-func lock(ctx context.Context, locks *engine.Locks, r engine.Request, wait time.Duration) (*Lease, error) {
-	l := new(Lease)
-	if err := locks.Lock(ctx, r, wait, &l.use, l); err != nil {
+// unless returns l, which is held unless there is an error.
+func (l *Lease) unless(err error) (*Lease, error) {
+	if err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -128,4 +127,4 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 // On PostgreSQL a release does not wait for the disk. If the server crashes within a
 // second or so it may forget the release. Then, too, the row stays until its time-to-live
 // ends.
-func (l *Lease) Unlock(ctx context.Context) error { return l.held().Unlock(ctx) }
+func (l *Lease) Unlock(ctx context.Context) error { return l.held().Unlock(ctx, time.Time{}) }

@@ -38,7 +38,7 @@ func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration,
 	reported := false
 	defer func() {
 		if !reported && err == nil { // an observer has panicked: the caller does not get the lease
-			_ = u.Unlock(ctx)
+			_ = u.Unlock(ctx, time.Time{})
 		}
 	}()
 	o.reportAnswer(e)

@@ -10,34 +10,36 @@ import (
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// errTurnOver is why a caller of a joint lock lets others pass.
-var errTurnOver = errors.New("others may pass")
+// errYield is why the caller of a joint lock lets others pass.
+var errYield = errors.New("others may pass")
 
-// A caller of a joint lock keeps some of its keys for a turn while it waits for others. Callers that want
-// those that it keeps wait meanwhile for keys that are free, so turns are short. The first has no length.
-// Each one that was too short is followed by one that is twice as long, up to longestTurn.
+// A caller of a joint lock keeps some of its keys for a slice of time while it waits for others. Callers that want
+// those that it keeps wait meanwhile for keys that are free, so slices are short. The first has no length.
+// Each one that was too short is followed by one that is twice as long, up to longestSlice.
 //
-// Short turns suffice, because the caller queues at each key once. Where it has been the first, and has let
+// Short slices suffice, because the caller queues at each key once. Where it has been the first, and has let
 // others pass, it is the next: see [waiter.served]. So it then waits for one holder and for no queue.
 const (
-	shortestTurn = 100 * time.Millisecond
-	longestTurn  = 2 * time.Second
+	shortestSlice = 100 * time.Millisecond
+	longestSlice  = 2 * time.Second
 )
 
 // A waiter is a call that locks, until it has the row or gives up.
 type waiter struct {
 	*Locks
 
-	hold *hold
-	once bool // it tries once and does not wait
+	hold    *hold
+	once    bool // it tries once and does not wait
+	holders int  // how many it has used up in a row
 	subscription
 
 	busy   int           // the key of a joint lock at which its caller queues first
-	turn   time.Duration // for how long the caller of a joint lock has kept its keys at last
+	slice  time.Duration // for how long the caller of a joint lock has kept its keys at last
 	served []bool        // at which keys of a joint lock it has been the first in the queue
 }
 
-// queue makes the hold own the local mutex. If it cannot, seen describes the owner.
+// queue makes the hold own the local mutexes, after a pause if this process has to step back. If it cannot, seen
+// describes the owner.
 func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if h.observed != nil {
@@ -57,6 +59,9 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 		return seen, err
 	}
 	h.observed.noteDequeued()
+	if h.dropIfOver(); !h.wasHandedOver() && !w.once && !w.stepBack(ctx) {
+		return locktable.Row{}, ctx.Err()
+	}
 	return locktable.Row{}, nil
 }
 
@@ -79,12 +84,12 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 }
 
 // queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
-// the one at which it waited in vain before, as it has no other then; and until the end of its turn,
+// the one at which it waited in vain before, as it has no other then; and until the end of its slice,
 // whose length is random, at the others: otherwise callers that hold keys for equally long could stay
 // in step.
 //
 // Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
-// it needs. If each waited for what another has, with keys that are free, all would lose their turns.
+// it needs. If each waited for what another has, with keys that are free, all would lose their slices.
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if w.served == nil {
@@ -93,19 +98,19 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	if err := w.lockAt(ctx, w.busy); err != nil {
 		return h.ownerAt(w.busy), err
 	}
-	turn, cancel := context.WithTimeout(ctx, w.turn-jitter.N(w.turn/2+1))
+	slice, cancel := context.WithTimeout(ctx, w.slice-jitter.N(w.slice/2+1))
 	defer cancel()
 	first := w.busy
 	for i := range h.Count() {
-		switch err := w.lockInOrder(turn, i, first); {
+		switch err := w.lockInOrder(slice, i, first); {
 		case err == nil:
 		case ctx.Err() != nil:
 			return h.ownerAt(i), ctx.Err()
 		default:
-			if w.busy = i; turn.Err() != nil { // it was too short
-				w.turn = min(max(shortestTurn, 2*w.turn), longestTurn)
+			if w.busy = i; slice.Err() != nil { // it was too short
+				w.slice = min(max(shortestSlice, 2*w.slice), longestSlice)
 			}
-			return h.ownerAt(i), errTurnOver
+			return h.ownerAt(i), errYield
 		}
 	}
 	return locktable.Row{}, nil
@@ -125,7 +130,7 @@ func (w *waiter) tryAll() (seen locktable.Row, err error) {
 // lock against the order of the keys.
 func (w *waiter) lockInOrder(ctx context.Context, i, first int) error {
 	if owner := w.hold.entryAt(i).mutex.Owner(); i < first && owner != nil && owner != w.hold && owner.isJoint() {
-		return errTurnOver
+		return errYield
 	}
 	return w.lockAt(ctx, i)
 }
@@ -136,7 +141,7 @@ func (w *waiter) lockAt(ctx context.Context, i int) (err error) {
 	if m.Owner() == h {
 		return nil
 	}
-	if _, ok := m.TryLock(h); !ok { // which succeeds also if the turn has no length
+	if _, ok := m.TryLock(h); !ok { // which succeeds also if the slice has no length
 		lock := m.Lock
 		if w.served[i] {
 			lock = m.LockFirst

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/streak"
@@ -17,13 +16,7 @@ import (
 type releaseContext struct {
 	hold   *hold
 	caller context.Context // the context that the caller gave to Unlock
-	by     time.Time       // until when the row may be deleted (see bounded.ReleaseBy), or zero
-}
-
-// newReleaseContext returns the context of a release for ctx, the caller's.
-func newReleaseContext(ctx context.Context, h *hold) releaseContext {
-	by, _ := bounded.ReleaseEnd(ctx)
-	return releaseContext{h, ctx, by}
+	by     time.Time       // until when the row may be deleted (see [Use.Unlock]), or zero
 }
 
 func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
@@ -38,7 +31,8 @@ func (c *releaseContext) Err() error {
 }
 
 // unlock takes back one entry, and releases the row with the last: it hands it over to a
-// local waiter, keeps it for the minimum hold, or deletes it.
+// local waiter, keeps it for the minimum hold, or deletes it. It has the time that the lease has
+// left: after that the row is about to expire anyway.
 func (h *hold) unlock(ctx *releaseContext) error {
 	if err := h.alive(); err != nil {
 		return err
@@ -55,12 +49,6 @@ func (h *hold) unlock(ctx *releaseContext) error {
 	if ctx.by.IsZero() && h.handOver(ctx) {
 		return nil
 	}
-	return h.release(ctx)
-}
-
-// release releases the row, then the local mutex. It has the time that the lease has
-// left: after that the row is about to expire anyway.
-func (h *hold) release(ctx *releaseContext) error {
 	released, err := h.releaseRow(ctx)
 	if h.turnOver {
 		until := time.Now().Add(streak.StepBack(h.config.idle))
@@ -89,20 +77,16 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
 		return released, failure.Of(err, h.key)
 	}
-	released, err = h.deleteRow(ctx)
+	if ctx.by.IsZero() {
+		released, err = h.config.table.Release(ctx, h.claim())
+	} else { // the caller does not wait for it
+		left := min(time.Until(ctx.by), time.Until(h.deadline()))
+		released, err = h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
+	}
 	if err != nil {
 		h.config.table.MarkUnsettled(h.lastingClaim())
 	}
 	return released, failure.Of(err, h.key)
-}
-
-// deleteRow deletes the row, if that can be done while the caller waits.
-func (h *hold) deleteRow(ctx *releaseContext) (deleted bool, err error) {
-	if ctx.by.IsZero() {
-		return h.config.table.Release(ctx, h.claim())
-	}
-	left := min(time.Until(ctx.by), time.Until(h.deadline()))
-	return h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
 }
 
 // minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.

@@ -21,8 +21,8 @@ type Use struct {
 	ctx    useContext
 	cancel context.CancelCauseFunc
 
-	unlock    sync.Once
 	unlocked  atomic.Bool // the first Unlock has begun
+	unlocking sync.Mutex  // held by the first Unlock
 	releasing releaseContext
 	result    error // of the first Unlock
 }
@@ -143,17 +143,23 @@ func (u *Use) RenewFor(ctx context.Context, ttl time.Duration) error {
 }
 
 // Unlock gives the lease back. Only the first call does anything; later ones return what that has returned.
-func (u *Use) Unlock(ctx context.Context) error {
+//
+// If by is not zero, the caller has waited in vain, or does not get the lease: Unlock waits until ctx ends, and a moment
+// longer, and the row may be deleted until by, in the background. A row that could not be deleted is left to the next
+// acquisition.
+func (u *Use) Unlock(ctx context.Context, by time.Time) error {
 	if u.isNone() {
 		return errNoLease()
 	}
-	u.unlock.Do(func() {
-		u.unlocked.Store(true)
-		u.releasing = newReleaseContext(ctx, u.hold)
-		u.result = u.hold.unlock(&u.releasing) //nolint:contextcheck // it is made from ctx
-		u.hold.remove(u)
-		u.cancel(nil)
-	})
+	u.unlocking.Lock()
+	defer u.unlocking.Unlock()
+	if u.unlocked.Swap(true) {
+		return u.result
+	}
+	u.releasing = releaseContext{u.hold, ctx, by}
+	u.result = u.hold.unlock(&u.releasing) //nolint:contextcheck // it is made from ctx
+	u.hold.remove(u)
+	u.cancel(nil)
 	return u.result
 }
 

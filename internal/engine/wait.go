@@ -18,8 +18,8 @@ import (
 //
 //	Locks.Lock       checks the settings; tells the observers
 //	Locks.enter      enters again if ctx carries a lease of the lock, or goes on
-//	waiter.acquire   waits in the local queue; the first in it goes on
-//	waiter.attempt   tries, and again whenever waiter.poll finds the row free
+//	waiter.acquire   queues, reads, tries and polls, until the row is acquired
+//	waiter.try       makes one attempt
 //	Table.Acquire    sends the statement
 //
 // A caller that has the row gets its lease from Locks.grant.
@@ -115,7 +115,7 @@ func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, e
 	}
 	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
-		releasing := newReleaseContext(ctx, h)
+		releasing := releaseContext{hold: h, caller: ctx}
 		_ = h.unlock(&releasing) //nolint:contextcheck // it is made from ctx
 		return false, err
 	}
@@ -149,58 +149,100 @@ func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
 	if !gaveUp {
 		return nil
 	}
-	if err := u.Unlock(bounded.ReleaseBy(waiting, h.deadline())); err != nil {
+	if err := u.Unlock(waiting, h.deadline()); err != nil {
 		return err
 	}
 	return s.notAcquired(ctx, h.key, locktable.Row{})
 }
 
-// acquire makes the hold own the local mutex, then the row. A failed attempt is followed
-// by polling, which writes nothing. The next attempt comes when the row is free. On
-// errHeld, or when ctx has ended, seen is the row when it was last read.
+// What a waiter does next.
+type step int
+
+const (
+	queueing step = iota // at its keys, behind other callers of this process
+	reading              // the row, if that may be taken: a refused attempt costs more
+	trying               // to acquire the row, which is free or of which nothing is known
+	polling              // the row, which is taken
+)
+
+// acquire makes the hold own the local mutexes, and then the row. On errHeld, or when ctx has ended, seen is the
+// row when it was last read.
+//
+//	queueing ──▶ reading ──▶ trying ──▶ (acquired)
+//	   ▲            ▲ │        │ ▲
+//	   │            │ └────▶ polling     taken; then free, or woken
+//	   └ yield      └ sitOut             a joint lock lets others pass; the database fails
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
-	for {
-		seen, err = w.acquireInTurn(ctx)
-		if !errors.Is(err, errTurnOver) {
-			return seen, err
+	h := w.hold
+	defer w.unsubscribe()
+	for next := queueing; ; {
+		switch next {
+		case queueing:
+			if seen, err = w.queue(ctx); err == nil && h.wasHandedOver() {
+				return seen, nil
+			}
+			next = reading
+		case reading:
+			if seen, err = w.readIfTaken(ctx); isFree(seen) {
+				next = trying
+			} else {
+				next = polling
+			}
+		case trying:
+			var acquired bool
+			if seen, acquired, err = w.try(ctx); acquired {
+				h.noteOutage(nil)
+				return seen, nil
+			}
+			next = polling
+		case polling:
+			if w.once {
+				return seen, errHeld
+			}
+			seen, err = w.poll(ctx, seen)
+			next = trying
 		}
-		w.hold.releaseMutexes()
-		if !bounded.Sleep(ctx, 1+jitter.N(maxScatter)) {
-			return seen, ctx.Err()
+		switch {
+		case err == nil:
+		case errors.Is(err, errFreshHolder):
+			next = trying
+		case errors.Is(err, errYield):
+			if !w.yield(ctx) {
+				return seen, ctx.Err()
+			}
+			next = queueing
+		case w.outlasts(err) && bounded.Ended(ctx) == nil: // the end of the wait is no outage
+			if !w.sitOut(ctx, err) {
+				return seen, ctx.Err()
+			}
+			next = reading
+		default:
+			return seen, err
 		}
 	}
 }
 
-// acquireInTurn is acquire, until the turn of a joint lock's caller is over.
-func (w *waiter) acquireInTurn(ctx context.Context) (seen locktable.Row, err error) {
-	h := w.hold
-	if seen, err := w.queue(ctx); err != nil {
-		return seen, err
-	}
-	if h.dropIfOver(); h.wasHandedOver() {
-		return locktable.Row{}, nil
-	}
-	if !w.once && !w.stepBack(ctx) {
-		return locktable.Row{}, ctx.Err()
-	}
-	defer w.unsubscribe()
-	for {
-		seen, err = w.acquireRow(ctx)
-		if err == nil {
-			h.noteOutage(nil)
-			return seen, nil
-		}
-		if !w.outlasts(err) || bounded.Ended(ctx) != nil { // the end of the wait is no outage
-			return seen, err
-		}
-		outage := h.entry.outage.Load().after(err, w.idle)
-		h.noteOutage(outage)
-		if !outage.sleep(ctx) {
-			return seen, ctx.Err()
-		}
-		h.term.holder = w.table.NewHolder() // the row of the last attempt may still be deleted
-	}
+// yield gives up the places of a joint lock's caller at its keys. It returns false if ctx ended.
+func (w *waiter) yield(ctx context.Context) bool {
+	w.hold.releaseMutexes()
+	w.unsubscribe()
+	return bounded.Sleep(ctx, 1+jitter.N(maxScatter))
 }
+
+// sitOut waits before the next try while the database fails. It returns false if ctx ended.
+func (w *waiter) sitOut(ctx context.Context, err error) bool {
+	h := w.hold
+	outage := h.entry.outage.Load().after(err, w.idle)
+	h.noteOutage(outage)
+	if !outage.sleep(ctx) {
+		return false
+	}
+	w.renewHolder() // the row of the last attempt may still be deleted
+	return true
+}
+
+// renewHolder gives the hold another holder, because a row of the one that it had may still be deleted.
+func (w *waiter) renewHolder() { w.hold.term.holder = w.table.NewHolder() }
 
 // outlasts reports whether w tries again after err: an error of the database that may pass.
 // Without a lock table no waiting helps.
@@ -225,36 +267,13 @@ func (w *waiter) leaveOutage() (met *outage) {
 	return met
 }
 
-// acquireRow tries and polls until the hold owns the row.
-func (w *waiter) acquireRow(ctx context.Context) (seen locktable.Row, err error) {
-	seen, err = w.readBeforeAttempt(ctx)
-	for free := isFree(seen); err == nil; free = true {
-		if free {
-			var acquired bool
-			if seen, acquired, err = w.attempt(ctx); acquired || err != nil {
-				return seen, err
-			}
-			w.noteTaken(seen)
-		}
-		if w.once {
-			return seen, errHeld
-		}
-		if w.hold.isJoint() {
-			seen, err = w.pollJoint(ctx, seen)
-		} else {
-			seen, err = w.poll(ctx, seen)
-		}
-	}
-	return seen, err
-}
-
-// readBeforeAttempt reads the row if an attempt has found it taken and its lease may last,
+// readIfTaken reads the row if an attempt has found it taken and its lease may last,
 // and before a single try on MariaDB. A refused attempt locks the row until its transaction
 // ends, and costs more round trips. Processes that try again and again should not have the
 // row locked most of the time, because its holder has to renew it. On MariaDB a refused
 // attempt locks it for two statements and the end of the transaction, so that a few dozen
 // processes suffice for that.
-func (w *waiter) readBeforeAttempt(ctx context.Context) (locktable.Row, error) {
+func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
 	mayBeTaken := h.mayBeTaken() || w.once && w.table.RefusalsLockRows()
 	if !mayBeTaken || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
@@ -277,33 +296,66 @@ func (w *waiter) noteTaken(seen locktable.Row) {
 	h.observed.noteHolder(seen.Holder)
 }
 
-// attempt tries to acquire the row. A holder must not be used again if its row may still be
-// deleted. Then attempt tries with another holder.
-func (w *waiter) attempt(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
+// errFreshHolder is why an attempt is made again with another holder.
+var errFreshHolder = errors.New("another holder is to try")
+
+// try makes one attempt to acquire the row. If it does not know what became of it, or the answer came too late, that
+// holder's row is deleted, and must not be acquired again by the same holder: try returns errFreshHolder, up to maxHolders
+// times in a row.
+func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
-	for used := 1; ; used++ {
-		h.acquired = time.Now()
-		got, err := w.table.Acquire(ctx, h.claim())
-		h.observed.noteAttempt(got.Batched)
-		switch {
-		case got.Acquired && h.isTooLate():
-			h.abandon(ctx)
-			if w.once || used == maxHolders {
-				return locktable.Row{}, false, tooLate(h.key)
-			}
-		case got.Acquired:
-			h.term.token, h.term.since = got.Token, h.acquired
-			return locktable.Row{}, true, nil
-		case !locktable.Is(err, locktable.OutcomeUnknown) || used == maxHolders:
-			return got.Row, false, failure.Of(err, h.key)
+	h.acquired = time.Now()
+	got, err := w.table.Acquire(ctx, h.claim())
+	h.observed.noteAttempt(got.Batched)
+	w.holders++
+	switch tooMany := w.holders == maxHolders; {
+	case got.Acquired && h.isTooLate():
+		h.abandon(ctx)
+		if !w.once && !tooMany {
+			w.renewHolder()
+			return locktable.Row{}, false, errFreshHolder
 		}
-		h.term.holder = w.table.NewHolder()
+		w.holders = 0
+		return locktable.Row{}, false, tooLate(h.key)
+	case got.Acquired:
+		h.term.token, h.term.since = got.Token, h.acquired
+		return locktable.Row{}, true, nil
+	case locktable.Is(err, locktable.OutcomeUnknown) && !tooMany:
+		w.renewHolder()
+		return locktable.Row{}, false, errFreshHolder
 	}
+	w.holders = 0
+	if err == nil {
+		w.noteTaken(got.Row)
+	}
+	return got.Row, false, failure.Of(err, h.key)
 }
 
-// poll reads the row, which was last seen as given, again and again. It returns when the
-// row is free or the waiter is woken up.
+// poll waits until the row, which was last seen as given, is free, or the waiter is woken up. Meanwhile the caller of
+// a joint lock has its place at the key of that row alone, because the others may be free.
 func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
+	h := w.hold
+	if !h.isJoint() {
+		return w.pollRow(ctx, seen)
+	}
+	w.busy = h.place(seen)
+	for i := range h.Count() {
+		if i != w.busy {
+			h.entryAt(i).mutex.Release(h)
+		}
+	}
+	seen, err := w.pollRow(ctx, seen)
+	if err != nil && !w.outlasts(err) {
+		return seen, err
+	}
+	if seen, err := w.queueAll(ctx); err != nil { // also after an outage: an attempt needs all
+		return seen, err
+	}
+	return seen, err
+}
+
+// pollRow reads the row again and again.
+func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
 	if isFree(seen) { // the row was about to go: try again almost at once
 		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
@@ -351,23 +403,3 @@ func (w *waiter) pace(seen locktable.Row, contended bool) locktable.Pace {
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its
 // lease is over.
 func isFree(row locktable.Row) bool { return row == (locktable.Row{}) || row.Expired() }
-
-// pollJoint is poll for a joint lock. Meanwhile the caller has its place at the key of the row alone,
-// because the others may be free.
-func (w *waiter) pollJoint(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
-	h := w.hold
-	w.busy = h.place(seen)
-	for i := range h.Count() {
-		if i != w.busy {
-			h.entryAt(i).mutex.Release(h)
-		}
-	}
-	seen, err := w.poll(ctx, seen)
-	if err != nil && !w.outlasts(err) {
-		return seen, err
-	}
-	if seen, err := w.queueAll(ctx); err != nil { // also after an outage: an attempt needs all
-		return seen, err
-	}
-	return seen, err
-}

@@ -29,8 +29,8 @@ var mutations = []mutation{
 		danger: "The lease outlasts its row by the time that the answer took.",
 		edits: []edit{{
 			"internal/engine/wait.go",
-			"		h.acquired = time.Now()\n		got, err := w.table.Acquire(ctx, h.claim())\n",
-			"		got, err := w.table.Acquire(ctx, h.claim())\n		h.acquired = time.Now()\n",
+			"	h.acquired = time.Now()\n	got, err := w.table.Acquire(ctx, h.claim())\n",
+			"	got, err := w.table.Acquire(ctx, h.claim())\n	h.acquired = time.Now()\n",
 		}},
 	},
 	{
@@ -174,8 +174,8 @@ var mutations = []mutation{
 		danger: "The deletion of what it may have left behind comes late, and deletes what it has acquired since.",
 		edits: []edit{{
 			"internal/engine/wait.go",
-			"		h.term.holder = w.table.NewHolder()\n	}\n}\n",
-			"	}\n}\n",
+			"func (w *waiter) renewHolder() { w.hold.term.holder = w.table.NewHolder() }\n",
+			"func (w *waiter) renewHolder() {}\n",
 		}},
 	},
 	{
