@@ -275,7 +275,7 @@ func (r *Registry) ObtainAll(keys ...string) (*JdbcLock, error) {
 			return nil, err
 		}
 	}
-	request := r.locks.Joint(keys, lockKeys)
+	request := r.locks.Request(keys, lockKeys)
 	switch n := request.Count(); {
 	case n == 0 || n > MaxKeys:
 		return nil, invalid("%d keys: a joint lock has 1 to %d", n, MaxKeys)

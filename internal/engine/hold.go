@@ -40,10 +40,8 @@ func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
 
 // An entry is what all holds of one LOCK_KEY in a registry share.
 type entry struct {
-	mutex reentrant.Mutex[*hold]
-	// stepBack is until when this process leaves the lock to others, or nil. It is kept
-	// as a Time for its monotonic clock.
-	stepBack atomic.Pointer[time.Time]
+	mutex  reentrant.Mutex[*hold]
+	streak streaks
 	// takenUntil is when the lease may end that the last attempt has found. Only the
 	// owner of mutex uses it.
 	takenUntil time.Time
@@ -97,7 +95,6 @@ type hold struct {
 	granted   bool          // the caller has got the lease, so that the minimum hold counts
 	unlocked  bool          // the last Unlock has begun
 	over      bool
-	turnOver  bool  // the process steps back after the release; only the last Unlock uses it
 	cause     error // why it is over, or nil after Unlock
 }
 

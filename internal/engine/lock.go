@@ -11,7 +11,7 @@ import (
 // less than 0 no limit. Unless it returns an error, u is a use of the lock from then on, and its context is made
 // from ctx. face is what u.Face returns.
 func (s *Locks) Lock(ctx context.Context, r Request, wait time.Duration, u *Use, face any) error {
-	if err := s.check(r); err != nil {
+	if err := s.Check(r); err != nil {
 		return err
 	}
 	u.face = face

@@ -117,8 +117,8 @@ func (s *Locks) Obtain(key, lockKey string, handle func(Request) Handle) (Handle
 	return made, nil
 }
 
-// Joint returns a request for several keys, which map to lockKeys. Those that map to one LOCK_KEY count once.
-func (s *Locks) Joint(keys, lockKeys []string) Request { return s.defaults.withKeys(keys, lockKeys) }
+// Request returns a request for keys, which map to lockKeys. Those that map to one LOCK_KEY count once.
+func (s *Locks) Request(keys, lockKeys []string) Request { return s.defaults.withKeys(keys, lockKeys) }
 
 // CheckOpen returns ErrClosed once Close was called.
 func (s *Locks) CheckOpen() error {

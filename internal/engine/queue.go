@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -50,13 +49,17 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 		seen, err = w.tryAll()
 	case h.isJoint():
 		seen, err = w.queueAll(ctx)
+	case h.inFront:
+		_, err = h.entry.mutex.LockFirst(ctx, h)
 	default:
-		if _, err = h.entry.mutex.Lock(ctx, h); err != nil {
-			seen = h.ownerAt(0)
-		}
+		_, err = h.entry.mutex.Lock(ctx, h)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case w.once, h.isJoint():
 		return seen, err
+	default:
+		return h.ownerAt(0), err
 	}
 	h.observed.noteDequeued()
 	if h.dropIfOver(); !h.wasHandedOver() && !w.once && !w.stepBack(ctx) {
@@ -65,18 +68,11 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	return locktable.Row{}, nil
 }
 
-// stepBack lets other processes acquire if this one has just had its turn. It returns
+// stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
 	for i := range w.hold.Count() {
-		e := w.hold.entryAt(i)
-		until := e.stepBack.Load()
-		if until == nil {
-			continue
-		}
-		slept := bounded.Sleep(ctx, max(0, time.Until(*until)))
-		e.stepBack.CompareAndSwap(until, nil)
-		if !slept {
+		if !w.hold.entryAt(i).streak.end(ctx, w.idle) {
 			return false
 		}
 	}

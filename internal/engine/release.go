@@ -7,7 +7,6 @@ import (
 
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/streak"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -46,13 +45,19 @@ func (h *hold) unlock(ctx *releaseContext) error {
 	h.mu.Lock()
 	h.unlocked = true
 	h.mu.Unlock()
-	if ctx.by.IsZero() && h.handOver(ctx) {
-		return nil
+	began, inStreak := h.acquired, h.inTurns
+	if ctx.by.IsZero() && h.mayBeHandedOver() {
+		tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle)
+		if !tooLong && h.handOver(ctx) {
+			return nil
+		}
+		if tooLong {
+			began, inStreak = h.term.since, true
+		}
 	}
 	released, err := h.releaseRow(ctx)
-	if h.turnOver {
-		until := time.Now().Add(streak.StepBack(h.config.idle))
-		h.entry.stepBack.Store(&until)
+	if inStreak {
+		h.entry.streak.note(began)
 	}
 	switch {
 	case err != nil:
@@ -110,9 +115,6 @@ func (h *hold) minHoldEnd() time.Time {
 // no statement as long as enough of the lease is left. It returns false, having done
 // nothing, if the row is to be released.
 func (h *hold) handOver(ctx *releaseContext) bool {
-	if !h.mayBeHandedOver() {
-		return false
-	}
 	given := h.currentTerm()
 	if time.Until(given.end) < h.ttl/2 {
 		sent := time.Now()
@@ -139,20 +141,12 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	return passed
 }
 
-// mayBeHandedOver reports whether the row may be handed over to a local waiter. If the
-// turn of this process is over, it also has the process step back after the release.
+// mayBeHandedOver reports whether the row may be handed over to a local waiter.
 func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	if !h.config.handOff || h.isJoint() || bound || h.minHoldLeft() > 0 || h.term.passed == locktable.TokensPerAcquisition-1 || h.entry.mutex.Waiters() == 0 {
-		return false
-	}
-	if time.Since(h.term.since) < streak.Longest(h.config.idle) {
-		return true
-	}
-	h.turnOver = true
-	return false
+	return h.config.handOff && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
 }
 
 // take takes over the row of another hold. It is called while h waits.

@@ -18,6 +18,8 @@ type Request struct {
 	ttl       time.Duration
 	minHold   time.Duration // how long the row stays at least
 	autoRenew bool
+	inTurns   bool // see InTurns
+	inFront   bool // it waits before the others of this process
 }
 
 // A namedKey is a key as the caller wrote it, and its LOCK_KEY.
@@ -53,6 +55,13 @@ func (r Request) WithAutoRenew(on bool) Request {
 // WithMinHold returns r for a lock that stays taken for d at least.
 func (r Request) WithMinHold(d time.Duration) Request {
 	r.minHold = d
+	return r
+}
+
+// InTurns returns r for a lock that callers of many processes have in turn: after a streak of them, this process steps
+// back. If first is true, the caller has had its turn and lost it, and waits before the others of its process.
+func (r Request) InTurns(first bool) Request {
+	r.inTurns, r.inFront = true, first
 	return r
 }
 

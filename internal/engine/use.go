@@ -18,6 +18,7 @@ type Use struct {
 	hold   *hold
 	key    string // as the caller wrote it
 	face   any    // see Face
+	mark   atomic.Value
 	ctx    useContext
 	cancel context.CancelCauseFunc
 
@@ -41,6 +42,12 @@ func (u *Use) begin(ctx context.Context, h *hold, key string) context.Context {
 
 // Face returns what was given to [Locks.Lock]: what its caller shows to users instead of u.
 func (u *Use) Face() any { return u.face }
+
+// SetMark marks u with what a package knows of it, which must be comparable. It may be called once.
+func (u *Use) SetMark(mark any) { u.mark.Store(mark) }
+
+// Mark returns the mark of u, or nil.
+func (u *Use) Mark() any { return u.mark.Load() }
 
 // errNoLease is what a use returns that is none.
 func errNoLease() error {

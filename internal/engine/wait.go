@@ -94,8 +94,8 @@ func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row)
 	return s.heldError(key, seen.Holder, max(seen.Left, 0), bounded.Ended(ctx))
 }
 
-// check refuses settings of a handle that no lease can have.
-func (s *Locks) check(r Request) error {
+// Check refuses settings of a handle that no lease can have.
+func (s *Locks) Check(r Request) error {
 	if r.minHold < 0 {
 		return failure.Invalid("minimum hold %v of %q is negative", r.minHold, r.key)
 	}

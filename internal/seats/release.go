@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/engine"
 )
 
 // releaseTimeout is how long the release of a row may take that its caller does not get.
@@ -20,5 +20,5 @@ func Release(waiting context.Context, lease *sqllock.Lease) {
 }
 
 func release(waiting context.Context, lease *sqllock.Lease) error {
-	return lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(releaseTimeout)))
+	return engine.UseOf(lease).Unlock(waiting, time.Now().Add(releaseTimeout))
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
@@ -19,12 +21,14 @@ const MaxRaces = 8
 // concurrent use.
 type Set struct {
 	registry *sqllock.Registry
+	locks    *engine.Locks  // of the registry
+	request  engine.Request // for the key of the lock
+	inTurn   engine.Request // for the turn
 	key      string
 	turn     string   // the key of the turn
 	keys     []string // of the seats, by number
 
 	waiting atomic.Int32  // callers in [Set.InTurn]
-	queue   *queue        // of them
 	freed   chan struct{} // has a value when a lease of this set has ended in this process
 }
 
@@ -42,14 +46,20 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	}
 	s := &Set{
 		registry: registry, key: key, turn: TurnKey(lockKey, kind),
-		keys: make([]string, seats), queue: newQueue(registry.IdleBetweenTries()), freed: make(chan struct{}, 1),
+		keys: make([]string, seats), freed: make(chan struct{}, 1), locks: engine.LocksOf(registry),
 	}
+	s.request = s.locks.Request([]string{key}, []string{lockKey})
 	for i := range s.keys {
 		s.keys[i] = SeatKey(lockKey, kind, i)
 	}
 	if err := s.checkRows(lockKey); err != nil {
 		return nil, err
 	}
+	turn, err := registry.Repository().LockKey(s.turn)
+	if err != nil {
+		return nil, err
+	}
+	s.inTurn = s.locks.Request([]string{s.turn}, []string{turn}).WithAutoRenew(true)
 	return s, s.CheckOpen()
 }
 
@@ -117,9 +127,7 @@ func (s *Set) wake() {
 }
 
 // Invalid makes an [sqllock.ErrInvalid].
-func Invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", sqllock.ErrInvalid, fmt.Errorf(format, args...))
-}
+func Invalid(format string, args ...any) error { return failure.Invalid(format, args...) }
 
 // isHeld reports whether err means that a lock was not acquired because it is held.
 func isHeld(err error) bool { return errors.Is(err, sqllock.ErrNotAcquired) }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 )
 
 // Terms are the settings of leases that a handle may change. The zero Terms are the registry's.
@@ -40,15 +39,8 @@ func (t Terms) Apply(lock *sqllock.JdbcLock) *sqllock.JdbcLock {
 // [sqllock.ErrInvalid], or that of [sqllock.Registry.Obtain]. A call that finds no seat free
 // locks none.
 func (s *Set) CheckTerms(t Terms) error {
-	lock, err := s.registry.Obtain(s.turn)
-	if err != nil || t.ttl == nil {
+	if err := s.CheckOpen(); err != nil || t.ttl == nil {
 		return err
 	}
-	switch ttl := *t.ttl; {
-	case ttl < sqllock.MinTTL:
-		return Invalid("time-to-live %v of %q: it must be at least %v", ttl, s.key, sqllock.MinTTL)
-	case s.registry.Repository().Layout() == dialect.Spring6 && ttl != lock.TTL():
-		return Invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v", ttl, s.key, lock.TTL())
-	}
-	return nil
+	return s.locks.Check(s.request.WithTTL(*t.ttl))
 }

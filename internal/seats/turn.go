@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
@@ -30,12 +31,8 @@ func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
 func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
-	if err := s.queue.enter(waiting); err != nil {
-		return s.Failed(ctx, waiting, err)
-	}
-	defer s.queue.leave() // and not before: a caller whose turn is lost keeps its place
-	for {
-		done, err := s.inOneTurn(ctx, waiting, try)
+	for first := false; ; first = true { // a caller whose turn is lost keeps its place
+		done, err := s.inOneTurn(ctx, waiting, first, try)
 		if done {
 			return err
 		}
@@ -47,19 +44,13 @@ func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 
 // inOneTurn is InTurn until the turn is lost or waiting ends: then done is false, and err that of the
 // last try.
-func (s *Set) inOneTurn(ctx, waiting context.Context, try func() error) (done bool, err error) {
-	lock, err := s.registry.Obtain(s.turn)
-	if err != nil {
-		return true, err
-	}
-	turn, err := lock.WithAutoRenew(true).Lock(waiting)
-	if err != nil {
-		err = s.Failed(ctx, waiting, err)
-		s.queue.share(err) // not those of try: a registry that waits through outages can still lock the turn
-		return true, err
+func (s *Set) inOneTurn(ctx, waiting context.Context, first bool, try func() error) (done bool, err error) {
+	turn := new(engine.Use)
+	if err := s.locks.Lock(waiting, s.inTurn.InTurns(first), Forever, turn, nil); err != nil {
+		return true, s.Failed(ctx, waiting, err)
 	}
 	// If the turn cannot be released, it expires. The caller need not know.
-	defer Release(waiting, turn)
+	defer func() { _ = turn.Unlock(waiting, time.Now().Add(releaseTimeout)) }()
 	return s.Poll(turn.Context(), longestPause, try) //nolint:contextcheck // it is made from waiting
 }
 

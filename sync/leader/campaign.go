@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // shortestPause is the first pause of [candidate.sitOut].
@@ -38,7 +39,7 @@ func (c *candidate) campaign(ctx context.Context) (*term, error) {
 			return nil, err
 		}
 		c.opts.reportError(err)
-		sleep(ctx, failures.next())
+		bounded.Sleep(ctx, failures.next())
 	}
 	return nil, context.Cause(ctx)
 }
@@ -73,7 +74,7 @@ func (c *candidate) letOthersLead(ctx context.Context, t *term, quick *backoff) 
 	case errors.Is(t.result, sqllock.ErrLockLost):
 		return ctx.Err() == nil // another has been able to lead
 	case t.cause == nil && t.lasted() < shortestBackoff:
-		if !sleep(ctx, quick.next()) {
+		if !bounded.Sleep(ctx, quick.next()) {
 			return false
 		}
 	default:
@@ -95,7 +96,7 @@ func (c *candidate) sitOut(ctx context.Context) bool {
 	for {
 		other, err := c.read(limited)
 		pause := min(max(time.Since(began)/8, shortestPause), longest)
-		if err == nil && other.Holder != "" || !sleep(limited, pause) {
+		if err == nil && other.Holder != "" || !bounded.Sleep(limited, pause) {
 			return ctx.Err() == nil
 		}
 		if _, err := c.registry.Obtain(c.role); errors.Is(err, sqllock.ErrClosed) {

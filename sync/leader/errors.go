@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // The errors of this package, to be found with errors.Is. Bad input is a [sqllock.ErrInvalid].
@@ -42,7 +42,7 @@ func (e *NotLeaderError) Unwrap() error { return ErrNotLeader }
 
 // invalid makes an ErrInvalid.
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", sqllock.ErrInvalid, fmt.Sprintf(format, args...))
+	return failure.Invalid(format, args...)
 }
 
 // joined joins errors; a single one stays what it is.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // Current reads who leads the role. It is for processes that are no candidates. repository
@@ -49,7 +50,7 @@ func Observe(ctx context.Context, repository *sqllock.Repository, role string, e
 				}
 			}
 			last, known = now, err == nil
-			if !sleep(ctx, untilNextRead(now, every)) {
+			if !bounded.Sleep(ctx, untilNextRead(now, every)) {
 				return
 			}
 		}

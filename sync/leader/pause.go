@@ -1,22 +1,10 @@
 package leader
 
 import (
-	"context"
-	"math/rand/v2"
 	"time"
-)
 
-// sleep waits for d. It returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
+	"github.com/sqllock/sqllock/internal/jitter"
+)
 
 // A backoff is a pause that doubles each time.
 type backoff struct{ last, most time.Duration }
@@ -28,5 +16,5 @@ const shortestBackoff = 100 * time.Millisecond
 // step.
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, shortestBackoff), b.most)
-	return b.last - rand.N(b.last/5+1)
+	return b.last - jitter.N(b.last/5+1)
 }

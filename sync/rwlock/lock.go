@@ -21,7 +21,7 @@ const MaxReaders = 256
 type Lock struct {
 	readers *seats.Set
 	terms   seats.Terms
-	mark    writerKey // of the contexts of its write leases
+	mark    writer // of its write leases
 }
 
 // New returns the read-write lock of key. It sends nothing to the database.
@@ -40,7 +40,7 @@ func New(registry *sqllock.Registry, key string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lock{readers: readers, mark: writerKey{registry, lockKey}}, nil
+	return &Lock{readers: readers, mark: writer{lockKey}}, nil
 }
 
 // Key returns the key as the caller wrote it.

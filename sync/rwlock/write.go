@@ -72,8 +72,6 @@ func (l *Lock) ExecuteLockedFor(ctx context.Context, wait time.Duration, fn func
 // A writing is one call that acquires the write lock.
 type writing struct {
 	call
-
-	writer *writer // which ctx carries
 }
 
 // write acquires the write lock for ctx, the caller's.
@@ -89,10 +87,9 @@ func (l *Lock) write(ctx context.Context, wait time.Duration) (*sqllock.Lease, e
 	if !writes && len(l.readers.Carried(ctx)) > 0 {
 		return nil, seats.Invalid("the write lock of %q inside its read lock: it would wait for itself; unlock first", l.Key())
 	}
-	marked, mark := l.withWriter(ctx)
-	waiting, cancel := seats.Limited(marked, wait)
+	waiting, cancel := seats.Limited(ctx, wait)
 	defer cancel()
-	w := writing{call{l, marked, waiting, wait == seats.NotAtAll}, mark}
+	w := writing{call{l, ctx, waiting, wait == seats.NotAtAll}}
 	if own != nil {
 		return w.enter(own, writes)
 	}
@@ -105,7 +102,7 @@ func (l *Lock) write(ctx context.Context, wait time.Duration) (*sqllock.Lease, e
 			return nil, w.failed(err)
 		}
 	}
-	return l.readers.AcquireInTurn(marked, waiting, w.attemptInTurn)
+	return l.readers.AcquireInTurn(ctx, waiting, w.attemptInTurn)
 }
 
 // enter enters a lease of the write lock's row that ctx carries. If the caller has not got the write
@@ -117,7 +114,7 @@ func (w *writing) enter(own *sqllock.Lease, writes bool) (*sqllock.Lease, error)
 	case err != nil:
 		return nil, w.failed(err)
 	case writes && lease.Holder() == own.Holder(): // or it was unlocked just now, and this is a new lease
-		w.writer.lease.Store(lease)
+		w.markWriter(lease)
 		return lease, nil
 	}
 	if w.once {
@@ -206,6 +203,6 @@ func (w *writing) complete(lease *sqllock.Lease, drained func(*drain) error) (*s
 		return nil, err
 	}
 	complete = true
-	w.writer.lease.Store(lease)
+	w.markWriter(lease)
 	return lease, nil
 }

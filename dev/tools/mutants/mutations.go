@@ -452,7 +452,7 @@ var mutations = []mutation{
 		danger: "Nobody else gets what is free.",
 		edits: []edit{{
 			"internal/seats/turn.go",
-			"	defer Release(waiting, turn)\n",
+			"	defer func() { _ = turn.Unlock(waiting, time.Now().Add(releaseTimeout)) }()\n",
 			"",
 		}},
 	},
@@ -476,8 +476,8 @@ var mutations = []mutation{
 		danger: "The same.",
 		edits: []edit{{
 			"internal/seats/release.go",
-			"lease.Unlock(bounded.ReleaseBy(waiting, time.Now().Add(releaseTimeout)))",
-			"lease.Unlock(bounded.ReleaseBy(context.WithoutCancel(waiting), time.Now().Add(time.Hour)))",
+			"engine.UseOf(lease).Unlock(waiting, time.Now().Add(releaseTimeout))",
+			"engine.UseOf(lease).Unlock(context.WithoutCancel(waiting), time.Now().Add(time.Hour))",
 		}},
 	},
 	{
