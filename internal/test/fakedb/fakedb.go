@@ -11,11 +11,14 @@ import (
 )
 
 // Open returns a pool over the driver.
-func Open() *sql.DB { return sql.OpenDB(connector{}) }
+func Open() *sql.DB { return OpenWith(nil) }
 
-type connector struct{}
+// OpenWith is Open with a function that is called within each query and each statement, unless it is nil.
+func OpenWith(sent func(text string)) *sql.DB { return sql.OpenDB(connector{sent}) }
 
-func (connector) Connect(context.Context) (driver.Conn, error) { return &conn{}, nil }
+type connector struct{ sent func(text string) }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) { return &conn{sent: c.sent}, nil }
 
 func (connector) Driver() driver.Driver { return fake{} }
 
@@ -24,7 +27,10 @@ type fake struct{}
 func (fake) Open(string) (driver.Conn, error) { return &conn{}, nil }
 
 // A conn is its own transaction, and its own result.
-type conn struct{ read bool }
+type conn struct {
+	read bool
+	sent func(text string)
+}
 
 func (c *conn) Prepare(string) (driver.Stmt, error) { return nil, driver.ErrSkip }
 
@@ -40,11 +46,17 @@ func (c *conn) Rollback() error { return nil }
 
 var one driver.Result = driver.RowsAffected(1)
 
-func (c *conn) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+func (c *conn) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
+	if c.sent != nil {
+		c.sent(text)
+	}
 	return one, nil
 }
 
-func (c *conn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) QueryContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
+	if c.sent != nil {
+		c.sent(text)
+	}
 	c.read = false
 	return (*rows)(c), nil
 }
