@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/fakedb"
 )
 
@@ -17,26 +18,26 @@ import (
 func TestFrames(t *testing.T) {
 	var frames []string
 	pool := fakedb.OpenWith(func(string) { frames = walk() })
-	defer func() { must(t, pool.Close()) }()
+	defer func() { check.Must(t, pool.Close()) }()
 	repository, err := sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
-	must(t, err)
+	check.Must(t, err)
 	registry, err := sqllock.NewRegistry(repository, nil)
-	must(t, err)
+	check.Must(t, err)
 	lock, err := registry.Obtain("orders/42")
-	must(t, err)
+	check.Must(t, err)
 	var lease *sqllock.Lease
 	for _, call := range []struct {
 		name string
 		most int
 		do   func(context.Context) error
 	}{
-		{"Lock", 19, func(ctx context.Context) (err error) {
+		{"Lock", 16, func(ctx context.Context) (err error) {
 			lease, err = lock.Lock(ctx)
 			return err
 		}},
-		{"Unlock", 19, func(ctx context.Context) error { return lease.Unlock(ctx) }},
+		{"Unlock", 14, func(ctx context.Context) error { return lease.Unlock(ctx) }},
 	} {
-		must(t, call.do(t.Context()))
+		check.Must(t, call.do(t.Context()))
 		t.Logf("%s:\n\t%s", call.name, strings.Join(frames, "\n\t"))
 		if n := len(frames); n == 0 || n > call.most {
 			t.Errorf("%s: %d frames, want %d at most", call.name, n, call.most)

@@ -1,0 +1,9 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/testmain"
+)
+
+func TestMain(m *testing.M) { testmain.Run(m) }
