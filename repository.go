@@ -296,7 +296,8 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 	table, err := locktable.Open(ctx, locktable.Config{
 		DB: sqlx.NewDb(db, ""), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.acquirers(), OnFallback: o.onFallback(), MultiStatements: o.MultiStatements,
+		Acquirers: o.acquirers(), MultiStatements: o.MultiStatements,
+		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none
 		DisableBatching: o.DisableBatching,
 	})
 	if err != nil {
