@@ -69,20 +69,6 @@ func TestGuardAfterSpringTookTheRow(t *testing.T) {
 	})
 }
 
-// TestGuardAfterSpringTookOver is the same with a lease that has expired.
-func TestGuardAfterSpringTookOver(t *testing.T) {
-	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		ctx := patiently(t)
-		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
-		lease, err := c.lock(t, short).Lock(ctx)
-		must(t, err)
-		must(t, java.Lock(ctx, key))
-		c.wantUnguarded(t, lease)
-		must(t, java.Unlock(ctx, key))
-	})
-}
-
 // begin begins a transaction of the application. It is rolled back at the end of the test,
 // unless the test has committed it.
 func (c *cell) begin(t *testing.T) *sqlx.Tx {

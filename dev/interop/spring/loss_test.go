@@ -35,7 +35,7 @@ func TestJavaLosesToUs(t *testing.T) {
 	})
 }
 
-// TestWeLoseToJava checks that sqllock's late renewal and unlock return ErrLockLost and do not
+// TestWeLoseToJava checks that sqllock's late renewal, guard and unlock return ErrLockLost and do not
 // affect Java's row.
 func TestWeLoseToJava(t *testing.T) {
 	t.Parallel()
@@ -54,6 +54,7 @@ func TestWeLoseToJava(t *testing.T) {
 		if err := lease.Renew(ctx); !errors.Is(err, sqllock.ErrLockLost) {
 			t.Errorf("Renew: %v", err)
 		}
+		c.wantUnguarded(t, lease)
 		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
 			t.Errorf("Unlock: %v", err)
 		}
