@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 const (
@@ -75,40 +76,33 @@ func (c *cell) contend(t *testing.T, goal int) (all tallies) {
 	must(t, err)
 	var mu sync.Mutex
 	var running sync.WaitGroup
-	collect := func(into *tally, work func() (tally, error)) {
-		running.Go(func() {
-			got, err := work()
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
-			into.add(got)
-		})
-	}
 	for _, client := range clients {
 		for i := range threads {
-			collect(&all.java, func() (tally, error) { return countInJava(t, client.Thread(strconv.Itoa(i)), goal) })
+			running.Go(func() {
+				got, err := countInJava(t, client.Thread(strconv.Itoa(i)), goal)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				all.java.add(got)
+			})
 		}
 	}
+	var processes []*child.Process
 	for range 2 {
-		p := c.process(t, task{Do: "count", TTL: long, Goal: goal, Callers: callers})
-		_, err := p.line() // wait until it is ready
-		must(t, err)
-		collect(&all.golang, p.tally)
+		p := c.process(t, "count", task{TTL: long, Goal: goal, Callers: callers})
+		p.Want("ready")
+		processes = append(processes, p)
 	}
 	must(t, holder.Unlock(t.Context()))
+	for _, p := range processes {
+		var got tally
+		must(t, json.Unmarshal([]byte(p.Next()), &got))
+		all.golang.add(got)
+	}
 	running.Wait()
 	return all
-}
-
-// tally reads the result of a process.
-func (p *process) tally() (got tally, err error) {
-	text, err := p.line()
-	if err != nil {
-		return got, err
-	}
-	return got, json.Unmarshal([]byte(text), &got)
 }
 
 func countInJava(t *testing.T, thread *javaclient.Thread, goal int) (got tally, err error) {

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 func TestMain(m *testing.M) {
-	if task := os.Getenv(taskVariable); task != "" {
-		beProcess(task) // a Go client, not a test
-	}
+	child.Be(roles)
 	// Killed clients and ended tests leave broken connections, which the driver would log.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it fails only for nil
 	code := m.Run()

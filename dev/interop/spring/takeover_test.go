@@ -37,13 +37,12 @@ func TestJavaTakesOverFromOurKilledProcess(t *testing.T) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
 		before := time.Now()
-		p := c.process(t, task{Do: "hold", TTL: short})
-		holder, err := p.line()
-		must(t, err)
+		p := c.process(t, "hold", task{TTL: short})
+		holder := p.Next()
 		if row := c.row(t, short); row.Holder != holder {
 			t.Fatalf("the row is %q's, want the process's, %q", row.Holder, holder)
 		}
-		p.kill()
+		p.Kill()
 		must(t, java.Lock(ctx, key))
 		if waited := time.Since(before); waited < short {
 			t.Errorf("taken over after %v, before %v had passed", waited, short)
