@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
@@ -216,14 +214,6 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 	}
 }
 
-// acquirers returns the pool of Acquirers, or nil.
-func (o *RepositoryOptions) acquirers() *sqlx.DB {
-	if o.Acquirers == nil {
-		return nil
-	}
-	return sqlx.NewDb(o.Acquirers, "")
-}
-
 // A Repository is the lock table: it acquires, renews, deletes and lists rows. It knows
 // nothing of waiting, of local callers, or of what a lease means to its holder. That is the
 // [Registry]'s part, and most users need nothing else.
@@ -294,9 +284,9 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: sqlx.NewDb(db, ""), Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
+		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.acquirers(), MultiStatements: o.MultiStatements,
+		Acquirers: o.Acquirers, MultiStatements: o.MultiStatements,
 		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none
 		DisableBatching: o.DisableBatching,
 	})

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -17,7 +15,7 @@ import (
 // its tables are like, again and again while the database is busy.
 func Open(ctx context.Context, config Config) (*Table, error) {
 	t := &Table{
-		pool: transaction.Pool{DB: config.DB.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
+		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
@@ -27,7 +25,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.polls.read, t.polled = t.pollMany, newLimiter(maxAlone)
 	mariaDB := false
 	if t.layout == 0 {
-		found, err := t.inspect(ctx, config.DB, config.ASCII)
+		found, err := t.inspect(ctx, config.ASCII)
 		if err != nil {
 			return nil, err
 		}
@@ -128,8 +126,8 @@ func (t *Table) makeVerbs(batching bool) {
 // errNotReady says what Open has waited for until ctx ended.
 var errNotReady = errors.New("the database is not ready")
 
-func (t *Table) inspect(ctx context.Context, db *sqlx.DB, ascii bool) (finding, error) {
-	i := inspector{db, t.dialect, t.names, ascii}
+func (t *Table) inspect(ctx context.Context, ascii bool) (finding, error) {
+	i := inspector{t.pool.DB, t.dialect, t.names, ascii}
 	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}

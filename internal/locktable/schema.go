@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 )
 
 // An inspector asks a database what it is and what its tables are like.
 type inspector struct {
-	db      *sqlx.DB
+	db      *sql.DB
 	dialect dialect.Dialect
 	names   dialect.Names
 	ascii   bool // whether all LOCK_KEYs and the region are ASCII
@@ -112,7 +110,7 @@ type description struct {
 
 // readTable has the server describe the table.
 func (i inspector) readTable(ctx context.Context) (d description, err error) {
-	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(dialect.Spring6, i.names).Columns)
+	rows, err := i.db.QueryContext(ctx, i.dialect.Statements(dialect.Spring6, i.names).Columns)
 	if err != nil {
 		return d, err
 	}
@@ -140,7 +138,7 @@ func (i inspector) serverOf(ctx context.Context, err error) (server string) {
 		return "" // the dialect knows what is wrong, or there is no server to ask
 	}
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.SQLite()} { // MySQL is asked as PostgreSQL is
-		if err := i.db.GetContext(ctx, &server, d.Statements(dialect.Spring6, i.names).Version); err == nil {
+		if err := i.db.QueryRowContext(ctx, d.Statements(dialect.Spring6, i.names).Version).Scan(&server); err == nil {
 			return server
 		}
 	}
@@ -176,7 +174,7 @@ func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") 
 
 // HasSequence reports whether fencing tokens come from a sequence of MariaDB, for a caller who gives
 // the layout to [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
-func HasSequence(ctx context.Context, db *sqlx.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
+func HasSequence(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
 	return callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (bool, error) {
 		i := inspector{db: db, dialect: d, names: names}
 		sequence, err := i.findFence(ctx, dialect.Spring7)
@@ -194,7 +192,7 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 	if i.names.Fence == "" {
 		return false, nil
 	}
-	rows, err := i.db.QueryxContext(ctx, i.dialect.Statements(layout, i.names).Fence)
+	rows, err := i.db.QueryContext(ctx, i.dialect.Statements(layout, i.names).Fence)
 	if err != nil {
 		err = fmt.Errorf("read %s: %w", i.names.Fence, err)
 		if layout == dialect.Spring6 && i.dialect.Classify(err) == dialect.Schema {
@@ -204,9 +202,9 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
 	for rows.Next() {
-		row := make(map[string]any)
-		if err := rows.MapScan(row); err != nil {
-			return false, err
+		row, broken := scanByName(rows)
+		if broken != nil {
+			return false, broken
 		}
 		if cache, ok := row["cache_size"]; ok && i.dialect.Name == dialect.MySQL().Name {
 			sequence = true
@@ -214,6 +212,24 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 		}
 	}
 	return sequence, errors.Join(err, rows.Err())
+}
+
+// scanByName scans a row into a map by the names of its columns.
+func scanByName(rows *sql.Rows) (map[string]any, error) {
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	into := make([]any, len(names))
+	for i := range into {
+		into[i] = new(any)
+	}
+	err = rows.Scan(into...)
+	row := make(map[string]any, len(names))
+	for i, name := range names {
+		row[name] = *into[i].(*any)
+	}
+	return row, err
 }
 
 // checkSequence checks a sequence of MariaDB. Numbers that are cached are in the memory of one server:

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -30,7 +29,7 @@ func TestHasSequence(t *testing.T) {
 			mock.ExpectQuery("FENCE").WillReturnRows(
 				sqlmock.NewRows([]string{"increment", "cache_size", "cycle_option"}).AddRow(1, test.cache, 0))
 			mock.ExpectQuery("SELECT CAST").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).AddRow("WSREP_ON", test.wsrep))
-			found, err := HasSequence(t.Context(), sqlx.NewDb(mocked, "sqlmock"), dialect.MySQL(), dialect.Names{Fence: "FENCE"})
+			found, err := HasSequence(t.Context(), mocked, dialect.MySQL(), dialect.Names{Fence: "FENCE"})
 			if test.good && (err != nil || !found) || !test.good && !Is(err, WrongTable) {
 				t.Errorf("found %t, error %v", found, err)
 			}

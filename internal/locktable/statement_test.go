@@ -23,7 +23,7 @@ func TestAllTextsCanBePrepared(t *testing.T) {
 			noError(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 			names, err := dialect.NamesFor("")
 			noError(t, err)
-			table, err := Open(t.Context(), Config{DB: db.DB, Dialect: db.Dialect, Names: names, Region: "r"})
+			table, err := Open(t.Context(), Config{DB: db.DB.DB, Dialect: db.Dialect, Names: names, Region: "r"})
 			noError(t, err)
 			s := table.statements
 			all := []statement{

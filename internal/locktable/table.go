@@ -5,15 +5,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A Config says which table, and how its rows are acquired. The root package has checked it.
 type Config struct {
-	DB       *sqlx.DB // stays the caller's
+	DB       *sql.DB // stays the caller's
 	Dialect  dialect.Dialect
 	Names    dialect.Names // without a Fence no tokens are drawn, without a Channel releases do not notify
 	Region   string
@@ -23,7 +21,7 @@ type Config struct {
 
 	Isolation       sql.IsolationLevel // of the transaction that acquires
 	Autocommit      bool               // acquire without an explicit transaction
-	Acquirers       *sqlx.DB           // sessions with that isolation, which acquire without one; nil for none
+	Acquirers       *sql.DB            // sessions with that isolation, which acquire without one; nil for none
 	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
 	MultiStatements bool               // DB takes several statements, with arguments, in one message
 	DisableBatching bool

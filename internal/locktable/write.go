@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
@@ -297,14 +295,14 @@ type acquirers struct {
 }
 
 // newAcquirers returns nil if there are none.
-func newAcquirers(db *sqlx.DB, d *dialect.Dialect, onFallback func(error)) *acquirers {
+func newAcquirers(db *sql.DB, d *dialect.Dialect, onFallback func(error)) *acquirers {
 	if db == nil {
 		return nil
 	}
 	if onFallback == nil {
 		onFallback = func(error) {}
 	}
-	return &acquirers{pool: transaction.Pool{DB: db.DB, Dialect: d}, onFallback: onFallback}
+	return &acquirers{pool: transaction.Pool{DB: db, Dialect: d}, onFallback: onFallback}
 }
 
 // areTrusted reports whether the next acquisition may rely on them.

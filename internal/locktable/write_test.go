@@ -1,11 +1,11 @@
 package locktable
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -63,14 +63,13 @@ func TestAStatementThatTheServerHasRepeated(t *testing.T) {
 }
 
 // mockedSequence returns the table of a MariaDB with a sequence, and what it is asked through.
-func mockedSequence(t *testing.T) (*Table, *sqlx.DB, sqlmock.Sqlmock) {
+func mockedSequence(t *testing.T) (*Table, *sql.DB, sqlmock.Sqlmock) {
 	t.Helper()
-	mocked, mock, err := sqlmock.New()
+	db, mock, err := sqlmock.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = mocked.Close() }) // the mock did not expect it
-	db := sqlx.NewDb(mocked, "sqlmock")
+	t.Cleanup(func() { _ = db.Close() }) // the mock did not expect it
 	names, err := dialect.NamesFor("")
 	if err != nil {
 		t.Fatal(err)

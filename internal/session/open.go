@@ -201,7 +201,7 @@ func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dia
 	if err != nil {
 		return d, err
 	}
-	sequence, err := locktable.HasSequence(ctx, p.pools.DB, d, names)
+	sequence, err := locktable.HasSequence(ctx, p.pools.DB.DB, d, names)
 	switch {
 	case locktable.Is(err, locktable.WrongTable):
 		return d, fmt.Errorf("%w: %w", sqllock.ErrSchema, err)

@@ -260,7 +260,7 @@ func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome
 	names, err := dialect.NamesFor("")
 	f.must(err)
 	table, err := locktable.Open(f.Context(), locktable.Config{
-		DB: f.cell.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region,
+		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region,
 	})
 	f.must(err)
 	claims := make([]locktable.Claim, len(rows))

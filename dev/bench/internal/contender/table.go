@@ -3,8 +3,6 @@ package contender
 import (
 	"context"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -31,5 +29,5 @@ func (s *sqllockSession) Table(ctx context.Context) (*locktable.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return locktable.Open(ctx, locktable.Config{DB: sqlx.NewDb(s.db, ""), Dialect: s.dialect, Names: names, Region: "DEFAULT"})
+	return locktable.Open(ctx, locktable.Config{DB: s.db, Dialect: s.dialect, Names: names, Region: "DEFAULT"})
 }
