@@ -5,7 +5,7 @@ GO ?= go
 LINT = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod golangci-lint
 GOTESTSUM = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod gotestsum
 ACTIONLINT = $(GO) tool -modfile=dev/tools/workflows/go.mod actionlint
-GORELEASER = $(GO) tool -modfile=dev/tools/release/go.mod goreleaser
+GORELEASER = GOWORK=off $(GO) tool -modfile=dev/tools/release/go.mod goreleaser
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
 # The modules beside the root's, but those of tools alone.
 MODULES = $(filter-out dev/tools dev/tools/release dev/tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
