@@ -65,6 +65,23 @@ type term struct {
 // A user is notified when the hold that it uses is over. It is a [Lease].
 type user interface{ end(cause error) }
 
+// A state is how far a hold has come. It only grows.
+type state int
+
+const (
+	waiting   state = iota // for the row
+	held                   // by its users
+	unlocking              // the last Unlock has begun
+	ended                  // before an Unlock, for a cause
+	unlocked               // after the last Unlock had begun; it may have a cause too
+)
+
+// isOver reports whether a hold has ended.
+func (s state) isOver() bool { return s >= ended }
+
+// isUnlocked reports whether the last Unlock has begun.
+func (s state) isUnlocked() bool { return s == unlocking || s == unlocked }
+
 // A hold is one acquisition of a lock by this process: one row, and its users, which are
 // the lease of the caller that acquired it and those of callers that entered again. The
 // hold starts once the row is acquired. It is over exactly once: by the last Unlock, by
@@ -84,7 +101,7 @@ type hold struct {
 	observed   *observation // of the call that locks, or nil
 
 	mu        sync.Mutex
-	rowEnd    time.Time // when the row expires at the earliest; zero until the hold starts
+	rowEnd    time.Time // when the row expires at the earliest
 	rowEndMax time.Time // when the row expires at the latest, if it was asked to outlast ttl
 	timer     *time.Timer
 	users     []user
@@ -93,8 +110,7 @@ type hold struct {
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	pinnedBy  int           // how many of ExecuteLockedTx have
 	granted   bool          // the caller has got the lease, so that the minimum hold counts
-	unlocked  bool          // the last Unlock has begun
-	over      bool
+	state     state
 	cause     error // why it is over, or nil after Unlock
 }
 
@@ -132,10 +148,10 @@ func (h *hold) row() locktable.Row {
 		return locktable.Row{}
 	}
 	h.mu.Lock()
-	end := h.rowEnd
+	end, state := h.rowEnd, h.state
 	h.mu.Unlock()
-	if end.IsZero() {
-		return locktable.Row{} // it is waiting itself
+	if state == waiting {
+		return locktable.Row{}
 	}
 	return locktable.Row{Holder: h.term.holder, Left: time.Until(end)}
 }
@@ -153,13 +169,14 @@ func (h *hold) start(u user) {
 	}
 	h.rowEnd = h.term.end.Add(margin(h.ttl))
 	h.users = append(h.first[:0], u)
+	h.state = held
 }
 
 // startTimer has h end in time.
 func (h *hold) startTimer() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.over {
+	if !h.state.isOver() {
 		h.timer = time.AfterFunc(time.Until(h.term.end), h.check)
 	}
 }
@@ -169,7 +186,7 @@ func (h *hold) add(u user, minHold time.Duration) {
 	h.mu.Lock()
 	h.users = append(h.users, u)
 	h.minHold = max(h.minHold, minHold)
-	over, cause := h.over, h.cause
+	over, cause := h.state.isOver(), h.cause
 	h.mu.Unlock()
 	if over {
 		u.end(cause)
@@ -255,7 +272,7 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 func (h *hold) expectRowFor(ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unlocked {
+	if h.state.isUnlocked() {
 		return false
 	}
 	if until := time.Now().Add(ttl); ttl > h.ttl && until.After(h.rowEndMax) {
@@ -269,7 +286,7 @@ func (h *hold) expectRowFor(ttl time.Duration) bool {
 func (h *hold) extend(end, rowEnd time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over || !time.Now().Before(h.term.end) {
+	if h.state.isOver() || !time.Now().Before(h.term.end) {
 		return
 	}
 	if rowEnd.After(h.rowEnd) {
@@ -325,11 +342,16 @@ func (h *hold) rowMayOutlast() bool {
 // user asks its hold for the time, and may thereby end it.
 func (h *hold) endUse(cause error) bool {
 	h.mu.Lock()
-	if h.over {
+	switch h.state {
+	case ended, unlocked:
 		h.mu.Unlock()
 		return false
+	case unlocking:
+		h.state = unlocked
+	default:
+		h.state = ended
 	}
-	h.over, h.cause = true, cause
+	h.cause = cause
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -349,7 +371,7 @@ func (h *hold) endUse(cause error) bool {
 // h is, because after a pause of the whole process the timer may come second.
 func (h *hold) check() {
 	h.mu.Lock()
-	passed := !h.over && !time.Now().Before(h.term.end)
+	passed := !h.state.isOver() && !time.Now().Before(h.term.end)
 	h.mu.Unlock()
 	if passed {
 		h.finish(observe.EndExpired, nil)
@@ -364,7 +386,7 @@ func (h *hold) alive() error {
 	if err := h.lostLocked(); err != nil {
 		return err
 	}
-	if h.unlocked {
+	if h.state.isUnlocked() {
 		return h.notHeld()
 	}
 	return nil
@@ -374,7 +396,7 @@ func (h *hold) alive() error {
 func (h *hold) give() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.granted = !h.over
+	h.granted = !h.state.isOver()
 	return h.lostLocked()
 }
 
@@ -406,13 +428,13 @@ func (h *hold) notHeld() error {
 func (h *hold) isOver() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.over
+	return h.state.isOver()
 }
 
 func (h *hold) isUnlocked() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unlocked
+	return h.state.isUnlocked()
 }
 
 // done returns a channel that is closed when h is over.
@@ -421,7 +443,7 @@ func (h *hold) done() <-chan struct{} {
 	defer h.mu.Unlock()
 	if h.ended == nil {
 		h.ended = make(chan struct{})
-		if h.over {
+		if h.state.isOver() {
 			close(h.ended)
 		}
 	}

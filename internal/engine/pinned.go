@@ -216,7 +216,7 @@ func (r *pinnedRenewal) isDone() bool {
 func (h *hold) mayBeRenewed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.over && !h.unlocked && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))
+	return h.state == held && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))
 }
 
 func (h *hold) isGuarded() bool {

@@ -43,7 +43,10 @@ func (h *hold) unlock(ctx *releaseContext) error {
 		return nil
 	}
 	h.mu.Lock()
-	h.unlocked = true
+	over := h.state.isOver() // just now
+	if h.state = unlocking; over {
+		h.state = unlocked
+	}
 	h.mu.Unlock()
 	began, inStreak := h.acquired, h.inTurns
 	if ctx.by.IsZero() && h.mayBeHandedOver() {

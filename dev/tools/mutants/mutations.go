@@ -138,8 +138,8 @@ var mutations = []mutation{
 		danger: "A holder that is stuck keeps the lock.",
 		edits: []edit{{
 			"internal/engine/pinned.go",
-			"	return !h.over && !h.unlocked && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))\n",
-			"	return !h.over && !h.unlocked\n",
+			"	return h.state == held && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))\n",
+			"	return h.state == held\n",
 		}, {
 			"internal/engine/pinned.go",
 			"	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {\n		end = h.renewUntil\n	}\n",
