@@ -231,7 +231,7 @@ func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	handle, err := r.locks.Obtain(key, lockKey, func(request engine.Request) engine.Handle {
+	handle, err := r.locks.Obtain(key, lockKey, func(request engine.Request) interface{ Key() string } {
 		return &JdbcLock{r.locks, request}
 	})
 	if err != nil {
@@ -276,7 +276,7 @@ func (r *Registry) ObtainAll(keys ...string) (*JdbcLock, error) {
 		}
 	}
 	request := r.locks.Request(keys, lockKeys)
-	switch n := request.Count(); {
+	switch n := len(request.Keys()); {
 	case n == 0 || n > MaxKeys:
 		return nil, invalid("%d keys: a joint lock has 1 to %d", n, MaxKeys)
 	case n == 1:
@@ -418,9 +418,9 @@ type Held struct {
 // each of its keys.
 func (r *Registry) Held() []Held {
 	var held []Held
-	for _, h := range r.locks.Held() {
-		held = append(held, Held(h))
-	}
+	r.locks.Held(func(key, holder string, token int64, deadline time.Time, waiting int) {
+		held = append(held, Held{key, holder, token, deadline, waiting})
+	})
 	return held
 }
 

@@ -31,7 +31,7 @@ func isNil(tx locktable.Tx) bool {
 
 // guard has send pin the row inside a transaction, unless that is missing.
 func (u *Use) guard(ctx context.Context, missing bool, send func(context.Context) (locktable.GuardResult, error)) error {
-	if err := u.Alive(); err != nil {
+	if err := u.alive(); err != nil {
 		return err
 	}
 	if missing {

@@ -49,7 +49,7 @@ type entry struct {
 	// the owner of mutex changes it.
 	outage atomic.Pointer[outage]
 	// handle is what [Locks.Obtain] returns. Only Obtain uses it: a hold knows no handle.
-	handle Handle
+	handle handle
 }
 
 // A term is the time for which this process has a row, from its acquisition to its
@@ -460,14 +460,14 @@ func (h *hold) entryAt(i int) *entry {
 
 // releaseMutexes lets the next callers of this process in, at each key.
 func (h *hold) releaseMutexes() {
-	for i := range h.Count() {
+	for i := range h.count() {
 		h.entryAt(i).mutex.Release(h)
 	}
 }
 
 // waiters returns how many callers of this process wait behind h.
 func (h *hold) waiters() (n int) {
-	for i := range h.Count() {
+	for i := range h.count() {
 		n += h.entryAt(i).mutex.Waiters()
 	}
 	return n
@@ -475,7 +475,7 @@ func (h *hold) waiters() (n int) {
 
 // meets reports whether h and other have a key in common.
 func (h *hold) meets(other *hold) bool {
-	for i := range h.Count() {
+	for i := range h.count() {
 		if other.covers(h.keyAt(i).lockKey) {
 			return true
 		}
@@ -495,7 +495,7 @@ func (h *hold) claimOf(row locktable.Row) locktable.Claim {
 // mayBeTaken reports whether the lease of a row that an attempt has found taken may last.
 func (h *hold) mayBeTaken() bool {
 	now := time.Now()
-	for i := range h.Count() {
+	for i := range h.count() {
 		if now.Before(h.entryAt(i).takenUntil) {
 			return true
 		}
@@ -520,7 +520,7 @@ func (h *hold) ownerAt(i int) locktable.Row {
 
 // noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
 func (h *hold) noteOutage(o *outage) {
-	for i := range h.Count() {
+	for i := range h.count() {
 		e := h.entryAt(i)
 		if e.outage.Load() != o && e.mutex.Owner() == h {
 			e.outage.Store(o)

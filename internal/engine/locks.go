@@ -25,7 +25,7 @@ type Locks struct {
 	config holdConfig
 	table  *locktable.Table
 	idle   time.Duration // between two polls at most
-	waker  Waker         // or nil
+	waker  waker         // or nil
 	// heldError makes the error of a call that has found key held.
 	heldError func(key, holder string, left time.Duration, cause error) error
 	renewal   renewal
@@ -52,7 +52,7 @@ type Settings struct {
 	AutoRenew          bool          // of a request that does not set it
 	MaxHold            time.Duration // or 0
 	IdleBetweenTries   time.Duration
-	Waker              Waker // or nil
+	Waker              waker // or nil
 	HandOff            bool
 	WaitThroughOutages bool
 	CacheCapacity      int
@@ -93,12 +93,12 @@ func New(o Settings) *Locks {
 	return s
 }
 
-// A Handle is what users have of a lock, with the key as they wrote it.
-type Handle interface{ Key() string }
+// A handle is what users have of a lock, with the key as they wrote it.
+type handle interface{ Key() string }
 
-// Obtain returns the handle of the lock of key: the cached one, or what handle makes of a request for the key.
+// Obtain returns the handle of the lock of key: the cached one, or what make makes of a request for the key.
 // Another spelling of the key has another handle, which is not cached.
-func (s *Locks) Obtain(key, lockKey string, handle func(Request) Handle) (Handle, error) {
+func (s *Locks) Obtain(key, lockKey string, make func(Request) interface{ Key() string }) (interface{ Key() string }, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.entryLocked(key, lockKey)
@@ -110,7 +110,7 @@ func (s *Locks) Obtain(key, lockKey string, handle func(Request) Handle) (Handle
 	}
 	r := s.defaults
 	r.key, r.lockKey = key, lockKey
-	made := handle(r)
+	made := make(r)
 	if e.handle == nil {
 		e.handle = made
 	}
@@ -142,30 +142,18 @@ func (s *Locks) SetCapacity(capacity int) {
 	s.entries.SetCapacity(capacity)
 }
 
-// Held describes a lease that is held.
-type Held struct {
-	Key      string // as the caller wrote it
-	Holder   string
-	Token    int64
-	Deadline time.Time
-	Waiting  int // how many callers wait for the lock
-}
-
-// Held returns the leases that are held now, those of a joint lock with each of its keys.
-func (s *Locks) Held() []Held {
-	var held []Held
+// Held calls yield with each lease that is held now; with each of its keys if it has several. waiting is how many callers
+// wait for the lock.
+func (s *Locks) Held(yield func(key, holder string, token int64, deadline time.Time, waiting int)) {
 	for _, h := range s.allHolds() {
 		if h.isOver() {
 			continue // it has just ended, or was handed over
 		}
 		t := h.currentTerm()
-		for i := range h.Count() {
-			held = append(held, Held{
-				Key: h.keyAt(i).key, Holder: t.holder, Token: t.token, Deadline: t.end, Waiting: h.entryAt(i).mutex.Waiters(),
-			})
+		for i := range h.count() {
+			yield(h.keyAt(i).key, t.holder, t.token, t.end, h.entryAt(i).mutex.Waiters())
 		}
 	}
-	return held
 }
 
 // entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
@@ -201,7 +189,7 @@ func (s *Locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
 
 // pinLocked gives h the entries of its keys, which stay cached until unpinLocked.
 func (s *Locks) pinLocked(h *hold) error {
-	for i := range h.Count() {
+	for i := range h.count() {
 		one := h.keyAt(i)
 		e, err := s.entryLocked(one.key, one.lockKey)
 		if err != nil {

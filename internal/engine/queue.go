@@ -71,7 +71,7 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 // stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
-	for i := range w.hold.Count() {
+	for i := range w.hold.count() {
 		if !w.hold.entryAt(i).streak.end(ctx, w.idle) {
 			return false
 		}
@@ -89,7 +89,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if w.served == nil {
-		w.served = make([]bool, h.Count())
+		w.served = make([]bool, h.count())
 	}
 	if err := w.lockAt(ctx, w.busy); err != nil {
 		return h.ownerAt(w.busy), err
@@ -97,7 +97,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 	slice, cancel := context.WithTimeout(ctx, w.slice-jitter.N(w.slice/2+1))
 	defer cancel()
 	first := w.busy
-	for i := range h.Count() {
+	for i := range h.count() {
 		switch err := w.lockInOrder(slice, i, first); {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -114,7 +114,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 
 // tryAll makes the hold own the local mutexes of all its keys, without waiting.
 func (w *waiter) tryAll() (seen locktable.Row, err error) {
-	for i := range w.hold.Count() {
+	for i := range w.hold.count() {
 		if _, ok := w.hold.entryAt(i).mutex.TryLock(w.hold); !ok {
 			return w.hold.ownerAt(i), errHeld
 		}

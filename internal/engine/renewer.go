@@ -201,7 +201,7 @@ func byRows(holds []*hold, most int) iter.Seq[[]*hold] {
 	return func(yield func([]*hold) bool) {
 		first, rows := 0, 0
 		for i, h := range holds {
-			n := h.Count()
+			n := h.count()
 			if rows+n > most && i > first {
 				if !yield(holds[first:i]) {
 					return

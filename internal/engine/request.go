@@ -30,7 +30,7 @@ func (r *Request) Key() string { return r.key }
 
 // Keys returns the keys that r asks for, as the caller wrote them: several in the order of their LOCK_KEYs.
 func (r *Request) Keys() []string {
-	keys := make([]string, r.Count())
+	keys := make([]string, r.count())
 	for i := range keys {
 		keys[i] = r.keyAt(i).key
 	}
@@ -96,8 +96,8 @@ func jointName(keys []string) string {
 // isJoint reports whether r asks for several keys.
 func (r *Request) isJoint() bool { return len(r.joint) > 0 }
 
-// Count returns how many keys r asks for.
-func (r *Request) Count() int {
+// count returns how many keys r asks for.
+func (r *Request) count() int {
 	if r.lockKey == "" {
 		return 0
 	}

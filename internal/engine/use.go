@@ -67,8 +67,8 @@ func (u *Use) isNone() bool { return u == nil || u.hold == nil }
 // end implements user.
 func (u *Use) end(cause error) { u.cancel(cause) }
 
-// Alive returns nil while the lease lasts, then why it is over.
-func (u *Use) Alive() error {
+// alive returns nil while the lease lasts, then why it is over.
+func (u *Use) alive() error {
 	if u.isNone() {
 		return errNoLease()
 	}
@@ -132,7 +132,7 @@ func (u *Use) Deadline() time.Time {
 
 // Renew makes the lease last for its time-to-live from now.
 func (u *Use) Renew(ctx context.Context) error {
-	if err := u.Alive(); err != nil {
+	if err := u.alive(); err != nil {
 		return err
 	}
 	return u.hold.renew(ctx, u.hold.ttl)
@@ -140,7 +140,7 @@ func (u *Use) Renew(ctx context.Context) error {
 
 // RenewFor makes the lease last for ttl from now.
 func (u *Use) RenewFor(ctx context.Context, ttl time.Duration) error {
-	if err := u.Alive(); err != nil {
+	if err := u.alive(); err != nil {
 		return err
 	}
 	if err := u.hold.config.checkTTL(u.key, ttl); err != nil {
@@ -240,7 +240,7 @@ func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
 // ErrNotHeld if there is none, or says why that lease is over.
 func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) {
 	for _, use := range usesIn(ctx, &s.config, of(lockKey)) {
-		switch err := use.Alive(); {
+		switch err := use.alive(); {
 		case err == nil:
 			return use, nil
 		case !errors.Is(err, failure.ErrNotHeld):
@@ -254,7 +254,7 @@ func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) 
 // lost.
 func (s *Locks) AllCarried(ctx context.Context) []*Use {
 	return slices.DeleteFunc(usesIn(ctx, &s.config, func(*hold) bool { return true }), func(u *Use) bool {
-		return errors.Is(u.Alive(), failure.ErrNotHeld)
+		return errors.Is(u.alive(), failure.ErrNotHeld)
 	})
 }
 

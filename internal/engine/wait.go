@@ -253,7 +253,7 @@ func (w *waiter) outlasts(err error) bool {
 // leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
 // forgotten with the last waiter.
 func (w *waiter) leaveOutage() (met *outage) {
-	for i := range w.hold.Count() {
+	for i := range w.hold.count() {
 		e := w.hold.entryAt(i)
 		o := e.outage.Load()
 		if o == nil {
@@ -339,7 +339,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 		return w.pollRow(ctx, seen)
 	}
 	w.busy = h.place(seen)
-	for i := range h.Count() {
+	for i := range h.count() {
 		if i != w.busy {
 			h.entryAt(i).mutex.Release(h)
 		}

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// A Waker wakes callers that wait for a lock when it is released. It is that of package sqllock.
-type Waker interface {
+// A waker wakes callers that wait for a lock when it is released. It is that of package sqllock.
+type waker interface {
 	Watch(topic string) (wake <-chan struct{}, stop func())
 }
 
-// A subscription is what a waiter has of a [Waker]. Without one it is never woken.
+// A subscription is what a waiter has of a waker. Without one it is never woken.
 type subscription struct {
 	topic string
 	wake  <-chan struct{}
 	stop  func()
 }
 
-// subscribe subscribes to a topic, instead of another one. It returns false if there is no Waker,
+// subscribe subscribes to a topic, instead of another one. It returns false if there is no waker,
 // or it has subscribed to that topic before.
-func (s *subscription) subscribe(w Waker, topic string) bool {
+func (s *subscription) subscribe(w waker, topic string) bool {
 	if w == nil || s.stop != nil && s.topic == topic {
 		return false
 	}
