@@ -96,9 +96,9 @@ func New(o Settings) *Locks {
 // A handle is what users have of a lock, with the key as they wrote it.
 type handle interface{ Key() string }
 
-// Obtain returns the handle of the lock of key: the cached one, or what make makes of a request for the key.
+// Obtain returns the handle of the lock of key: the cached one, or what newHandle makes of a request for the key.
 // Another spelling of the key has another handle, which is not cached.
-func (s *Locks) Obtain(key, lockKey string, make func(Request) interface{ Key() string }) (interface{ Key() string }, error) {
+func (s *Locks) Obtain(key, lockKey string, newHandle func(Request) interface{ Key() string }) (interface{ Key() string }, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.entryLocked(key, lockKey)
@@ -110,7 +110,7 @@ func (s *Locks) Obtain(key, lockKey string, make func(Request) interface{ Key() 
 	}
 	r := s.defaults
 	r.key, r.lockKey = key, lockKey
-	made := make(r)
+	made := newHandle(r)
 	if e.handle == nil {
 		e.handle = made
 	}
