@@ -23,11 +23,11 @@ type Settings[I, O any] struct {
 	Key func(I) string
 	// OnLeave, if not nil, is called with an item whose caller has left while it is in a
 	// batch, because the caller's context ended or the batch timed out. It is called
-	// with a lock held and must not use the batcher. OnOrphan follows.
+	// with a lock held and must not use the batcher. OnLate follows.
 	OnLeave func(I)
-	// OnOrphan is called with the outcome of an item whose caller has left. The next
+	// OnLate is called with the outcome of an item whose caller has left. The next
 	// batch waits until it returns.
-	OnOrphan func(I, Outcome[O])
+	OnLate func(I, Outcome[O])
 	// Max is the maximum number of items of a batch.
 	Max int
 	// SlowAfter is how long a batch may take before another one may start beside it.
@@ -88,7 +88,7 @@ func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
 
 // Do runs item, in a batch with others if one is in flight, and returns its outcome. If ctx
 // ends first, Do returns ctx's error immediately. Unknown then reports whether the item is in a
-// batch: if it is, OnOrphan gets its outcome; if not, it is never run.
+// batch: if it is, OnLate gets its outcome; if not, it is never run.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) Outcome[O] {
 	c := b.calls.Get().(*call[I, O])
 	c.ctx, c.item = ctx, item

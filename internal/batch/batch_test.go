@@ -45,7 +45,7 @@ func newFixture(most, lanes int) *fixture {
 			defer s.mu.Unlock()
 			s.left = append(s.left, item)
 		},
-		OnOrphan: func(item string, o batch.Outcome[string]) {
+		OnLate: func(item string, o batch.Outcome[string]) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.late = append(s.late, item+" "+o.Value)

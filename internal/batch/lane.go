@@ -120,7 +120,7 @@ func (l *lane[I, O]) end() bool {
 	}
 	b.mu.Unlock()
 	for _, i := range late {
-		b.settings.OnOrphan(l.items[i], l.outcomes[i])
+		b.settings.OnLate(l.items[i], l.outcomes[i])
 	}
 	l.caller = nil
 	clear(l.keys)
@@ -193,7 +193,7 @@ func (l *lane[I, O]) watch() {
 }
 
 // abandonLocked gives the callers of the batch the outcome TimedOut. Its own outcomes, if
-// they ever come, go to OnOrphan.
+// they ever come, go to OnLate.
 func (l *lane[I, O]) abandonLocked() {
 	b := l.batcher
 	l.lost = true

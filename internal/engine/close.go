@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// settleTimeout is how long Close waits for acquisitions that are under way.
-const settleTimeout = 10 * time.Second
+// inFlightTimeout is how long Close waits for acquisitions that are under way.
+const inFlightTimeout = 10 * time.Second
 
 // keptAtOnce is how many rows with a minimum hold Close waits for at a time that a transaction has pinned.
 const keptAtOnce = 4
@@ -30,8 +30,8 @@ func (s *Locks) Close(ctx context.Context) error {
 			ended = append(ended, h)
 		}
 	}
-	settled := make(chan error, 1)
-	go func() { settled <- s.settle(ctx) }()
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.waitInFlight(ctx) }()
 	ended, kept = splitByMinHold(ended)
 	keeping := make(chan error, 1)
 	go func() { keeping <- s.keepRows(ctx, kept) }()
@@ -40,13 +40,13 @@ func (s *Locks) Close(ctx context.Context) error {
 		return err
 	})
 	err = errors.Join(err, <-keeping)
-	unsettled := <-settled
-	err = errors.Join(err, unsettled)
-	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either
-		err = errors.Join(err, failure.Of(s.table.DeleteUnsettled(ctx), ""))
+	unfinished := <-waiting
+	err = errors.Join(err, unfinished)
+	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either
+		err = errors.Join(err, failure.Of(s.table.DeleteLeftovers(ctx), ""))
 	}
 	for _, h := range left {
-		s.table.MarkUnsettled(h.lastingClaim())
+		s.table.AddLeftover(h.lastingClaim())
 	}
 	return err
 }
@@ -56,23 +56,23 @@ func (s *Locks) Close(ctx context.Context) error {
 func (s *Locks) endWaiting() {
 	s.mu.Lock() // a caller that adds a hold has seen that s is open
 	s.close(failure.ErrClosed)
-	giveUps := s.giveUpsLocked(func(*hold) bool { return true })
+	cancels := s.cancelsLocked(func(*hold) bool { return true })
 	s.mu.Unlock()
-	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
-		giveUp(failure.ErrClosed)
+	for _, cancel := range cancels { // without s.mu: it calls the context that the waiter came with
+		cancel(failure.ErrClosed)
 	}
 }
 
-// settle waits until all callers whose wait was ended have returned, until the renewals
+// waitInFlight waits until all callers whose wait was ended have returned, until the renewals
 // have ended, and until it is known what became of acquisitions whose callers did not wait
 // for the answer.
-func (s *Locks) settle(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, settleTimeout)
+func (s *Locks) waitInFlight(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, inFlightTimeout)
 	defer cancel()
 	_, err := bounded.Do(limited, 0, func() (struct{}, error) {
 		s.calls.Wait()
 		s.renewal.tasks.Wait()
-		return struct{}{}, s.table.Settle(limited)
+		return struct{}{}, s.table.WaitInFlight(limited)
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: close: acquisitions under way may leave rows behind: %w", failure.ErrDatabase, err)

@@ -244,7 +244,7 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 	defer cancel()
 	renewed, err := send(bounded, c, func() {
 		if errors.Is(h.alive(), failure.ErrLockLost) {
-			h.abandon(ctx)
+			h.cleanUp(ctx)
 		}
 	})
 	h.expectRowFor(ttl)
@@ -260,7 +260,7 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 		if renewed && errors.Is(lost, failure.ErrLockLost) {
 			// The answer came too late. The row has no holder, and neither Unlock nor Close is
 			// about to delete it.
-			h.abandon(ctx)
+			h.cleanUp(ctx)
 		}
 		return lost
 	}
@@ -300,9 +300,9 @@ func (h *hold) extend(end, rowEnd time.Time) {
 	}
 }
 
-// abandon deletes the row, whatever has become of ctx. If it cannot, the table deletes it
+// cleanUp deletes the row, whatever has become of ctx. If it cannot, the table deletes it
 // later.
-func (h *hold) abandon(ctx context.Context) { h.config.table.Abandon(ctx, h.lastingClaim()) }
+func (h *hold) cleanUp(ctx context.Context) { h.config.table.CleanUp(ctx, h.lastingClaim()) }
 
 // finish ends h: it notifies the users, lets the next caller of this process in, and reports the
 // end, with the error of the release. It returns false if h was over already.
@@ -311,7 +311,7 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 		return false
 	}
 	if why.Lost() && (h.rowMayOutlast() || h.isJoint() && !h.isUnlocked()) { // Unlock deletes all rows that are left
-		h.config.table.MarkUnsettled(h.lastingClaim())
+		h.config.table.AddLeftover(h.lastingClaim())
 	}
 	h.releaseMutexes()
 	h.config.onEnd(h)

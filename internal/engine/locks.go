@@ -172,9 +172,9 @@ func (s *Locks) entryLocked(key, lockKey string) (*entry, error) {
 }
 
 // addWaiter gives h, whose caller is about to wait, the entry of its key, which stays
-// cached meanwhile. giveUp is called if the wait is to end before addHold or removeWaiter
+// cached meanwhile. cancel is called if the wait is to end before addHold or removeWaiter
 // is called. The caller calls s.calls.Done when nothing is left of the call.
-func (s *Locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
+func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.pinLocked(h); err != nil {
@@ -182,7 +182,7 @@ func (s *Locks) addWaiter(h *hold, giveUp context.CancelCauseFunc) error {
 	}
 	s.arrived++
 	h.arrived = s.arrived
-	s.waiting[h] = giveUp
+	s.waiting[h] = cancel
 	s.calls.Add(1)
 	return nil
 }
@@ -278,9 +278,9 @@ func (s *Locks) Waiting() map[string]int {
 	return waiters
 }
 
-// giveUpsLocked returns what ends the waits of some callers, in the order of their arrival, so
+// cancelsLocked returns what ends the waits of some callers, in the order of their arrival, so
 // that a simulation can repeat it.
-func (s *Locks) giveUpsLocked(some func(*hold) bool) []context.CancelCauseFunc {
+func (s *Locks) cancelsLocked(some func(*hold) bool) []context.CancelCauseFunc {
 	var waiters []*hold
 	for h := range s.waiting {
 		if some(h) {
@@ -288,11 +288,11 @@ func (s *Locks) giveUpsLocked(some func(*hold) bool) []context.CancelCauseFunc {
 		}
 	}
 	slices.SortFunc(waiters, func(a, b *hold) int { return cmp.Compare(a.arrived, b.arrived) })
-	giveUps := make([]context.CancelCauseFunc, len(waiters))
+	cancels := make([]context.CancelCauseFunc, len(waiters))
 	for i, h := range waiters {
-		giveUps[i] = s.waiting[h]
+		cancels[i] = s.waiting[h]
 	}
-	return giveUps
+	return cancels
 }
 
 // A sharedError ends the wait of a caller because the database did not answer the caller
@@ -310,10 +310,10 @@ func (s *Locks) shareNoAnswer(h *hold, err error) {
 		return
 	}
 	s.mu.Lock()
-	giveUps := s.giveUpsLocked(func(other *hold) bool { return other != h && other.meets(h) })
+	cancels := s.cancelsLocked(func(other *hold) bool { return other != h && other.meets(h) })
 	s.mu.Unlock()
-	for _, giveUp := range giveUps { // without s.mu: it calls the context that the waiter came with
-		giveUp(&sharedError{err})
+	for _, cancel := range cancels { // without s.mu: it calls the context that the waiter came with
+		cancel(&sharedError{err})
 	}
 }
 

@@ -27,11 +27,11 @@ type pinnedRenewals struct {
 
 	// byHold has those under way. Only the goroutine of the renewer uses it.
 	byHold map[*hold]*pinnedRenewal
-	// turns limit the statements that wait. Rows that a guarded transaction has locked,
-	// maybe for long, have a turn of their own and do not keep the others waiting. Those
-	// that do not have it are tried again by join, all together.
-	turns, guardedTurns chan struct{}
-	join                func(*hold) <-chan struct{} // see renewal.join
+	// limiter limits the statements that wait. Rows that a guarded transaction has locked,
+	// maybe for long, have a limiter of their own and do not keep the others waiting. Those
+	// that it has no place for are tried again by join, all together.
+	limiter, guardedLimiter chan struct{}
+	join                    func(*hold) <-chan struct{} // see renewal.join
 }
 
 // background is where the renewals of a registry run.
@@ -58,7 +58,7 @@ func (b *background) unlessClosed(fn func()) {
 func (b *background) deleteLate(holds []*hold) {
 	var deleting sync.WaitGroup
 	for _, h := range holds {
-		deleting.Go(func() { h.abandon(b.closing) })
+		deleting.Go(func() { h.cleanUp(b.closing) })
 	}
 	deleting.Wait()
 }
@@ -72,13 +72,13 @@ type pinnedRenewal struct {
 
 func newPinnedRenewals(b *background, timeout, retry time.Duration, join func(*hold) <-chan struct{}) pinnedRenewals {
 	return pinnedRenewals{
-		background:   b,
-		timeout:      timeout,
-		retry:        retry,
-		byHold:       make(map[*hold]*pinnedRenewal),
-		turns:        make(chan struct{}, pinnedAtOnce),
-		guardedTurns: make(chan struct{}, 1),
-		join:         join,
+		background:     b,
+		timeout:        timeout,
+		retry:          retry,
+		byHold:         make(map[*hold]*pinnedRenewal),
+		limiter:        make(chan struct{}, pinnedAtOnce),
+		guardedLimiter: make(chan struct{}, 1),
+		join:           join,
 	}
 }
 
@@ -143,44 +143,44 @@ func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
 	ctx, cancel := context.WithDeadline(p.background.closing, h.deadline())
 	defer cancel()
-	turn := p.turn(ctx, h)
-	if turn == nil {
+	limiter := p.take(ctx, h)
+	if limiter == nil {
 		return false
 	}
-	defer func() { <-turn }()
+	defer func() { <-limiter }()
 	if !isDue() {
 		return false
 	}
 	sent := time.Now()
 	renewed, err := h.config.table.Renew(ctx, h.claim(), 0, func() {
 		if h.autoRenewed(sent) {
-			h.abandon(p.background.closing)
+			h.cleanUp(p.background.closing)
 		}
 	})
 	if renewal.setError(failure.Kinded(p.background.closing, failure.Of(err, h.key))); err != nil {
 		return false
 	}
 	if !renewed {
-		h.rowIsGone(p.background)
+		h.endTaken(p.background)
 	} else if h.autoRenewed(sent) {
-		p.background.tasks.Go(func() { h.abandon(p.background.closing) })
+		p.background.tasks.Go(func() { h.cleanUp(p.background.closing) })
 	}
 	return true
 }
 
-// turn waits for a turn of h, and returns the turns that it is one of. It returns nil if there is none:
+// take waits for a place in the limiter of h, which it returns. It returns nil if it has got none:
 // ctx has ended, or a guarded row has been tried together with others.
-func (p *pinnedRenewals) turn(ctx context.Context, h *hold) chan struct{} {
-	turns, tried := p.turns, (<-chan struct{})(nil)
+func (p *pinnedRenewals) take(ctx context.Context, h *hold) chan struct{} {
+	limiter, tried := p.limiter, (<-chan struct{})(nil)
 	if h.isGuarded() {
-		turns = p.guardedTurns
-		if len(turns) == cap(turns) {
+		limiter = p.guardedLimiter
+		if len(limiter) == cap(limiter) {
 			tried = p.join(h)
 		}
 	}
 	select {
-	case turns <- struct{}{}:
-		return turns
+	case limiter <- struct{}{}:
+		return limiter
 	case <-tried:
 	case <-ctx.Done():
 	}
@@ -237,9 +237,9 @@ func (h *hold) autoRenewed(sent time.Time) (late bool) {
 	return errors.Is(h.lost(), failure.ErrLockLost)
 }
 
-// rowIsGone ends h because its row was not there to be renewed. It returns false if h was
+// endTaken ends h because its row was not there to be renewed. It returns false if h was
 // unlocked, or over already, or if the registry was closed meanwhile.
-func (h *hold) rowIsGone(b *background) (ended bool) {
+func (h *hold) endTaken(b *background) (ended bool) {
 	switch {
 	case h.isUnlocked(): // its own Unlock was faster
 		return false

@@ -92,7 +92,7 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 		released, err = h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
 	}
 	if err != nil {
-		h.config.table.MarkUnsettled(h.lastingClaim())
+		h.config.table.AddLeftover(h.lastingClaim())
 	}
 	return released, failure.Of(err, h.key)
 }

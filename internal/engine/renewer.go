@@ -235,7 +235,7 @@ func (b *background) apply(holds []*hold, sent time.Time, outcomes []locktable.O
 		}
 	}
 	for _, h := range gone {
-		if h.rowIsGone(b) {
+		if h.endTaken(b) {
 			lost++
 		}
 	}

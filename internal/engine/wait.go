@@ -139,7 +139,7 @@ func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
 		err = h.give()
 	}
 	if err != nil {
-		h.abandon(waiting)
+		h.cleanUp(waiting)
 		u.cancel(nil)
 		if errors.Is(err, failure.ErrLockLost) {
 			err = tooLate(h.key)
@@ -276,7 +276,7 @@ func (w *waiter) leaveOutage() (met *outage) {
 func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
 	mayBeTaken := h.mayBeTaken() || w.once && w.table.RefusalsLockRows()
-	if !mayBeTaken || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
+	if !mayBeTaken || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
 		return locktable.Row{}, nil
 	}
 	seen, err := w.table.ReadFirst(ctx, h.claim())
@@ -284,12 +284,12 @@ func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 	if err != nil {
 		return locktable.Row{}, failure.Of(err, h.key)
 	}
-	w.noteTaken(seen)
+	w.recordRow(seen)
 	return seen, nil
 }
 
-// noteTaken notes for how long the row may be taken, as the database has just said.
-func (w *waiter) noteTaken(seen locktable.Row) {
+// recordRow notes for how long the row may be taken, as the database has just said.
+func (w *waiter) recordRow(seen locktable.Row) {
 	h := w.hold
 	h.noteOutage(nil)
 	h.entryAt(h.place(seen)).takenUntil = time.Now().Add(min(seen.Left, h.ttl))
@@ -310,7 +310,7 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 	w.holders++
 	switch tooMany := w.holders == maxHolders; {
 	case got.Acquired && h.isTooLate():
-		h.abandon(ctx)
+		h.cleanUp(ctx)
 		if !w.once && !tooMany {
 			w.renewHolder()
 			return locktable.Row{}, false, errFreshHolder
@@ -326,7 +326,7 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 	}
 	w.holders = 0
 	if err == nil {
-		w.noteTaken(got.Row)
+		w.recordRow(got.Row)
 	}
 	return got.Row, false, failure.Of(err, h.key)
 }
@@ -382,7 +382,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		h.observed.noteHolder(row.Holder)
 		h.noteOutage(nil)
 		contended = row.Holder != seen.Holder || row.Age < seen.Age
-		if seen = row; isFree(seen) || w.table.IsUnsettled(h.claim()) { // an attempt deletes an unsettled row
+		if seen = row; isFree(seen) || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
 			return seen, nil
 		}
 	}

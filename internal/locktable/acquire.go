@@ -32,7 +32,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	if t.file.isGone() {
 		return Result{}, &Error{acquiring.op, WrongTable, errGone}
 	}
-	switch left, err := t.deleteUnsettledOf(ctx, c); {
+	switch left, err := t.deleteLeftoversOf(ctx, c); {
 	case Is(err, PinnedRow): // the row is there and cannot be taken
 		row, _, err := t.Read(ctx, c.single(left))
 		return Result{Row: row}, err
@@ -54,7 +54,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	got, err := o.Value, r.explain(ctx, o.Err)
 	if o.Err != nil && o.Unknown || resent && !got.Acquired {
-		t.Abandon(ctx, c)
+		t.CleanUp(ctx, c)
 	}
 	switch {
 	case resent && !got.Acquired && (err == nil || Is(err, Race) || Is(err, PinnedRow)):

@@ -38,9 +38,9 @@ type batched[V any] struct {
 	one  func(context.Context, Claim) batch.Outcome[V]
 	many func(context.Context, []Claim, []batch.Outcome[V])
 	// onLeave, unless it is nil, counts a claim whose caller leaves before the answer, and
-	// onOrphan gets its outcome.
-	onLeave  func()
-	onOrphan func(Claim, batch.Outcome[V])
+	// onLate gets its outcome.
+	onLeave func()
+	onLate  func(Claim, batch.Outcome[V])
 	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if
 	// many passes over pinned rows.
 	blocked *blockedKeys
@@ -62,9 +62,9 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 				b.onLeave()
 			}
 		},
-		OnOrphan: func(c Claim, o batch.Outcome[V]) {
-			if b.onOrphan != nil {
-				go b.onOrphan(c, o)
+		OnLate: func(c Claim, o batch.Outcome[V]) {
+			if b.onLate != nil {
+				go b.onLate(c, o)
 			}
 		},
 		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: bounded.Grace,
@@ -87,7 +87,7 @@ func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
 		return o
 	}
 	got := b.alone(ctx, c)
-	b.limiter.giveUp(got.Err)
+	b.limiter.cancel(got.Err)
 	if b.blocked != nil && b.errors.isBlocked(got.Err) {
 		b.blocked.add(c.LockKey)
 	}
@@ -101,7 +101,7 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 		o := b.one(ctx, c)
 		return o, o.Err
 	}
-	if b.onOrphan == nil {
+	if b.onLate == nil {
 		got, err := await(ctx, b.policy.limit(c.TTL), send, nil)
 		got.Err = err
 		return got
@@ -109,7 +109,7 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 	counted := make(chan struct{})
 	got, err := await(ctx, b.policy.limit(c.TTL), send, func(late batch.Outcome[V], _ error) {
 		<-counted
-		b.onOrphan(c, late)
+		b.onLate(c, late)
 	})
 	got.Err = err
 	if errors.Is(err, bounded.ErrNoAnswer) {

@@ -188,8 +188,8 @@ func (l *limiter) take(ctx context.Context) error {
 	}
 }
 
-// giveUp gives the place of a statement up that ended with err.
-func (l *limiter) giveUp(err error) {
+// cancel gives the place of a statement up that ended with err.
+func (l *limiter) cancel(err error) {
 	if errors.Is(err, errTimedOut) {
 		l.mu.Lock()
 		close(l.timedOut) // before the place is free, so that no waiter takes it

@@ -9,7 +9,7 @@
 //
 // An attempt to acquire goes through these functions:
 //
-//	Table.Acquire         deletes unsettled rows first; applies the policy by a retry: lost
+//	Table.Acquire         deletes leftover rows first; applies the policy by a retry: lost
 //	                      races, pinned rows; handles an unknown outcome at the end
 //	batched.do            joins a batch, or sends the statement alone
 //	batch.Batcher.Do      waits until the batch in flight is done
@@ -195,22 +195,22 @@
 // (dialect.Closed), after the first twenty with a pause before each. An error of a new connection is returned. All statements can be repeated: they
 // name the holder, and an acquisition recognises its own row. Within an explicit transaction it is only
 // BEGIN. If an acquisition was sent again, and has failed or was refused, an earlier one may still come: it
-// is abandoned, and its holder not used again.
+// is cleaned up, and its holder not used again.
 //
 // A release or Keep that finds no row proves a loss only if it was sent once. A batch whose answer was
 // lost is sent again row by row. A Try notices when a statement was sent twice. Then a release counts
 // as done, and Keep reads the row.
 //
-// # Unknown outcomes and unsettled rows
+// # Unknown outcomes and leftover rows
 //
 // If the answer to a COMMIT is lost, or ctx ends before it comes, the row may or may not be
-// there. It has no holder, yet it would keep all contenders out. So [Table.Abandon]
+// there. It has no holder, yet it would keep all contenders out. So [Table.CleanUp]
 //
 //  1. deletes the row at once by its holder, whatever has become of ctx, within a second or
 //     the time-to-live if that is shorter. A caller whose ctx has ended waits for that for 100 ms,
 //     and then leaves it as if it had failed;
 //  2. if that fails, or finds no row (the statement that writes it may still be on its way),
-//     remembers the claim as unsettled and deletes it before this client's next acquisition of
+//     remembers the claim as a leftover and deletes it before this client's next acquisition of
 //     the key. It forgets the claim after its time-to-live; after a minute if no row was found,
 //     the longest that a server lets a statement wait by default; and if 65 536 keys came after.
 //

@@ -112,7 +112,7 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 // makeVerbs makes the verbs that are sent for one row or for many.
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
-		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.orphans.add, onOrphan: t.discard,
+		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.inFlight.add, onLate: t.cleanUpLate,
 		blocked: new(blockedKeys),
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}

@@ -69,7 +69,7 @@ func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, erro
 		return Row{}, t.errors.explain(ctx, reading.op, err)
 	}
 	row, _, err := t.Read(ctx, c)
-	l.giveUp(err)
+	l.cancel(err)
 	return row, err
 }
 

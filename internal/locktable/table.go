@@ -62,9 +62,9 @@ type Table struct {
 	polled   *limiter // for waiters whose poll has failed
 	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
 	hashedAgain atomic.Pointer[time.Time]
-	unsettled   unsettled
+	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
-	orphans     orphans
+	inFlight    inFlight
 }
 
 // NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that

@@ -85,16 +85,16 @@ func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, a
 const trimTimeout = time.Second
 
 // countToken keeps the table that tokens are drawn from small. The statement for that runs in
-// the background. Settle waits for it.
+// the background. WaitInFlight waits for it.
 func (t *Table) countToken(token int64) {
 	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
-		t.orphans.add()
+		t.inFlight.add()
 		go t.trim(token)
 	}
 }
 
 func (t *Table) trim(token int64) {
-	defer t.orphans.done()
+	defer t.inFlight.done()
 	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.

@@ -192,17 +192,17 @@ var mutations = []mutation{
 	// What is left behind.
 	{
 		name:   "forgotten",
-		breaks: "unsettled: a row that could not be deleted is forgotten",
+		breaks: "leftover: a row that could not be deleted is forgotten",
 		danger: "A row that has no holder keeps everyone out until it expires, also its own process.",
 		edits: []edit{{
 			"internal/locktable/leftover.go",
-			"until time.Time) { addRows(&u.present, c, until) }\n",
+			"until time.Time) { addRows(&l.present, c, until) }\n",
 			"until time.Time) {}\n",
 		}},
 	},
 	{
-		name:   "orphan",
-		breaks: "unsettled: what is acquired for a caller that has left is kept",
+		name:   "left-in-flight",
+		breaks: "leftover: what is acquired for a caller that has left is kept",
 		danger: "The row has no holder, and keeps everyone out until it expires.",
 		edits: []edit{{
 			"internal/locktable/leftover.go",
@@ -212,7 +212,7 @@ var mutations = []mutation{
 	},
 	{
 		name:   "unknown",
-		breaks: "unsettled: a COMMIT without an answer counts as refused",
+		breaks: "leftover: a COMMIT without an answer counts as refused",
 		danger: "If it was applied, the row has no holder and is never deleted.",
 		edits: []edit{{
 			"internal/locktable/write.go",
@@ -282,18 +282,18 @@ var mutations = []mutation{
 			"		ended = append(ended, h)\n",
 		}, {
 			"internal/engine/close.go",
-			"	unsettled := <-settled\n",
-			"	for _, h := range ended {\n		h.finish(observe.EndClosed, nil)\n	}\n	unsettled := <-settled\n",
+			"	unfinished := <-waiting\n",
+			"	for _, h := range ended {\n		h.finish(observe.EndClosed, nil)\n	}\n	unfinished := <-waiting\n",
 		}},
 	},
 	{
 		name:   "close-forgets",
-		breaks: "Close: leaves the rows that are unsettled",
+		breaks: "Close: leaves the leftover rows",
 		danger: "A process that ends leaves locks behind, and says that it did not.",
 		edits: []edit{{
 			"internal/engine/close.go",
-			"	if !noAnswer && unsettled == nil { // otherwise there is no answer to this either\n",
-			"	if false && !noAnswer && unsettled == nil {\n",
+			"	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either\n",
+			"	if false && !noAnswer && unfinished == nil {\n",
 		}},
 	},
 
