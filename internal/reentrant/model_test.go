@@ -28,20 +28,39 @@ func (m *model) lock(o int) {
 	}
 }
 
-func (m *model) leave(o int) {
-	if m.owner == o && m.depth > 0 {
-		m.depth--
+func (m *model) enter(o int) (depth int, ok bool) {
+	if m.owner != o || m.depth == 0 {
+		return 0, false
 	}
+	m.depth++
+	return m.depth, true
 }
 
-func (m *model) release(o int) {
+func (m *model) tryLock(o int) (depth int, ok bool) {
+	if m.owner == 0 {
+		m.owner, m.depth = o, 1
+		return 1, true
+	}
+	return m.enter(o)
+}
+
+func (m *model) leave(o int) (depth int, ok bool) {
+	if m.owner != o || m.depth == 0 {
+		return 0, false
+	}
+	m.depth--
+	return m.depth, true
+}
+
+func (m *model) release(o int) bool {
 	if m.owner != o {
-		return
+		return false
 	}
 	m.owner, m.depth = 0, 0
 	if len(m.queue) > 0 {
 		m.owner, m.depth, m.queue = m.queue[0], 1, m.queue[1:]
 	}
+	return true
 }
 
 func (m *model) cancel(o int) {
@@ -58,6 +77,12 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// An answer is what a call that does not wait returns.
+type answer struct {
+	depth int
+	ok    bool
+}
+
 func compareWithModel(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	var actual reentrant.Mutex[int]
@@ -65,7 +90,8 @@ func compareWithModel(t *testing.T, random *rand.Rand) {
 	cancels := make(map[int]context.CancelFunc)
 	for range 200 {
 		o := 1 + random.IntN(5)
-		switch action := random.IntN(5); action {
+		var got, want answer
+		switch action := random.IntN(7); action {
 		case 0, 1:
 			if slices.Contains(naive.queue, o) || naive.owner == o && naive.depth == 0 {
 				continue // a caller waits at most once, and not for itself
@@ -75,16 +101,25 @@ func compareWithModel(t *testing.T, random *rand.Rand) {
 			naive.lock(o)
 			go func() { _, _ = actual.Lock(ctx, o) }()
 		case 2:
-			naive.leave(o)
-			actual.Leave(o)
+			want.depth, want.ok = naive.leave(o)
+			got.depth, got.ok = actual.Leave(o)
 		case 3:
-			naive.release(o)
-			actual.Release(o)
+			want.ok = naive.release(o)
+			got.ok = actual.Release(o)
 		case 4:
 			if cancel := cancels[o]; cancel != nil && slices.Contains(naive.queue, o) {
 				naive.cancel(o)
 				cancel()
 			}
+		case 5:
+			want.depth, want.ok = naive.tryLock(o)
+			got.depth, got.ok = actual.TryLock(o)
+		case 6:
+			want.depth, want.ok = naive.enter(o)
+			got.depth, got.ok = actual.Enter(o)
+		}
+		if got != want {
+			t.Fatalf("got %+v, want %+v of %+v", got, want, naive)
 		}
 		synctest.Wait()
 		if actual.Owner() != naive.owner || actual.Waiters() != len(naive.queue) {

@@ -13,39 +13,6 @@ import (
 
 type mutex = reentrant.Mutex[int]
 
-func TestEnterAndLeave(t *testing.T) {
-	t.Parallel()
-	var m mutex
-	depth(t, 1)(m.Lock(t.Context(), 7))
-	depth(t, 2)(m.Lock(t.Context(), 7))
-	if n, ok := m.Enter(7); n != 3 || !ok {
-		t.Fatal(n, ok)
-	}
-	if _, ok := m.TryLock(8); ok {
-		t.Fatal("acquired by another owner")
-	}
-	for want := 2; want >= 0; want-- {
-		if n, ok := m.Leave(7); n != want || !ok {
-			t.Fatal(n, ok)
-		}
-	}
-	if _, ok := m.Leave(7); ok {
-		t.Fatal("left more often than entered")
-	}
-	if _, ok := m.Enter(7); ok {
-		t.Fatal("entered again after the last Leave")
-	}
-	if _, ok := m.TryLock(8); ok {
-		t.Fatal("acquired by another owner before Release")
-	}
-	if !m.Release(7) || m.Release(7) {
-		t.Fatal("Release")
-	}
-	if n, ok := m.TryLock(8); n != 1 || !ok {
-		t.Fatal(n, ok)
-	}
-}
-
 func TestOthersCannotLeaveOrRelease(t *testing.T) {
 	t.Parallel()
 	var m mutex
@@ -59,34 +26,6 @@ func TestOthersCannotLeaveOrRelease(t *testing.T) {
 	if m.Owner() != 7 {
 		t.Fatal(m.Owner())
 	}
-}
-
-func TestWaitersAcquireInTheOrderOfArrival(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var m mutex
-		depth(t, 1)(m.Lock(t.Context(), 100))
-		order := make(chan int, 50)
-		for o := 1; o <= 50; o++ {
-			go func() {
-				if _, err := m.Lock(t.Context(), o); err != nil {
-					t.Error(err)
-				}
-				order <- o
-				m.Release(o)
-			}()
-			synctest.Wait() // until it is queued
-		}
-		if m.Waiters() != 50 {
-			t.Fatal(m.Waiters())
-		}
-		m.Release(100)
-		for want := 1; want <= 50; want++ {
-			if got := <-order; got != want {
-				t.Fatalf("%d came before %d", got, want)
-			}
-		}
-	})
 }
 
 func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
