@@ -12,32 +12,6 @@ import (
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
-// TestDowngradeLeavesNoGap has a writer of another process wait before the downgrade, and try at each of
-// its moments.
-func TestDowngradeLeavesNoGap(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(f *fixture) {
-		p, other, third := f.process(), f.process(), f.process()
-		writer := f.get(p.rw.Lock)
-		writing := f.start(f.Context(), other.rw.Lock)
-		p.network.Follow(func(context.Context, flaky.Moment) error {
-			if lease, _ := third.rw.TryLock(f.Context()); lease != nil { //nolint:contextcheck // it is another caller
-				f.Error("another writer came in between")
-			}
-			return nil
-		})
-		reader, err := p.rw.Downgrade(f.Context(), writer)
-		f.Must(err)
-		p.network.Follow(nil)
-		f.Is(writer.Renew(f.Context()), sqllock.ErrNotHeld)
-		f.waits(writing)
-		f.Must(reader.Renew(f.Context()))
-		f.Unlock(reader)
-		f.Unlock(f.gets(writing))
-		p.rows(0)
-	})
-}
-
 // TestDowngradeOfALeaseThatIsLostMeanwhile has a writer of another process come and go before the reader's
 // row is there: after the write lease has ended, and after its row was deleted.
 func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
