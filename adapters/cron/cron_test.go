@@ -68,31 +68,6 @@ func TestAFastJobRunsOnceInAPeriod(t *testing.T) {
 	}
 }
 
-// TestAJobSeesTheLoss has another process take the lock while the job runs.
-func TestAJobSeesTheLoss(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		var l log
-		began, cause := make(chan struct{}), make(chan error, 1)
-		schedule(t, 0, cronlock.Job(t.Context(), r.Registry, "report", 30*time.Second, &l, func(ctx context.Context) error {
-			close(began)
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			return ctx.Err()
-		}))
-		<-began
-		r.Lose("report")
-		is(t, <-cause, sqllock.ErrLockLost)
-		synctest.Wait()
-		if _, errs := l.logged(); len(errs) != 1 {
-			t.Error(errs)
-		} else {
-			is(t, errs[0], sqllock.ErrLockLost)
-		}
-	})
-}
-
 // TestAWrappedJob excludes an existing job, and logs that its lock was lost.
 func TestAWrappedJob(t *testing.T) {
 	t.Parallel()

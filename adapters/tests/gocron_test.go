@@ -112,25 +112,6 @@ func TestGocronLocksAJob(t *testing.T) {
 	})
 }
 
-// TestGocronNamesAFunctionLiteral has a job without a name, whose key would change with the build.
-func TestGocronNamesAFunctionLiteral(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		var refused atomic.Int32
-		locker := gocronlock.New[gocron.Lock](r.Registry, nil)
-		schedule(t, func() { t.Error("it ran") }, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)},
-			gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-				is(t, err, sqllock.ErrInvalid)
-				refused.Add(1)
-			})))
-		time.Sleep(time.Minute + time.Second)
-		if refused.Load() != 1 {
-			t.Error(refused.Load())
-		}
-	})
-}
-
 // TestGocronReportsALoss loses the lock while gocron runs the task, whose context lasts.
 func TestGocronReportsALoss(t *testing.T) {
 	t.Parallel()
