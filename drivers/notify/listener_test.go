@@ -180,6 +180,8 @@ func TestAnIdleConnectionIsKept(t *testing.T) {
 	f.checkAcquired(got)
 }
 
+// TestManyKeysAndRegistriesShareOneConnection releases half of the keys one by one, and the others at once: those
+// releases may be batched.
 func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -187,7 +189,7 @@ func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 	holder := f.holder()
 	var releases []func()
 	var waiting []<-chan error
-	for n := range 5 {
+	for n := range 6 {
 		r := f.registry(never)
 		for k := range 10 {
 			key := fmt.Sprintf("%d/%d", n, k)
@@ -198,31 +200,17 @@ func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 	if n := f.connections(); n != 1 {
 		t.Fatalf("%d connections", n)
 	}
-	for i, got := range waiting {
-		f.checkWaiting(got)
-		releases[i]()
-		f.checkAcquired(got)
-	}
-}
-
-// TestConcurrentReleasesWakeAllWaiters makes releases that may be batched.
-func TestConcurrentReleasesWakeAllWaiters(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.pool.SetMaxOpenConns(5)
-	holder, r := f.holder(), f.registry(never)
-	var releases []func()
-	var waiting []<-chan error
-	for n := range 30 {
-		key := fmt.Sprint(n)
-		releases = append(releases, f.acquire(holder, key))
-		waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
+	const oneByOne = 30
+	for i, release := range releases[:oneByOne] {
+		f.checkWaiting(waiting[i])
+		release()
+		f.checkAcquired(waiting[i])
 	}
 	f.db.DB.SetMaxOpenConns(2)
-	for _, release := range releases {
+	for _, release := range releases[oneByOne:] {
 		go release()
 	}
-	for _, got := range waiting {
+	for _, got := range waiting[oneByOne:] {
 		f.checkAcquired(got)
 	}
 }
