@@ -39,54 +39,25 @@ func through(t *testing.T, db *dbtest.DB) (*wire.Proxy, string) {
 // An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing
 // token, counted on the wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition
 // is an explicit transaction.
-func TestRoundTrips(t *testing.T) {
-	t.Parallel()
-	for _, o := range openers {
-		want := 2
-		switch o.name {
-		case "sqlitelock":
-			continue // it is not sent over a wire
-		case "mysqllock, Oracle's server":
-			want = 3
-		case "pgxlock, PgBouncer", "pqlock, PgBouncer":
-			want = 4
-		}
-		t.Run(o.name, func(t *testing.T) {
-			t.Parallel()
-			db := up(t, o.database)
-			proxy, dsn := through(t, db)
-			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
-			pair := func() {
-				lease, err := registry.Lock(t.Context(), "k")
-				must(t, err)
-				if lease.Token() == 0 {
-					t.Error("no fencing token")
-				}
-				must(t, lease.Unlock(t.Context()))
-			}
-			checkRoundTrips(t, proxy, want, pair)
-		})
-	}
-}
-
+//
 // A joint lock takes as many round trips for ten keys as for two: BEGIN, one statement, COMMIT, and one
 // for the release. On MariaDB and MySQL, which choose an isolation by a statement of its own, it takes
 // one more to read the rows first, and the release is a transaction of its own, too. A caller that wants
 // a permit reads first. A reader reads the writer's row after it has its own. A writer reads all rows
 // before and after.
-func TestRoundTrips_OfSeveralRows(t *testing.T) {
+func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 	for _, test := range []struct {
-		opener                       string
-		joint, permit, read, written int
+		opener                               string
+		single, joint, permit, read, written int
 	}{
-		{"pgxlock", 4, 3, 3, 4},
-		{"pqlock", 4, 3, 3, 4},
-		{"mysqllock", 10, 3, 3, 4},
-		{"mysqllock, Oracle's server", 12, 4, 4, 5},
-		{"pgxlock, PgBouncer", 4, 5, 5, 6},
-		{"pqlock, PgBouncer", 4, 5, 5, 6},
+		{"pgxlock", 2, 4, 3, 3, 4},
+		{"pqlock", 2, 4, 3, 3, 4},
+		{"mysqllock", 2, 10, 3, 3, 4},
+		{"mysqllock, Oracle's server", 3, 12, 4, 4, 5},
+		{"pgxlock, PgBouncer", 4, 4, 5, 5, 6},
+		{"pqlock, PgBouncer", 4, 4, 5, 5, 6},
 	} {
 		o := byName(t, test.opener)
 		t.Run(o.name, func(t *testing.T) {
@@ -96,13 +67,14 @@ func TestRoundTrips_OfSeveralRows(t *testing.T) {
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
 			permits, err := semaphore.New(registry, "s", 10)
 			must(t, err)
-			readWrite, err := rwlock.New(registry, "k")
+			readWrite, err := rwlock.New(registry, "rw")
 			must(t, err)
 			for _, pair := range []struct {
 				name string
 				lock func(context.Context) (*sqllock.Lease, error)
 				want int
 			}{
+				{"single", obtain(t, registry, "k").Lock, test.single},
 				{"joint", obtainAll(t, registry, keys...).Lock, test.joint},
 				{"permit", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 1) }, test.permit},
 				{"permits", func(ctx context.Context) (*sqllock.Lease, error) { return permits.Acquire(ctx, 3) }, 1 + test.joint},
@@ -113,6 +85,9 @@ func TestRoundTrips_OfSeveralRows(t *testing.T) {
 					checkRoundTrips(t, proxy, pair.want, func() {
 						lease, err := pair.lock(t.Context())
 						must(t, err)
+						if lease.Token() == 0 {
+							t.Error("no fencing token")
+						}
 						must(t, lease.Unlock(t.Context()))
 					})
 				})
