@@ -6,10 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,87 +18,22 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// A commitSwallower stands between a client and PostgreSQL. It lets COMMIT through and
-// its answer not, nor anything that follows.
-type commitSwallower struct {
-	target    string
-	committed chan struct{} // closed when the server has answered a COMMIT
-	once      sync.Once
-}
-
-// swallowCommits returns a DSN that leads through a commitSwallower.
-func swallowCommits(t *testing.T, dsn string) (through string, s *commitSwallower) {
+// swallowCommits returns a DSN that leads through a proxy, which lets COMMIT through and its answer not, nor anything
+// that follows. The channel is closed when COMMIT is sent.
+func swallowCommits(t *testing.T, db *dbtest.DB) (dsn string, committing chan struct{}) {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	must(t, err)
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	s = &commitSwallower{target: u.Host, committed: make(chan struct{})}
-	u.Host = listener.Addr().String()
-	ctx, end := context.WithCancel(context.Background())
-	var working sync.WaitGroup
-	working.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
+	proxy, dsn := through(t, db)
+	committing = make(chan struct{})
+	var once sync.Once
+	proxy.Watch(func() func([]byte) {
+		return func(request []byte) {
+			if bytes.Contains(bytes.ToUpper(request), []byte("COMMIT\x00")) {
+				proxy.Freeze()
+				once.Do(func() { close(committing) })
 			}
-			working.Go(func() { s.serve(ctx, client) })
 		}
 	})
-	t.Cleanup(func() {
-		end()
-		must(t, listener.Close())
-		working.Wait()
-	})
-	return u.String(), s
-}
-
-// serve passes on what comes until ctx ends or one side has gone.
-func (s *commitSwallower) serve(ctx context.Context, client net.Conn) {
-	server, err := new(net.Dialer).DialContext(ctx, "tcp", s.target)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	hangUp := func() {
-		_ = client.Close()
-		_ = server.Close()
-	}
-	defer context.AfterFunc(ctx, hangUp)()
-	var swallowing atomic.Bool
-	var answering sync.WaitGroup
-	answering.Go(func() {
-		defer hangUp()
-		pass(server, func(answer []byte) error {
-			if swallowing.Load() {
-				s.once.Do(func() { close(s.committed) })
-				return nil
-			}
-			_, err := client.Write(answer)
-			return err
-		})
-	})
-	pass(client, func(request []byte) error {
-		if bytes.Contains(bytes.ToUpper(request), []byte("COMMIT\x00")) {
-			swallowing.Store(true)
-		}
-		_, err := server.Write(request)
-		return err
-	})
-	hangUp()
-	answering.Wait()
-}
-
-// pass gives to write what is read from a connection, until either fails.
-func pass(from net.Conn, write func([]byte) error) {
-	for buffer := make([]byte, 1<<16); ; {
-		n, err := from.Read(buffer)
-		if err != nil || write(buffer[:n]) != nil {
-			return
-		}
-	}
+	return dsn, committing
 }
 
 // A caller that gets an error that is no ErrDatabase does the work again. So there must be none
@@ -115,13 +47,16 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 			db.DB.MustExec("CREATE TABLE WORK (N INT)")
 			r := repository(t, db, nil)
 			registry := newRegistry(t, r, nil)
-			dsn, swallower := swallowCommits(t, db.DSN)
+			dsn, committing := swallowCommits(t, db)
 			pool := db.OpenDSN(t, driver, dsn)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			context.AfterFunc(t.Context(), cancel)
 			go func() {
-				<-swallower.committed
+				<-committing
+				for n := 0; n == 0 && t.Context().Err() == nil; { // until the server has committed
+					_ = db.DB.Get(&n, "SELECT COUNT(*) FROM WORK")
+				}
 				cancel()
 			}()
 			err := registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
