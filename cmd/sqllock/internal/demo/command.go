@@ -2,13 +2,14 @@
 // of them is killed while it holds the lock.
 //
 // The parent process starts the workers, which are processes of the same program (process.go,
-// worker.go). It tells each worker when to do a round and kills one of them (demo.go), records the
-// rounds that the workers report (record.go), and prints a line for each, and a summary (text.go).
+// worker.go). It tells each worker when to do a round and kills one of them (demo.go), prints a
+// line for each round, and a summary (report.go).
 package demo
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os/signal"
 	"syscall"
@@ -35,10 +36,8 @@ type options struct {
 	flags       *connect.Flags
 	workers     int
 	rounds      int
-	duration    time.Duration // instead of rounds, if not 0
 	ttl         time.Duration
 	withoutLock bool
-	page        bool
 	out         io.Writer
 }
 
@@ -66,12 +65,11 @@ The demo needs no database: it creates a temporary SQLite file. In the database 
 SQLLOCK_DSN is not used.`,
 		Example: `  sqllock demo
   sqllock demo --without-lock
-  sqllock demo --page --duration 5m
   sqllock demo --workers 8 --dsn postgres://user:password@localhost/test`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.out = cmd.OutOrStdout()
-			if err := o.check(cmd.Flags().Changed("rounds")); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -80,26 +78,18 @@ SQLLOCK_DSN is not used.`,
 	f := cmd.Flags()
 	f.IntVar(&o.workers, "workers", 4, "number of processes")
 	f.IntVar(&o.rounds, "rounds", 40, "how often the processes add 1, in total")
-	f.DurationVar(&o.duration, "duration", 0, "start new rounds for this long, instead of counting them")
 	f.DurationVar(&o.ttl, "ttl", 3*time.Second, "time-to-live of the lock: how long it stays taken after the kill")
 	f.BoolVar(&o.withoutLock, "without-lock", false, "do the same work without the lock")
-	f.BoolVar(&o.page, "page", false, "also show the lock in a browser, while the demo runs: prints the address")
 	return cmd
 }
 
 // check rejects values with which the demo would show nothing.
-func (o *options) check(countsRounds bool) error {
+func (o *options) check() error {
 	switch {
-	case countsRounds && o.duration != 0:
-		return exit.Usagef("--rounds and --duration exclude each other")
-	case o.page && o.withoutLock:
-		return exit.Usagef("--page and --without-lock exclude each other: there is no lock to show")
 	case o.workers < 2 || o.workers > maxWorkers:
 		return exit.Usagef("--workers %d: it must be 2 to %d", o.workers, maxWorkers)
 	case o.rounds < 2*o.workers:
 		return exit.Usagef("--rounds %d: it must be at least 2 for each worker", o.rounds)
-	case o.duration < 0 || o.duration > 0 && o.duration < time.Second:
-		return exit.Usagef("--duration %v: it must be at least 1s", o.duration)
 	case o.ttl < minTTL:
 		return exit.Usagef("--ttl %v: it must be at least %v, longer than a round", o.ttl, minTTL)
 	}
@@ -114,25 +104,16 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.remove(ctx)) }()
-	url := ""
-	if o.page {
-		var stop func() error
-		if url, stop, err = servePage(ctx, o, w); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, stop()) }()
-	}
-	r := &record{options: o}
-	if err := writeIntroduction(o, w.place, url); err != nil {
+	d := &demo{record: record{options: o}, workspace: w}
+	d.introduce(w.place)
+	if err := d.conduct(ctx); err != nil {
 		return err
 	}
-	if err := conduct(ctx, w, r); err != nil {
-		return err
+	d.summarize()
+	if d.err != nil {
+		return fmt.Errorf("print: %w", d.err)
 	}
-	if err := writeSummary(r); err != nil {
-		return err
-	}
-	if len(r.faults()) > 0 {
+	if len(d.faults()) > 0 {
 		return &exit.Error{Code: exit.Failure}
 	}
 	return nil

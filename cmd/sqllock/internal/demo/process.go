@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
@@ -17,89 +15,58 @@ import (
 	children "github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
 
-// workers are the processes of a demo, as seen by their parent.
-type workers struct {
-	all     []*process
-	events  chan event
-	closing chan struct{} // closed when events are no longer received
-}
-
-// A process is one worker.
+// A process is one worker, as seen by its parent.
 type process struct {
 	number int
 	child  *children.Child
 	orders io.WriteCloser
-	stderr bytes.Buffer // may be read after the child has ended
-	killed bool         // by the demo, as planned
+	killed bool // by the demo, as planned
 }
 
-func newWorkers() *workers { return &workers{events: make(chan event), closing: make(chan struct{})} }
-
-// startWorkers starts all workers. After an error none is running.
-func startWorkers(o *options, s *workspace) (*workers, error) {
-	w := newWorkers()
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	for number := 1; number <= o.workers; number++ {
-		//nolint:noctx // stop ends it
-		cmd := exec.Command(program, workerName,
-			"--number", strconv.Itoa(number), "--prefix", s.flags.Prefix, "--region", s.flags.Region,
-			"--ttl", o.ttl.String(), "--counter", s.counter(), "--guard", s.guardFile(),
-			"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--without-lock="+strconv.FormatBool(o.withoutLock))
-		// Not an argument: other users can see arguments, and the DSN may have a password.
-		cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
-		if err := w.start(&process{number: number}, cmd); err != nil {
-			w.stop()
-			return nil, fmt.Errorf("start worker %d: %w", number, err)
-		}
-	}
-	return w, nil
+// workerCommand returns the command of a worker, which prints errors where this process does.
+func workerCommand(program string, o *options, s *workspace) *exec.Cmd {
+	//nolint:noctx // stop ends it
+	cmd := exec.Command(program, workerName, "--prefix", s.flags.Prefix, "--region", s.flags.Region,
+		"--ttl", o.ttl.String(), "--directory", s.directory,
+		"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--without-lock="+strconv.FormatBool(o.withoutLock))
+	// Not an argument: other users can see arguments, and the DSN may have a password.
+	cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
+	cmd.Stderr = os.Stderr
+	return cmd
 }
 
-func (w *workers) start(p *process, cmd *exec.Cmd) error {
+// startWorker starts a worker. Its events are passed to deliver, at last that it has ended.
+func startWorker(number int, cmd *exec.Cmd, deliver func(event)) (p *process, err error) {
+	p = &process{number: number}
 	// Not cmd.StdoutPipe, which is closed when the process ends: the last events would
 	// be lost.
 	output, theirs, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = theirs.Close() }()
-	cmd.Stdout, cmd.Stderr = theirs, &p.stderr
-	if p.orders, err = cmd.StdinPipe(); err != nil {
-		return errors.Join(err, output.Close())
+	cmd.Stdout = theirs
+	if p.orders, err = cmd.StdinPipe(); err == nil {
+		// In their own groups, workers do not get the terminal's interrupt: the parent
+		// handles it.
+		p.child, err = children.Start(cmd, false, true)
 	}
-	// In their own groups, workers do not get the terminal's interrupt: the parent
-	// handles it.
-	if p.child, err = children.Start(cmd, false, true); err != nil {
-		return errors.Join(err, output.Close())
+	if err != nil {
+		return nil, errors.Join(err, output.Close())
 	}
-	w.all = append(w.all, p)
-	go w.receive(p, output)
-	return nil
-}
-
-// receive delivers the events of a worker, and at last that it has ended.
-func (w *workers) receive(p *process, output io.ReadCloser) {
-	defer func() { _ = output.Close() }()
-	decoder := json.NewDecoder(output)
-	for {
-		e := event{worker: p.number}
-		if decoder.Decode(&e) != nil {
-			break // the end of the output, or no event; the worker is about to end
+	go func() {
+		decoder, e := json.NewDecoder(output), event{}
+		// An error is the end of the output, or no event; the worker is about to end.
+		for decoder.Decode(&e) == nil {
+			e.from = p
+			deliver(e)
+			e = event{}
 		}
-		w.deliver(e)
-	}
-	<-p.child.Ended
-	w.deliver(event{Kind: ended, worker: p.number})
-}
-
-func (w *workers) deliver(e event) {
-	select {
-	case w.events <- e:
-	case <-w.closing:
-	}
+		_ = output.Close()
+		<-p.child.Ended
+		deliver(event{Kind: ended, from: p})
+	}()
+	return p, nil
 }
 
 // order sends an order to a worker. Errors are ignored: if the worker has ended, there
@@ -113,27 +80,21 @@ func (p *process) kill() {
 	<-p.child.Ended
 }
 
-// failure returns the error of a worker that ended unexpectedly.
+// failure returns the error of a worker that ended unexpectedly. The worker has printed its reason.
 func (p *process) failure() error {
-	reason := strings.TrimSpace(p.stderr.String())
-	if reason == "" {
-		reason = p.child.State.String()
-	}
 	code := exit.Failure
-	if c := p.child.ExitCode(); c == exit.Database {
-		code = c
+	if p.child.ExitCode() == exit.Database {
+		code = exit.Database
 	}
-	return &exit.Error{Code: code, Err: fmt.Errorf("worker %d (process %d) ended unexpectedly: %s",
-		p.number, p.child.Cmd.Process.Pid, strings.TrimPrefix(reason, "sqllock: "))}
+	return &exit.Error{Code: code, Err: fmt.Errorf("worker %d (process %d) ended unexpectedly: %v", p.number, p.child.Cmd.Process.Pid, p.child.State)}
 }
 
-// stop ends all workers, and returns when they have ended.
-func (w *workers) stop() {
-	close(w.closing)
-	for _, p := range w.all {
+// stop ends workers, and returns when they have ended.
+func stop(workers []*process) {
+	for _, p := range workers {
 		_ = p.orders.Close() // they stop at the end of their orders
 	}
-	for _, p := range w.all {
+	for _, p := range workers {
 		p.child.KillAfter(3 * time.Second)
 	}
 }

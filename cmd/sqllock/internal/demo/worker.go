@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -28,19 +29,14 @@ const (
 
 // An event is what a worker reports to its parent: JSON lines on its standard output.
 type event struct {
-	Kind eventKind `json:"kind"`
-	// At is when the round began to work. All processes are on one host, so their clocks agree.
-	// Events may arrive in another order.
-	At time.Time `json:"at"`
-	// Waited is how long the worker waited for the lock, and Worked how long it then worked.
-	Waited time.Duration `json:"waited,omitempty"`
-	Worked time.Duration `json:"worked,omitempty"`
-	// Overlap is true if another process was working.
-	Overlap bool `json:"overlap,omitempty"`
-	// Left is how long the lease still lasted at At or later.
-	Left time.Duration `json:"left,omitempty"`
+	Kind    eventKind
+	At      time.Time     // when the round began to work; all processes are on one host, so their clocks agree
+	Waited  time.Duration // for the lock
+	Worked  time.Duration
+	Overlap bool          // another process was working
+	Left    time.Duration // how long the lease still lasted at At or later
 
-	worker int // the number of the worker, set by the parent
+	from *process // set by the parent
 }
 
 type eventKind string
@@ -64,66 +60,48 @@ const workerName = "demo-worker"
 
 // A worker is one of the processes that add 1, as seen by itself.
 type worker struct {
-	flags       *connect.Flags
-	number      int
-	ttl         time.Duration
-	counter     string
-	guard       string
-	withoutLock bool
-
+	directory  string
+	stdin      io.Reader
 	events     *json.Encoder
 	repository *sqllock.Repository
-	lock       *sqllock.JdbcLock
+	lock       *sqllock.JdbcLock // nil without a lock
 }
 
 // WorkerCommand returns the hidden subcommand that a worker runs.
 func WorkerCommand(flags *connect.Flags) *cobra.Command {
-	w := &worker{flags: flags}
+	w := &worker{}
+	var ttl time.Duration
+	var withoutLock bool
 	cmd := &cobra.Command{
 		Use:    workerName,
 		Short:  "One of the processes of demo, which starts it",
 		Hidden: true,
 		Args:   args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w.events = json.NewEncoder(cmd.OutOrStdout())
-			return w.run(cmd.Context(), cmd.InOrStdin())
+			w.stdin, w.events = cmd.InOrStdin(), json.NewEncoder(cmd.OutOrStdout())
+			if withoutLock {
+				return w.run(cmd.Context())
+			}
+			return flags.WithDatabase(cmd.Context(), connect.MustExist, func(c *connect.Connection) error {
+				if err := w.obtainLock(cmd.Context(), flags, c, ttl); err != nil {
+					return err
+				}
+				return w.run(cmd.Context())
+			})
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&w.number, "number", 1, "the number of this worker")
-	f.DurationVar(&w.ttl, "ttl", sqllock.DefaultTTL, "time-to-live of the lock")
-	f.StringVar(&w.counter, "counter", "", "the file to work on")
-	f.StringVar(&w.guard, "guard", "", "the file to lock, which detects overlaps")
-	f.BoolVar(&w.withoutLock, "without-lock", false, "work without the lock")
+	f.DurationVar(&ttl, "ttl", sqllock.DefaultTTL, "time-to-live of the lock")
+	f.StringVar(&w.directory, "directory", "", "where the files are")
+	f.BoolVar(&withoutLock, "without-lock", false, "work without the lock")
 	return cmd
 }
 
-func (w *worker) run(ctx context.Context, stdin io.Reader) (err error) {
-	if !w.withoutLock {
-		c, err := w.flags.Connect(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, c.Close()) }()
-		if err := w.prepare(ctx, c); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err = w.doRounds(ctx, readOrders(stdin, cancel))
-	if ctx.Err() != nil {
-		return nil // it was ordered to stop
-	}
-	return err
-}
-
-func (w *worker) prepare(ctx context.Context, c *connect.Connection) (err error) {
-	w.repository, err = w.flags.Repository(ctx, c, sqllock.RepositoryOptions{ClientID: fmt.Sprintf("worker-%d", w.number), TTL: w.ttl})
-	if err != nil {
+func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connect.Connection, ttl time.Duration) (err error) {
+	if w.repository, err = flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl}); err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: w.ttl, IdleBetweenTries: pollTime})
+	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: pollTime})
 	if err != nil {
 		return err
 	}
@@ -131,34 +109,32 @@ func (w *worker) prepare(ctx context.Context, c *connect.Connection) (err error)
 	return err
 }
 
-// readOrders delivers the orders of the parent, and calls stop at their end: the parent
-// has closed the pipe or has ended.
-func readOrders(stdin io.Reader, stop func()) <-chan string {
+// run does rounds until the end of the orders, which also ends a round: the parent has closed the
+// pipe or has ended.
+func (w *worker) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	orders := make(chan string, 1)
 	go func() {
 		defer stop()
-		lines := bufio.NewScanner(stdin)
+		lines := bufio.NewScanner(w.stdin)
 		for lines.Scan() {
 			orders <- lines.Text()
 		}
 	}()
-	return orders
-}
-
-func (w *worker) doRounds(ctx context.Context, orders <-chan string) error {
 	if err := w.report(event{Kind: ready}); err != nil {
 		return err
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case order := <-orders:
-			if err := w.round(ctx, order == orderHang); err != nil {
+			if err := w.round(ctx, order == orderHang); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
-		if !w.withoutLock {
+		if w.lock != nil {
 			pause(ctx, rand.N(maxRest))
 		}
 	}
@@ -166,57 +142,55 @@ func (w *worker) doRounds(ctx context.Context, orders <-chan string) error {
 
 // round does one round, with the lock or without it.
 func (w *worker) round(ctx context.Context, hang bool) (err error) {
-	if w.withoutLock {
-		return w.enter(ctx, 0, hang)
-	}
 	began := time.Now()
-	lease, err := w.lock.Lock(ctx)
-	if err != nil {
-		return err
+	if w.lock != nil {
+		lease, lockErr := w.lock.Lock(ctx)
+		if lockErr != nil {
+			return lockErr
+		}
+		defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
 	}
-	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
-	return w.enter(ctx, time.Since(began), hang)
+	e := event{At: time.Now()}
+	e.Waited = e.At.Sub(began)
+	return w.enter(ctx, e, hang)
 }
 
 // enter is the critical section. It detects overlaps by a lock of the operating system,
 // which is independent of the database and ends with the process.
-func (w *worker) enter(ctx context.Context, waited time.Duration, hang bool) (err error) {
-	round := event{Kind: finished, At: time.Now(), Waited: waited}
-	guard := flock.New(w.guard)
+func (w *worker) enter(ctx context.Context, e event, hang bool) (err error) {
+	guard := flock.New(filepath.Join(w.directory, "guard"))
 	alone, err := guard.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock the guard file: %w", err)
 	}
 	defer func() { err = errors.Join(err, guard.Close()) }()
-	round.Overlap = !alone
+	e.Overlap = !alone
 	if hang {
-		return w.hang(ctx, round)
+		return w.hang(ctx, e)
 	}
-	value, err := readCounter(w.counter)
+	value, err := readCounter(w.directory)
 	if err != nil {
 		return err
 	}
 	pause(ctx, minWork+rand.N(maxWork-minWork))
-	if err := writeCounter(w.counter, value+1); err != nil {
+	if err := writeCounter(w.directory, value+1); err != nil {
 		return err
 	}
-	round.Worked = time.Since(round.At)
-	return w.report(round)
+	e.Kind, e.Worked = finished, time.Since(e.At)
+	return w.report(e)
 }
 
 // hang reports how long the row will last, which it asks the database, and then waits to
 // be killed.
-func (w *worker) hang(ctx context.Context, round event) error {
+func (w *worker) hang(ctx context.Context, e event) error {
 	row, _, err := w.repository.Peek(ctx, lockKey)
 	if err != nil {
 		return err
 	}
-	round.Kind, round.Left = hanging, row.Left
-	if err := w.report(round); err != nil {
-		return err
-	}
+	e.Kind, e.Left = hanging, row.Left
+	err = w.report(e)
 	<-ctx.Done()
-	return ctx.Err()
+	return err
 }
 
 // report sends an event to the parent.
@@ -229,10 +203,8 @@ func (w *worker) report(e event) error {
 
 // pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

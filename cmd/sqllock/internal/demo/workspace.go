@@ -46,7 +46,7 @@ func newWorkspace(ctx context.Context, flags *connect.Flags) (*workspace, error)
 
 // fill creates the counter and the tables.
 func (w *workspace) fill(ctx context.Context) (err error) {
-	if err := writeCounter(w.counter(), 0); err != nil {
+	if err := writeCounter(w.directory, 0); err != nil {
 		return err
 	}
 	temporary := w.flags.DSN == ""
@@ -87,18 +87,12 @@ func (w *workspace) remove(ctx context.Context) error {
 	return errors.Join(dropped, closed, os.RemoveAll(w.directory))
 }
 
-// counter is the file that the workers work on.
-func (w *workspace) counter() string { return filepath.Join(w.directory, "counter") }
-
-// guardFile is the file by whose lock overlaps are detected.
-func (w *workspace) guardFile() string { return filepath.Join(w.directory, "guard") }
-
 // counterForm is the content of the counter's file: a number with a fixed width, so that
 // writing a number always replaces the whole previous one.
 const counterForm = "%019d\n"
 
-func readCounter(path string) (value int, err error) {
-	text, err := os.ReadFile(path)
+func readCounter(directory string) (value int, err error) {
+	text, err := os.ReadFile(counterFile(directory))
 	if err == nil {
 		value, err = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -109,11 +103,13 @@ func readCounter(path string) (value int, err error) {
 }
 
 // writeCounter writes in place: a file that is truncated first could be read when it is empty.
-func writeCounter(path string, value int) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+func writeCounter(directory string, value int) error {
+	f, err := os.OpenFile(counterFile(directory), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the counter: %w", err)
 	}
 	_, err = f.WriteAt(fmt.Appendf(nil, counterForm, value), 0)
 	return errors.Join(err, f.Close())
 }
+
+func counterFile(directory string) string { return filepath.Join(directory, "counter") }
