@@ -54,10 +54,7 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 		if err != nil {
 			return connect.MigrationError(ctx, "read the version", err)
 		}
-		stop := format.Progress(cmd.ErrOrStderr(), "changing the tables")
-		err = run(ctx, c.SQL(), c.Dialect, &opts)
-		stop()
-		if err != nil {
+		if err := run(ctx, c.SQL(), c.Dialect, &opts); err != nil {
 			return connect.MigrationError(ctx, "change the tables", err)
 		}
 		after, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)

@@ -37,9 +37,7 @@ the programs that use the locks would remove locks in use.`,
 					return exit.WithHint(exit.Usagef("the table has no EXPIRED_AFTER: --ttl must give the time-to-live of its locks"),
 						"sqllock cleanup --ttl 1m, with the longest time-to-live in use")
 				}
-				stop := format.Progress(cmd.ErrOrStderr(), "removing expired rows")
 				n, err := r.DeleteExpired(cmd.Context())
-				stop()
 				if err != nil {
 					return err
 				}
