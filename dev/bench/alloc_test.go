@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/fakedb"
@@ -15,11 +13,10 @@ import (
 
 var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 
-func newRegistry(tb testing.TB, isolation sqllock.Isolation) *sqllock.Registry {
+func newRegistry(tb testing.TB, db *sql.DB, isolation sqllock.Isolation) *sqllock.Registry {
 	tb.Helper()
-	db := sqlx.NewDb(fakedb.Open(), "fake")
 	tb.Cleanup(func() { db.Close() })
-	repository, err := sqllock.NewRepository(tb.Context(), db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
+	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -50,7 +47,7 @@ func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
 func BenchmarkPair(b *testing.B) {
 	for _, isolation := range isolations {
 		b.Run(isolation.String(), func(b *testing.B) {
-			registry := newRegistry(b, isolation)
+			registry := newRegistry(b, fakedb.Open(), isolation)
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			pair(ctx, b, registry)
@@ -67,7 +64,7 @@ func BenchmarkPair(b *testing.B) {
 // fraction.
 func TestPairAllocations(t *testing.T) {
 	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 44, sqllock.ReadCommitted: 44, sqllock.Autocommit: 41} {
-		registry := newRegistry(t, isolation)
+		registry := newRegistry(t, fakedb.Open(), isolation)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := testing.AllocsPerRun(1000, func() { pair(ctx, t, registry) })

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/fakedb"
 )
 
@@ -18,17 +17,7 @@ import (
 func TestFrames(t *testing.T) {
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 		frames := &counted{connector: fakedb.Open().Driver()}
-		db := sql.OpenDB(frames)
-		defer db.Close()
-		repository, err := sqllock.NewRepository(t.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
-		if err != nil {
-			t.Fatal(err)
-		}
-		registry, err := sqllock.NewRegistry(repository, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock, err := registry.Obtain("orders/42")
+		lock, err := newRegistry(t, sql.OpenDB(frames), isolation).Obtain("orders/42")
 		if err != nil {
 			t.Fatal(err)
 		}

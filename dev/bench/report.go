@@ -12,16 +12,13 @@ func runReport(_ context.Context, arguments []string) error {
 	set := flags("report")
 	in := set.String("in", "bench.json", "the raw data; of several runs of the same loads, with commas in between")
 	var documents []string
-	set.Func("doc", "a document to fill; repeat it for several (default performance.md)", func(path string) error {
+	set.Func("doc", "a document to fill; repeat it for several", func(path string) error {
 		documents = append(documents, path)
 		return nil
 	})
 	pictures := set.String("pictures", "pictures", "the directory for plots")
 	if err := set.Parse(arguments); err != nil {
 		return err
-	}
-	if len(documents) == 0 {
-		documents = []string{"performance.md"}
 	}
 	f, err := readRuns(words(*in))
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +22,6 @@ type plan struct {
 	contenders []contender.Contender
 	loads      []load.Load
 	out        string
-	add        bool // to what is in out
 	strict     bool // if true, an error of a contender fails the run
 }
 
@@ -28,21 +29,18 @@ func runFull(ctx context.Context, arguments []string) error {
 	p := plan{settings: load.Full()}
 	set := flags("run")
 	set.StringVar(&p.out, "out", "bench.json", "the file for the raw data")
-	set.BoolVar(&p.add, "add", false, "keep what -out has of other loads and contenders")
 	only := set.String("only", "", "beginnings of contenders' names, with commas in between; default all")
 	loads := set.String("loads", "", "beginnings of loads' names, with commas in between; default all")
 	set.IntVar(&p.settings.Rounds, "rounds", p.settings.Rounds, "how often each is measured")
 	set.DurationVar(&p.settings.Measure, "measure", p.settings.Measure, "how long each is measured")
 	set.IntVar(&p.settings.Waiters, "waiters", p.settings.Waiters, "how many wait under the load of that name")
-	cpu := set.String("cpuprofile", "", "a file for a profile of the processor")
-	allocs := set.String("memprofile", "", "a file for a profile of allocations")
 	set.IntVar(&p.settings.Connections, "connections", p.settings.Connections, "how many connections each may have")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
-	p.contenders = contender.Select(contender.All(), words(*only))
-	p.loads = selectLoads(words(*loads))
-	return profiled(*cpu, *allocs, func() error { return p.run(ctx) })
+	p.contenders = selected(contender.All(), words(*only), func(c contender.Contender) string { return c.Name })
+	p.loads = selected(load.All(), words(*loads), func(l load.Load) string { return l.Name })
+	return p.run(ctx)
 }
 
 func runSmoke(ctx context.Context, arguments []string) error {
@@ -75,20 +73,18 @@ func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
-func selectLoads(beginnings []string) []load.Load {
-	var selected []load.Load
-	for _, l := range load.All() {
-		for _, beginning := range beginnings {
-			if strings.HasPrefix(l.Name, beginning) {
-				selected = append(selected, l)
-				break
-			}
+// selected returns the items whose names begin with one of the words, or all if there are no words.
+func selected[T any](all []T, words []string, name func(T) string) []T {
+	if len(words) == 0 {
+		return all
+	}
+	var some []T
+	for _, one := range all {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(name(one), word) }) {
+			some = append(some, one)
 		}
 	}
-	if len(beginnings) == 0 {
-		return load.All()
-	}
-	return selected
+	return some
 }
 
 var errFailed = errors.New("a contender failed")
@@ -110,27 +106,13 @@ func (p plan) run(ctx context.Context) (err error) {
 	}
 	f.Started, f.Took = began.UTC().Truncate(time.Second), time.Since(began).Truncate(time.Second).String()
 	if p.out != "" {
-		err = p.write(f)
+		err = f.Write(p.out)
 	}
 	if p.strict {
 		err = errors.Join(err, failures(f))
 	}
 	fmt.Fprintf(os.Stderr, "%d series in %s\n", len(f.Series), f.Took)
 	return errors.Join(err, ctx.Err())
-}
-
-// write writes what was measured, beside what was measured before if it is to be kept.
-func (p plan) write(f *record.File) error {
-	if p.add {
-		earlier, err := record.Read(p.out)
-		if err != nil {
-			return err
-		}
-		if err := f.Add(earlier); err != nil {
-			return err
-		}
-	}
-	return f.Write(p.out)
 }
 
 // describe prints what is measured, and where.
@@ -158,7 +140,7 @@ func (p plan) describe(ctx context.Context, arena *load.Arena) (*record.File, er
 	}
 	for _, c := range p.contenders {
 		f.Contenders = append(f.Contenders, record.Contender{
-			Name: c.Name, Library: c.Library, Version: c.VersionOf(ctx), Database: c.Database, Settings: c.Settings, Cannot: c.Cannot,
+			Name: c.Name, Library: c.Library, Version: c.VersionOf(ctx), Database: c.Database, Settings: c.Settings,
 		})
 	}
 	return f, nil
@@ -214,14 +196,8 @@ func tell(round record.Round) string {
 		return "ERROR " + strings.ReplaceAll(round.Error[:min(len(round.Error), 300)], "\n", " ")
 	}
 	var parts []string
-	for _, name := range []string{
-		"pairs_per_s", "p50_us", "p99_us", "statements_per_pair", "round_trips_per_pair", "connections", "done", "total_ms", "holds_ms", "timeouts",
-		"cpu_ms_per_s", "wal_bytes_per_s", "rows_written_per_s", "log_lines_per_s", "transactions_per_s",
-		"together_ms", "each_ms", "bytes_per_object", "full_mb", "end_mb",
-	} {
-		if value, ok := round.Values[name]; ok {
-			parts = append(parts, fmt.Sprintf("%s %.4g", name, value))
-		}
+	for _, name := range slices.Sorted(maps.Keys(round.Values)) {
+		parts = append(parts, fmt.Sprintf("%s %.4g", name, round.Values[name]))
 	}
 	return strings.Join(parts, ", ")
 }

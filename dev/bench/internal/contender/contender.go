@@ -22,13 +22,8 @@ type Contender struct {
 	Database string
 	// Settings describe the differences from the library's defaults.
 	Settings string
-	// Cannot has the loads that the contender does not support, with the reasons.
-	Cannot map[string]string
-	// Only are the names of loads, or their first words, that are run for the contender;
-	// nil means all but those that only take contenders which name them.
-	Only []string
-	// Also are the loads beside, when Only is nil, that only take contenders which name them.
-	Also []string
+	// Loads are the names of the loads, or their first words, under which the contender is measured.
+	Loads []string
 	// If Quick is true, the contender takes part in the smoke test.
 	Quick bool
 
@@ -74,35 +69,35 @@ type Runner interface {
 	Run(ctx context.Context, workers int, warm, measure time.Duration) (Outcome, error)
 }
 
-// An Outcome is the result of a [Runner]. Unknown durations are 0.
+// An Outcome is the result of a [Runner].
 type Outcome struct {
 	PairsPerSecond float64
-	Mean, P50, P99 time.Duration
+	P50, P99       time.Duration
+}
+
+// A JointSession acquires several locks as one.
+type JointSession interface {
+	Session
+	LockAll(ctx context.Context, keys []string) (Unlock, error)
 }
 
 // ErrMissing is wrapped by the error of Prepare if the machine lacks a program that the
 // contender needs.
 var ErrMissing = errors.New("missing on this machine")
 
-// ErrCannot is returned by sessions that do not support an operation.
-var ErrCannot = errors.New("this contender cannot do that")
+// The loads of most contenders: those in which each worker has its own key; beside these, those in which
+// some wait for a key; and beside these, those that need more than a connection for each lock.
+var (
+	sending  = []string{"pairs", "delay"}
+	waiting  = append([]string{"hot key", "hand-off"}, sending...)
+	anything = append([]string{"waiters"}, waiting...)
+)
 
-// Enters reports whether the contender takes part in a load. If named is true, the load only takes
-// contenders that name it.
-func (c Contender) Enters(load string, named bool) bool {
-	switch {
-	case c.Cannot[load] != "":
-		return false
-	case names(c.Only, load) || names(c.Also, load):
-		return true
-	default:
-		return c.Only == nil && !named
-	}
-}
+const tenKeys = "ten keys"
 
-// names reports whether a load, or the first words of its name, are among some.
-func names(some []string, load string) bool {
-	return slices.ContainsFunc(some, func(one string) bool { return load == one || strings.HasPrefix(load, one+" ") })
+// Enters reports whether the contender takes part in a load.
+func (c Contender) Enters(load string) bool {
+	return slices.ContainsFunc(c.Loads, func(one string) bool { return load == one || strings.HasPrefix(load, one+" ") })
 }
 
 // VersionOf returns the version of the contender's library.
@@ -131,27 +126,9 @@ func (c Contender) VersionOf(ctx context.Context) string {
 func All() []Contender {
 	var all []Contender
 	for _, some := range [][]Contender{
-		raw(), batches(), grouped(), waiters(), opened(), sqllocks(), pglocks(), advisory(), pgbench(), getLock(), springs(), redislocks(), flocks(),
+		raw(), opened(), sqllocks(), pglocks(), advisory(), getLock(), springs(), redislocks(),
 	} {
 		all = append(all, some...)
 	}
 	return all
-}
-
-// Select returns the contenders whose names begin with one of the words, or all if there are
-// no words.
-func Select(all []Contender, words []string) []Contender {
-	if len(words) == 0 {
-		return all
-	}
-	var selected []Contender
-	for _, c := range all {
-		for _, word := range words {
-			if strings.HasPrefix(c.Name, word) {
-				selected = append(selected, c)
-				break
-			}
-		}
-	}
-	return selected
 }

@@ -22,26 +22,10 @@ func TestNamesAreUnique(t *testing.T) {
 
 func TestEnters(t *testing.T) {
 	t.Parallel()
-	c := contender.Contender{Only: []string{"pairs", "delay 1"}, Cannot: map[string]string{"pairs 64": "why"}}
-	for load, want := range map[string]bool{"pairs 1": true, "pairs 64": false, "delay 1": true, "delay 16": false, "delay 64": false, "waiters": false} {
-		if got := c.Enters(load, false); got != want {
+	c := contender.Contender{Loads: []string{"pairs", "delay 1"}}
+	for load, want := range map[string]bool{"pairs 1": true, "pairs 64": true, "delay 1": true, "delay 16": false, "delay 64": false, "waiters": false} {
+		if got := c.Enters(load); got != want {
 			t.Errorf("%s: %t", load, got)
 		}
-	}
-	for load, want := range map[string]bool{"pairs 1": false, "permits 8": true, "ten keys 1": false} {
-		if got := (contender.Contender{Also: []string{"permits"}}).Enters(load, true); got != want {
-			t.Errorf("%s, which takes those that name it: %t", load, got)
-		}
-	}
-}
-
-func TestSelect(t *testing.T) {
-	t.Parallel()
-	all := []contender.Contender{{Name: "a/x"}, {Name: "a/y"}, {Name: "b/x"}}
-	if got := contender.Select(all, []string{"a", "b/y"}); len(got) != 2 {
-		t.Errorf("%d selected", len(got))
-	}
-	if got := contender.Select(all, nil); len(got) != 3 {
-		t.Errorf("%d of all", len(got))
 	}
 }

@@ -19,8 +19,7 @@ func getLock() []Contender {
 		Database: durable.MariaDB,
 		Settings: "one connection for each lock that is held or waited for, no lease",
 		Quick:    true,
-		Also:     singleLocks,
-		Cannot:   map[string]string{"waiters": "a thousand waiters would need a thousand connections", tenKeys + " 16": manyConnections},
+		Loads:    append([]string{tenKeysOfOne}, waiting...),
 		Open: func(_ context.Context, at Place) (Session, error) {
 			db, err := mariaDB.open(at)
 			if err != nil {
@@ -36,26 +35,13 @@ type getLockSession struct{ pool }
 var errNotGranted = errors.New("GET_LOCK did not give the lock")
 
 func (s getLockSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	const forever = 1_000_000
-	return s.get(ctx, key, forever)
-}
-
-// TryLock implements [TrySession].
-func (s getLockSession) TryLock(ctx context.Context, key string) (Unlock, error) {
-	unlock, err := s.get(ctx, key, 0)
-	if errors.Is(err, errNotGranted) {
-		return nil, ErrTaken
-	}
-	return unlock, err
-}
-
-func (s getLockSession) get(ctx context.Context, key string, seconds int) (Unlock, error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
+	const forever = 1_000_000 // seconds
 	var granted sql.NullInt64
-	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, seconds).Scan(&granted)
+	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", key, forever).Scan(&granted)
 	if err == nil && granted.Int64 != 1 {
 		err = errNotGranted
 	}

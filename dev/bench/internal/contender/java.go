@@ -10,36 +10,31 @@ import (
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 )
 
-// jvms are the Java processes, one for each generation of Spring. They run for the whole run,
-// because Java code gets faster while it runs.
-var jvms struct {
+// jvm is the Java process. It runs for the whole run, because Java code gets faster while it runs.
+var jvm struct {
 	sync.Mutex
-	running map[javaclient.Generation]*javaclient.JVM
+	running *javaclient.JVM
 }
 
 var errSpring = errors.New("pairs that threw an exception")
 
-// java returns the process of a generation, and starts it in the first call.
-func java(ctx context.Context, generation javaclient.Generation) (*javaclient.JVM, error) {
-	jvms.Lock()
-	defer jvms.Unlock()
-	if jvm := jvms.running[generation]; jvm != nil {
-		return jvm, nil
+// java returns the process, and starts it in the first call.
+func java(ctx context.Context) (*javaclient.JVM, error) {
+	jvm.Lock()
+	defer jvm.Unlock()
+	if jvm.running != nil {
+		return jvm.running, nil
 	}
-	jvm, err := newJava(ctx, generation)
-	if err != nil {
-		return nil, err
+	started, err := newJava(ctx)
+	if err == nil {
+		jvm.running = started
 	}
-	if jvms.running == nil {
-		jvms.running = make(map[javaclient.Generation]*javaclient.JVM)
-	}
-	jvms.running[generation] = jvm
-	return jvm, nil
+	return started, err
 }
 
 // newJava starts a process for the caller alone.
-func newJava(ctx context.Context, generation javaclient.Generation) (*javaclient.JVM, error) {
-	program, err := javaclient.Build(ctx, generation)
+func newJava(ctx context.Context) (*javaclient.JVM, error) {
+	program, err := javaclient.Build(ctx, javaclient.Spring7)
 	if errors.Is(err, javaclient.ErrMissing) {
 		return nil, errors.Join(ErrMissing, err)
 	}
@@ -49,24 +44,23 @@ func newJava(ctx context.Context, generation javaclient.Generation) (*javaclient
 	return program.Start(ctx, &javaclient.Options{JVM: []string{"-Xmx1g"}})
 }
 
-func javaVersion(ctx context.Context, generation javaclient.Generation) (string, error) {
-	jvm, err := java(ctx, generation)
+func javaVersion(ctx context.Context) (string, error) {
+	running, err := java(ctx)
 	if err != nil {
 		return "", err
 	}
-	return jvm.Version(ctx)
+	return running.Version(ctx)
 }
 
-// End ends the processes that contenders keep between sessions.
+// End ends the process that contenders keep between sessions.
 func End() error {
-	jvms.Lock()
-	defer jvms.Unlock()
-	var errs []error
-	for _, jvm := range jvms.running {
-		errs = append(errs, jvm.Close())
+	jvm.Lock()
+	defer jvm.Unlock()
+	if jvm.running == nil {
+		return nil
 	}
-	clear(jvms.running)
-	return errors.Join(errs...)
+	defer func() { jvm.running = nil }()
+	return jvm.running.Close()
 }
 
 var threads atomic.Int64

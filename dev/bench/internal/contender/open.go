@@ -2,9 +2,7 @@ package contender
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
@@ -12,8 +10,6 @@ import (
 	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/drivers/pqlock"
 	"github.com/sqllock/sqllock/drivers/sqlitelock"
-	"github.com/sqllock/sqllock/sync/rwlock"
-	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // openConnections is how many connections Open has at most.
@@ -46,35 +42,30 @@ func openedBy(d database, open func(context.Context, Place) (*sqllock.Registry, 
 	if d.kind == durable.SQLite {
 		settings += "; synchronous(FULL)"
 	}
-	complete := Contender{
+	session := func(ctx context.Context, at Place) (*openedSession, error) {
+		registry, err := open(ctx, at)
+		return &openedSession{registry}, err
+	}
+	joint := Contender{
 		Name:     "sqllock open/" + d.short,
 		Library:  "github.com/sqllock/sqllock",
 		Version:  "this checkout",
 		Database: d.kind,
 		Settings: settings,
 		Quick:    true,
-		Also:     several,
+		Loads:    append([]string{tenKeys}, anything...),
 		Prepare:  func(ctx context.Context, at Place) error { return d.with(ctx, at, d.migrate) },
 		Open: func(ctx context.Context, at Place) (Session, error) {
-			registry, err := open(ctx, at)
-			if err != nil {
-				return nil, err
-			}
-			return &completeSession{openedSession: openedSession{registry}}, nil
+			s, err := session(ctx, at)
+			return &jointSession{s}, err
 		},
 	}
-	single := complete
+	single := joint
 	single.Name = "sqllock open, single locks/" + d.short
-	single.Settings = "the same; a plain lock for each key, permit or reader"
-	single.Only, single.Also = several, nil
-	single.Open = func(ctx context.Context, at Place) (Session, error) {
-		registry, err := open(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		return &openedSession{registry}, nil
-	}
-	return []Contender{complete, single}
+	single.Settings = "the same; a plain lock for each key"
+	single.Loads = []string{tenKeys}
+	single.Open = func(ctx context.Context, at Place) (Session, error) { return session(ctx, at) }
+	return []Contender{joint, single}
 }
 
 type openedSession struct{ registry *sqllock.Registry }
@@ -86,66 +77,18 @@ func (s *openedSession) Lock(ctx context.Context, key string) (Unlock, error) {
 	return unlocking(s.registry.Lock(ctx, key))
 }
 
-// TryLock implements [TrySession].
-func (s *openedSession) TryLock(ctx context.Context, key string) (Unlock, error) {
-	lock, err := s.registry.Obtain(key)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := lock.TryLock(ctx)
-	if errors.Is(err, sqllock.ErrNotAcquired) {
-		return nil, ErrTaken
-	}
-	return unlocking(lease, err)
-}
-
 func (s *openedSession) Close() error { return s.registry.Close(context.Background()) }
 
-// A completeSession has all that sqllock makes of several rows.
-type completeSession struct {
-	openedSession
-
-	semaphores, rwlocks sync.Map // by key
-}
+// A jointSession has joint locks, too.
+type jointSession struct{ *openedSession }
 
 // LockAll implements [JointSession].
-func (s *completeSession) LockAll(ctx context.Context, keys []string) (Unlock, error) {
+func (s *jointSession) LockAll(ctx context.Context, keys []string) (Unlock, error) {
 	lock, err := s.registry.ObtainAll(keys...)
 	if err != nil {
 		return nil, err
 	}
 	return unlocking(lock.Lock(ctx))
-}
-
-// Acquire implements [PermitSession].
-func (s *completeSession) Acquire(ctx context.Context, key string, permits int) (Unlock, error) {
-	all, err := kept(&s.semaphores, key, func() (*semaphore.Semaphore, error) { return semaphore.New(s.registry, key, permits) })
-	if err != nil {
-		return nil, err
-	}
-	return unlocking(all.Acquire(ctx, 1))
-}
-
-// RLock implements [ReadSession].
-func (s *completeSession) RLock(ctx context.Context, key string) (Unlock, error) {
-	lock, err := kept(&s.rwlocks, key, func() (*rwlock.Lock, error) { return rwlock.New(s.registry, key) })
-	if err != nil {
-		return nil, err
-	}
-	return unlocking(lock.RLock(ctx))
-}
-
-// kept returns the value of a key, which is made once: callers of a process that share it wake each other.
-func kept[V any](values *sync.Map, key string, open func() (V, error)) (V, error) {
-	if value, ok := values.Load(key); ok {
-		return value.(V), nil
-	}
-	value, err := open()
-	if err != nil {
-		return value, err
-	}
-	first, _ := values.LoadOrStore(key, value)
-	return first.(V), nil
 }
 
 func unlocking(lease *sqllock.Lease, err error) (Unlock, error) {

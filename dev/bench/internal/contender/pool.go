@@ -27,8 +27,6 @@ var (
 	postgresPGX = database{durable.Postgres, "pgx", "pgx", dialect.Postgres}
 	mariaDB     = database{durable.MariaDB, "mysql", "mysql", dialect.MySQL}
 	sqlite      = database{durable.SQLite, "sqlite", "sqlite", dialect.SQLite}
-
-	databases = []database{postgresPQ, postgresPGX, mariaDB, sqlite}
 )
 
 // open opens a pool that keeps its connections until it is closed.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
@@ -17,32 +16,20 @@ import (
 )
 
 // raw are the two statements alone, prepared: the texts of package dialect that acquire and
-// release. This is the limit for any client that sends one statement for each step. In the
-// second form, the callers of a key first wait for a mutex of the process, as those of
-// go-dbmutex's MutexMap do.
+// release. This is the limit for any client that sends one statement for each step.
 func raw() []Contender {
 	var all []Contender
-	for _, d := range databases {
-		alone := map[string]string{}
-		for _, load := range []string{"hot key", "hand-off", "waiters"} {
-			alone[load] = "bare statements cannot wait"
-		}
-		all = append(all,
-			rawContender("raw statements", "prepared; no waiting, no lease, no retries", d, false, alone),
-			rawContender("raw statements + mutex", "prepared; a mutex in front of each key", d, true, map[string]string{
-				"hand-off": alone["hand-off"], "waiters": alone["waiters"],
-				"pairs 1": sameAsRaw, "pairs 16": sameAsRaw, "pairs 64": sameAsRaw, "pairs 256": sameAsRaw,
-				"delay 1": sameAsRaw, "delay 64": sameAsRaw, "wire": sameAsRaw,
-			}))
+	for _, d := range []database{postgresPGX, mariaDB, sqlite} {
+		all = append(all, rawContender("raw statements", "prepared; no waiting, no lease, no retries", d))
 	}
-	return append(all, rawSerializable(postgresPQ), rawSerializable(postgresPGX))
+	return append(all, rawSerializable(), rawNotify())
 }
 
 // rawSerializable are the same statements on connections whose transactions are serializable, as
 // those that Open acquires with: the limit for two serializable round trips.
-func rawSerializable(d database) Contender {
-	c := rawContender("raw statements, serializable", "prepared; each is a serializable transaction of its own", d, false, nil)
-	c.Quick, c.Only = false, []string{"pairs 1", "delay 1"}
+func rawSerializable() Contender {
+	c := rawContender("raw statements, serializable", "prepared; each is a serializable transaction of its own", postgresPGX)
+	c.Quick, c.Loads = false, []string{"pairs 1", "delay 1"}
 	open := c.Open
 	c.Open = func(ctx context.Context, at Place) (Session, error) {
 		at.DSN += "&default_transaction_isolation=serializable"
@@ -51,21 +38,17 @@ func rawSerializable(d database) Contender {
 	return c
 }
 
-const sameAsRaw = "the same as without a mutex"
-
-func rawContender(name, settings string, d database, queue bool, cannot map[string]string) Contender {
+func rawContender(name, settings string, d database) Contender {
 	return Contender{
 		Name:     name + "/" + d.short,
 		Library:  "the bare statements",
 		Version:  "-",
 		Database: d.kind,
 		Settings: settings,
-		Quick:    d.short != "pq",
-		Cannot:   cannot,
+		Quick:    true,
+		Loads:    sending,
 		Prepare:  func(ctx context.Context, at Place) error { return d.with(ctx, at, d.migrate) },
-		Open: func(ctx context.Context, at Place) (Session, error) {
-			return openRaw(ctx, d, at, rawOptions{queue: queue})
-		},
+		Open:     func(ctx context.Context, at Place) (Session, error) { return openRaw(ctx, d, at, "") },
 	}
 }
 
@@ -75,33 +58,25 @@ type prepared struct {
 	names []any
 }
 
-type rawOptions struct {
-	queue bool // for a mutex
-	tell  bool // notify waiters of a release
-}
-
 type rawSession struct {
 	pool
-	rawOptions
 	acquire, remove prepared
 	returning       bool
-	mutexes         sync.Map // key to *sync.Mutex
 	last            atomic.Int64
 }
 
-func openRaw(ctx context.Context, d database, at Place, opts rawOptions) (*rawSession, error) {
+// openRaw opens a session whose releases notify a channel, or "" for none.
+func openRaw(ctx context.Context, d database, at Place, channel string) (*rawSession, error) {
 	names, err := dialect.NamesFor("")
 	if err != nil {
 		return nil, err
 	}
-	if opts.tell {
-		names.Channel = dialect.Channel
-	}
+	names.Channel = channel
 	db, err := d.open(at)
 	if err != nil {
 		return nil, err
 	}
-	s := &rawSession{pool: pool{db}, rawOptions: opts, returning: d.kind != durable.MariaDB}
+	s := &rawSession{pool: pool{db}, returning: d.kind != durable.MariaDB}
 	texts := d.dialect().Statements(dialect.Spring7, names)
 	if s.acquire, err = prepare(ctx, db, d, texts.Acquire); err == nil {
 		s.remove, err = prepare(ctx, db, d, texts.Delete)
@@ -151,26 +126,14 @@ func (p prepared) values(key, holder string) []any {
 var errTaken = errors.New("the row is taken")
 
 func (s *rawSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	free := s.turn(key)
 	holder := fmt.Sprintf("raw-%d-%d", os.Getpid(), s.last.Add(1)) // the statement would also succeed for the row's own holder
 	if err := s.insert(ctx, key, holder); err != nil {
-		free()
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		defer free()
 		_, err := s.remove.ExecContext(ctx, s.remove.values(key, holder)...)
 		return err
 	}, nil
-}
-
-func (s *rawSession) turn(key string) (free func()) {
-	if !s.queue {
-		return func() {}
-	}
-	mutex, _ := s.mutexes.LoadOrStore(key, new(sync.Mutex))
-	mutex.(*sync.Mutex).Lock()
-	return mutex.(*sync.Mutex).Unlock
 }
 
 func (s *rawSession) insert(ctx context.Context, key, holder string) error {

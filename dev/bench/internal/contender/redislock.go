@@ -3,7 +3,6 @@ package contender
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -21,13 +20,13 @@ func redislocks() []Contender {
 	for _, server := range []struct{ kind, name string }{
 		{durable.Redis, "redislock"}, {durable.RedisAlways, "redislock, appendfsync always"},
 	} {
-		joint := Contender{
+		all = append(all, Contender{
 			Name:     server.name,
 			Library:  "github.com/bsm/redislock",
 			Database: server.kind,
 			Settings: "waits 2, 4, 8 … up to 100 ms between tries",
 			Quick:    server.kind == durable.Redis,
-			Also:     singleLocks,
+			Loads:    append([]string{tenKeys}, anything...),
 			Open: func(_ context.Context, at Place) (Session, error) {
 				options, err := redis.ParseURL(at.DSN)
 				if err != nil {
@@ -37,18 +36,7 @@ func redislocks() []Contender {
 				client := redis.NewClient(options)
 				return &redislockSession{client, redislock.New(client), at.TTL}, nil
 			},
-		}
-		single := joint
-		single.Name, single.Only, single.Also = server.name+", single locks", []string{tenKeys}, nil
-		single.Settings = "the same; a lock for each key"
-		single.Open = func(ctx context.Context, at Place) (Session, error) {
-			session, err := joint.Open(ctx, at)
-			if err != nil {
-				return nil, err
-			}
-			return struct{ Session }{session}, nil // without LockAll
-		}
-		all = append(all, joint, single)
+		})
 	}
 	return all
 }
@@ -66,15 +54,6 @@ func (s *redislockSession) Lock(ctx context.Context, key string) (Unlock, error)
 // LockAll implements [JointSession].
 func (s *redislockSession) LockAll(ctx context.Context, keys []string) (Unlock, error) {
 	return releasing(s.locker.ObtainMulti(ctx, keys, s.lasting(), retrying()))
-}
-
-// TryLock implements [TrySession].
-func (s *redislockSession) TryLock(ctx context.Context, key string) (Unlock, error) {
-	lock, err := s.locker.Obtain(ctx, key, s.lasting(), nil)
-	if errors.Is(err, redislock.ErrNotObtained) {
-		return nil, ErrTaken
-	}
-	return releasing(lock, err)
 }
 
 func (s *redislockSession) lasting() time.Duration {

@@ -2,80 +2,48 @@ package contender
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/migrations"
-)
-
-// A springVariant is a configuration of Spring's registry.
-type springVariant struct {
-	name, settings string
-	generation     javaclient.Generation
-	only           []string // loads; nil is all
-	best           bool
-}
-
-var (
-	// springVariants are those on PostgreSQL. To add one, add a line.
-	springVariants = []springVariant{
-		{name: "spring 7", generation: javaclient.Spring7, settings: "the defaults; HikariCP with 10 connections"},
-		{name: "spring 7 at its best", generation: javaclient.Spring7, best: true, settings: "as many connections as the others; INSERT … ON CONFLICT DO NOTHING"},
-		{
-			name: "spring 6", generation: javaclient.Spring6, settings: "the defaults; HikariCP with 10 connections",
-			only: []string{"pairs 1", "pairs 64", "wire"},
-		},
-	}
-	// springOnMariaDB uses the default INSERT: Spring's documentation has no better one.
-	springOnMariaDB = []springVariant{
-		{name: "spring 7", generation: javaclient.Spring7, settings: "the defaults; HikariCP with 10 connections", only: []string{"pairs", "hand-off", "wire"}},
-		{name: "spring 7 at its best", generation: javaclient.Spring7, best: true, settings: "as many connections as the others", only: []string{"pairs", "wire"}},
-	}
 )
 
 // springs are Spring Integration's own JdbcLockRegistry, in a Java process.
 func springs() []Contender {
-	var all []Contender
-	for _, v := range springVariants {
-		all = append(all, v.contender(postgresPQ))
+	return []Contender{
+		spring{postgresPQ}.contender(anything),
+		spring{mariaDB}.contender([]string{"pairs", "hand-off"}),
 	}
-	for _, v := range springOnMariaDB {
-		all = append(all, v.contender(mariaDB))
-	}
-	return all
 }
 
-func (v springVariant) contender(d database) Contender {
+// A spring is Spring's registry on a database.
+type spring struct{ database }
+
+func (d spring) contender(loads []string) Contender {
 	return Contender{
-		Name:        v.name + "/" + d.kind,
+		Name:        "spring 7/" + d.kind,
 		Library:     "org.springframework.integration:spring-integration-jdbc",
-		Version:     map[javaclient.Generation]string{javaclient.Spring6: "6.5", javaclient.Spring7: "7.0"}[v.generation],
-		FindVersion: func(ctx context.Context) (string, error) { return javaVersion(ctx, v.generation) },
+		Version:     "7.0",
+		FindVersion: javaVersion,
 		Database:    d.kind,
-		Settings:    v.settings,
-		Quick:       v.name == "spring 7" && d.kind == durable.Postgres,
-		Only:        v.only,
+		Settings:    "the defaults; HikariCP with 10 connections",
+		Quick:       d.kind == durable.Postgres,
+		Loads:       loads,
 		Prepare: func(ctx context.Context, at Place) error {
-			if _, err := java(ctx, v.generation); err != nil {
+			if _, err := java(ctx); err != nil {
 				return err
 			}
-			err := d.with(ctx, at, func(ctx context.Context, db *sql.DB) error {
-				return migrations.Up(ctx, db, d.dialect(), &migrations.Options{Prefix: v.prefix(), Layout: v.layout()})
-			})
-			return errors.Join(err, v.warm(ctx, at, d))
+			return errors.Join(d.with(ctx, at, d.migrate), d.warm(ctx, at))
 		},
-		Open: func(ctx context.Context, at Place) (Session, error) { return v.open(ctx, at, d) },
+		Open: d.openSession,
 	}
 }
 
 // warm lets Java compile its code before a measurement.
-func (v springVariant) warm(ctx context.Context, at Place, d database) error {
-	session, err := v.open(ctx, at, d)
+func (d spring) warm(ctx context.Context, at Place) error {
+	session, err := d.openSession(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -84,42 +52,21 @@ func (v springVariant) warm(ctx context.Context, at Place, d database) error {
 	return errors.Join(err, session.Close())
 }
 
-// prefix distinguishes the four-column table.
-func (v springVariant) prefix() string {
-	if v.generation == javaclient.Spring6 {
-		return "FOUR_"
-	}
-	return ""
-}
-
-func (v springVariant) layout() dialect.Layout {
-	if v.generation == javaclient.Spring6 {
-		return dialect.Spring6
-	}
-	return dialect.Spring7
-}
-
-func (v springVariant) open(ctx context.Context, at Place, d database) (Session, error) {
+func (spring) openSession(ctx context.Context, at Place) (Session, error) {
+	const pool = 10 // HikariCP's default
 	start := java
 	if at.Apart {
 		start = newJava
 	}
-	jvm, err := start(ctx, v.generation)
+	jvm, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	settings := javaclient.Settings{DSN: at.DSN, TTL: at.TTL, Prefix: v.prefix()}
-	s := &springSession{alone: at.Alone, connections: 10, idle: make(chan string, maxThreads)}
-	if v.best {
-		settings.Pool, s.connections = at.Connections, at.Connections
-		if d.kind == durable.Postgres {
-			settings.InsertSuffix = " ON CONFLICT DO NOTHING"
-		}
-	}
+	s := &springSession{alone: at.Alone, connections: pool, idle: make(chan string, maxThreads)}
 	if at.Apart {
 		s.apart = jvm
 	}
-	s.client, err = jvm.Open(ctx, settings)
+	s.client, err = jvm.Open(ctx, javaclient.Settings{DSN: at.DSN, TTL: at.TTL})
 	return s, err
 }
 

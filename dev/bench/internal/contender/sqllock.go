@@ -4,76 +4,48 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A variant is a configuration of sqllock.
+// A variant is a configuration of sqllock over a pool of the user's.
 type variant struct {
 	name, settings string
-	quick          bool
-	loads          []string   // as Contender.Only; nil is all
-	only           []database // nil is all
-	parameters     string     // of the DSN
-	notify         bool       // releases wake waiters
-	tune           func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions)
+	loads          []string
+	on             []database
+	repository     sqllock.RepositoryOptions // if Notify is set, releases wake waiters
+	registry       sqllock.RegistryOptions
 }
+
+// pools are the databases on which most variants are measured.
+var pools = []database{postgresPGX, mariaDB}
 
 // variants are the configurations that are compared. To add one, add a line.
 var variants = []variant{
-	{name: "serializable", quick: true, settings: "the default"},
-	{name: "read committed", loads: one, only: servers, settings: "Isolation: ReadCommitted", tune: isolated(sqllock.ReadCommitted)},
-	{name: "autocommit", quick: true, loads: sending, settings: "Isolation: Autocommit", tune: isolated(sqllock.Autocommit)},
+	{name: "serializable", settings: "the default", loads: anything, on: pools},
 	{
-		name: "serializable, each alone", loads: []string{"wire", "pairs 1", "pairs 64"}, only: []database{postgresPGX, mariaDB, sqlite},
-		settings: "the default isolation, DisableBatching", tune: alone,
+		name: "autocommit", settings: "Isolation: Autocommit", loads: append([]string{"hot key"}, sending...), on: pools,
+		repository: sqllock.RepositoryOptions{Isolation: sqllock.Autocommit},
 	},
 	{
-		name: "autocommit, binary_parameters", loads: one, only: []database{postgresPQ},
-		settings: "Isolation: Autocommit, binary_parameters=yes", parameters: "&binary_parameters=yes", tune: isolated(sqllock.Autocommit),
+		name: "notify", settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY",
+		loads: []string{"hand-off", "pairs 1", "pairs 64"}, on: []database{postgresPQ, postgresPGX},
+		repository: sqllock.RepositoryOptions{Notify: true},
 	},
 	{
-		name: "autocommit, interpolateParams", loads: one, only: []database{mariaDB},
-		settings: "Isolation: Autocommit, interpolateParams=true", parameters: "?interpolateParams=true", tune: isolated(sqllock.Autocommit),
+		name: "hand-off", settings: "the default isolation, HandOff", loads: []string{"hot key"}, on: pools,
+		registry: sqllock.RegistryOptions{HandOff: true},
 	},
-	{
-		name: "notify", quick: true, loads: []string{"hand-off", "pairs 1", "pairs 64"}, only: []database{postgresPQ, postgresPGX},
-		settings: "the default isolation; releases wake waiters over LISTEN and NOTIFY", notify: true,
-	},
-	{name: "hand-off", quick: true, loads: []string{"hot key"}, settings: "the default isolation, HandOff", tune: handOff},
 }
-
-// servers are the databases on which isolations differ: all transactions of SQLite are
-// serializable.
-var servers = []database{postgresPQ, postgresPGX, mariaDB}
-
-// The loads for variants that differ little. Waiting sends the same statements at all
-// isolations.
-var (
-	sending = []string{"wire", "pairs", "delay", "hot key"}
-	one     = []string{"wire", "pairs 1", "delay 1"}
-)
-
-func isolated(i sqllock.Isolation) func(*sqllock.RepositoryOptions, *sqllock.RegistryOptions) {
-	return func(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.Isolation = i }
-}
-
-func alone(o *sqllock.RepositoryOptions, _ *sqllock.RegistryOptions) { o.DisableBatching = true }
-
-func handOff(_ *sqllock.RepositoryOptions, o *sqllock.RegistryOptions) { o.HandOff = true }
 
 func sqllocks() []Contender {
 	var all []Contender
-	for _, d := range databases {
-		for _, v := range variants {
-			if v.only == nil || slices.ContainsFunc(v.only, func(o database) bool { return o.short == d.short }) {
-				all = append(all, v.contender(d))
-			}
+	for _, v := range variants {
+		for _, d := range v.on {
+			all = append(all, v.contender(d))
 		}
 	}
 	return all
@@ -86,8 +58,8 @@ func (v variant) contender(d database) Contender {
 		Version:  "this checkout",
 		Database: d.kind,
 		Settings: v.settings,
-		Quick:    v.quick,
-		Only:     v.loads,
+		Quick:    true,
+		Loads:    v.loads,
 		Prepare:  func(ctx context.Context, at Place) error { return d.with(ctx, at, d.migrate) },
 		Open: func(ctx context.Context, at Place) (Session, error) {
 			return v.open(ctx, d, at)
@@ -100,9 +72,6 @@ func (d database) migrate(ctx context.Context, db *sql.DB) error {
 }
 
 func (v variant) open(ctx context.Context, d database, at Place) (Session, error) {
-	if d.kind != durable.SQLite {
-		at.DSN += v.parameters
-	}
 	db, err := d.open(at)
 	if err != nil {
 		return nil, err
@@ -116,23 +85,19 @@ func (v variant) open(ctx context.Context, d database, at Place) (Session, error
 
 // complete creates the repository and the registry over the pool of a session.
 func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at Place) (err error) {
-	repositoryOptions := sqllock.RepositoryOptions{Notify: v.notify}
-	registryOptions := sqllock.RegistryOptions{TTL: at.TTL}
-	if v.tune != nil {
-		v.tune(&repositoryOptions, &registryOptions)
-	}
-	if v.notify {
+	v.registry.TTL = at.TTL
+	if v.repository.Notify {
 		if s.listener, err = notify.Listen(ctx, at.DSN, nil); err != nil {
 			return err
 		}
-		registryOptions.Waker = s.listener
+		v.registry.Waker = s.listener
 	}
 	s.dialect = d.dialect()
-	repository, err := sqllock.NewRepository(ctx, s.db, s.dialect, &repositoryOptions)
+	repository, err := sqllock.NewRepository(ctx, s.db, s.dialect, &v.repository)
 	if err != nil {
 		return err
 	}
-	s.registry, err = sqllock.NewRegistry(repository, &registryOptions)
+	s.registry, err = sqllock.NewRegistry(repository, &v.registry)
 	return err
 }
 

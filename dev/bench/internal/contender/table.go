@@ -16,9 +16,7 @@ type TableSession interface {
 func Tables() []Contender {
 	var all []Contender
 	for _, d := range []database{postgresPGX, mariaDB} {
-		c := variant{name: "repository"}.contender(d)
-		c.Quick = true
-		all = append(all, c)
+		all = append(all, variant{name: "repository"}.contender(d))
 	}
 	return all
 }

@@ -20,7 +20,6 @@ const (
 	Redis       = "redis"
 	RedisAlways = "redis-always" // waits for the disk, as the SQL servers do
 	SQLite      = "sqlite"
-	File        = "file"
 )
 
 // A Server is a running server.

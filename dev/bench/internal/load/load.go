@@ -12,14 +12,12 @@ import (
 
 // A Load is one kind of work.
 type Load struct {
-	// Name is the name in the data and in a contender's Cannot.
+	// Name is the name in the data and in a contender's Loads.
 	Name string
-	// Field returns the contenders that take part, if not all that support the load.
+	// Field are the contenders that take part, if not those that name the load.
 	Field []contender.Contender
 	// If Remote is true, the load needs a server.
 	Remote bool
-	// If Named is true, only contenders take part that name the load.
-	Named bool
 	// Run measures one round.
 	Run func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error)
 }
@@ -27,9 +25,8 @@ type Load struct {
 // All returns all loads in the order of a run.
 func All() []Load {
 	return []Load{
-		memory(), wire(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
-		hotKey(), handOff(), waiters(), renewal(),
-		tenKeys(1), tenKeys(16), permits(8), permits(32), readers(1), readers(16), readersTogether(),
+		memory(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
+		hotKey(), handOff(), waiters(), renewal(), tenKeys(1), tenKeys(16),
 	}
 }
 
@@ -40,7 +37,7 @@ func (l Load) Enter(all []contender.Contender) []contender.Contender {
 	}
 	var field []contender.Contender
 	for _, c := range all {
-		if c.Enters(l.Name, l.Named) {
+		if c.Enters(l.Name) {
 			field = append(field, c)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
@@ -37,8 +35,8 @@ func memory() Load {
 
 // withRegistry opens a registry over a fake database.
 func withRegistry(ctx context.Context, capacity int, task func(*sqllock.Registry) error) error {
-	db := sqlx.NewDb(fakedb.Open(), "fake")
-	repository, err := sqllock.NewRepository(ctx, db.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
+	db := fakedb.Open()
+	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}

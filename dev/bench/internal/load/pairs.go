@@ -48,15 +48,6 @@ func pairsOf(session contender.Session) step {
 	}
 }
 
-// steps measures what the workers of a contender repeat.
-func (a *Arena) steps(ctx context.Context, c contender.Contender, workers int, of func(contender.Session) step) (round record.Round, err error) {
-	err = during(ctx, c, a.Place(c), func(session contender.Session) (err error) {
-		round, err = a.measure(ctx, session, workers, of(session))
-		return err
-	})
-	return round, err
-}
-
 // measure warms a session up, and measures it.
 func (a *Arena) measure(ctx context.Context, session contender.Session, workers int, do step) (round record.Round, err error) {
 	if _, err := repeat(ctx, do, workers, a.Settings.Warm); err != nil {
@@ -102,20 +93,12 @@ func latencies(took []float64, altogether time.Duration) map[string]float64 {
 	return map[string]float64{
 		"pairs_per_s": float64(len(took)) / altogether.Seconds(),
 		"p50_us":      stats.Quantile(took, 0.5),
-		"p90_us":      stats.Quantile(took, 0.9),
 		"p99_us":      stats.Quantile(took, 0.99),
-		"max_us":      took[len(took)-1],
 	}
 }
 
 func valuesOf(o contender.Outcome) map[string]float64 {
-	values := map[string]float64{"pairs_per_s": o.PairsPerSecond}
-	for name, d := range map[string]time.Duration{"mean_us": o.Mean, "p50_us": o.P50, "p99_us": o.P99} {
-		if d > 0 {
-			values[name] = micros(d)
-		}
-	}
-	return values
+	return map[string]float64{"pairs_per_s": o.PairsPerSecond, "p50_us": micros(o.P50), "p99_us": micros(o.P99)}
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -13,7 +13,7 @@ import (
 // that have no joint locks acquire one after the other.
 func tenKeys(workers int) Load {
 	return Load{
-		Name: fmt.Sprintf("ten keys %d", workers), Named: true,
+		Name: fmt.Sprintf("ten keys %d", workers),
 		Run: func(ctx context.Context, a *Arena, c contender.Contender) (record.Round, error) {
 			keys := make([][]string, workers)
 			for worker := range keys {
@@ -21,12 +21,15 @@ func tenKeys(workers int) Load {
 					keys[worker] = append(keys[worker], fmt.Sprintf("ten-%d-%d", worker, i))
 				}
 			}
-			return a.steps(ctx, c, workers, func(session contender.Session) step {
-				return func(ctx context.Context, worker int) error {
+			var round record.Round
+			err := during(ctx, c, a.Place(c), func(session contender.Session) (err error) {
+				round, err = a.measure(ctx, session, workers, func(ctx context.Context, worker int) error {
 					unlock, err := lockEach(ctx, session, keys[worker])
 					return errors.Join(err, unlock(ctx))
-				}
+				})
+				return err
 			})
+			return round, err
 		},
 	}
 }

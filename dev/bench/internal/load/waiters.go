@@ -125,14 +125,12 @@ func increase(alone, with map[string]float64) map[string]float64 {
 
 var written = map[string]string{
 	durable.Postgres: `SELECT 'wal_bytes', CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)
-		UNION ALL SELECT 'rows_written', CAST(COALESCE(SUM(n_tup_ins + n_tup_upd + n_tup_del), 0) AS BIGINT) FROM pg_stat_user_tables
-		UNION ALL SELECT 'dead_tuples', CAST(COALESCE(SUM(n_dead_tup), 0) AS BIGINT) FROM pg_stat_user_tables
-		UNION ALL SELECT 'transactions', xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`,
-	durable.MariaDB: "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Handler_write', 'Questions')",
+		UNION ALL SELECT 'rows_written', CAST(COALESCE(SUM(n_tup_ins + n_tup_upd + n_tup_del), 0) AS BIGINT) FROM pg_stat_user_tables`,
+	durable.MariaDB: "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Handler_write')",
 }
 
 // names of MariaDB's counters where PostgreSQL has the like.
-var renamed = map[string]string{"Innodb_lsn_current": "wal_bytes", "Handler_write": "rows_written", "Questions": "transactions"}
+var renamed = map[string]string{"Innodb_lsn_current": "wal_bytes", "Handler_write": "rows_written"}
 
 func (a *Arena) counters(ctx context.Context, server *durable.Server) (map[string]float64, error) {
 	all := map[string]float64{

@@ -52,28 +52,6 @@ func ask(t *testing.T, conn net.Conn) {
 	}
 }
 
-func TestCounter(t *testing.T) {
-	t.Parallel()
-	counter, err := proxy.NewCounter(t.Context(), echo(t), proxy.Opaque)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, two := dial(t, counter.Address), dial(t, counter.Address)
-	ask(t, one)
-	counter.Count()
-	for range 3 {
-		ask(t, one)
-		ask(t, two)
-	}
-	if got, want := counter.Count(), (proxy.Count{Connections: 2, RoundTrips: 6}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	counter.Close()
-	if _, err := one.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection outlives the proxy")
-	}
-}
-
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	const delay = 30 * time.Millisecond

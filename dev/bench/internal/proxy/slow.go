@@ -1,3 +1,4 @@
+// Package proxy contains a TCP proxy that delays the network.
 package proxy
 
 import (

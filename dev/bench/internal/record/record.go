@@ -50,8 +50,6 @@ type Contender struct {
 	Version  string `json:"version"`
 	Database string `json:"database"`
 	Settings string `json:"settings"`
-	// Cannot has the reasons why the contender was left out of loads.
-	Cannot map[string]string `json:"cannot,omitempty"`
 }
 
 // A Series is one contender under one load, a value a round.

@@ -30,25 +30,14 @@ const (
 	durableRedis   = "redislock, appendfsync always"
 )
 
-// Limits of batching: what the server does with batches, and what is left of that if
-// each row has a caller that waits and is woken.
-const (
-	serverLimit = "raw statements, serializable batches/pgx"
-	batchLimit  = "raw statements, grouped/pgx"
-)
-
 // bareLimit are the statements of one pair, prepared, and nothing else.
 var bareLimit = map[string]string{
 	ourOpen:        "raw statements, serializable/pgx",
 	ourOpenMariaDB: "raw statements/mysql",
 }
 
-// Limits of waiting: the same statements and the machine's clock, channel or mutex.
-const (
-	notifyLimit  = "raw statements, notify/pgx"
-	pollingLimit = "raw statements, polling/pgx"
-	mutexLimit   = "raw statements + mutex/pgx"
-)
+// notifyLimit are the same statements and a notification that wakes a waiter.
+const notifyLimit = "raw statements, notify/pgx"
 
 var goals = []goal{
 	{"one worker, Open, PostgreSQL", "≥ 1.4 × the best SQL library with leases", timesBestRival("pairs 1", ourOpen, durable.Postgres, 1.4)},
@@ -64,11 +53,11 @@ var goals = []goal{
 	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", delayedPair},
 	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", waitersCost(ourOpen)},
 	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", waitersCost(ourOpenMariaDB)},
-	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffWithin(0.5, "", 15, pollingLimit)},
+	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffWithin(0.5, "", 15)},
 	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
-	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin(0.99, "notify", 5, notifyLimit)},
-	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin(0.99, "", 35, pollingLimit)},
+	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin(0.99, "notify", 5)},
+	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin(0.99, "", 35)},
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
 	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
 	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
@@ -150,12 +139,6 @@ func timesRival(load, contender, rival string, times float64) func(*record.File)
 		if limit, known := of(f, load, bareLimit[contender], "pairs_per_s"); known && !met && load == "pairs 1" {
 			got += fmt.Sprintf("; limit, the bare statements: %s/s", number(limit, 0))
 		}
-		if limit, known := of(f, load, serverLimit, "pairs_per_s"); known && !met && contender == ourOpen {
-			got += fmt.Sprintf("; limit of the server: %s/s", number(limit, 0))
-			if least, known := of(f, load, batchLimit, "pairs_per_s"); known {
-				got += fmt.Sprintf(", with callers to wake: %s/s", number(least, 0))
-			}
-		}
 		return got, met, true
 	}
 }
@@ -195,16 +178,12 @@ func holds(f *record.File) (string, bool, bool) {
 	if without, known := of(f, "hot key", ourDefault, "total_per_holds"); known {
 		got += fmt.Sprintf("; by default %.2f ×", without)
 	}
-	met := ratio <= 1.2
-	if limit, known := of(f, "hot key", mutexLimit, "total_per_holds"); known && !met {
-		got += fmt.Sprintf("; limit, bare statements behind a mutex: %.2f ×", limit)
-	}
-	return got, met, ok
+	return got, ratio <= 1.2, ok
 }
 
 // handOffWithin is a quantile of our slowest contender with the word in its name, or
-// with none of those words if it is "", and of the limit.
-func handOffWithin(q float64, word string, most float64, limit string) func(*record.File) (string, bool, bool) {
+// with none of those words if it is "". Beside a missed goal with notify stands the limit.
+func handOffWithin(q float64, word string, most float64) func(*record.File) (string, bool, bool) {
 	return func(f *record.File) (string, bool, bool) {
 		slowest, name := 0.0, ""
 		for _, s := range f.Under("hand-off", "") {
@@ -214,7 +193,7 @@ func handOffWithin(q float64, word string, most float64, limit string) func(*rec
 			}
 		}
 		got, met := fmt.Sprintf("%.1f ms (%s)", slowest, name), slowest <= most
-		if s, ok := f.Find("hand-off", limit); ok && !met && len(s.Samples()) > 0 {
+		if s, ok := f.Find("hand-off", notifyLimit); ok && !met && word != "" && len(s.Samples()) > 0 {
 			got += fmt.Sprintf("; limit, bare statements: %.1f ms", handOffs(s, q))
 		}
 		return got, met, name != ""

@@ -38,9 +38,9 @@ var (
 	lightColour = color.Gray{Y: 175}
 )
 
-// leaseless are the contenders whose locks have no lease: what belongs to a session, a connection
-// or a process, and the bare statements, which are no locks at all.
-var leaseless = []string{"go-pglock", "GET_LOCK", "flock", "raw statements", "pgbench"}
+// leaseless are the contenders whose locks have no lease: what belongs to a session or a connection,
+// and the bare statements, which are no locks at all.
+var leaseless = []string{"go-pglock", "GET_LOCK", "raw statements"}
 
 // hasLease reports whether the contender's locks end by themselves when their holder has crashed.
 func hasLease(contender string) bool {

@@ -27,11 +27,9 @@ func plotPairs(f *record.File, some family, path string) error {
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "1"}, {Value: 16, Label: "16"}, {Value: 64, Label: "64"}, {Value: 256, Label: "256"}}
 	p.Y.Tick.Marker = roundTicks{}
-	contenders := contendersUnder(f, some.kinds)
 	var labels labels
-	most := mostLoads(f, contenders)
-	for _, contender := range contenders {
-		if hasTwin(f, "pairs 1", contender) {
+	for _, contender := range contendersUnder(f, some.kinds) {
+		if isTwin(contender) {
 			continue
 		}
 		var points plotter.XYs
@@ -40,7 +38,7 @@ func plotPairs(f *record.File, some family, path string) error {
 				points = append(points, plotter.XY{X: w.count, Y: stats.Summarize(s.Values("pairs_per_s")).Median})
 			}
 		}
-		if len(points) < len(workers) && len(points) < most && contender != serverLimit {
+		if len(points) < len(workers) {
 			continue // a variant that differs little
 		}
 		if err := labels.add(p, contender, points); err != nil {
@@ -59,8 +57,7 @@ func plotHandOff(f *record.File, path string) error {
 	p.Y.Min, p.Y.Max = 0, 1
 	var labels labels
 	for _, s := range f.Under("hand-off", "") {
-		// Hand-off is for callers of one process.
-		if hasTwin(f, s.Load, s.Contender) || strings.Contains(s.Contender, "hand-off") {
+		if isTwin(s.Contender) {
 			continue
 		}
 		sorted := slices.Sorted(slices.Values(s.Samples()))
@@ -78,13 +75,8 @@ func plotHandOff(f *record.File, path string) error {
 	return labels.save(p, path)
 }
 
-// hasTwin reports whether a contender with lib/pq was measured with pgx as well: one line is
-// enough for both.
-func hasTwin(f *record.File, load, contender string) bool {
-	name, isPQ := strings.CutSuffix(contender, "/pq")
-	_, ok := f.Find(load, name+"/pgx")
-	return isPQ && ok
-}
+// isTwin reports whether a contender is with lib/pq what another one is with pgx: one line is enough for both.
+func isTwin(contender string) bool { return strings.HasSuffix(contender, "/pq") }
 
 // roundTicks are 1, 2 and 5 times the powers of ten.
 type roundTicks struct{}
@@ -100,20 +92,6 @@ func (roundTicks) Ticks(low, high float64) []plot.Tick {
 		}
 	}
 	return ticks
-}
-
-// mostLoads is under how many of the loads any contender was.
-func mostLoads(f *record.File, contenders []string) (most int) {
-	for _, contender := range contenders {
-		n := 0
-		for _, w := range workers {
-			if _, ok := f.Find(w.load, contender); ok {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
 }
 
 // contendersUnder returns those of some databases under the loads "pairs".

@@ -26,17 +26,12 @@ var sections = []section{
 	{"contenders", plain(contenders)},
 	{"pairs", pairs},
 	{"delay", plain(delayed)},
-	{"wire", plain(wire)},
 	{"hot-key", plain(hotKey)},
 	{"hand-off", handOff},
 	{"waiters", plain(waiters)},
 	{"renewal", plain(renewal)},
 	{"memory", plain(memory)},
-	{"ten-keys", plain(steps("ten keys per second", stepsOf{"1 worker", "ten keys 1"}, stepsOf{"16 workers", "ten keys 16"}))},
-	{"permits", plain(steps("permits per second", stepsOf{"8 workers", "permits 8"}, stepsOf{"32 workers", "permits 32"}))},
-	{"readers", plain(steps(
-		"reads per second", stepsOf{"1 worker", "readers 1"}, stepsOf{"16 workers, a key each", "readers 16"}, stepsOf{"16 workers, one key, 1 ms", "readers of one key"},
-	))},
+	{"ten-keys", plain(tenKeys)},
 }
 
 func plain(text func(*record.File) string) func(*record.File, string, string) (string, error) {
@@ -44,7 +39,7 @@ func plain(text func(*record.File) string) func(*record.File, string, string) (s
 }
 
 var titles = map[string]string{
-	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite", durable.File: "files",
+	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite",
 	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always",
 }
 
@@ -89,7 +84,7 @@ var families = []family{
 	{"postgres", titles[durable.Postgres], []string{durable.Postgres}},
 	{"mariadb", titles[durable.MariaDB], []string{durable.MariaDB}},
 	{"sqlite", titles[durable.SQLite], []string{durable.SQLite}},
-	{"others", "Redis and files", []string{durable.Redis, durable.RedisAlways, durable.File}},
+	{"others", "Redis", []string{durable.Redis, durable.RedisAlways}},
 }
 
 // pairs has two tables and a plot for each family.
@@ -123,21 +118,15 @@ func ratesTable(f *record.File, names []string) string {
 	return t.RenderMarkdown()
 }
 
-// timesTable leaves out who does not know.
 func timesTable(f *record.File, names []string) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"time of a pair, µs", "1 worker: p50", "p99", "64 workers: p50", "p99"})
 	for _, name := range names {
-		row, known := table.Row{name}, false
+		row := table.Row{name}
 		for _, load := range []string{"pairs 1", "pairs 64"} {
-			for _, value := range []string{"p50_us", "p99_us"} {
-				cell := median(f, load, name, value)
-				row, known = append(row, cell), known || cell != missing
-			}
+			row = append(row, median(f, load, name, "p50_us"), median(f, load, name, "p99_us"))
 		}
-		if known {
-			t.AppendRow(row)
-		}
+		t.AppendRow(row)
 	}
 	return t.RenderMarkdown()
 }
@@ -159,49 +148,34 @@ func median(f *record.File, load, contender, value string) string {
 	return number(stats.Summarize(values).Median, 0)
 }
 
+// delayed and tenKeys have a row for each contender, and for each load how often it was done and how long it took.
 func delayed(f *record.File) string {
+	return steps(f, table.Row{"", "on", "1 worker: pairs/s", "p50, µs", "64 workers: pairs/s", "p50, µs"},
+		[]string{"delay 1", "delay 64"}, []string{"p50_us"})
+}
+
+func tenKeys(f *record.File) string {
+	return steps(f, table.Row{"ten keys per second", "on", "1 worker", "p50, µs", "p99, µs", "16 workers", "p50, µs", "p99, µs"},
+		[]string{"ten keys 1", "ten keys 16"}, []string{"p50_us", "p99_us"})
+}
+
+func steps(f *record.File, header table.Row, loads, times []string) string {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"", "1 worker: pairs/s", "p50, µs", "64 workers: pairs/s", "p50, µs"})
-	names := under(f, []string{"delay 1", "delay 64"}, func(record.Series) bool { return true })
-	for _, name := range names {
-		t.AppendRow(table.Row{
-			name,
-			cellOf(f, "delay 1", name, column{value: "pairs_per_s"}), median(f, "delay 1", name, "p50_us"),
-			cellOf(f, "delay 64", name, column{value: "pairs_per_s"}), median(f, "delay 64", name, "p50_us"),
-		})
+	t.AppendHeader(header)
+	for _, contender := range under(f, loads, func(record.Series) bool { return true }) {
+		row := table.Row{contender, titles[databaseOf(f, contender)]}
+		for _, load := range loads {
+			row = append(row, cellOf(f, load, contender, column{value: "pairs_per_s"}))
+			for _, value := range times {
+				row = append(row, median(f, load, contender, value))
+			}
+		}
+		t.AppendRow(row)
 	}
-	if len(names) == 0 {
+	if t.Length() == 0 {
 		return notMeasured
 	}
 	return t.RenderMarkdown()
-}
-
-// stepsOf is a load whose workers repeat something, under a title.
-type stepsOf struct{ title, load string }
-
-// steps has a row for each contender under some loads: how often it was done, and how long it took.
-func steps(what string, loads ...stepsOf) func(*record.File) string {
-	return func(f *record.File) string {
-		t := table.NewWriter()
-		header, names := table.Row{what, "on"}, make([]string, len(loads))
-		for i, l := range loads {
-			header = append(header, l.title, "p50, µs", "p99, µs")
-			names[i] = l.load
-		}
-		t.AppendHeader(header)
-		for _, contender := range under(f, names, func(record.Series) bool { return true }) {
-			row := table.Row{contender, titles[databaseOf(f, contender)]}
-			for _, load := range names {
-				row = append(row, cellOf(f, load, contender, column{value: "pairs_per_s"}),
-					median(f, load, contender, "p50_us"), median(f, load, contender, "p99_us"))
-			}
-			t.AppendRow(row)
-		}
-		if t.Length() == 0 {
-			return notMeasured
-		}
-		return t.RenderMarkdown()
-	}
 }
 
 func databaseOf(f *record.File, contender string) string {
@@ -211,13 +185,6 @@ func databaseOf(f *record.File, contender string) string {
 		}
 	}
 	return ""
-}
-
-func wire(f *record.File) string {
-	return markdown(f.Under("wire", ""), []column{
-		{title: "statements", value: "statements_per_pair", digits: 1},
-		{title: "round trips", value: "round_trips_per_pair", digits: 1},
-	})
 }
 
 func hotKey(f *record.File) string {

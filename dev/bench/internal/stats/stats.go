@@ -27,14 +27,6 @@ func Summarize(values []float64) Summary {
 	}
 }
 
-// Spread is the distance between the extremes, as a part of the median.
-func (s Summary) Spread() float64 {
-	if s.Median == 0 {
-		return 0
-	}
-	return (s.Max - s.Min) / s.Median
-}
-
 // Quantile returns the value below which a part q of the sorted values lies,
 // interpolated between its neighbours. Without values it is not a number.
 func Quantile(sorted []float64, q float64) float64 {
