@@ -81,7 +81,7 @@ type Tx interface {
 // that was refused may have the next holder's row locked until then. ctx, or the Deadline
 // after such a renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
-	return l.held().Guard(ctx, tx)
+	return l.held().Guard(ctx, locktable.OverSQL(tx))
 }
 
 // GuardFunc is [Lease.Guard] for a transaction that is not one of database/sql, but can be
@@ -98,11 +98,11 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 // It is a function and no method because only functions can take a queryRow of any type of row.
 func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, lease *Lease, queryRow func(ctx context.Context, query string, args ...any) R) error {
 	if queryRow == nil {
-		return lease.held().GuardFunc(ctx, nil)
+		return lease.held().Guard(ctx, nil)
 	}
-	return lease.held().GuardFunc(ctx, func(ctx context.Context, query string, args ...any) locktable.Scanner {
+	return lease.held().Guard(ctx, locktable.OverRows(func(ctx context.Context, query string, args ...any) locktable.Scanner {
 		return queryRow(ctx, query, args...)
-	})
+	}))
 }
 
 // ExecuteLockedTx runs fn in a transaction of db that can commit only under the lock: it

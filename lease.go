@@ -49,7 +49,10 @@ func (l *Lease) Keys() []string { return l.held().Keys() }
 // Holder returns what stands in CLIENT_ID while the lease lasts: the client id of the
 // repository, a dash and the number of this acquisition of the row. Callers of one
 // process that hand the row over to each other have the same Holder.
-func (l *Lease) Holder() string { return l.held().Holder() }
+func (l *Lease) Holder() string {
+	holder, _, _ := l.held().Term()
+	return holder
+}
 
 // Token returns the fencing token of the lease: a number that is higher than that of
 // every earlier lease of the same key, in whichever process, also after crashes and
@@ -59,7 +62,10 @@ func (l *Lease) Holder() string { return l.held().Holder() }
 // A storage outside of the database that remembers the highest token it has seen, and
 // refuses lower ones, is safe from a holder that has lost its lease and does not know it
 // yet. Inside the database [Lease.Guard] is simpler.
-func (l *Lease) Token() int64 { return l.held().Token() }
+func (l *Lease) Token() int64 {
+	_, token, _ := l.held().Term()
+	return token
+}
 
 // Context returns the context to work under. It is made from the one that was given to
 // Lock, and ends
@@ -75,7 +81,10 @@ func (l *Lease) Context() context.Context { return l.held().Context() }
 // Deadline returns when the lease ends unless it is renewed. It is a time of this
 // process's monotonic clock. The row expires later, by the clock of the database: by a
 // margin of a tenth of the time-to-live, at most 500 ms.
-func (l *Lease) Deadline() time.Time { return l.held().Deadline() }
+func (l *Lease) Deadline() time.Time {
+	_, _, end := l.held().Term()
+	return end
+}
 
 // Renew makes the lease last for its whole time-to-live from now. It never shortens a
 // lease: see [Lease.RenewFor]. ctx, or the Deadline if that is earlier, limits the call.

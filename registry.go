@@ -158,10 +158,9 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		repository: repository,
 		observers:  all,
 		idle:       o.IdleBetweenTries,
-		locks: engine.New(engine.Settings{
-			Table: repository.table, TTL: o.TTL, AutoRenew: o.AutoRenew, MaxHold: o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
-			Waker: o.Waker, HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
-			Observers: all, HeldError: heldError,
+		locks: engine.New(repository.table, o.Waker, heldError, all, engine.Settings{
+			TTL: o.TTL, AutoRenew: o.AutoRenew, MaxHold: o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
+			HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
 		}),
 	}, nil
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"reflect"
 
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
@@ -10,38 +9,18 @@ import (
 )
 
 // Guard pins the row inside tx, a transaction of the caller's, if it still carries the lease.
-func (u *Use) Guard(ctx context.Context, tx locktable.Tx) error {
-	return u.guard(ctx, isNil(tx), func(ctx context.Context) (locktable.GuardResult, error) {
-		return u.hold.config.table.Guard(ctx, tx, u.hold.claim())
-	})
-}
-
-// GuardFunc is Guard for a transaction that is not one of database/sql. queryRow may be nil.
-func (u *Use) GuardFunc(ctx context.Context, queryRow locktable.QueryRow) error {
-	return u.guard(ctx, queryRow == nil, func(ctx context.Context) (locktable.GuardResult, error) {
-		return u.hold.config.table.GuardFunc(ctx, queryRow, u.hold.claim())
-	})
-}
-
-// isNil reports whether tx is nil, or a nil pointer.
-func isNil(tx locktable.Tx) bool {
-	v := reflect.ValueOf(tx)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// guard has send pin the row inside a transaction, unless that is missing.
-func (u *Use) guard(ctx context.Context, missing bool, send func(context.Context) (locktable.GuardResult, error)) error {
+func (u *Use) Guard(ctx context.Context, tx locktable.Guardable) error {
 	if err := u.alive(); err != nil {
 		return err
 	}
-	if missing {
+	if tx == nil {
 		return failure.Invalid("guard: there is no transaction")
 	}
-	return u.hold.guard(ctx, send)
+	return u.hold.guard(ctx, tx)
 }
 
-// guard has send pin the row of h inside a transaction.
-func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.GuardResult, error)) error {
+// guard pins the row of h inside a transaction.
+func (h *hold) guard(ctx context.Context, tx locktable.Guardable) error {
 	h.mu.Lock()
 	h.guarded = true // the row must not be handed over while the transaction may be open
 	h.mu.Unlock()
@@ -51,7 +30,7 @@ func (h *hold) guard(ctx context.Context, send func(context.Context) (locktable.
 	h.config.renewOverdue(ctx, h)
 	limited, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()
-	got, err := send(limited)
+	got, err := h.config.table.Guard(limited, tx, h.claim())
 	// The row was there then, and the lease has not ended since: so it had not expired
 	// either, whatever the statement had to wait for.
 	if lost := h.alive(); lost != nil {

@@ -27,7 +27,8 @@ func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration,
 	err = s.enter(o.ctx, r, wait, u, o) //nolint:contextcheck // it is made from ctx
 	e := o.answer(err)
 	if err == nil {
-		e.Holder, e.Token, e.Reentered = u.Holder(), u.Token(), u.hold.observed != o
+		e.Holder, e.Token, _ = u.Term()
+		e.Reentered = u.hold.observed != o
 	}
 	switch {
 	case e.Reentered:

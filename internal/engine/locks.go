@@ -27,7 +27,7 @@ type Locks struct {
 	idle   time.Duration // between two polls at most
 	waker  waker         // or nil
 	// heldError makes the error of a call that has found key held.
-	heldError func(key, holder string, left time.Duration, cause error) error
+	heldError heldError
 	renewal   renewal
 
 	defaults           Request   // of a handle, without a key
@@ -47,30 +47,27 @@ type Locks struct {
 
 // Settings are those of a registry. Package sqllock documents them.
 type Settings struct {
-	Table              *locktable.Table
 	TTL                time.Duration // of a request that sets none
 	AutoRenew          bool          // of a request that does not set it
 	MaxHold            time.Duration // or 0
 	IdleBetweenTries   time.Duration
-	Waker              waker // or nil
 	HandOff            bool
 	WaitThroughOutages bool
 	CacheCapacity      int
-	Observers          []*observe.Observer // not nil, and each once
-
-	// HeldError makes the error of a call that has found key held: by holder, for another left, as far as that is
-	// known. cause is what has ended the wait, or nil.
-	HeldError func(key, holder string, left time.Duration, cause error) error
 }
 
-// New returns the locks of a registry.
-func New(o Settings) *Locks {
-	t, all := o.Table, observers(o.Observers)
+// heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known.
+// cause is what has ended the wait, or nil.
+type heldError = func(key, holder string, left time.Duration, cause error) error
+
+// New returns the locks of a registry over a table. wake may be nil. The observers are not, and each is there once.
+func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Observer, o Settings) *Locks {
+	all := observers(observed)
 	s := &Locks{
 		table:     t,
 		idle:      o.IdleBetweenTries,
-		waker:     o.Waker,
-		heldError: o.HeldError,
+		waker:     wake,
+		heldError: held,
 		defaults:  Request{ttl: o.TTL, autoRenew: o.AutoRenew},
 		entries:   lru.New[string, entry](o.CacheCapacity),
 		waiting:   make(map[*hold]context.CancelCauseFunc),

@@ -47,7 +47,7 @@ func (u *Use) beginGuarded(ctx, txCtx context.Context, db *sql.DB, opts *sql.TxO
 		if err != nil {
 			return nil, u.explain(ctx, "begin a transaction under", err)
 		}
-		if err = u.Guard(ctx, tx); err == nil {
+		if err = u.Guard(ctx, locktable.OverSQL(tx)); err == nil {
 			return tx, nil
 		}
 		rollBack(ctx, tx)

@@ -43,11 +43,8 @@ func (u *Use) begin(ctx context.Context, h *hold, key string) context.Context {
 // Face returns what was given to [Locks.Lock]: what its caller shows to users instead of u.
 func (u *Use) Face() any { return u.face }
 
-// SetMark marks u with what a package knows of it, which must be comparable. It may be called once.
-func (u *Use) SetMark(mark any) { u.mark.Store(mark) }
-
-// Mark returns the mark of u, or nil.
-func (u *Use) Mark() any { return u.mark.Load() }
+// Mark is where a package notes what it knows of u: nothing, or one value that is comparable.
+func (u *Use) Mark() *atomic.Value { return &u.mark }
 
 // errNoLease is what a use returns that is none.
 func errNoLease() error {
@@ -97,20 +94,14 @@ func (u *Use) Keys() []string {
 	return u.hold.Keys()
 }
 
-// Holder returns what stands in CLIENT_ID, or "".
-func (u *Use) Holder() string {
+// Term returns what stands in CLIENT_ID, the fencing token, and when the lease ends unless it is renewed. They are
+// zero if u holds nothing.
+func (u *Use) Term() (holder string, token int64, end time.Time) {
 	if u.isNone() {
-		return ""
+		return "", 0, time.Time{}
 	}
-	return u.hold.term.holder
-}
-
-// Token returns the fencing token, or 0.
-func (u *Use) Token() int64 {
-	if u.isNone() {
-		return 0
-	}
-	return u.hold.term.token
+	t := u.hold.currentTerm()
+	return t.holder, t.token, t.end
 }
 
 // Context returns the context of the lease, which carries u and ends with the lease, with what u was locked
@@ -120,14 +111,6 @@ func (u *Use) Context() context.Context {
 		return noLease
 	}
 	return &u.ctx
-}
-
-// Deadline returns when the lease ends unless it is renewed, or the zero time.
-func (u *Use) Deadline() time.Time {
-	if u.isNone() {
-		return time.Time{}
-	}
-	return u.hold.deadline()
 }
 
 // Renew makes the lease last for its time-to-live from now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"reflect"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -21,15 +22,42 @@ type QueryRow func(ctx context.Context, query string, args ...any) Scanner
 // A Scanner is a row, or an error that Scan returns: sql.ErrNoRows if there is none.
 type Scanner interface{ Scan(dest ...any) error }
 
+// A Guardable is an open transaction of the user's in which [Table.Guard] pins rows: see [OverSQL] and [OverRows].
+type Guardable interface {
+	guard(ctx context.Context, t *Table, c Claim) (GuardResult, error)
+}
+
+// OverSQL returns what to guard a transaction of database/sql by, or nil if tx is nil or a nil pointer.
+func OverSQL(tx Tx) Guardable {
+	v := reflect.ValueOf(tx)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return overSQL{tx}
+}
+
+// OverRows returns what to guard any other transaction by, or nil if queryRow is nil.
+func OverRows(queryRow QueryRow) Guardable {
+	if queryRow == nil {
+		return nil
+	}
+	return queryRow
+}
+
 // Guard pins the row inside tx, a transaction of the user's, if it carries the claim's holder.
-func (t *Table) Guard(ctx context.Context, tx Tx, c Claim) (GuardResult, error) {
+func (t *Table) Guard(ctx context.Context, tx Guardable, c Claim) (GuardResult, error) {
+	return tx.guard(ctx, t, c)
+}
+
+type overSQL struct{ tx Tx }
+
+func (o overSQL) guard(ctx context.Context, t *Table, c Claim) (GuardResult, error) {
 	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
-		return t.guard(ctx, tx, c)
+		return t.guard(ctx, o.tx, c)
 	})
 }
 
-// GuardFunc is Guard for a transaction that is not one of database/sql.
-func (t *Table) GuardFunc(ctx context.Context, queryRow QueryRow, c Claim) (GuardResult, error) {
+func (queryRow QueryRow) guard(ctx context.Context, t *Table, c Claim) (GuardResult, error) {
 	if t.statements.guards.writing.text != "" {
 		return NotHeld, &Error{guarding.op, WrongTx, errUncounted}
 	}

@@ -15,9 +15,9 @@ type writer struct{ lockKey string }
 // isWriter reports whether ctx carries a write lease that was not unlocked.
 func (l *Lock) isWriter(ctx context.Context) bool {
 	return slices.ContainsFunc(l.readers.Registry().LeasesFrom(ctx), func(lease *sqllock.Lease) bool {
-		return engine.UseOf(lease).Mark() == l.mark
+		return engine.UseOf(lease).Mark().Load() == l.mark
 	})
 }
 
 // markWriter makes lease a write lease.
-func (l *Lock) markWriter(lease *sqllock.Lease) { engine.UseOf(lease).SetMark(l.mark) }
+func (l *Lock) markWriter(lease *sqllock.Lease) { engine.UseOf(lease).Mark().Store(l.mark) }
