@@ -131,14 +131,6 @@ func (p *Proxy) Refused() int {
 	return p.refused
 }
 
-// Break breaks all connections. New ones lead to the same server.
-func (p *Proxy) Break() {
-	p.mu.Lock()
-	target := p.target
-	p.mu.Unlock()
-	p.LeadTo(target)
-}
-
 func (l *link) close() {
 	_, _ = l.client.Close(), l.server.Close() // the copying goroutines notice
 }

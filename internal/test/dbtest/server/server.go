@@ -127,10 +127,6 @@ func (s *Server) writeFiles() error {
 	return nil
 }
 
-// Name returns "postgres", "pgbouncer", "postgres-newest", "mariadb" or
-// "oracle-mysql".
-func (s *Server) Name() string { return s.recipe.Name }
-
 // DSN returns the server's DSN: a postgres:// URL, or a DSN of go-sql-driver/mysql. Its user has
 // all rights. Restarts do not change it.
 func (s *Server) DSN() string { return s.recipe.DSN(s.port) }
