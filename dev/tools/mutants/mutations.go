@@ -304,7 +304,7 @@ var mutations = []mutation{
 		danger: "The lock is taken between the guard and the commit.",
 		edits: []edit{{
 			"internal/locktable/guard.go",
-			"		return t.guard(ctx, tx, c)\n",
+			"		return t.guard(ctx, o.tx, c)\n",
 			"		return t.isHeld(ctx, c)\n",
 		}},
 	},
