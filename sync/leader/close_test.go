@@ -14,7 +14,6 @@ import (
 
 // TestCloseWhileItSitsOut closes the registry of an elector that has resigned.
 func TestCloseWhileItSitsOut(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{SitOut: 30 * time.Minute})
 		running := a.start(a.lead)
@@ -30,7 +29,6 @@ func TestCloseWhileItSitsOut(t *testing.T) {
 
 // TestCloseFromWithin closes the registry in the function.
 func TestCloseFromWithin(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		failed := errors.New("failed")
@@ -60,7 +58,6 @@ func (c *fragileContext) Err() error {
 
 // TestTheContextEndsJustAfterAnError has the context of Run end when an attempt has failed.
 func TestTheContextEndsJustAfterAnError(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, network := f.networked("a")
 		inner, cancel := context.WithCancelCause(f.Context())
@@ -82,7 +79,6 @@ func TestTheContextEndsJustAfterAnError(t *testing.T) {
 // TestAnErrorUnderALeaseThatWasLost has a function fail when its row is gone, and another may lead
 // already, although its context lasts: the election goes on, as after a loss that was noticed.
 func TestAnErrorUnderALeaseThatWasLost(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		failed := errors.New("the token is too old")

@@ -13,7 +13,6 @@ import (
 // TestContextsOfATermEndWithItsLease has the function wait for the channel of its context, and of
 // one that is made from it, and ask neither of them: nothing but the lease can end them.
 func TestContextsOfATermEndWithItsLease(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		ended := make(chan time.Time, 10)
@@ -49,7 +48,7 @@ func TestContextsOfATermEndWithItsLease(t *testing.T) {
 func TestTheContextOfATermReadsTheClock(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		inBubble(t, func(f *fixture) {
+		again(t, func(f *fixture) {
 			a := f.process("a", leader.Options{})
 			ended := make(chan bool, 10)
 			a.start(func(ctx context.Context, lease *sqllock.Lease) error {

@@ -13,7 +13,6 @@ import (
 
 // TestRunLeadsUntilItsContextEnds is Spring's startAndStop.
 func TestRunLeadsUntilItsContextEnds(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
@@ -38,7 +37,6 @@ func TestRunLeadsUntilItsContextEnds(t *testing.T) {
 
 // TestAnotherLeadsAfterTheFirst is Spring's competing.
 func TestAnotherLeadsAfterTheFirst(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		first := a.start(a.lead)
@@ -61,7 +59,6 @@ func TestAnotherLeadsAfterTheFirst(t *testing.T) {
 
 // TestACandidateThatEndsLeavesNothing is Spring's testGracefulLeaderSelectorExit.
 func TestACandidateThatEndsLeavesNothing(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		a.start(a.lead)
@@ -83,7 +80,6 @@ func TestACandidateThatEndsLeavesNothing(t *testing.T) {
 
 // TestResignMovesTheRole is Spring's yield and testDistributedLeaderElection.
 func TestResignMovesTheRole(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		a.start(a.lead)
@@ -110,7 +106,6 @@ func TestResignMovesTheRole(t *testing.T) {
 }
 
 func TestResignOfNoLeader(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		f.Is(a.Resign(f.Context()), leader.ErrNotLeader)
@@ -129,7 +124,6 @@ func TestResignOfNoLeader(t *testing.T) {
 // TestTheLeaseIsRenewedUntilTheFunctionReturns has functions that take longer to return than a
 // time-to-live, after each way in which a term is ended from outside.
 func TestTheLeaseIsRenewedUntilTheFunctionReturns(t *testing.T) {
-	t.Parallel()
 	const drain = 2 * ttl
 	inBubble(t, func(f *fixture) {
 		stuck := func(time.Duration) { f.Error("OnStuck, although the lease is renewed") }
@@ -164,7 +158,6 @@ func TestTheLeaseIsRenewedUntilTheFunctionReturns(t *testing.T) {
 
 // TestAnErrorAfterTheTermIsReported has functions fail because they were interrupted.
 func TestAnErrorAfterTheTermIsReported(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{SitOut: time.Second})
 		failed := errors.New("failed")
@@ -187,7 +180,6 @@ func TestAnErrorAfterTheTermIsReported(t *testing.T) {
 
 // TestWhatTheFunctionReturns has a function end the election by an error, and by none.
 func TestWhatTheFunctionReturns(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		failed := errors.New("failed")
@@ -207,7 +199,6 @@ func TestWhatTheFunctionReturns(t *testing.T) {
 
 // TestFunctionsThatReturnAtOnceDoNotSpin has two candidates, which lead in turn.
 func TestFunctionsThatReturnAtOnceDoNotSpin(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		terms := make(chan string, 1000)

@@ -15,7 +15,6 @@ import (
 
 // TestAPanicReleasesTheLease also has another elector lead in its place.
 func TestAPanicReleasesTheLease(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		for name, end := range map[string]func(){"panic": func() { panic("broken") }, "Goexit": runtime.Goexit} {
 			a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
@@ -49,7 +48,6 @@ func TestAPanicReleasesTheLease(t *testing.T) {
 
 // TestAFunctionThatIgnoresItsContext loses its lease, and another elector leads.
 func TestAFunctionThatIgnoresItsContext(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		stuck := make(chan time.Duration, 100)
 		a := f.process("a", leader.Options{Grace: 2 * time.Second, OnStuck: func(since time.Duration) { stuck <- since }})
@@ -98,7 +96,6 @@ func resign(p *process, d time.Duration) error {
 
 // TestResignWhileTheLeaseIsLost waits for the function that has lost its lease.
 func TestResignWhileTheLeaseIsLost(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		a.start(a.leadThen(time.Minute))
@@ -111,7 +108,6 @@ func TestResignWhileTheLeaseIsLost(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		never := func(context.Context, *sqllock.Lease) error { return errors.New("it leads") }
@@ -157,7 +153,6 @@ func TestRunRefuses(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.process("a", leader.Options{}).registry
 		for what, err := range map[string]error{
@@ -182,7 +177,6 @@ func newError(registry *sqllock.Registry, role string, opts *leader.Options) err
 
 // TestCloseEndsRun closes the registry of the leader, and that of a candidate.
 func TestCloseEndsRun(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		first := a.start(a.lead)
@@ -199,7 +193,6 @@ func TestCloseEndsRun(t *testing.T) {
 
 // TestMaxHoldRotates limits the terms by the registry.
 func TestMaxHoldRotates(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, MaxHold: 3 * ttl})
 		a.start(a.lead)
@@ -215,30 +208,26 @@ func TestMaxHoldRotates(t *testing.T) {
 func TestTwoElectorsOfOneRegistry(t *testing.T) {
 	t.Parallel()
 	for _, handOff := range []bool{false, true} {
-		t.Run(fmt.Sprint("HandOff ", handOff), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, HandOff: handOff})
-				b := f.candidate(a.registry, leader.Options{})
-				a.start(a.lead)
+		runInBubble(t, fmt.Sprint("HandOff ", handOff), func(f *fixture) {
+			a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, HandOff: handOff})
+			b := f.candidate(a.registry, leader.Options{})
+			a.start(a.lead)
+			<-a.began
+			b.start(b.lead)
+			for range 5 {
+				time.Sleep(2 * time.Second)
+				f.Must(a.Resign(f.Context()))
+				<-b.began
+				time.Sleep(2 * time.Second)
+				f.Must(b.Resign(f.Context()))
 				<-a.began
-				b.start(b.lead)
-				for range 5 {
-					time.Sleep(2 * time.Second)
-					f.Must(a.Resign(f.Context()))
-					<-b.began
-					time.Sleep(2 * time.Second)
-					f.Must(b.Resign(f.Context()))
-					<-a.began
-				}
-			})
+			}
 		})
 	}
 }
 
 // TestTheContextOfATerm has the values and the deadline of Run's context, and its error.
 func TestTheContextOfATerm(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		type key struct{}

@@ -33,8 +33,24 @@ type fixture struct {
 	leading atomic.Int32 // functions whose contexts last
 }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in virtual time, in parallel with others.
 func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	t.Parallel()
+	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
+}
+
+// runInBubble is t.Run of a test in virtual time.
+func runInBubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Helper()
+		inBubble(t, test)
+	})
+}
+
+// again is inBubble of a test that has several bubbles, one after the other, and is parallel already.
+func again(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
 }
@@ -42,6 +58,7 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 // inBothLayouts is inBubble over a table of each layout.
 func inBothLayouts(t *testing.T, test func(f *fixture)) {
 	t.Helper()
+	t.Parallel()
 	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
 }
 

@@ -18,7 +18,7 @@ import (
 func TestOnStuckIsNotCalledAfterTheFunction(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		inBubble(t, func(f *fixture) {
+		again(t, func(f *fixture) {
 			const grace = time.Second
 			calls, returned := 0, make(chan struct{})
 			a := f.process("a", leader.Options{Grace: grace, OnStuck: func(since time.Duration) {
@@ -50,7 +50,6 @@ func TestOnStuckIsNotCalledAfterTheFunction(t *testing.T) {
 // TestAStuckElectorSeesTheNextLeader has a function ignore that its lease is lost. Its elector
 // does not lead any more, and says who does.
 func TestAStuckElectorSeesTheNextLeader(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		stop := make(chan struct{})
@@ -86,7 +85,6 @@ func wantLeader(f *fixture, p *process, client string) {
 
 // TestTheEndOfATermIsReportedAtOnce has the database give no answer: OnChange does not wait for one.
 func TestTheEndOfATermIsReportedAtOnce(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, network := f.networked("a")
 		a.start(a.lead)
@@ -108,7 +106,6 @@ func TestTheEndOfATermIsReportedAtOnce(t *testing.T) {
 // TestACandidateReadsAsOftenAsItIsTold counts the reads of a candidate whose database fails when
 // the lease of the leader has a millisecond left.
 func TestACandidateReadsAsOftenAsItIsTold(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, network := f.networked("a")
 		r := a.registry.Repository()

@@ -17,7 +17,6 @@ import (
 // TestTheDatabaseIsLost is Spring's testLostConnection, which is disabled there, and
 // testExceptionFromLock: an error of the database ends a term, but not the election.
 func TestTheDatabaseIsLost(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})
 		a.start(a.lead)
@@ -48,7 +47,6 @@ func TestTheDatabaseIsLost(t *testing.T) {
 // TestAReleaseThatFails leaves the row, which is no leader's: the elector leads again when it
 // has sat out.
 func TestAReleaseThatFails(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{SitOut: 3 * time.Second})
 		running := a.start(a.lead)
@@ -73,7 +71,6 @@ func TestAReleaseThatFails(t *testing.T) {
 
 // TestChangesAreReported compares what OnChange and Observe see.
 func TestChangesAreReported(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
 		var observed []string
@@ -124,7 +121,6 @@ func TestChangesAreReported(t *testing.T) {
 
 // TestASlowHookDoesNotCostLeadership has OnChange block while the elector leads.
 func TestASlowHookDoesNotCostLeadership(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		block := make(chan struct{})
 		a := f.process("a", leader.Options{OnChange: func(leader.Leader) { <-block }})
@@ -141,7 +137,6 @@ func TestASlowHookDoesNotCostLeadership(t *testing.T) {
 
 // TestObserve steps through what an observer sees: a leader, its end, and errors.
 func TestObserve(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const every = 3 * time.Second
 		r := f.process("a", leader.Options{}).registry.Repository()
@@ -178,7 +173,6 @@ func TestObserve(t *testing.T) {
 }
 
 func TestObserveRefuses(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		r := f.process("a", leader.Options{}).registry.Repository()
 		for what, seq := range map[string]iter.Seq2[leader.Leader, error]{
@@ -201,7 +195,6 @@ func TestObserveRefuses(t *testing.T) {
 
 // TestTheClientOfALeader reads rows of sqllock and of others.
 func TestTheClientOfALeader(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		r := f.process("a", leader.Options{}).registry.Repository()
 		for i, test := range []struct{ holder, client string }{

@@ -58,7 +58,6 @@ func (r *record) expect(f *fixture, want ...string) {
 // TestElectionsAreReported has terms end in each way. Every change of the state is reported once,
 // before Run returns.
 func TestElectionsAreReported(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		var r record
 		a := f.processWith("a", leader.Options{}, r.registry())
@@ -83,7 +82,6 @@ func TestElectionsAreReported(t *testing.T) {
 // TestALeaderThatIsStuckIsReportedInTime has the function ignore that its lease is lost. The end of
 // the term is reported when the lease ends.
 func TestALeaderThatIsStuckIsReportedInTime(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		var r record
 		a := f.processWith("a", leader.Options{}, r.registry())
@@ -109,7 +107,7 @@ func TestALeaderThatIsStuckIsReportedInTime(t *testing.T) {
 func TestAPanicOfAnObserverReleasesTheRole(t *testing.T) {
 	t.Parallel()
 	for _, state := range []observe.ElectorState{observe.ElectorLeader, observe.ElectorRetired} {
-		inBubble(t, func(f *fixture) {
+		again(t, func(f *fixture) {
 			of := sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, Observers: []*observe.Observer{{
 				Election: func(_ context.Context, e observe.Election) {
 					if e.State == state {

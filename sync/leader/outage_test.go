@@ -13,7 +13,6 @@ import (
 // TestACandidateWaitsThroughAnOutage has no errors to report with WaitThroughOutages, and leads
 // when the database is back. Without a lock table there is no waiting.
 func TestACandidateWaitsThroughAnOutage(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, network := f.networkedWith("a", sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, WaitThroughOutages: true})
 		outage := func(context.Context, flaky.Moment) error { return errStop }
@@ -56,7 +55,6 @@ func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 // TestTheTermAfterTheMinimumHold has a function enter its lock with a minimum hold, which keeps
 // the row when the term is over: the next one begins when that has passed.
 func TestTheTermAfterTheMinimumHold(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const minHold = 3 * ttl
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})

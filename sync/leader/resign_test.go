@@ -49,19 +49,16 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 			return p.Resign(inner.Context()) //nolint:contextcheck // it carries the term
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				a := f.process("a", leader.Options{SitOut: time.Hour})
-				resigned := make(chan error, 1)
-				var first sync.Once
-				a.start(func(ctx context.Context, lease *sqllock.Lease) error {
-					first.Do(func() { resigned <- resign(ctx, a, lease) })
-					<-ctx.Done()
-					return nil
-				})
-				f.Must(<-resigned)
+		runInBubble(t, name, func(f *fixture) {
+			a := f.process("a", leader.Options{SitOut: time.Hour})
+			resigned := make(chan error, 1)
+			var first sync.Once
+			a.start(func(ctx context.Context, lease *sqllock.Lease) error {
+				first.Do(func() { resigned <- resign(ctx, a, lease) })
+				<-ctx.Done()
+				return nil
 			})
+			f.Must(<-resigned)
 		})
 	}
 }
@@ -69,7 +66,6 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 // TestResignWithTheContextOfAnEarlierTerm waits, as any other Resign does: that function has
 // returned.
 func TestResignWithTheContextOfAnEarlierTerm(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{SitOut: time.Second})
 		terms := make(chan context.Context, 10)
@@ -90,7 +86,6 @@ func TestResignWithTheContextOfAnEarlierTerm(t *testing.T) {
 
 // TestResignInHooks resigns in hooks, which Run waits for before it returns.
 func TestResignInHooks(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		var a, b *process
 		resigned := make(chan error, 100)
@@ -117,36 +112,33 @@ func TestResignInHooks(t *testing.T) {
 func TestResignInAnObserver(t *testing.T) {
 	t.Parallel()
 	for _, when := range []observe.ElectorState{observe.ElectorLeader, observe.ElectorCandidate} {
-		t.Run(string(when), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				var a *process
-				var told []observe.ElectorState
-				resigned := make(chan error, 100)
-				of := sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, Observers: []*observe.Observer{{
-					Election: func(_ context.Context, e observe.Election) {
-						told = append(told, e.State) // one at a time
-						if e.State == when && e.Holder != "" {
-							resigned <- a.Resign(f.Context()) //nolint:contextcheck // that of the term would do
-						}
-					},
-				}}}
-				a = f.processWith("a", leader.Options{SitOut: time.Hour}, of)
-				running := a.start(func(ctx context.Context, _ *sqllock.Lease) error {
-					if when == observe.ElectorLeader {
-						<-ctx.Done()
+		runInBubble(t, string(when), func(f *fixture) {
+			var a *process
+			var told []observe.ElectorState
+			resigned := make(chan error, 100)
+			of := sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, Observers: []*observe.Observer{{
+				Election: func(_ context.Context, e observe.Election) {
+					told = append(told, e.State) // one at a time
+					if e.State == when && e.Holder != "" {
+						resigned <- a.Resign(f.Context()) //nolint:contextcheck // that of the term would do
 					}
-					return nil
-				})
-				f.Must(<-resigned)
-				if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
-					f.Errorf("%v, %v", rows, err)
+				},
+			}}}
+			a = f.processWith("a", leader.Options{SitOut: time.Hour}, of)
+			running := a.start(func(ctx context.Context, _ *sqllock.Lease) error {
+				if when == observe.ElectorLeader {
+					<-ctx.Done()
 				}
-				f.Is(running.stop(), errStop)
-				if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
-					f.Errorf("told %v, want %v", told, want)
-				}
+				return nil
 			})
+			f.Must(<-resigned)
+			if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
+				f.Errorf("%v, %v", rows, err)
+			}
+			f.Is(running.stop(), errStop)
+			if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
+				f.Errorf("told %v, want %v", told, want)
+			}
 		})
 	}
 }
@@ -160,33 +152,30 @@ func TestElectorsThatYield(t *testing.T) {
 		"by returning": func(context.Context, *process) error { return nil },
 		"by resigning": func(ctx context.Context, p *process) error { return p.Resign(ctx) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				var mu sync.Mutex
-				var led, longest time.Duration
-				terms, last := 0, time.Now()
-				for _, name := range []string{"a", "b"} {
-					p := f.process(name, leader.Options{ObserveEvery: time.Hour})
-					p.start(func(ctx context.Context, _ *sqllock.Lease) error {
-						mu.Lock()
-						longest = max(longest, time.Since(last))
-						mu.Unlock()
-						time.Sleep(length) // not with the mutex: the bubble's clock stands still while a goroutine waits for it
-						mu.Lock()
-						terms, led, last = terms+1, led+length, time.Now()
-						mu.Unlock()
-						return yield(ctx, p)
-					})
-				}
-				time.Sleep(5 * ttl)
-				mu.Lock()
-				defer mu.Unlock()
-				f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, 5*ttl, longest)
-				if longest > 2*idle || led < 2*ttl {
-					f.Errorf("vacant for %v, led for %v", longest, led)
-				}
-			})
+		runInBubble(t, name, func(f *fixture) {
+			var mu sync.Mutex
+			var led, longest time.Duration
+			terms, last := 0, time.Now()
+			for _, name := range []string{"a", "b"} {
+				p := f.process(name, leader.Options{ObserveEvery: time.Hour})
+				p.start(func(ctx context.Context, _ *sqllock.Lease) error {
+					mu.Lock()
+					longest = max(longest, time.Since(last))
+					mu.Unlock()
+					time.Sleep(length) // not with the mutex: the bubble's clock stands still while a goroutine waits for it
+					mu.Lock()
+					terms, led, last = terms+1, led+length, time.Now()
+					mu.Unlock()
+					return yield(ctx, p)
+				})
+			}
+			time.Sleep(5 * ttl)
+			mu.Lock()
+			defer mu.Unlock()
+			f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, 5*ttl, longest)
+			if longest > 2*idle || led < 2*ttl {
+				f.Errorf("vacant for %v, led for %v", longest, led)
+			}
 		})
 	}
 }

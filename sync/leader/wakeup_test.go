@@ -40,7 +40,6 @@ func (b *bell) ring() {
 
 // TestAWakeUpMovesTheRoleAtOnce has candidates that poll once an hour.
 func TestAWakeUpMovesTheRoleAtOnce(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		released := &bell{waiters: make(map[chan struct{}]bool)}
 		of := sqllock.RegistryOptions{TTL: 3 * time.Hour, IdleBetweenTries: time.Hour, Waker: released}

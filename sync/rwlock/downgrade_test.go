@@ -21,28 +21,25 @@ func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
 		"ended":   func(*process) error { time.Sleep(short + 100*time.Millisecond); return nil },
 		"deleted": func(p *process) error { return p.repository.ReleaseAll(p.f.Context()) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.process(), f.process()
-				writer := f.get(p.rw.WithTTL(short).Lock)
-				p.network.Follow(func(_ context.Context, m flaky.Moment) error {
-					if m.N != 1 || m.Done {
-						return nil
-					}
-					p.network.Follow(nil)
-					lost := lose(p)
-					next, err := other.rw.TryLock(f.Context())              //nolint:contextcheck // it is another caller
-					return errors.Join(lost, err, next.Unlock(f.Context())) //nolint:contextcheck // as above
-				})
-				reader, err := p.rw.Downgrade(f.Context(), writer)
-				f.Is(err, sqllock.ErrLockLost)
-				if reader != nil {
-					f.Error("another writer came in between")
-					f.Unlock(reader)
+		runInBubble(t, name, func(f *fixture) {
+			p, other := f.process(), f.process()
+			writer := f.get(p.rw.WithTTL(short).Lock)
+			p.network.Follow(func(_ context.Context, m flaky.Moment) error {
+				if m.N != 1 || m.Done {
+					return nil
 				}
-				p.rows(0)
+				p.network.Follow(nil)
+				lost := lose(p)
+				next, err := other.rw.TryLock(f.Context())              //nolint:contextcheck // it is another caller
+				return errors.Join(lost, err, next.Unlock(f.Context())) //nolint:contextcheck // as above
 			})
+			reader, err := p.rw.Downgrade(f.Context(), writer)
+			f.Is(err, sqllock.ErrLockLost)
+			if reader != nil {
+				f.Error("another writer came in between")
+				f.Unlock(reader)
+			}
+			p.rows(0)
 		})
 	}
 }
@@ -50,7 +47,6 @@ func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
 // TestDowngradeBesideTheNextWriter has the write lease end meanwhile, and another writer come and stay: the
 // error says that the lease is lost, and not only that somebody else has the lock.
 func TestDowngradeBesideTheNextWriter(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		writer := f.get(p.rw.WithTTL(time.Second).Lock)
@@ -75,7 +71,6 @@ func TestDowngradeBesideTheNextWriter(t *testing.T) {
 
 // TestDowngradeOfAnEnteredLock leaves the write lock to the lease that was entered.
 func TestDowngradeOfAnEnteredLock(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		outer := f.get(p.rw.Lock)
@@ -91,7 +86,6 @@ func TestDowngradeOfAnEnteredLock(t *testing.T) {
 
 // TestWhatCannotBeDowngraded leaves the lease what it was.
 func TestWhatCannotBeDowngraded(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		ctx := f.Context()
@@ -140,7 +134,6 @@ func TestWhatCannotBeDowngraded(t *testing.T) {
 
 // TestDowngradeWithoutASeat has the writer itself be all readers.
 func TestDowngradeWithoutASeat(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		writer := f.get(p.rw.Lock)
@@ -164,7 +157,6 @@ func TestDowngradeWithoutASeat(t *testing.T) {
 // TestAFaultAtEveryMomentOfADowngrade has the database fail from a moment on. The caller has the read
 // lease, also if the write lock's row was not released, or still has the write lease.
 func TestAFaultAtEveryMomentOfADowngrade(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		downgraded := 0

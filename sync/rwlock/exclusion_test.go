@@ -23,35 +23,31 @@ func TestSpellingsAreOneLock(t *testing.T) {
 		"a mapper that trims":   {func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) }, key, " " + key},
 		"a mapper of two cases": {func(key string) (string, error) { return sqllock.PlainKeys(strings.ToLower(key)) }, key, "Prices"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.processMapping(one.keys), f.processMapping(one.keys)
-				lock, another, others := f.lockOf(p, one.key), f.lockOf(p, one.another), f.lockOf(other, one.another)
-				reader := f.get(lock.RLock)
-				for _, lock := range []*rwlock.Lock{another, others} {
-					if _, err := lock.TryLock(f.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-						f.Error(err)
-					}
-				}
-				if _, err := another.Lock(reader.Context()); !errors.Is(err, sqllock.ErrInvalid) {
+		runInBubble(t, name, func(f *fixture) {
+			p, other := f.processMapping(one.keys), f.processMapping(one.keys)
+			lock, another, others := f.lockOf(p, one.key), f.lockOf(p, one.another), f.lockOf(other, one.another)
+			reader := f.get(lock.RLock)
+			for _, lock := range []*rwlock.Lock{another, others} {
+				if _, err := lock.TryLock(f.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
 					f.Error(err)
 				}
-				if inner, err := another.RLock(reader.Context()); err != nil || inner.Holder() != reader.Holder() {
-					f.Error(inner, err)
-				} else {
-					f.Unlock(inner)
-				}
-				f.Unlock(reader)
-				p.rows(0)
-			})
+			}
+			if _, err := another.Lock(reader.Context()); !errors.Is(err, sqllock.ErrInvalid) {
+				f.Error(err)
+			}
+			if inner, err := another.RLock(reader.Context()); err != nil || inner.Holder() != reader.Holder() {
+				f.Error(inner, err)
+			} else {
+				f.Unlock(inner)
+			}
+			f.Unlock(reader)
+			p.rows(0)
 		})
 	}
 }
 
 // TestAMapperMustDistinguishTheRows has two readers' keys mapped to one row.
 func TestAMapperMustDistinguishTheRows(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.processMapping(func(key string) (string, error) {
 			return strings.Replace(key, "catalog reader 17", "catalog reader 1", 1), nil
@@ -64,7 +60,6 @@ func TestAMapperMustDistinguishTheRows(t *testing.T) {
 
 // TestATryBesideAReaderWritesNothing: it must not keep new readers out for a moment.
 func TestATryBesideAReaderWritesNothing(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		reader := f.get(p.rw.RLock)

@@ -100,24 +100,21 @@ func everyMoment(t *testing.T, test func(f *fixture, p *process, a action, n int
 		t.Skip("SKIPPED with -short: hundreds of moments")
 	}
 	for name, a := range actions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p := f.process()
-				reached := true
-				for n := 1; n <= 40 && reached; n++ {
-					for _, done := range []bool{false, true} {
-						f.Logf("operation %d, done: %v", n, done)
-						a.prepare(p)
-						reached = test(f, p, a, n, done)
-						if n == 1 && !reached {
-							f.Error("the action sent nothing, or the test had no effect")
-						}
-						time.Sleep(2 * ttl) // until what was left behind has expired
-						p.rows(0)
+		runInBubble(t, name, func(f *fixture) {
+			p := f.process()
+			reached := true
+			for n := 1; n <= 40 && reached; n++ {
+				for _, done := range []bool{false, true} {
+					f.Logf("operation %d, done: %v", n, done)
+					a.prepare(p)
+					reached = test(f, p, a, n, done)
+					if n == 1 && !reached {
+						f.Error("the action sent nothing, or the test had no effect")
 					}
+					time.Sleep(2 * ttl) // until what was left behind has expired
+					p.rows(0)
 				}
-			})
+			}
 		})
 	}
 }
@@ -188,7 +185,6 @@ func (f *fixture) settle(p *process, lease *sqllock.Lease) {
 
 // TestAnOutage has the database fail until the caller has its error.
 func TestAnOutage(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
@@ -208,45 +204,41 @@ func TestAnOutage(t *testing.T) {
 func TestAnObserverThatPanics(t *testing.T) {
 	t.Parallel()
 	for name, a := range actions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				var left atomic.Int64 // until the event at which it panics
-				event := func() {
-					if left.Add(-1) == 0 {
-						panic(errGone)
-					}
+		runInBubble(t, name, func(f *fixture) {
+			var left atomic.Int64 // until the event at which it panics
+			event := func() {
+				if left.Add(-1) == 0 {
+					panic(errGone)
 				}
-				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{
-					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-						event()
-						return ctx, func(observe.AcquireEnd) { event() }
-					},
-					LeaseEnd: func(context.Context, observe.LeaseEnd) { event() },
-				}}})
-				for n, panicked := int64(1), true; panicked; n++ {
-					a.prepare(p)
-					left.Store(n)
-					panicked = f.panics(func() {
-						lease, err := a.do(f.Context(), p)
-						f.Must(err)
-						f.Must(lease.Unlock(f.Context()))
-					})
-					left.Store(0)
-					if held := p.registry.Held(); len(held) > 0 {
-						f.Fatalf("after a panic at event %d it holds %+v", n, held)
-					}
-					time.Sleep(time.Second) // until the rows of prepare have expired
+			}
+			p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{
+				Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+					event()
+					return ctx, func(observe.AcquireEnd) { event() }
+				},
+				LeaseEnd: func(context.Context, observe.LeaseEnd) { event() },
+			}}})
+			for n, panicked := int64(1), true; panicked; n++ {
+				a.prepare(p)
+				left.Store(n)
+				panicked = f.panics(func() {
+					lease, err := a.do(f.Context(), p)
+					f.Must(err)
+					f.Must(lease.Unlock(f.Context()))
+				})
+				left.Store(0)
+				if held := p.registry.Held(); len(held) > 0 {
+					f.Fatalf("after a panic at event %d it holds %+v", n, held)
 				}
-				p.rows(0)
-			})
+				time.Sleep(time.Second) // until the rows of prepare have expired
+			}
+			p.rows(0)
 		})
 	}
 }
 
 // TestALimitInAnOutage has the limit of a wait for the turn end while the database fails.
 func TestALimitInAnOutage(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
 		for _, row := range []string{turn, key} {
@@ -291,23 +283,20 @@ func TestWhatWaitsThroughAnOutage(t *testing.T) {
 		"a writer, to read":  {[]string{key}, rlock, true},
 		"a turn, to read":    {[]string{key, turn}, rlock, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
-				for _, row := range c.rows {
-					p.crashed(row, 20*time.Second)
-				}
-				waiting := f.start(f.Context(), c.lock(p))
-				p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
-				time.Sleep(5 * time.Second)
-				p.network.Follow(nil)
-				if c.ends {
-					f.Is((<-waiting).err, sqllock.ErrDatabase, errGone)
-					return
-				}
-				f.Unlock(f.gets(waiting))
-			})
+		runInBubble(t, name, func(f *fixture) {
+			p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+			for _, row := range c.rows {
+				p.crashed(row, 20*time.Second)
+			}
+			waiting := f.start(f.Context(), c.lock(p))
+			p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
+			time.Sleep(5 * time.Second)
+			p.network.Follow(nil)
+			if c.ends {
+				f.Is((<-waiting).err, sqllock.ErrDatabase, errGone)
+				return
+			}
+			f.Unlock(f.gets(waiting))
 		})
 	}
 }
@@ -315,7 +304,6 @@ func TestWhatWaitsThroughAnOutage(t *testing.T) {
 // TestWaitersShareAnOutage has many callers wait when the database answers no more. They do not find that
 // out one after the other.
 func TestWaitersShareAnOutage(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		p.crashed(key, time.Hour)
@@ -355,36 +343,33 @@ func TestCloseEndsEverything(t *testing.T) {
 		"a writer's turn":   {map[string]bool{turn: true, key: true}, 2},
 		"nothing but a row": {map[string]bool{"another": true}, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.process(), f.process()
-				for row := range state.rows {
-					other.crashed(row, time.Hour)
+		runInBubble(t, name, func(f *fixture) {
+			p, other := f.process(), f.process()
+			for row := range state.rows {
+				other.crashed(row, time.Hour)
+			}
+			var waiting []<-chan outcome
+			for range 2 {
+				waiting = append(waiting, f.start(f.Context(), p.rw.Lock), f.start(f.Context(), p.rw.RLock))
+			}
+			f.Must(p.registry.Close(f.Context()))
+			closed := time.Now()
+			for _, result := range waiting {
+				o := <-result
+				if o.lease != nil { // it was acquired before
+					f.Is(context.Cause(o.lease.Context()), sqllock.ErrClosed)
+					continue
 				}
-				var waiting []<-chan outcome
-				for range 2 {
-					waiting = append(waiting, f.start(f.Context(), p.rw.Lock), f.start(f.Context(), p.rw.RLock))
-				}
-				f.Must(p.registry.Close(f.Context()))
-				closed := time.Now()
-				for _, result := range waiting {
-					o := <-result
-					if o.lease != nil { // it was acquired before
-						f.Is(context.Cause(o.lease.Context()), sqllock.ErrClosed)
-						continue
-					}
-					f.Is(o.err, sqllock.ErrClosed)
-				}
-				if d := time.Since(closed); d > time.Second {
-					f.Errorf("the last one returned %v after Close", d)
-				}
-				for _, lock := range []method{p.rw.Lock, p.rw.TryLock, p.rw.RLock, p.rw.TryRLock} {
-					_, err := lock(f.Context())
-					f.Is(err, sqllock.ErrClosed)
-				}
-				other.rows(state.left)
-			})
+				f.Is(o.err, sqllock.ErrClosed)
+			}
+			if d := time.Since(closed); d > time.Second {
+				f.Errorf("the last one returned %v after Close", d)
+			}
+			for _, lock := range []method{p.rw.Lock, p.rw.TryLock, p.rw.RLock, p.rw.TryRLock} {
+				_, err := lock(f.Context())
+				f.Is(err, sqllock.ErrClosed)
+			}
+			other.rows(state.left)
 		})
 	}
 }
@@ -392,7 +377,6 @@ func TestCloseEndsEverything(t *testing.T) {
 // TestCloseEndsAnUpgrade has the registry be closed while the holder of a plain lock waits for a reader,
 // which it does out of turn.
 func TestCloseEndsAnUpgrade(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		other.crashed(lockKey+" reader 1", time.Hour)
@@ -418,43 +402,40 @@ func TestARowThatIsTakenOverIsLost(t *testing.T) {
 		"TryRLock": func(p *process) method { return p.rw.TryRLock }, "TryLock": func(p *process) method { return p.rw.TryLock },
 		"RLock": rlock, "Lock": wlock,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.process(), f.process()
-				for n, reached := 1, true; reached && n < mostOps; n++ {
-					f.get(other.rw.WithTTL(time.Second).RLock)
-					time.Sleep(2 * time.Second)
-					other.crashed(key, 50*time.Millisecond)
-					time.Sleep(time.Second)
-					inside := false
-					reached = false
-					p.network.Follow(func(ctx context.Context, m flaky.Moment) error {
-						switch {
-						case m.Op == flaky.Begin && m.Done:
-							inside = true
-						case m.Op == flaky.Commit || m.Op == flaky.Rollback:
-							inside = !m.Done
-						}
-						if m.N != n || m.Done || inside { // in a transaction no other can write
-							reached = reached || m.N >= n
-							return nil
-						}
-						reached = true
-						_, err := f.DB.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")
-						return err
-					})
-					lease, err := lock(p)(f.Context())
-					p.network.Follow(nil)
-					if errors.Is(err, sqllock.ErrLockLost) {
-						f.Errorf("operation %d: %v", n, err)
+		runInBubble(t, name, func(f *fixture) {
+			p, other := f.process(), f.process()
+			for n, reached := 1, true; reached && n < mostOps; n++ {
+				f.get(other.rw.WithTTL(time.Second).RLock)
+				time.Sleep(2 * time.Second)
+				other.crashed(key, 50*time.Millisecond)
+				time.Sleep(time.Second)
+				inside := false
+				reached = false
+				p.network.Follow(func(ctx context.Context, m flaky.Moment) error {
+					switch {
+					case m.Op == flaky.Begin && m.Done:
+						inside = true
+					case m.Op == flaky.Commit || m.Op == flaky.Rollback:
+						inside = !m.Done
 					}
-					if err == nil {
-						_ = lease.Unlock(f.Context())
+					if m.N != n || m.Done || inside { // in a transaction no other can write
+						reached = reached || m.N >= n
+						return nil
 					}
-					time.Sleep(2 * ttl)
+					reached = true
+					_, err := f.DB.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")
+					return err
+				})
+				lease, err := lock(p)(f.Context())
+				p.network.Follow(nil)
+				if errors.Is(err, sqllock.ErrLockLost) {
+					f.Errorf("operation %d: %v", n, err)
 				}
-			})
+				if err == nil {
+					_ = lease.Unlock(f.Context())
+				}
+				time.Sleep(2 * ttl)
+			}
 		})
 	}
 }

@@ -26,10 +26,20 @@ const (
 // A fixture adds read-write locks to the common one.
 type fixture struct{ *fixtures.Fixture }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in virtual time, in parallel with others.
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
+	t.Parallel()
 	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{f}) })
+}
+
+// runInBubble is t.Run of a test in virtual time.
+func runInBubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Helper()
+		inBubble(t, test)
+	})
 }
 
 // A process has a registry of its own, and the lock that all tests are about.

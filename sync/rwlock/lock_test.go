@@ -13,7 +13,6 @@ import (
 
 // TestBadInput gives ErrInvalid, and sends nothing.
 func TestBadInput(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		p.network.Follow(nil)
@@ -44,7 +43,6 @@ func TestBadInput(t *testing.T) {
 
 // TestAPlainKeyLeavesRoom has a mapper that keeps keys as they are.
 func TestAPlainKeyLeavesRoom(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
 		f.Must(err)
@@ -60,7 +58,6 @@ func TestAPlainKeyLeavesRoom(t *testing.T) {
 
 // TestReaders shows who reads, the oldest first.
 func TestReaders(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		check := func(wanted ...rwlock.Holder) {
@@ -94,7 +91,6 @@ func TestReaders(t *testing.T) {
 
 // TestHandlesShareTheirLock has handles with settings of their own exclude each other.
 func TestHandlesShareTheirLock(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		if p.rw.Key() != key {
@@ -114,7 +110,6 @@ func TestHandlesShareTheirLock(t *testing.T) {
 
 // TestExecute runs a function under a lease, and releases that whatever the function does.
 func TestExecute(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		failed := errors.New("failed")

@@ -12,7 +12,6 @@ import (
 // TestAWriterWaitsForAReaderThatMeetsIt: a reader comes in after the writer has found nobody, and
 // before it has its row. Lock waits until the reader has left; it does not return ErrNotAcquired.
 func TestAWriterWaitsForAReaderThatMeetsIt(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		readers := f.process()
 		var met *sqllock.Lease

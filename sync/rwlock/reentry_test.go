@@ -25,7 +25,6 @@ func in(lease *sqllock.Lease, lock method) method {
 
 // TestAReaderEntersAgain has a reader lock once more while a writer waits for it.
 func TestAReaderEntersAgain(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		outer := f.get(p.rw.RLock)
@@ -46,7 +45,6 @@ func TestAReaderEntersAgain(t *testing.T) {
 // TestAReaderEntersAJointLease has a reader lock inside a joint lease that has a reader's row, whose Key is
 // not that of the row.
 func TestAReaderEntersAJointLease(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		joint, err := p.registry.ObtainAll("another", lockKey+" reader 7")
@@ -73,7 +71,6 @@ func (f *fixture) holderOf(p *process, key string) string {
 
 // TestAReaderInsideAWriter has a writer read, and write inside that.
 func TestAReaderInsideAWriter(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		writer := f.get(p.rw.Lock)
@@ -95,7 +92,6 @@ func TestAReaderInsideAWriter(t *testing.T) {
 
 // TestAWriterInsideAReader would wait for itself.
 func TestAWriterInsideAReader(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		reader := f.get(p.rw.RLock)
@@ -126,7 +122,6 @@ func TestAWriterInsideAReader(t *testing.T) {
 // TestAPlainLeaseIsNoWriteLease has the holder of a plain lock ask for the write lock: it must wait for
 // the readers, and not for the waiter whose turn it is, which waits for the plain lock.
 func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		reader := f.get(other.rw.RLock)
@@ -153,7 +148,6 @@ func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
 
 // TestALostLeaseIsNotEntered has the rows of leases deleted.
 func TestALostLeaseIsNotEntered(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		for _, lock := range []method{p.rw.Lock, p.rw.RLock} {
@@ -177,27 +171,24 @@ func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
 		"reader": {rlock, func(p *process) method { return p.rw.TryLock }},
 		"writer": {wlock, func(p *process) method { return p.rw.TryRLock }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				var outer, beside *sqllock.Lease
-				other := f.process()
-				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
-					Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-						if outer != nil && beside == nil {
-							f.Unlock(outer)
-							beside = f.get(test.beside(other))
-						}
-						return ctx, nil
-					},
-				}}})
-				outer = f.get(test.lock(p))
-				entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
-				f.waits(entering)
-				f.Unlock(beside)
-				f.Unlock(f.gets(entering))
-				p.rows(0)
-			})
+		runInBubble(t, name, func(f *fixture) {
+			var outer, beside *sqllock.Lease
+			other := f.process()
+			p := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
+				Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+					if outer != nil && beside == nil {
+						f.Unlock(outer)
+						beside = f.get(test.beside(other))
+					}
+					return ctx, nil
+				},
+			}}})
+			outer = f.get(test.lock(p))
+			entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
+			f.waits(entering)
+			f.Unlock(beside)
+			f.Unlock(f.gets(entering))
+			p.rows(0)
 		})
 	}
 }

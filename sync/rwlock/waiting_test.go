@@ -47,7 +47,6 @@ func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) 
 
 // TestReadersDoNotStarveAWriter has readers of two processes come so that one is always in.
 func TestReadersDoNotStarveAWriter(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		endOne := f.stream(p, 3, 50*time.Millisecond, p.rw.RLock)
@@ -75,7 +74,6 @@ func (f *fixture) both(one, two func()) {
 
 // TestWritersDoNotStarveAReader has writers of two processes come so that one is always in.
 func TestWritersDoNotStarveAReader(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		endOne := f.streamOfWriters(p)
@@ -112,7 +110,6 @@ func (f *fixture) streamOfWriters(p *process) (end func()) {
 
 // TestAReaderGetsItsTurn has a writer come after a reader that waits: the reader is next.
 func TestAReaderGetsItsTurn(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		writer := f.get(p.rw.Lock)
@@ -132,7 +129,6 @@ func TestAReaderGetsItsTurn(t *testing.T) {
 // TestAWriterKeepsNewReadersOut has a reader come after a writer that waits for another reader. The
 // rows of readers that come later do not delay the writer.
 func TestAWriterKeepsNewReadersOut(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		reader := f.seatedAt(p, 9)
@@ -173,41 +169,37 @@ func TestTheLimitOfAWait(t *testing.T) {
 		"a plain one": func(_ *fixture, p *process) string { return p.crashed(key, time.Minute) },
 		"a reader":    func(f *fixture, p *process) string { return f.get(p.rw.WithTTL(time.Minute).RLock).Holder() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.process(), f.process()
-				holder := hold(f, other)
-				for _, limited := range []func(context.Context, time.Duration) (*sqllock.Lease, error){p.rw.TryLockFor, p.rw.TryRLockFor} {
-					began := time.Now()
-					lease, err := limited(f.Context(), wait)
-					if lease != nil { // a reader beside a reader, or when no writer is there
-						f.Unlock(lease)
-						continue
-					}
-					var held *sqllock.HeldError
-					if !errors.As(err, &held) || held.Key != key || held.Holder != holder {
-						f.Errorf("%v, want one held by %s", err, holder)
-					}
-					if d := time.Since(began); d < wait || d > wait+200*time.Millisecond || errors.Is(err, context.DeadlineExceeded) {
-						f.Errorf("%v after %v", err, d)
-					}
-					ctx, cancel := context.WithTimeout(f.Context(), wait)
-					_, err = limited(ctx, time.Hour)
-					cancel()
-					f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
+		runInBubble(t, name, func(f *fixture) {
+			p, other := f.process(), f.process()
+			holder := hold(f, other)
+			for _, limited := range []func(context.Context, time.Duration) (*sqllock.Lease, error){p.rw.TryLockFor, p.rw.TryRLockFor} {
+				began := time.Now()
+				lease, err := limited(f.Context(), wait)
+				if lease != nil { // a reader beside a reader, or when no writer is there
+					f.Unlock(lease)
+					continue
 				}
-				f.Must(other.repository.ReleaseAll(f.Context()))
-				f.Unlock(f.get(p.rw.TryLock))
-				p.rows(0)
-			})
+				var held *sqllock.HeldError
+				if !errors.As(err, &held) || held.Key != key || held.Holder != holder {
+					f.Errorf("%v, want one held by %s", err, holder)
+				}
+				if d := time.Since(began); d < wait || d > wait+200*time.Millisecond || errors.Is(err, context.DeadlineExceeded) {
+					f.Errorf("%v after %v", err, d)
+				}
+				ctx, cancel := context.WithTimeout(f.Context(), wait)
+				_, err = limited(ctx, time.Hour)
+				cancel()
+				f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
+			}
+			f.Must(other.repository.ReleaseAll(f.Context()))
+			f.Unlock(f.get(p.rw.TryLock))
+			p.rows(0)
 		})
 	}
 }
 
 // TestAllSeatsAreTaken has as many readers as there can be, in two processes.
 func TestAllSeatsAreTaken(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		processes := []*process{f.process(), f.process()}
 		var leases []*sqllock.Lease
@@ -233,7 +225,6 @@ func TestAllSeatsAreTaken(t *testing.T) {
 
 // TestACrashedReader has a writer wait until the row of a reader has expired.
 func TestACrashedReader(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		p.crashed(lockKey+" reader 42", 5*time.Second)
@@ -252,18 +243,15 @@ func TestACrashInItsTurn(t *testing.T) {
 		"reader": func(p *process) method { return p.rw.RLock },
 		"writer": func(p *process) method { return p.rw.Lock },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p := f.process()
-				p.crashed(turn, 5*time.Second)
-				p.crashed(key, 7*time.Second)
-				began := time.Now()
-				f.Unlock(f.get(lock(p)))
-				if d := time.Since(began); d < 7*time.Second || d > 8*time.Second {
-					f.Errorf("it has waited for %v", d)
-				}
-			})
+		runInBubble(t, name, func(f *fixture) {
+			p := f.process()
+			p.crashed(turn, 5*time.Second)
+			p.crashed(key, 7*time.Second)
+			began := time.Now()
+			f.Unlock(f.get(lock(p)))
+			if d := time.Since(began); d < 7*time.Second || d > 8*time.Second {
+				f.Errorf("it has waited for %v", d)
+			}
 		})
 	}
 }
@@ -273,42 +261,38 @@ func TestACrashInItsTurn(t *testing.T) {
 func TestTheLeaseOutlivesTheWait(t *testing.T) {
 	t.Parallel()
 	for _, short := range []time.Duration{sqllock.MinTTL, 200 * time.Millisecond, 2 * time.Second} {
-		t.Run(short.String(), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				p, other := f.process(), f.process()
-				reader := f.get(other.rw.WithTTL(time.Hour).RLock)
-				began := time.Now()
-				writing := make(chan outcome, 1)
-				go func() {
-					lease, err := p.rw.WithTTL(short).WithAutoRenew(false).Lock(f.Context())
-					// A whole lease ends a margin before its row, and no virtual time has passed.
-					if left, whole := time.Until(lease.Deadline()), short-max(short/10, 2*time.Millisecond); left < whole {
-						f.Errorf("%v left of %v", left, whole)
-					}
-					writing <- outcome{lease, err}
-				}()
-				time.Sleep(short / 2)
-				holder := f.holderOf(p, key)
-				for time.Since(began) < 7*short/2 {
-					time.Sleep(short / 20)
-					f.refused(other.rw.TryRLock, holder)
+		runInBubble(t, short.String(), func(f *fixture) {
+			p, other := f.process(), f.process()
+			reader := f.get(other.rw.WithTTL(time.Hour).RLock)
+			began := time.Now()
+			writing := make(chan outcome, 1)
+			go func() {
+				lease, err := p.rw.WithTTL(short).WithAutoRenew(false).Lock(f.Context())
+				// A whole lease ends a margin before its row, and no virtual time has passed.
+				if left, whole := time.Until(lease.Deadline()), short-max(short/10, 2*time.Millisecond); left < whole {
+					f.Errorf("%v left of %v", left, whole)
 				}
-				f.Unlock(reader)
-				lease := f.gets(writing)
-				if lease.Holder() != holder {
-					f.Error("it has acquired its row again")
-				}
-				f.Unlock(lease)
-				p.rows(0)
-			})
+				writing <- outcome{lease, err}
+			}()
+			time.Sleep(short / 2)
+			holder := f.holderOf(p, key)
+			for time.Since(began) < 7*short/2 {
+				time.Sleep(short / 20)
+				f.refused(other.rw.TryRLock, holder)
+			}
+			f.Unlock(reader)
+			lease := f.gets(writing)
+			if lease.Holder() != holder {
+				f.Error("it has acquired its row again")
+			}
+			f.Unlock(lease)
+			p.rows(0)
 		})
 	}
 }
 
 // TestAWriterThatLosesItsRowGoesOn has the row of a writer deleted, and that of the turn, while it waits.
 func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		reader := f.get(other.rw.WithTTL(time.Hour).RLock)
@@ -332,7 +316,6 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 // TestMaxHoldCountsTheWait has a writer wait for a reader for longer than its lease may be renewed
 // automatically. It has a whole lease all the same.
 func TestMaxHoldCountsTheWait(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const maxHold = 2 * ttl
 		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, MaxHold: maxHold})

@@ -48,7 +48,7 @@ func atEachMoment(t *testing.T, test func(f *fixture, s situation, moment flaky.
 			for n, reached := 1, true; reached; n++ {
 				reached = false
 				for _, done := range []bool{false, true} {
-					inBubble(t, func(f *fixture) {
+					again(t, func(f *fixture) {
 						if test(f, s, flaky.Moment{N: n, Done: done}) {
 							reached = true
 							moments++
@@ -132,7 +132,6 @@ func TestAnErrorOfTheDatabase(t *testing.T) {
 
 // TestTheDatabaseIsGone has all statements fail from some moment on.
 func TestTheDatabaseIsGone(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry, network := f.networked()
 		a := f.semaphore(registry, 3)
@@ -163,7 +162,6 @@ func TestTheDatabaseIsGone(t *testing.T) {
 // TestASlowReleaseOfTheTurn has the release of the turn take longer than the lease of the permits lasts:
 // the caller does not get a lease that is over.
 func TestASlowReleaseOfTheTurn(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry, network := f.networked()
 		a := f.semaphore(registry, 1).WithTTL(time.Second)
@@ -192,7 +190,7 @@ func TestALimitInADeadDatabase(t *testing.T) {
 	t.Parallel()
 	const limit, moments = time.Second, 60
 	for from := 1; from <= moments; from++ {
-		inBubble(t, func(f *fixture) {
+		again(t, func(f *fixture) {
 			registry, network := f.networked()
 			a := f.semaphore(registry, 1)
 			one := f.acquires(f.process("other", 1), 1)

@@ -29,20 +29,38 @@ const (
 // A fixture adds semaphores to the common one.
 type fixture struct{ *fixtures.Fixture }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in virtual time, in parallel with others.
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
-	inBubbleWith(t, dialect.Spring7, test)
+	t.Parallel()
+	again(t, test)
+}
+
+// runInBubble is t.Run of a test in virtual time.
+func runInBubble(t *testing.T, name string, test func(f *fixture)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Helper()
+		inBubble(t, test)
+	})
+}
+
+// again is inBubble of a test that has several bubbles, one after the other, and is parallel already.
+func again(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 
 // inBothLayouts is inBubble over a table of each layout.
 func inBothLayouts(t *testing.T, test func(f *fixture)) {
 	t.Helper()
+	t.Parallel()
 	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 
 func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
 	t.Helper()
+	t.Parallel()
 	fixtures.InBubble(t, layout, func(f *fixtures.Fixture) { test(&fixture{f}) })
 }
 

@@ -29,7 +29,6 @@ func afterReads(do func(read int)) flaky.Plan {
 
 // TestOthersAreFaster has another process acquire all permits that this one has read as free.
 func TestOthersAreFaster(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		registry, network := f.networked()
 		a, other := f.semaphore(registry, 3), f.process("other", 3)
@@ -63,7 +62,6 @@ func TestOthersAreFaster(t *testing.T) {
 // TestOthersAreFasterAtSomePermits has another process acquire one of the permits that this one has read
 // as free, each time: there are enough others.
 func TestOthersAreFasterAtSomePermits(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const permits = 5
 		registry, network := f.networked()

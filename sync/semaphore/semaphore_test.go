@@ -14,7 +14,6 @@ import (
 
 // TestTheRefusalNamesTheLeaseThatEndsFirst has permits end one after the other.
 func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", 3)
 		f.acquires(a, 1)
@@ -28,7 +27,6 @@ func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
 
 // TestHoldersAreSorted lists holders of different ages.
 func TestHoldersAreSorted(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", 20)
 		var want []string
@@ -51,7 +49,6 @@ func TestHoldersAreSorted(t *testing.T) {
 
 // TestAllPermits acquires as many as there can be.
 func TestAllPermits(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", semaphore.MaxPermits)
 		lease := f.acquires(a, semaphore.MaxPermits)
@@ -66,7 +63,6 @@ func TestAllPermits(t *testing.T) {
 
 // TestInvalid passes what no semaphore can have.
 func TestInvalid(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
 		for name, make := range map[string]func() (*semaphore.Semaphore, error){
@@ -104,7 +100,6 @@ func TestInvalid(t *testing.T) {
 // TestATableWithoutTimesToLive refuses other times to live than the registry's in the four-column
 // layout, also while no permit is free.
 func TestATableWithoutTimesToLive(t *testing.T) {
-	t.Parallel()
 	inBubbleWith(t, dialect.Spring6, func(f *fixture) {
 		a := f.process("a", 1)
 		f.acquires(a.WithTTL(ttl), 1)
@@ -115,7 +110,6 @@ func TestATableWithoutTimesToLive(t *testing.T) {
 
 // TestPlainKeysLeaveRoom passes the longest keys that the column can have, and one more.
 func TestPlainKeysLeaveRoom(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
 		longest := 36 - len(" permit turn")
@@ -131,7 +125,6 @@ func TestPlainKeysLeaveRoom(t *testing.T) {
 
 // TestHandles checks what handles share, and what they do not.
 func TestHandles(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", 2)
 		short, renewed := a.WithTTL(2*time.Second), a.WithAutoRenew(true)
@@ -153,7 +146,6 @@ func TestHandles(t *testing.T) {
 
 // TestThereIsNoReentry acquires inside a permit, also when the row of that permit was deleted.
 func TestThereIsNoReentry(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
 		a := f.semaphore(registry, 4)
@@ -183,7 +175,6 @@ func TestThereIsNoReentry(t *testing.T) {
 // TestPermitsAreChosenAtRandom acquires one of three permits so often that one which is never chosen
 // is no chance.
 func TestPermitsAreChosenAtRandom(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", 3)
 		chosen := make(map[string]int)
@@ -200,7 +191,6 @@ func TestPermitsAreChosenAtRandom(t *testing.T) {
 
 // TestPermitsAreLoweredAndRaised has processes with different numbers of permits.
 func TestPermitsAreLoweredAndRaised(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		three, two, five := f.process("a", 3), f.process("b", 2), f.process("c", 5)
 		byKey := make(map[string]*sqllock.Lease)
@@ -227,7 +217,6 @@ func TestPermitsAreLoweredAndRaised(t *testing.T) {
 
 // TestExecute runs functions that return, fail and panic.
 func TestExecute(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
 		a := f.semaphore(registry, 3)
@@ -274,7 +263,6 @@ func TestExecute(t *testing.T) {
 
 // TestSpellingsAreOneSemaphore has a KeyMapper that maps what two processes write to one LOCK_KEY.
 func TestSpellingsAreOneSemaphore(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		spelled := func(key string) *semaphore.Semaphore {
 			repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{

@@ -20,7 +20,6 @@ const longestPoll = 100*time.Millisecond + time.Millisecond
 
 // TestAWaiterOfThisProcessIsWokenUp releases the permit that a caller of the same process waits for.
 func TestAWaiterOfThisProcessIsWokenUp(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		a := f.process("a", 3)
 		all := f.acquires(a.WithAutoRenew(true), 3)
@@ -43,7 +42,6 @@ func TestAWaiterOfThisProcessIsWokenUp(t *testing.T) {
 
 // TestTheTurnOfADeadProcessEnds has a process die in its turn.
 func TestTheTurnOfADeadProcessEnds(t *testing.T) {
-	t.Parallel()
 	inBothLayouts(t, func(f *fixture) {
 		dead, err := f.registry("dead").TryLock(f.Context(), turnRow)
 		f.Must(err)
@@ -66,7 +64,6 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 // TestTheTurnIsLost deletes the row of the turn while its holder waits: no caller gets more permits than
 // there are, and all get theirs.
 func TestTheTurnIsLost(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", 2), f.process("b", 2)
 		all := f.acquires(a.WithAutoRenew(true), 2)
@@ -103,7 +100,6 @@ func TestTheTurnIsLost(t *testing.T) {
 // TestALargeRequestIsNotStarved has so many callers in two processes want one permit each that never
 // all are free, and one caller want all. It gets them within a number of acquisitions of the others.
 func TestALargeRequestIsNotStarved(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		const permits, workers, most = 3, 6, 2000
 		var (
@@ -167,7 +163,6 @@ func (w *waiter) isWaiting() bool {
 // TestLaterCallersWaitTheirTurn has a caller of the same process and one of another want one permit,
 // which is free, while a caller before them waits for two.
 func TestLaterCallersWaitTheirTurn(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		a, b := f.process("a", 2), f.process("b", 2)
 		one := f.acquires(a.WithAutoRenew(true), 1)
@@ -209,52 +204,49 @@ func TestTheWaitIsLimited(t *testing.T) {
 		"other":     func(f *fixture) string { return f.lockTurn().Holder() },
 		"this turn": func(f *fixture) string { return f.acquires(f.process("holder", 3).WithAutoRenew(true), 1).Holder() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, func(f *fixture) {
-				holder := before(f)
-				rows := f.rows()
-				a := f.process("a", 3)
-				errAsPlanned := errors.New("as planned")
+		runInBubble(t, name, func(f *fixture) {
+			holder := before(f)
+			rows := f.rows()
+			a := f.process("a", 3)
+			errAsPlanned := errors.New("as planned")
 
-				began := time.Now()
-				_, err := a.TryAcquireFor(f.Context(), 3, 1234*time.Millisecond)
-				f.Takes("TryAcquireFor", began, 1234*time.Millisecond, 1234*time.Millisecond)
-				f.Is(err, sqllock.ErrNotAcquired)
-				f.IsNot(err, context.DeadlineExceeded)
-				f.isHeldBy(err, holder)
-				f.has(rows...)
+			began := time.Now()
+			_, err := a.TryAcquireFor(f.Context(), 3, 1234*time.Millisecond)
+			f.Takes("TryAcquireFor", began, 1234*time.Millisecond, 1234*time.Millisecond)
+			f.Is(err, sqllock.ErrNotAcquired)
+			f.IsNot(err, context.DeadlineExceeded)
+			f.isHeldBy(err, holder)
+			f.has(rows...)
 
-				_, err = a.TryAcquireFor(f.Context(), 3, 0)
-				f.isHeldBy(err, holder)
+			_, err = a.TryAcquireFor(f.Context(), 3, 0)
+			f.isHeldBy(err, holder)
 
-				limited, cancel := context.WithTimeout(f.Context(), time.Second)
-				defer cancel()
-				began = time.Now()
-				_, err = a.TryAcquireFor(limited, 3, time.Hour)
-				f.Takes("TryAcquireFor", began, time.Second, time.Second)
-				f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
-				f.isHeldBy(err, holder)
-				f.has(rows...)
+			limited, cancel := context.WithTimeout(f.Context(), time.Second)
+			defer cancel()
+			began = time.Now()
+			_, err = a.TryAcquireFor(limited, 3, time.Hour)
+			f.Takes("TryAcquireFor", began, time.Second, time.Second)
+			f.Is(err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
+			f.isHeldBy(err, holder)
+			f.has(rows...)
 
-				w := f.starts(a, 3)
-				time.Sleep(time.Second)
-				f.waits(w)
-				w.cancel(errAsPlanned)
-				synctest.Wait()
-				<-w.done
-				f.Is(w.err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
-				f.isHeldBy(w.err, holder)
-				f.has(rows...)
+			w := f.starts(a, 3)
+			time.Sleep(time.Second)
+			f.waits(w)
+			w.cancel(errAsPlanned)
+			synctest.Wait()
+			<-w.done
+			f.Is(w.err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
+			f.isHeldBy(w.err, holder)
+			f.has(rows...)
 
-				ended, end := context.WithCancelCause(f.Context())
-				end(errAsPlanned)
-				for _, wait := range []time.Duration{0, time.Second} {
-					_, err = a.TryAcquireFor(ended, 3, wait)
-					f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
-				}
-				f.has(rows...)
-			})
+			ended, end := context.WithCancelCause(f.Context())
+			end(errAsPlanned)
+			for _, wait := range []time.Duration{0, time.Second} {
+				_, err = a.TryAcquireFor(ended, 3, wait)
+				f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
+			}
+			f.has(rows...)
 		})
 	}
 }
@@ -281,7 +273,6 @@ func (f *fixture) isHeldBy(err error, holder string) {
 // TestALimitLeavesTheLease has the lease outlast the wait, and the context of the lease be made from
 // the caller's.
 func TestALimitLeavesTheLease(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		type name struct{}
 		a := f.process("a", 1).WithAutoRenew(true)
@@ -304,7 +295,6 @@ func TestALimitLeavesTheLease(t *testing.T) {
 
 // TestClose closes the registry while a caller waits for permits, and another for the turn.
 func TestClose(t *testing.T) {
-	t.Parallel()
 	inBubble(t, func(f *fixture) {
 		registry := f.registry("a")
 		a, b := f.semaphore(registry, 2), f.process("b", 2)
