@@ -8,15 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // TestExamples takes twelve seconds, because longjob works for longer than its lease.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
-	for _, name := range []string{"cron", "consumer", "leader", "transfer", "fencedfiles", "longjob", "httpkeys", "gorm"} {
+	for _, name := range []string{"cron", "consumer", "leader", "transfer", "fencedfiles", "longjob", "httpkeys"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compare(t, name, output(t, filepath.Join(bin, name)))
@@ -41,16 +39,6 @@ func TestExamples(t *testing.T) {
 		_, last, _ := strings.Cut(printed.String(), "stopping\n")
 		compare(t, "shutdown", first+"\nstopping\n"+last)
 	})
-	t.Run("pgxpool", func(t *testing.T) {
-		t.Parallel()
-		program := exec.CommandContext(t.Context(), filepath.Join(bin, "pgxpool")) //nolint:gosec // it was built here
-		program.Env = append(os.Environ(), "DATABASE_URL="+dbtest.Postgres(t).DSN)
-		printed, err := program.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, printed)
-		}
-		compare(t, "pgxpool", string(printed))
-	})
 }
 
 // TestEachExampleIsTested finds a program that no test runs, or that the README does not have.
@@ -68,7 +56,7 @@ func TestEachExampleIsTested(t *testing.T) {
 			}
 		}
 	}
-	if len(programs) != 10 {
+	if len(programs) != 8 {
 		t.Errorf("%d programs", len(programs))
 	}
 }
