@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/fair"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/reentrant"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -40,7 +40,7 @@ func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
 
 // An entry is what all holds of one LOCK_KEY in a registry share.
 type entry struct {
-	mutex  reentrant.Mutex[*hold]
+	mutex  fair.Mutex[*hold]
 	streak streaks
 	// takenUntil is when the lease may end that the last attempt has found. Only the
 	// owner of mutex uses it.
@@ -181,23 +181,38 @@ func (h *hold) startTimer() {
 	}
 }
 
-// add adds a user that has entered the lock again, and the minimum hold that it asks for.
-func (h *hold) add(u user, minHold time.Duration) {
-	h.mu.Lock()
-	h.users = append(h.users, u)
-	h.minHold = max(h.minHold, minHold)
-	over, cause := h.state.isOver(), h.cause
-	h.mu.Unlock()
-	if over {
-		u.end(cause)
-	}
-}
-
-// remove removes a user that has unlocked.
-func (h *hold) remove(u user) {
+// enter adds a user that enters the lock again. It returns false if h is over, or its last Unlock has begun.
+func (h *hold) enter(u user) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.state != held {
+		return false
+	}
+	h.users = append(h.users, u)
+	return true
+}
+
+// leave removes a user that unlocks. The last one stays until h is over, so that it is notified if the lease ends
+// before the row is released: then last is true. It returns why h is over if it is.
+func (h *hold) leave(u user) (last bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.state != held:
+		return false, h.lostLocked()
+	case len(h.users) == 1:
+		h.state = unlocking
+		return true, nil
+	}
 	h.users = slices.DeleteFunc(h.users, func(other user) bool { return other == u })
+	return false, nil
+}
+
+// keepFor has the row stay for the minimum hold that a user has asked for who has entered again.
+func (h *hold) keepFor(minHold time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.minHold = max(h.minHold, minHold)
 }
 
 // renew makes the row, then the lease, last for ttl from now. It waits for a pinned row.

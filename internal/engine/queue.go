@@ -50,9 +50,9 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	case h.isJoint():
 		seen, err = w.queueAll(ctx)
 	case h.inFront:
-		_, err = h.entry.mutex.LockFirst(ctx, h)
+		err = h.entry.mutex.LockFirst(ctx, h)
 	default:
-		_, err = h.entry.mutex.Lock(ctx, h)
+		err = h.entry.mutex.Lock(ctx, h)
 	}
 	switch {
 	case err == nil:
@@ -115,7 +115,7 @@ func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
 // tryAll makes the hold own the local mutexes of all its keys, without waiting.
 func (w *waiter) tryAll() (seen locktable.Row, err error) {
 	for i := range w.hold.count() {
-		if _, ok := w.hold.entryAt(i).mutex.TryLock(w.hold); !ok {
+		if !w.hold.entryAt(i).mutex.TryLock(w.hold) {
 			return w.hold.ownerAt(i), errHeld
 		}
 	}
@@ -131,18 +131,18 @@ func (w *waiter) lockInOrder(ctx context.Context, i, first int) error {
 	return w.lockAt(ctx, i)
 }
 
-// lockAt makes the hold own the local mutex of its i-th key. It does not enter it again.
+// lockAt makes the hold own the local mutex of its i-th key, unless it does.
 func (w *waiter) lockAt(ctx context.Context, i int) (err error) {
 	m, h := &w.hold.entryAt(i).mutex, w.hold
 	if m.Owner() == h {
 		return nil
 	}
-	if _, ok := m.TryLock(h); !ok { // which succeeds also if the slice has no length
+	if !m.TryLock(h) { // which succeeds also if the slice has no length
 		lock := m.Lock
 		if w.served[i] {
 			lock = m.LockFirst
 		}
-		_, err = lock(ctx, h)
+		err = lock(ctx, h)
 	}
 	w.served[i] = w.served[i] || err == nil
 	return err

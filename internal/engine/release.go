@@ -29,25 +29,17 @@ func (c *releaseContext) Err() error {
 	return nil
 }
 
-// unlock takes back one entry, and releases the row with the last: it hands it over to a
+// unlock takes back one use, and releases the row with the last: it hands it over to a
 // local waiter, keeps it for the minimum hold, or deletes it. It has the time that the lease has
 // left: after that the row is about to expire anyway.
-func (h *hold) unlock(ctx *releaseContext) error {
+func (h *hold) unlock(u *Use) error {
+	ctx := &u.releasing
 	if err := h.alive(); err != nil {
 		return err
 	}
-	switch depth, ok := h.entry.mutex.Leave(h); {
-	case !ok:
-		return h.lost() // it ended just now
-	case depth > 0:
-		return nil
+	if last, err := h.leave(u); !last {
+		return err
 	}
-	h.mu.Lock()
-	over := h.state.isOver() // just now
-	if h.state = unlocking; over {
-		h.state = unlocked
-	}
-	h.mu.Unlock()
 	began, inStreak := h.acquired, h.inTurns
 	if ctx.by.IsZero() && h.mayBeHandedOver() {
 		tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle)

@@ -147,8 +147,7 @@ func (u *Use) Unlock(ctx context.Context, by time.Time) error {
 		return u.result
 	}
 	u.releasing = releaseContext{u.hold, ctx, by}
-	u.result = u.hold.unlock(&u.releasing) //nolint:contextcheck // it is made from ctx
-	u.hold.remove(u)
+	u.result = u.hold.unlock(u) //nolint:contextcheck // it is made from ctx
 	u.cancel(nil)
 	return u.result
 }

@@ -109,18 +109,19 @@ func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, e
 	if h == nil {
 		return false, err
 	}
-	if _, ok := h.entry.mutex.Enter(h); !ok {
-		lost := h.lost()
-		return false, lost
+	u.begin(ctx, h, r.key)
+	if !h.enter(u) {
+		u.cancel(nil)
+		return false, h.lost()
 	}
 	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
-		releasing := releaseContext{hold: h, caller: ctx}
-		_ = h.unlock(&releasing) //nolint:contextcheck // it is made from ctx
+		u.releasing = releaseContext{hold: h, caller: ctx}
+		_ = h.unlock(u) //nolint:contextcheck // it is made from ctx
+		u.cancel(nil)
 		return false, err
 	}
-	u.begin(ctx, h, r.key)
-	h.add(u, r.minHold)
+	h.keepFor(r.minHold)
 	return true, nil
 }
 

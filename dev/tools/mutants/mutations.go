@@ -257,7 +257,7 @@ var mutations = []mutation{
 		breaks: "local queue: a caller that has left gets the lock",
 		danger: "No other caller of the process can acquire it again.",
 		edits: []edit{{
-			"internal/reentrant/mutex.go",
+			"internal/fair/mutex.go",
 			"	default:\n		m.removeLocked(place)\n	}\n",
 			"	default:\n		_ = place\n	}\n",
 		}},

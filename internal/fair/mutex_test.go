@@ -1,4 +1,4 @@
-package reentrant_test
+package fair_test
 
 import (
 	"context"
@@ -8,18 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/reentrant"
+	"github.com/sqllock/sqllock/internal/fair"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-type mutex = reentrant.Mutex[int]
+type mutex = fair.Mutex[int]
 
-func TestOthersCannotLeaveOrRelease(t *testing.T) {
+func TestOthersCannotRelease(t *testing.T) {
 	t.Parallel()
 	var m mutex
-	depth(t, 1)(m.Lock(t.Context(), 7))
-	if _, ok := m.Leave(8); ok {
-		t.Fatal("Leave")
-	}
+	check.Must(t, m.Lock(t.Context(), 7))
 	if m.Release(8) {
 		t.Fatal("Release")
 	}
@@ -32,10 +30,10 @@ func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var m mutex
-		depth(t, 1)(m.Lock(t.Context(), 1))
+		check.Must(t, m.Lock(t.Context(), 1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.Lock(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+		if err := m.Lock(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		if m.Waiters() != 0 {
@@ -45,7 +43,7 @@ func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 		if m.Owner() != 0 {
 			t.Fatal("granted to a waiter that has left")
 		}
-		if _, err := m.Lock(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
+		if err := m.Lock(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal("a cancelled caller acquired a free mutex")
 		}
 	})
@@ -70,13 +68,12 @@ func TestHammer(t *testing.T) {
 					cancel()
 					ctx, cancel = context.WithCancel(t.Context())
 				}
-				if _, err := m.Lock(ctx, o); err == nil {
+				if err := m.Lock(ctx, o); err == nil {
 					grants++ // the mutex protects it
 					if inside++; inside != 1 {
 						failures++
 					}
 					inside--
-					m.Leave(o)
 					m.Release(o)
 				}
 				cancel()
@@ -86,15 +83,5 @@ func TestHammer(t *testing.T) {
 	group.Wait()
 	if failures != 0 || grants == 0 || m.Owner() != 0 || m.Waiters() != 0 {
 		t.Fatal(failures, grants, m.Owner(), m.Waiters())
-	}
-}
-
-func depth(t *testing.T, want int) func(int, error) {
-	t.Helper()
-	return func(got int, err error) {
-		t.Helper()
-		if got != want || err != nil {
-			t.Fatalf("depth %d, %v, want %d", got, err, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package reentrant_test
+package fair_test
 
 import (
 	"testing"

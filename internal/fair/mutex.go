@@ -1,7 +1,6 @@
-// Package reentrant provides the in-process part of a lock: a mutex that its owner can enter
-// again, that is granted in the order of arrival, and for which a waiter can stop waiting at
-// any time.
-package reentrant
+// Package fair provides the in-process part of a lock: a mutex that is granted in the order of
+// arrival, and for which a waiter can stop waiting at any time.
+package fair
 
 import (
 	"container/list"
@@ -13,18 +12,10 @@ import (
 // Go, and work moves freely between them. The zero value of Mutex is unlocked; the zero
 // value of O means no owner.
 //
-// Leaving and releasing are two steps. Between them the owner can clean up (delete a row)
-// while no other caller can acquire the mutex:
-//
-//	Lock, TryLock   acquire the mutex, or enter it again   depth + 1
-//	Leave           leave it once                          depth - 1
-//	Release         release it, at any depth               the next waiter acquires it
-//
-// All methods are safe for concurrent use.
+// An owner must not lock it again: it would wait for itself. All methods are safe for concurrent use.
 type Mutex[O comparable] struct {
 	mu      sync.Mutex
 	owner   O
-	depth   int
 	waiters *list.List // of *waiter[O], the next owner first; nil if there are none
 }
 
@@ -35,27 +26,26 @@ type waiter[O comparable] struct {
 	first  bool          // it waits before those that are not
 }
 
-// Lock acquires the mutex for o, after all earlier waiters, and returns the depth: 1, or more
-// if o owned the mutex already.
+// Lock acquires the mutex for o, after all earlier waiters.
 //
 // If ctx ends first, or has ended already, Lock returns ctx.Err() and leaves the mutex
 // unchanged. There is one exception: if the mutex was granted by [Mutex.Pass], Lock succeeds
 // even if ctx has ended.
-func (m *Mutex[O]) Lock(ctx context.Context, o O) (int, error) { return m.lock(ctx, o, false) }
+func (m *Mutex[O]) Lock(ctx context.Context, o O) error { return m.lock(ctx, o, false) }
 
 // LockFirst is Lock for an owner whose turn has come before and who has let others pass: it waits
 // before all those that have called Lock, and after those that have called LockFirst.
-func (m *Mutex[O]) LockFirst(ctx context.Context, o O) (int, error) { return m.lock(ctx, o, true) }
+func (m *Mutex[O]) LockFirst(ctx context.Context, o O) error { return m.lock(ctx, o, true) }
 
-func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) (int, error) {
+func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) error {
 	// Fail even if the mutex is free: a cancelled caller does not need it.
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return err
 	}
 	m.mu.Lock()
-	if depth, ok := m.enterLocked(o); ok {
+	if m.tryLocked(o) {
 		m.mu.Unlock()
-		return depth, nil
+		return nil
 	}
 	w := &waiter[O]{owner: o, ready: make(chan struct{}), first: first}
 	place := m.queueLocked(w)
@@ -66,9 +56,9 @@ func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) (int, error) {
 		// ctx may have ended at the same time: the cancellation takes precedence.
 		if err := ctx.Err(); err != nil && !w.passed {
 			m.Release(o)
-			return 0, err
+			return err
 		}
-		return 1, nil
+		return nil
 	case <-ctx.Done():
 	}
 
@@ -77,50 +67,24 @@ func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) (int, error) {
 	select {
 	case <-w.ready:
 		if w.passed {
-			return 1, nil
+			return nil
 		}
 		// Acquired after the cancellation: grant it to the next waiter.
 		m.handOnLocked()
 	default:
 		m.removeLocked(place)
 	}
-	return 0, ctx.Err()
+	return ctx.Err()
 }
 
-// TryLock is Lock without waiting. ok is false if another owner holds the mutex or others
-// wait for it.
-func (m *Mutex[O]) TryLock(o O) (depth int, ok bool) {
+// TryLock is Lock without waiting. It returns false if the mutex has an owner.
+func (m *Mutex[O]) TryLock(o O) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.enterLocked(o)
+	return m.tryLocked(o)
 }
 
-// Enter enters the mutex again if o owns it. ok is false if o does not own it or has left
-// it for the last time.
-func (m *Mutex[O]) Enter(o O) (depth int, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.owner != o || m.depth == 0 {
-		return 0, false
-	}
-	m.depth++
-	return m.depth, true
-}
-
-// Leave leaves the mutex once and returns the remaining depth. At depth 0 the owner still
-// holds the mutex, cannot enter it again, and must call Release. ok is false if o is not
-// the owner or has left for the last time already.
-func (m *Mutex[O]) Leave(o O) (depth int, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.owner != o || m.depth == 0 {
-		return 0, false
-	}
-	m.depth--
-	return m.depth, true
-}
-
-// Release releases the mutex at any depth and grants it to the next waiter. If o is not
+// Release releases the mutex and grants it to the next waiter. If o is not
 // the owner, it does nothing and returns false.
 func (m *Mutex[O]) Release(o O) bool {
 	m.mu.Lock()
@@ -171,30 +135,26 @@ func (m *Mutex[O]) Waiters() int {
 	return m.waiters.Len()
 }
 
-func (m *Mutex[O]) enterLocked(o O) (int, bool) {
+// tryLocked acquires the mutex for o if it has no owner. Then there are no waiters either: Release
+// grants the mutex to a waiter if there is one.
+func (m *Mutex[O]) tryLocked(o O) bool {
 	var none O
-	switch {
-	case m.owner == o && m.depth > 0:
-		m.depth++
-	case m.owner == none:
-		// There are no waiters either: Release grants the mutex to a waiter if there
-		// is one.
-		m.owner, m.depth = o, 1
-	default:
-		return 0, false
+	if m.owner != none {
+		return false
 	}
-	return m.depth, true
+	m.owner = o
+	return true
 }
 
 // handOnLocked grants the mutex to the first waiter, or leaves it without an owner.
 func (m *Mutex[O]) handOnLocked() {
 	var none O
-	m.owner, m.depth = none, 0
+	m.owner = none
 	if m.waiters == nil {
 		return
 	}
 	next := m.removeLocked(m.waiters.Front())
-	m.owner, m.depth = next.owner, 1
+	m.owner = next.owner
 	close(next.ready)
 }
 
