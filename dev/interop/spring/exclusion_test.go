@@ -12,28 +12,33 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// TestEachSeesTheOther tries to acquire a lock that the other side holds.
+// TestEachSeesTheOther tries to acquire a lock that the other side holds: of the key, and of several keys of
+// which Java holds one.
 func TestEachSeesTheOther(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
-		ours := c.lock(t, long)
+		registry := c.registry(t, long)
+		for _, keys := range [][]string{{key}, {"before", key, "zebra"}} {
+			ours, err := registry.ObtainAll(keys...)
+			must(t, err)
 
-		must(t, java.Lock(ctx, key))
-		_, err := ours.TryLock(ctx)
-		var held *sqllock.HeldError
-		if !errors.As(err, &held) || held.Holder != "billing-java" {
-			t.Errorf("we see %v", err)
+			must(t, java.Lock(ctx, key))
+			_, err = ours.TryLock(ctx)
+			var held *sqllock.HeldError
+			if !errors.As(err, &held) || held.Holder != "billing-java" || held.Key != key {
+				t.Errorf("of %q we see %v", keys, err)
+			}
+			must(t, java.Unlock(ctx, key))
+
+			lease, err := ours.TryLock(ctx)
+			must(t, err)
+			wantNoLock(t, java)
+			must(t, lease.Unlock(ctx))
+			wantLock(t, java)
+			must(t, java.Unlock(ctx, key))
 		}
-		must(t, java.Unlock(ctx, key))
-
-		lease, err := ours.TryLock(ctx)
-		must(t, err)
-		wantNoLock(t, java)
-		must(t, lease.Unlock(ctx))
-		wantLock(t, java)
-		must(t, java.Unlock(ctx, key))
 	})
 }
 

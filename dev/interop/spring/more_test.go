@@ -11,33 +11,6 @@ import (
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
-// TestJavaAndJointLocks has Java hold one of several keys, and we hold all of them.
-func TestJavaAndJointLocks(t *testing.T) {
-	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		ctx := patiently(t)
-		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
-		registry := c.registry(t, long)
-		ours, err := registry.ObtainAll("before", key, "zebra")
-		must(t, err)
-
-		must(t, java.Lock(ctx, key))
-		_, err = ours.TryLock(ctx)
-		var held *sqllock.HeldError
-		if !errors.As(err, &held) || held.Holder != "billing-java" || held.Key != key {
-			t.Errorf("we see %v", err)
-		}
-		must(t, java.Unlock(ctx, key))
-
-		lease, err := ours.TryLock(ctx)
-		must(t, err)
-		wantNoLock(t, java)
-		must(t, lease.Unlock(ctx))
-		wantLock(t, java)
-		must(t, java.Unlock(ctx, key))
-	})
-}
-
 // TestJavaAndReadersAndWriters has Java's lock of the key keep out writers and new readers. A writer
 // keeps Java out; readers do not.
 func TestJavaAndReadersAndWriters(t *testing.T) {

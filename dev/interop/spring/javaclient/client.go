@@ -14,13 +14,12 @@ type Settings struct {
 	// Parameters are added to the JDBC URL.
 	Parameters map[string]string
 
-	TTL          time.Duration
-	Idle         time.Duration // between tries
-	Region       string
-	Prefix       string
-	ClientID     string
-	InsertSuffix string // added to the INSERT: " ON CONFLICT DO NOTHING"
-	Pool         int    // connections at most
+	TTL      time.Duration
+	Idle     time.Duration // between tries
+	Region   string
+	Prefix   string
+	ClientID string
+	Pool     int // connections at most
 }
 
 // A Client is an application with a pool, a Spring context and a registry.
@@ -59,7 +58,6 @@ func (s Settings) arguments() (arguments []string, err error) {
 		{"region", s.Region},
 		{"prefix", s.Prefix},
 		{"client", s.ClientID},
-		{"insert-suffix", s.InsertSuffix},
 		{"pool", optional(int64(s.Pool))},
 	} {
 		if setting.value != "" {
@@ -83,12 +81,6 @@ func (c *Client) Thread(name string) *Thread { return &Thread{client: c, name: n
 // Close closes the Spring context and the pool: the repository deletes its rows.
 func (c *Client) Close(ctx context.Context) error {
 	_, err := c.jvm.call(ctx, c.name, "close", "close")
-	return err
-}
-
-// Expire removes unused locks that are older than age, and deletes expired rows.
-func (c *Client) Expire(ctx context.Context, age time.Duration) error {
-	_, err := c.jvm.call(ctx, c.name, "expire", "expire", millis(age))
 	return err
 }
 

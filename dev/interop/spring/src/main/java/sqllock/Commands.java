@@ -19,7 +19,6 @@ final class Commands {
             Map.entry("renew", Commands::renew),
             Map.entry("hold", Commands::hold),
             Map.entry("status", Commands::status),
-            Map.entry("expire", Commands::expire),
             Map.entry("count", Counter::run),
             Map.entry("campaign", Election::campaign),
             Map.entry("leads", Election::leads),
@@ -80,13 +79,6 @@ final class Commands {
     private static Object[] status(Client client, Request request) throws Exception {
         String path = KeyProbe.mapped(request.arguments().subList(0, 1))[0].toString();
         return new Object[] {client.repository().isAcquired(path)};
-    }
-
-    /** expire AGE: removes unused locks, and deletes expired rows. */
-    private static Object[] expire(Client client, Request request) {
-        client.registry().expireUnusedOlderThan(request.millis(0));
-        client.repository().deleteExpired();
-        return nothing();
     }
 
     /** close: shuts the application down. */

@@ -14,10 +14,6 @@ final class Tuning {
         if (settings.text("prefix") != null) {
             repository.setPrefix(settings.text("prefix"));
         }
-        if (settings.text("insert-suffix") != null) {
-            // What Spring's documentation advises for PostgreSQL: ON CONFLICT DO NOTHING.
-            repository.setInsertQuery(repository.getInsertQuery() + settings.text("insert-suffix"));
-        }
     }
 
     static JdbcLockRegistry apply(JdbcLockRegistry registry, Settings settings) {
