@@ -62,7 +62,7 @@ type term struct {
 	passed int       // how often the row was handed over
 }
 
-// A user is notified when the hold that it uses is over. It is a [Lease].
+// A user is notified when the hold that it uses is over. It is a [Use].
 type user interface{ end(cause error) }
 
 // A state is how far a hold has come. It only grows.
