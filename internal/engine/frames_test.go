@@ -14,7 +14,7 @@ import (
 )
 
 // TestFrames holds how many calls of this module lie between a user and the driver, in the goroutine of the caller and
-// in that of the batch: whoever debugs a lock steps through all of them. docs/design.md lists them.
+// in that of the batch: a developer who debugs a lock steps through all of them. docs/design.md lists them.
 func TestFrames(t *testing.T) {
 	var frames []string
 	pool := fakedb.OpenWith(func(string) { frames = walk() })

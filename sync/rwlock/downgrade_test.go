@@ -45,7 +45,7 @@ func TestDowngradeOfALeaseThatIsLostMeanwhile(t *testing.T) {
 }
 
 // TestDowngradeBesideTheNextWriter has the write lease end meanwhile, and another writer come and stay: the
-// error says that the lease is lost, and not only that somebody else has the lock.
+// error says that the lease is lost, and not only that another holder has the lock.
 func TestDowngradeBesideTheNextWriter(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()

@@ -57,15 +57,7 @@ func TestOpen_RemovedFile(t *testing.T) {
 func TestOpen_ChoosesThePrimary(t *testing.T) {
 	t.Parallel()
 	dbtest.OwnServers(t)
-	scratch, err := server.NewScratch()
-	must(t, err)
-	t.Cleanup(func() { must(t, scratch.Remove()) })
-	primary, standby, err := server.StartPostgresPair(t.Context(), scratch.Dir)
-	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(standby.Stop(), primary.Stop())) })
+	primary, standby := postgresPair(t)
 	db, err := sqlx.Connect("pgx", primary.DSN())
 	must(t, err)
 	must(t, migrations.Up(t.Context(), db.DB, dialect.Postgres(), nil))

@@ -176,6 +176,21 @@ func hostOf(t *testing.T, s *server.Server) string {
 	return dsn.Host
 }
 
+// postgresPair starts a primary and its synchronous replica. Without PostgreSQL the test is skipped, but not in CI.
+func postgresPair(t *testing.T) (primary, replica *server.Server) {
+	t.Helper()
+	scratch, err := server.NewScratch()
+	must(t, err)
+	t.Cleanup(func() { must(t, scratch.Remove()) })
+	primary, replica, err = server.StartPostgresPair(t.Context(), scratch.Dir)
+	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(primary.Kill(), replica.Kill())) })
+	return primary, replica
+}
+
 // The primary is killed, and its synchronous replica becomes the primary behind the same address.
 // The sessions of the pools are new there, and serializable; who waits goes on, and tokens rise.
 // Before the promotion the replica refuses. It takes seconds to start two servers.
@@ -185,16 +200,7 @@ func TestOutage_FailoverOfAnOpenedRegistry(t *testing.T) {
 	if !dbtest.All() {
 		t.Skip("SKIPPED: make test-all starts a primary and a replica")
 	}
-	scratch, err := server.NewScratch()
-	must(t, err)
-	t.Cleanup(func() { must(t, scratch.Remove()) })
-	primary, replica, err := server.StartPostgresPair(t.Context(), scratch.Dir)
-	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(primary.Kill(), replica.Kill())) })
-
+	primary, replica := postgresPair(t)
 	dsn, err := url.Parse(primary.DSN())
 	must(t, err)
 	proxy := wire.New(t, dsn.Host)

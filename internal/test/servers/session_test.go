@@ -164,7 +164,7 @@ func acquirersOf(t *testing.T, db *dbtest.DB, driver string) *sqlx.DB {
 	return limited(db.OpenDSN(t, driver, db.With(t, parameters)), 1)
 }
 
-// A session that somebody has reset is noticed: its acquisition is made again in an explicit
+// A session that was reset is noticed: its acquisition is made again in an explicit
 // transaction, the session is closed, and observers are told.
 func TestSession_Reset(t *testing.T) {
 	t.Parallel()

@@ -216,7 +216,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A long history with many ends that nobody has seen is decided: of a plain lock, and of many readers that
+// A long history with many ends that no worker has seen is decided: of a plain lock, and of many readers that
 // wait for a writer.
 func TestALongHistory(t *testing.T) {
 	t.Parallel()
