@@ -85,7 +85,7 @@ func TestSearchAndSort(t *testing.T) {
 				t.Errorf("%s: %s, want %s", parameters, got, want)
 			}
 		}
-		if body := f.get(h, "/?q=none").Body.String(); !strings.Contains(body, "No lock fits") {
+		if body := f.get(h, "/?q=none").Body.String(); !strings.Contains(body, "No lock matches") {
 			t.Error("the page does not say that nothing was found")
 		}
 	})

@@ -269,7 +269,7 @@ func TestLooks(t *testing.T) {
 	b := open(t, 1180, 900)
 	b.run(chromedp.Navigate(s.url))
 	b.shows("2 waiting")
-	b.shows("to look at")
+	b.shows("problem")
 	for _, scheme := range []string{"light", "dark"} {
 		b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 		for _, width := range []int64{320, 390, 760, 900, 1180} {
