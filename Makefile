@@ -34,18 +34,18 @@ TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
-beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate FROM=1 PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
+beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate WORLDS=$(2) TWICE=$(3) PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
 # The race detector needs cgo, which .ci/run has off for all else.
 test test-all test-sqlite test-servers test-servers-all: export CGO_ENABLED = 1
 
 .PHONY: test
 test: cc ## run the tests with the race detector on every available database (8 minutes)
-	$(call beside,test-servers)
+	$(call beside,test-servers,60,10)
 
 .PHONY: test-all
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
-	$(call beside,test-servers-all)
+	$(call beside,test-servers-all,300,100)
 
 .PHONY: test-sqlite
 test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 seconds)
@@ -59,20 +59,24 @@ test-servers: compile
 test-servers-all: compile
 	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
 
-# Without the race detector, which makes it many times slower and shuffles what runs next. It
-# needs the processor alone, so it runs beside tests that wait for servers, and lets these go first.
-# SEED=… repeats a world, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer; FROM=1
-# begins with this seed in place of a random one, so that a red make test is about a change;
-# PROCESSES is how many worlds run at once, as many as there are processors unless given.
+# Without the race detector, which makes it many times slower and shuffles what runs next, and with
+# changes to Go's runtime, so that a seed has one history. It needs the processor alone, so it runs
+# beside tests that wait for servers, and lets these go first.
+# SEED=86,443 repeats worlds, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer;
+# WORLDS=300 runs so many from seed 1 on, or from FROM on, in place of a time; TWICE=100 runs so many of these
+# twice, which must have the same history. PROCESSES is how many worlds run at once, as many as
+# there are processors unless given.
 SIMULATE ?= 60s
 # Only from the command line: the environment may have a SEED of its own.
 given = $(if $(filter command,$(origin $(1))),$($(1)))
+SIMULATION = SQLLOCK_SIMULATE=$(if $(call given,WORLDS),,$(SIMULATE)) SQLLOCK_SIMULATION_WORLDS=$(call given,WORLDS) SQLLOCK_SIMULATION_TWICE=$(or $(call given,TWICE),10) \
+	SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)'
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (1 minute)
-	SQLLOCK_SIMULATE=$(SIMULATE) SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)' \
-		nice $(GO) test -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) $(if $(call given,SEED),-run=TestSimulation) ./internal/test/simulation \
-		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=$(SIMULATE) nice $(GO) test -count=1 -vet=off -timeout=10m -run=TestElections ./sync/leader) \
-		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate FROM=1.' >$(RED);) exit 1; }
+	overlay=$$($(GO) run ./internal/test/simulation/overlay bin/overlay) && \
+		$(SIMULATION) nice $(GO) test -overlay=$$overlay -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) -run=TestSimulation ./internal/test/simulation \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run=TestElections ./sync/leader) \
+		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate WORLDS=$(WORLDS).' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
 .PHONY: mutants

@@ -51,7 +51,8 @@ func TestElections(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				layout := []dialect.Layout{dialect.Spring7, dialect.Spring6}[world%2]
-				e := &election{T: t, db: virtual.Migrated(t, layout), terms: terms, tally: happened}
+				random := rand.New(rand.NewPCG(uint64(world), 0)) //nolint:gosec // no secret, but the same again
+				e := &election{T: t, db: virtual.Migrated(t, layout), terms: terms, tally: happened, random: random}
 				e.run()
 			})
 		})
@@ -83,6 +84,7 @@ type election struct {
 	terms int
 
 	mu     sync.Mutex
+	random *rand.Rand
 	begun  int             // terms
 	active []*electionTerm // those whose functions run
 }
@@ -133,11 +135,15 @@ func (e *election) count() int {
 	return e.begun
 }
 
-// below returns a random time.
-func below(d time.Duration) time.Duration { return rand.N(d) }
+// below returns a random time, or number.
+func (e *election) below(d time.Duration) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Duration(e.random.Int64N(int64(d)))
+}
 
 // one returns true once in n times.
-func one(n int) bool { return rand.IntN(n) == 0 }
+func (e *election) one(n time.Duration) bool { return e.below(n) == 0 }
 
 // live is a process from its start to its end.
 func (v *voter) live(ctx context.Context) {
@@ -186,9 +192,9 @@ func (v *voter) suffer(elector *leader.Elector, registry *sqllock.Registry, stop
 		select {
 		case <-ended:
 			return
-		case <-time.After(below(4 * voterTTL)):
+		case <-time.After(v.below(4 * voterTTL)):
 		}
-		switch rand.IntN(12) {
+		switch v.below(12) {
 		case 0:
 			v.note("killed")
 			v.dead.Store(true)
@@ -205,11 +211,11 @@ func (v *voter) suffer(elector *leader.Elector, registry *sqllock.Registry, stop
 			cancel()
 			return
 		case 3:
-			v.cutOff(voterTTL + below(2*voterTTL))
+			v.cutOff(voterTTL + v.below(2*voterTTL))
 		case 4:
-			v.unsettle(below(3 * voterTTL))
+			v.unsettle(v.below(3 * voterTTL))
 		default:
-			ctx, cancel := context.WithTimeout(context.Background(), below(2*voterTTL))
+			ctx, cancel := context.WithTimeout(context.Background(), v.below(2*voterTTL))
 			err := elector.Resign(ctx)
 			cancel()
 			if err == nil {
@@ -231,10 +237,10 @@ func (v *voter) cutOff(d time.Duration) {
 // have taken effect. Some run although their contexts have ended meanwhile.
 func (v *voter) unsettle(d time.Duration) {
 	v.note("unsettled")
-	slowest := below(voterTTL)
+	slowest := v.below(voterTTL)
 	v.network.Follow(func(ctx context.Context, m flaky.Moment) error {
 		switch {
-		case one(8):
+		case v.one(8):
 			return errStop
 		case m.Done, m.Op == flaky.Rollback:
 			// Nothing would end these pauses, and database/sql waits for them with a mutex, which
@@ -242,11 +248,11 @@ func (v *voter) unsettle(d time.Duration) {
 			return nil
 		}
 		select {
-		case <-time.After(below(slowest)):
+		case <-time.After(v.below(slowest)):
 			return nil
 		case <-ctx.Done():
 		}
-		if one(2) {
+		if v.one(2) {
 			v.note("ran late") // it was sent already
 			return nil
 		}
@@ -261,13 +267,13 @@ func (v *voter) lead(ctx context.Context, lease *sqllock.Lease) error {
 	term := &electionTerm{ctx, lease, v}
 	v.begin(term) //nolint:contextcheck // the contexts of other terms
 	defer v.end(term)
-	if one(20) {
+	if v.one(20) {
 		v.note("ignored its context")
-		time.Sleep(below(3 * voterTTL))
+		time.Sleep(v.below(3 * voterTTL))
 		return nil
 	}
-	enough := below(voterTTL / 4)
-	if one(10) {
+	enough := v.below(voterTTL / 4)
+	if v.one(10) {
 		enough = time.Hour
 	}
 	select {
@@ -275,11 +281,11 @@ func (v *voter) lead(ctx context.Context, lease *sqllock.Lease) error {
 		if errors.Is(context.Cause(ctx), sqllock.ErrLockLost) {
 			v.note("lost")
 		}
-		time.Sleep(below(voterTTL)) // under the lease, if that was not lost
+		time.Sleep(v.below(voterTTL)) // under the lease, if that was not lost
 		return ctx.Err()
 	case <-time.After(enough):
 	}
-	switch rand.IntN(12) {
+	switch v.below(12) {
 	case 0:
 		v.note("panicked")
 		panic(errStop)

@@ -1,14 +1,15 @@
 package simulation_test
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,101 +19,78 @@ import (
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
-// childVariable has the task of a child process, as JSON. A child runs worlds one after the
-// other.
+// childVariable has the task of a child process, as JSON. Each world has a process of its own: the
+// order of some maps depends on addresses, and so on what the process has done before.
 const childVariable = "SQLLOCK_SIMULATION_CHILD"
 
-// childSettings are for things to happen in the same order again: one processor, no garbage
-// collection while a world runs, and as few interruptions of a goroutine as can be.
-var childSettings = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=1GiB", "GODEBUG=asyncpreemptoff=1"}
+// childSettings are all that a child has in its environment. They are for things to happen in the
+// same order again: one processor, and no garbage collection.
+var childSettings = []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
 
-// A task is what a child does.
+// A task is the world that a child runs.
 type task struct {
-	First, Step uint64
-	Worlds      int           // at most; 0 means no limit
-	For         time.Duration // no world is begun after that; 0 means no limit
-	Changes     string
-	Events      int    // of the history of a violation
-	Dir         string // the parent's, for files: it removes it even if the child is killed
+	Seed    uint64
+	Changes string
+	Events  int // of the history in its report
 }
 
-// A report is what a child prints about a world.
+// A report is what a child prints about its world.
 type report struct {
-	Seed         uint64
-	Changes      string
-	Began        bool // only that it has begun
+	task
+
 	Violation    *simulation.Violation
 	Virtual      time.Duration
 	Acquisitions int
 	Faults       int
-	Sum          uint64
-	History      string
+	Sum          uint64 // of the history
+	History      string // the last events
 }
 
-// reportMark begins a line with a report.
+func (r *report) explain() string {
+	return fmt.Sprintf("%s: %s\nRepeat it with: make simulate SEED=%d CHANGES='%s'\n%s",
+		r.Violation.Kind, r.Violation.Text, r.Seed, r.Changes, r.History)
+}
+
+// reportMark begins the line with the report.
 const reportMark = "world: "
 
-// TestChild is the main function of a child.
+// templateName is the file from which the child makes its database.
+const templateName = "template.db"
+
+// TestChild is the main function of a child. It runs one world in a bubble.
 func TestChild(t *testing.T) {
 	text := os.Getenv(childVariable)
 	if text == "" {
 		t.Skip("for child processes of the other tests")
 	}
-	var todo task
-	if err := json.Unmarshal([]byte(text), &todo); err != nil {
+	var r report
+	if err := json.Unmarshal([]byte(text), &r.task); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	for n := 0; (todo.Worlds == 0 || n < todo.Worlds) && (todo.For == 0 || time.Since(began) < todo.For); n++ {
-		seed := todo.First + uint64(n)*todo.Step
-		printReport(t, report{Seed: seed, Began: true})
-		done := runWorld(t, todo, seed)
-		r := report{
-			Seed: seed, Changes: todo.Changes, Violation: done.Violation, Virtual: done.Virtual, Acquisitions: done.Acquisitions,
-			Faults: done.Faults, Sum: done.Sum,
-		}
-		if done.Violation != nil || todo.Worlds == 1 {
-			var history strings.Builder
-			done.Print(&history, todo.Events)
-			r.History = history.String()
-		}
-		printReport(t, r)
-		if done.Violation != nil {
-			return
-		}
+	plan := simulation.NewPlan(r.Seed)
+	if err := plan.Apply(r.Changes); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func printReport(t *testing.T, r report) {
-	t.Helper()
-	text, err := json.Marshal(r)
+	template, err := os.ReadFile(templateName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println(reportMark + string(text))
-}
-
-// runWorld runs one world in a bubble.
-func runWorld(t *testing.T, todo task, seed uint64) (result simulation.Result) {
-	t.Helper()
-	plan := simulation.NewPlan(seed)
-	if err := plan.Apply(todo.Changes); err != nil {
-		t.Fatal(err)
-	}
-	template := virtualsqlite.Template(t, plan.Layout)
-	dir, err := os.MkdirTemp(todo.Dir, "world-") //nolint:usetesting // the parent chooses where
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	defer runtime.GC() // see childSettings
+	var done simulation.Result
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if result, err = simulation.Run(plan, dir, template); err != nil {
+		if done, err = simulation.Run(plan, ".", template); err != nil {
 			t.Fatal(err)
 		}
 	})
-	return result
+	r.Violation, r.Virtual, r.Acquisitions, r.Faults, r.Sum = done.Violation, done.Virtual, done.Acquisitions, done.Faults, done.Sum
+	var history strings.Builder
+	done.Print(&history, r.Events)
+	r.History = history.String()
+	line, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(reportMark + string(line))
 }
 
 // ramDir returns a new directory, in memory if possible.
@@ -125,77 +103,64 @@ func ramDir() (string, error) {
 	return dir, nil
 }
 
-// hangsAfter is when a child that prints nothing is taken to hang. A world takes seconds.
+// hangsAfter is when a child is taken to hang. A world takes seconds.
 const hangsAfter = 20 * time.Minute
 
 var errHangs = errors.New("the child hangs")
 
-// A harvest is what a child has done.
-type harvest struct {
-	reports []report // of the worlds that it has finished
-	cpu     time.Duration
-}
-
-// runChild runs a task in a child process. A child that dies in a world reports a violation of
-// the kind "panic" or "hang".
-func runChild(ctx context.Context, todo task) (done harvest, err error) {
-	if todo.Dir, err = ramDir(); err != nil {
-		return done, err
+// runChild runs a world in a child process, and returns its processor time, too. A child that dies
+// reports a violation of the kind "panic" or "hang".
+func runChild(ctx context.Context, t *testing.T, todo task) (r report, cpu time.Duration, err error) {
+	t.Helper()
+	dir, err := ramDir()
+	if err != nil {
+		return r, 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(todo.Dir)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	plan := simulation.NewPlan(todo.Seed)
+	if err := os.WriteFile(filepath.Join(dir, templateName), virtualsqlite.Template(t, plan.Layout), 0o600); err != nil {
+		return r, 0, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return r, 0, err
+	}
 	text, err := json.Marshal(todo)
 	if err != nil {
-		return done, err
+		return r, 0, err
 	}
-	ctx, hang := context.WithCancelCause(ctx)
-	defer hang(nil)
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$", "-test.v", "-test.timeout=0") //nolint:gosec // this program
-	cmd.Env = append(append(os.Environ(), childSettings...), childVariable+"="+string(text))
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return done, err
+	ctx, cancel := context.WithTimeoutCause(ctx, hangsAfter, errHangs)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-test.run=^TestChild$", "-test.timeout=0") //nolint:gosec // this program
+	cmd.Dir = dir                                                                        // so the names of files have the same length each time
+	cmd.Env = append(childSettings[:len(childSettings):len(childSettings)], childVariable+"="+string(text))
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	ended := cmd.Run()
+	if cmd.ProcessState != nil {
+		cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	if err := cmd.Start(); err != nil {
-		return done, err
+	_, line, hasReport := strings.Cut(output.String(), reportMark)
+	switch line, _, _ = strings.Cut(line, "\n"); {
+	case errors.Is(context.Cause(ctx), errHangs):
+		r = report{task: todo, Violation: &simulation.Violation{Kind: "hang", Text: errHangs.Error()}, History: output.String()}
+	case ctx.Err() != nil:
+		return r, cpu, ctx.Err()
+	case ended != nil || !hasReport:
+		r = report{task: todo, Violation: &simulation.Violation{Kind: "panic", Text: fmt.Sprint(ended)}, History: output.String()}
+	default:
+		err = json.Unmarshal([]byte(line), &r)
 	}
-	hangs := time.AfterFunc(hangsAfter, func() { hang(errHangs) })
-	defer hangs.Stop()
-	lines := bufio.NewScanner(stdout)
-	lines.Buffer(nil, 1<<26)
-	reports, current, output := readReports(lines, func() { hangs.Reset(hangsAfter) })
-	err = errors.Join(lines.Err(), cmd.Wait())
-	done = harvest{reports, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-	isHung := errors.Is(context.Cause(ctx), errHangs)
-	if err != nil && (ctx.Err() == nil || isHung) {
-		kind := "panic"
-		if isHung {
-			kind = "hang"
-		}
-		done.reports = append(done.reports, report{
-			Seed: current, Changes: todo.Changes, Violation: &simulation.Violation{Kind: kind, Text: err.Error()},
-			History: output + stderr.String(),
-		})
-	}
-	return done, nil
+	return r, cpu, err
 }
 
-// readReports reads what a child prints: its reports, and the rest. current is the seed of the
-// last world that has begun. each is called for each line.
-func readReports(lines *bufio.Scanner, each func()) (reports []report, current uint64, rest string) {
-	var output strings.Builder
-	for lines.Scan() {
-		each()
-		line, isReport := strings.CutPrefix(lines.Text(), reportMark)
-		var r report
-		if !isReport || json.Unmarshal([]byte(line), &r) != nil {
-			fmt.Fprintln(&output, lines.Text())
-			continue
-		}
-		if current = r.Seed; !r.Began {
-			reports = append(reports, r)
-		}
+// hasOverlay reports whether this program is compiled with package overlay's changes to Go's
+// runtime: then all bubbles have the same random numbers.
+func hasOverlay(t *testing.T) bool {
+	t.Helper()
+	var drawn [2]uint64
+	for i := range drawn {
+		synctest.Test(t, func(*testing.T) { drawn[i] = rand.Uint64() }) //nolint:gosec // no secret
 	}
-	return reports, current, output.String()
+	return drawn[0] == drawn[1]
 }

@@ -18,11 +18,12 @@
 //
 // # Repeating a seed
 //
-// Each actor and each statement has random numbers of its own, made from the seed, and instants
-// are random nanoseconds, so two events seldom occur in one. If they do, as when a batch ends for
-// all of its callers, Go's scheduler chooses which goroutine goes on first. With one processor and
-// without garbage collection it nearly always chooses the same one. So a seed nearly always
-// repeats its history, and the test that repeats one tries up to three times.
+// Each actor and each statement has random numbers of its own, made from the seed. What Go itself
+// leaves to chance in a bubble (the order of timers of one instant, of ready channels, and of maps)
+// is taken from a fixed sequence, if the simulation is compiled with the changes to Go's runtime that
+// package overlay makes. Each world has a process of its own, with one processor and
+// without garbage collection. So a seed has one history, alone and among others. Without these changes,
+// as under the race detector, it may have another one each time.
 //
 // # What is checked
 //
