@@ -75,18 +75,19 @@ func (a Address) complete(dsn string) string {
 	return dsn
 }
 
-// withParameter adds a parameter to a DSN that does not have it.
+// withParameter adds a parameter to a DSN that does not have it. It comes first among keywords: after a last
+// one that is empty, as password= is, it would be read as its value.
 func withParameter(dsn, name, value string) string {
-	separator := " "
 	switch {
 	case strings.Contains(dsn, name):
 		return dsn
-	case postgresScheme.MatchString(dsn) && strings.Contains(dsn, "?"):
-		separator = "&"
-	case postgresScheme.MatchString(dsn):
-		separator = "?"
+	case !postgresScheme.MatchString(dsn):
+		return name + "=" + value + " " + dsn
+	case strings.Contains(dsn, "?"):
+		return dsn + "&" + name + "=" + value
+	default:
+		return dsn + "?" + name + "=" + value
 	}
-	return dsn + separator + name + "=" + value
 }
 
 func postgresURL(dsn string, address func(string) (Address, error)) (Address, error) {

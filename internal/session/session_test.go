@@ -233,7 +233,7 @@ func TestSourceOfPq(t *testing.T) {
 	for _, test := range [][3]string{ // $PGSSLMODE, the DSN, what is used
 		{"", "postgres://u@h/db", "postgres://u@h/db?sslmode=require"},
 		{"prefer", "postgres://u@h/db?connect_timeout=3", "postgres://u@h/db?connect_timeout=3&sslmode=prefer"},
-		{"", "host=h,i user=u dbname=db", "host=h,i user=u dbname=db sslmode=require target_session_attrs=primary"},
+		{"", "host=h,i user=u dbname=db", "target_session_attrs=primary sslmode=require host=h,i user=u dbname=db"},
 		{"", "host=h user=u sslmode=disable", "host=h user=u sslmode=disable"},
 	} {
 		t.Setenv("PGSSLMODE", test[0])

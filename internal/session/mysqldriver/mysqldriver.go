@@ -83,10 +83,14 @@ func portOrDefault(port string) string {
 	return port
 }
 
+// otherForm matches a DSN of another database. With an @ and a / in its password, the driver would take a part of
+// that for the name of a user or of the database.
+var otherForm = regexp.MustCompile(session.KeywordForm.String() + `|^[A-Za-z][A-Za-z0-9+.-]*://`)
+
 // parseForm parses a DSN of the driver.
 func parseForm(dsn string) (session.Target, error) {
 	config, err := mysql.ParseDSN(dsn)
-	if err != nil || strings.ContainsAny(config.DBName, "@()") || (config.Net != "tcp" && config.Net != "unix") {
+	if err != nil || otherForm.MatchString(dsn) || strings.ContainsAny(config.DBName, "@()") || (config.Net != "tcp" && config.Net != "unix") {
 		return session.Target{}, errForm
 	}
 	return target(dsn, config)

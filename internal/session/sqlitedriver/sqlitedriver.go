@@ -54,6 +54,8 @@ func parsePath(path string) (session.Target, error) {
 		return session.Target{}, errInMemory
 	case strings.Contains(path, "?"):
 		return session.Target{}, errNotURI
+	case strings.Contains(path, "\x00"): // SQLite reads no further, and without a name makes a temporary database
+		return session.Target{}, session.ErrLineBreak
 	}
 	t := target(uriOf(path), url.Values{})
 	t.Redacted, t.File = "sqlite:"+path, path
@@ -65,6 +67,9 @@ func uriOf(path string) string {
 	slashed := filepath.ToSlash(path)
 	if filepath.VolumeName(path) != "" {
 		slashed = "/" + slashed // file:/C:/…
+	}
+	if strings.HasPrefix(slashed, "//") {
+		slashed = "//" + slashed // otherwise what follows would be a host
 	}
 	return "file:" + (&url.URL{Path: slashed}).EscapedPath()
 }

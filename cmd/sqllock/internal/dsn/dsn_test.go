@@ -8,6 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -24,7 +29,7 @@ func TestParseDSN(t *testing.T) {
 		{"postgres://u:p%2Fw%40@[::1]/db", "pgx", "postgres://u:p%2Fw%40@[::1]/db", "postgres://u@[::1]:5432/db"},
 		{"host=h port=6432 user=u password='p w' dbname=db", "pgx", "host=h port=6432 user=u password='p w' dbname=db", "postgres://u@h:6432/db"},
 		{"postgres://u:pw@h:1,i:2/db?channel_binding=prefer", "pgx", "postgres://u:pw@h:1,i:2/db?channel_binding=prefer&target_session_attrs=primary", "postgres://u@h:1/db"},
-		{"host=h,i user=u dbname=db", "pgx", "host=h,i user=u dbname=db target_session_attrs=primary", "postgres://u@h:5432/db"},
+		{"host=h,i user=u dbname=db", "pgx", "target_session_attrs=primary host=h,i user=u dbname=db", "postgres://u@h:5432/db"},
 		{"postgres://u@h,i/db?target_session_attrs=any", "pgx", "postgres://u@h,i/db?target_session_attrs=any", "postgres://u@h:5432/db"},
 		{"mysql://u:pw@h:3307/db", "mysql", "u:pw@tcp(h:3307)/db", "mysql://u@h:3307/db"},
 		{"mariadb://u:pw@h/db", "mysql", "u:pw@tcp(h:3306)/db", "mysql://u@h:3306/db"},
@@ -37,6 +42,7 @@ func TestParseDSN(t *testing.T) {
 		{"postgres:///db?host=/run/pg&user=u", "pgx", "postgres:///db?host=/run/pg&user=u", "postgres://u@/db?host=/run/pg"},
 		{"sqlite:locks.db", "sqlite", "file:locks.db?mode=rw", "sqlite:locks.db"},
 		{"sqlite:///var/lib/l%#.db", "sqlite", "file:/var/lib/l%25%23.db?mode=rw", "sqlite:/var/lib/l%#.db"},
+		{"sqlite:////var/lib/l.db", "sqlite", "file:////var/lib/l.db?mode=rw", "sqlite://var/lib/l.db"},
 		{"sqlite:a b.db", "sqlite", "file:a%20b.db?mode=rw", "sqlite:a b.db"},
 		{"file:/x.db?mode=ro", "sqlite", "file:/x.db?mode=ro", "file:/x.db"},
 		{"file:/x.db?_pragma=key('pw')", "sqlite", "file:/x.db?mode=rw", "file:/x.db"},
@@ -117,11 +123,16 @@ var passwordForms = []string{
 	"oracle://u:§@h/db", "u:§@/db",
 }
 
+// parsers are that of the command and those of the drivers, which also read what the command gives to another one.
+var parsers = map[string]func(string) (session.Target, error){
+	"command": Parse, "pgx": pgxdriver.Parse, "pq": pqdriver.Parse, "mysql": mysqldriver.Parse, "sqlite": sqlitedriver.Parse,
+}
+
 // FuzzPasswordStaysSecret puts passwords of all kinds into DSNs of all forms, encoded
 // and not.
 func FuzzPasswordStaysSecret(f *testing.F) {
 	for i := range passwordForms {
-		for _, middle := range []string{"", "/", "?", "#", "@", ":", "%zz", " ", "'", "\\", "=", "@h/", "/1@", "(", ")/", "&x="} {
+		for _, middle := range []string{"", "/", "?", "#", "@", ":", "%zz", " ", "'", "\\", "=", "@h/", "@/", "/1@", "(", ")/", "&x="} {
 			f.Add(i, middle)
 		}
 	}
@@ -131,38 +142,47 @@ func FuzzPasswordStaysSecret(f *testing.F) {
 		dsn := passwordForms[uint(form)%uint(len(passwordForms))]
 		for _, written := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
 			dsn := strings.ReplaceAll(dsn, "§", written)
-			got, err := Parse(dsn)
-			if err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the error for %q contains the password: %v", dsn, err)
-			}
-			if strings.Contains(got.Redacted, secret) {
-				t.Errorf("the redacted form of %q contains the password: %s", dsn, got.Redacted)
-			}
-			if err == nil && got.Source == "" {
-				t.Errorf("no source for %q", dsn)
+			for name, parse := range parsers {
+				got, err := parse(dsn)
+				if err != nil && strings.Contains(err.Error(), secret) {
+					t.Errorf("%s: the error for %q contains the password: %v", name, dsn, err)
+				}
+				if strings.Contains(got.Redacted, secret) && !strings.HasPrefix(got.Redacted, "sqlite:") { // a path has no password
+					t.Errorf("%s: the redacted form of %q contains the password: %s", name, dsn, got.Redacted)
+				}
 			}
 		}
 	})
 }
 
-// FuzzParseDSN checks that every DSN is either parsed or rejected as bad input.
+// FuzzParseDSN checks that every DSN is either rejected as bad input or parsed. Then a pool can be
+// made, and what the driver gets is a DSN of the same database.
 func FuzzParseDSN(f *testing.F) {
 	for _, form := range passwordForms {
 		f.Add(form)
 	}
-	for _, dsn := range []string{"sqlite:x", "sqlite:///", "file:x?mode=ro", "file:%zz", "postgres://%zz", "mysql://[::1", "=", "a=\\"} {
+	for _, dsn := range []string{"sqlite:x", "sqlite:///", "file:x?mode=ro", "file:%zz", "postgres://%zz", "mysql://[::1", "=", "a=\\", "host=", "host=h password=", "\x00"} {
 		f.Add(dsn)
 	}
 	f.Fuzz(func(t *testing.T, dsn string) {
-		got, err := Parse(dsn)
-		if err != nil {
-			if exit.CodeOf(err) != exit.Usage {
-				t.Errorf("%q: exit code %d for %v", dsn, exit.CodeOf(err), err)
+		for name, parse := range parsers {
+			got, err := parse(dsn)
+			if err != nil {
+				if name == "command" && exit.CodeOf(err) != exit.Usage || strings.ContainsAny(exit.Text(err), "\n\x1b") {
+					t.Errorf("%s: %q: exit code %d for %q", name, dsn, exit.CodeOf(err), err)
+				}
+				continue
 			}
-			return
-		}
-		if got.Driver == "" || got.Source == "" || got.Redacted == "" || got.Dialect.Classify == nil {
-			t.Errorf("%q: incomplete target %+v", dsn, got)
+			if got.Driver == "" || got.Source == "" || got.Redacted == "" || got.Dialect.Classify == nil {
+				t.Errorf("%s: %q: incomplete target %+v", name, dsn, got)
+			}
+			if _, err := got.Connector(got.Source, session.Settings{Serializable: true, Pooled: true}); err != nil {
+				t.Errorf("%s: %q: the driver does not take %q: %v", name, dsn, got.Source, err)
+			}
+			again, err := parse(got.Source)
+			if err != nil || again.Driver != got.Driver || got.Driver != "sqlite" && (again.Redacted != got.Redacted || again.Source != got.Source) {
+				t.Errorf("%s: %q becomes %q at %s, and that %q at %s, %v", name, dsn, got.Source, got.Redacted, again.Source, again.Redacted, err)
+			}
 		}
 	})
 }
