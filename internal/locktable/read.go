@@ -114,7 +114,7 @@ func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
 // peek returns the row of one key, or none.
 func (t *Table) peek(ctx context.Context, db executor, c Claim) (row Row, err error) {
 	err = queryFirst(ctx, db, t.statements.peek, values{Claim: c}, func(rows *sql.Rows) error {
-		var age, left int64
+		var age, left sql.NullInt64
 		row = Row{Region: t.region, LockKey: c.LockKey}
 		err := rows.Scan(&row.Holder, &age, &left)
 		row.Holder = unpadded(row.Holder)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"math"
 	"strings"
 	"time"
 )
@@ -57,7 +56,7 @@ func queryFirst(ctx context.Context, db executor, s statement, v values, scan fu
 func selectRows(ctx context.Context, db executor, s statement, v values) (list []Row, err error) {
 	err = query(ctx, db, s, v, func(rows *sql.Rows) error {
 		var row Row
-		var age, left int64
+		var age, left sql.NullInt64
 		if err := rows.Scan(&row.Region, &row.LockKey, &row.Holder, &age, &left); err != nil {
 			return err
 		}
@@ -118,11 +117,15 @@ func affected(result sql.Result, err error) (int64, error) {
 	return result.RowsAffected()
 }
 
-// micros converts what the database answered. It stops at the longest Duration,
-// 292 years: rows written by hand may lie further ahead.
-func micros(n int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Microsecond)
-	return time.Duration(min(max(n, -most), most)) * time.Microsecond
+// micros converts what the database answered. It stops at 290 years, to which a program can add a while:
+// rows written by hand may lie further ahead. So it does for NULL: the database cannot read the instant
+// that another program has written, and does not take the row for expired either.
+func micros(n sql.NullInt64) time.Duration {
+	const most = 290 * 365 * 24 * int64(time.Hour/time.Microsecond)
+	if !n.Valid {
+		n.Int64 = most
+	}
+	return time.Duration(min(max(n.Int64, -most), most)) * time.Microsecond
 }
 
 // unpadded returns the value of a column CHAR(36), which is padded with blanks.

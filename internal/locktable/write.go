@@ -345,7 +345,8 @@ var errNoOutcome = errors.New("an acquisition had no answer about its outcome: d
 // scanResult scans a row that an acquire statement returns. written reports whether the row was
 // acquired, although there is an error.
 func (t *Table) scanResult(rows *sql.Rows, c Claim, verify bool) (got Result, written bool, err error) {
-	var age, left, number int64
+	var age, left sql.NullInt64
+	var number int64
 	row := Row{Region: t.region, LockKey: c.LockKey, Holder: c.Holder}
 	columns := []any{&number}
 	if t.dialect.ReturnsHolder {
