@@ -17,3 +17,16 @@ func Text(text string) string {
 	}
 	return text
 }
+
+// Line returns text with its characters that are not printable escaped, for a message.
+func Line(text string) string {
+	var line strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return line.String()
+}

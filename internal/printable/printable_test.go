@@ -1,6 +1,9 @@
 package printable
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestText(t *testing.T) {
 	t.Parallel()
@@ -9,6 +12,9 @@ func TestText(t *testing.T) {
 		"a\tb": `"a\tb"`, "\x1b[2J": `"\x1b[2J"`, "evil\u202egpj": `"evil\u202egpj"`, "\xff": `"\xff"`,
 	} {
 		if got := Text(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+		if got, want := Line(text), strings.ReplaceAll(strings.Trim(want, `"`), `\xff`, "\ufffd"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

@@ -34,6 +34,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	ctx, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	root := newRootCommand(func() { interrupt(interrupted{}) }) //nolint:contextcheck // commands get theirs from cobra
+	return execute(ctx, root, args, stdin, stdout, stderr)
+}
+
+// execute runs a command line by a tree of commands.
+func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -120,8 +125,11 @@ func endOnSignals(cmd *cobra.Command, interrupt func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-signals
-		signal.Stop(signals) // the next one kills
-		interrupt()
+		defer signal.Stop(signals) // the next one kills
+		select {
+		case <-signals:
+			interrupt()
+		case <-cmd.Context().Done():
+		}
 	}()
 }

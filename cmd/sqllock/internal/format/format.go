@@ -2,12 +2,16 @@
 package format
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
@@ -34,12 +38,28 @@ func Duration(d time.Duration) string {
 // result is quoted.
 func Printable(text string) string { return printable.Text(text) }
 
-// JSON writes a value as indented JSON.
+// JSON writes a value as indented JSON that is safe for a terminal: a character that is not printable is
+// escaped, which means the same.
 func JSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	var safe bytes.Buffer
+	for _, r := range text.String() {
+		if unicode.IsPrint(r) || r == '\n' {
+			safe.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&safe, `\u%04x`, unit)
+		}
+	}
+	_, err := safe.WriteTo(w)
+	return err
 }
 
 // TerminalWidth returns the number of columns of w, and reports whether w is a
