@@ -52,6 +52,12 @@ func FuzzKeys(f *testing.F) {
 			if n := utf8.RuneCountInString(got); n == 0 || n > 36 || strings.HasSuffix(got, " ") {
 				t.Errorf("%q gives %q", key, got)
 			}
+			// A LOCK_KEY that a listing shows is a key of that row.
+			for _, key := range []string{key, got} {
+				if again, err := mapper(key); again != got || err != nil {
+					t.Errorf("%q gives %q and %q, %v", key, got, again, err)
+				}
+			}
 		}
 	})
 }

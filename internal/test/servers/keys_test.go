@@ -3,6 +3,7 @@ package servers_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,58 @@ func takeBoth(t *testing.T, r *sqllock.Repository, keys ...string) {
 			}
 		}
 	}
+}
+
+// FuzzJointKeys: a list of keys, divided by |, is refused as bad input, or is one lock, which has a row for each of
+// its keys and which another process cannot acquire, in whichever order it names them.
+func FuzzJointKeys(f *testing.F) {
+	for _, list := range []string{"a|b", "k|K|k", "é|e|e\u0301", "a|", "\xff|a", "'; --|\"|\\", "%|_|:key|?|$1", "{\"k\":1}|[]|,", "\x00|a", strings.Repeat("k|", 257)} {
+		f.Add(list)
+	}
+	dbs := allDatabases(f)
+	f.Fuzz(func(t *testing.T, list string) {
+		keys := strings.Split(list, "|")
+		for _, db := range dbs {
+			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
+				joint := func(keys []string) (*sqllock.Lease, *sqllock.Repository, error) {
+					r := repository(t, db, &sqllock.RepositoryOptions{Keys: mapper})
+					lock, err := newRegistry(t, r, nil).ObtainAll(keys...)
+					if err != nil {
+						return nil, r, err
+					}
+					lease, err := lock.TryLock(t.Context())
+					return lease, r, err
+				}
+				lease, r, err := joint(keys)
+				if errors.Is(err, sqllock.ErrInvalid) {
+					continue
+				}
+				must(t, err)
+				want := make(map[string]bool)
+				for _, key := range keys {
+					lockKey, err := r.LockKey(key)
+					must(t, err)
+					want[lockKey] = true
+				}
+				reversed := slices.Clone(keys)
+				slices.Reverse(reversed)
+				rows, err := r.List(t.Context())
+				must(t, err)
+				for _, row := range rows {
+					if !want[row.LockKey] || row.Holder != lease.Holder() || len(rows) != len(want) {
+						t.Fatalf("%q: %d rows, %+v", keys, len(rows), row)
+					}
+				}
+				if _, _, err := joint(reversed); !errors.Is(err, sqllock.ErrNotAcquired) {
+					t.Fatalf("%q: %v", keys, err)
+				}
+				must(t, lease.Unlock(t.Context()))
+				if rows, err = r.List(t.Context()); err != nil || len(rows) != 0 {
+					t.Fatalf("%q: left %+v, %v", keys, rows, err)
+				}
+			}
+		}
+	})
 }
 
 // FuzzOptions: a region, a prefix and a client id are either refused at once or work
