@@ -28,9 +28,10 @@ type session interface {
 //     which does not say why.);
 //   - when it is old, and its successor is connected: see [rotation].
 //
-// It is used by one goroutine at a time.
+// It prepares statements where the driver does not: see [preparer]. It is used by one goroutine at a time.
 type conn struct {
 	session
+	preparer
 
 	classify     func(error) dialect.Class
 	readOnly     bool
@@ -41,16 +42,57 @@ type conn struct {
 
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.session.ExecContext(ctx, query, args)
+	result, err := c.exec(ctx, query, args)
+	if c.hasLost(err) {
+		result, err = c.session.ExecContext(ctx, query, args)
+	}
 	c.note(err)
 	return result, err
 }
 
+func (c *conn) exec(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	statement, err := c.statement(ctx, c.session, query, args)
+	if err != nil {
+		return nil, err
+	}
+	if prepared, ok := statement.(driver.StmtExecContext); ok {
+		return prepared.ExecContext(ctx, args)
+	}
+	return c.session.ExecContext(ctx, query, args)
+}
+
 // QueryContext implements driver.QueryerContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.session.QueryContext(ctx, query, args)
+	rows, err := c.query(ctx, query, args)
+	if c.hasLost(err) {
+		rows, err = c.session.QueryContext(ctx, query, args)
+	}
 	c.note(err)
 	return rows, err
+}
+
+func (c *conn) query(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	statement, err := c.statement(ctx, c.session, query, args)
+	if err != nil {
+		return nil, err
+	}
+	if prepared, ok := statement.(driver.StmtQueryContext); ok {
+		return prepared.QueryContext(ctx, args)
+	}
+	return c.session.QueryContext(ctx, query, args)
+}
+
+// BeginTx implements driver.ConnBeginTx.
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	c.inTransaction = true
+	return c.session.BeginTx(ctx, opts)
+}
+
+// ResetSession implements driver.SessionResetter. The pool calls it when it gives the connection out again,
+// after the end of a transaction.
+func (c *conn) ResetSession(ctx context.Context) error {
+	c.inTransaction = false
+	return c.session.ResetSession(ctx)
 }
 
 func (c *conn) note(err error) {

@@ -44,7 +44,7 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 		return nil, err
 	}
 	if !t.Dialect.Embedded {
-		connector = t.rotate(connector)
+		connector = t.rotate(connector, s)
 	}
 	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
 	setLimit(db, limit)

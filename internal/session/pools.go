@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -34,7 +35,7 @@ type Need struct {
 // keep the settings of a session it connects without them.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	p := &Pools{MultiStatements: t.MultiStatements}
-	var s Settings
+	s := Settings{kept: new(atomic.Bool)}
 	if n.Impatient {
 		s.Patience = patience
 	}
@@ -47,13 +48,15 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	if err == nil && s.Serializable {
 		p.Acquirers = p.DB // each statement that acquires returns its isolation
 	}
+	kept := false
 	if err == nil && t.HasIsolation {
-		err = p.checkSettings(ctx, t)
+		kept, err = p.checkSettings(ctx, t)
 	}
 	if err == nil && n.Acquirers && t.HasIsolation {
 		err = p.addAcquirers(ctx, t, s, n.Connections)
 	}
 	if err == nil {
+		s.kept.Store(kept)
 		return p, nil
 	}
 	if !isPooler(err) {
@@ -88,20 +91,21 @@ func (p *Pools) addAcquirers(ctx context.Context, t Target, s Settings, connecti
 	return nil
 }
 
-// checkSettings checks that a session has got a setting that was sent, unless the DSN names it.
-func (p *Pools) checkSettings(ctx context.Context, t Target) error {
+// checkSettings checks that a session has got a setting that was sent. If the DSN names it, nothing is known, and
+// kept is false.
+func (p *Pools) checkSettings(ctx context.Context, t Target) (kept bool, err error) {
 	const name = "idle_in_transaction_session_timeout"
 	if strings.Contains(t.Source, name) {
-		return nil
+		return false, nil
 	}
 	var ms string
 	if err := p.DB.GetContext(ctx, &ms, "SELECT setting FROM pg_settings WHERE name = '"+name+"'"); err != nil {
-		return err
+		return false, err
 	}
 	if ms != postgresDefaults[name] {
-		return fmt.Errorf("%w: %s is %s ms", errIgnored, name, ms)
+		return false, fmt.Errorf("%w: %s is %s ms", errIgnored, name, ms)
 	}
-	return nil
+	return true, nil
 }
 
 // patience is longer than any statement of a lock may take.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -35,6 +36,9 @@ type Target struct {
 	// that are idle for longer, or 0.
 	Idle time.Duration
 
+	// Prepares reports whether the connections have to prepare what is sent often, because the driver does not.
+	Prepares bool
+
 	// OnNotice, unless it is nil, has note called for each notice of the server on a connection.
 	OnNotice func(c driver.Conn, note func(routine string))
 
@@ -62,6 +66,9 @@ type Settings struct {
 	// Pooled is for a pooler that gives each transaction another session: nothing is set
 	// and nothing is prepared.
 	Pooled bool
+
+	// kept, unless it is nil, reports whether the server has been found to keep what belongs to a session.
+	kept *atomic.Bool
 }
 
 // Missing reports whether the target is a file that does not exist.

@@ -14,7 +14,7 @@ import (
 // Its errors never contain a part of a password.
 func Parse(dsn string) (session.Target, error) {
 	target, err := session.ParsePostgres(dsn, "postgres", address, connector)
-	target.OnNotice = onNotice
+	target.OnNotice, target.Prepares = onNotice, true
 	return target, err
 }
 

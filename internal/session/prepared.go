@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+)
+
+// A preparer keeps the prepared statements of one connection, for a driver that has the server parse and plan
+// each statement anew. The statements end with the connection.
+//
+//   - A text is prepared when it is sent for the second time: for one that is sent once, that would be a round
+//     trip more.
+//   - In a transaction nothing is prepared. There an error would end the transaction, so that the statement
+//     could not be sent again.
+//   - After the server has lost a statement, no statement of the connection is prepared any more.
+//     The next connection begins anew.
+//
+// The zero value prepares nothing.
+type preparer struct {
+	prepares      func() bool            // nil for never
+	statements    map[string]driver.Stmt // by text; nil for a text that was sent once
+	inTransaction bool
+	lost          bool
+}
+
+// statement returns the prepared statement for a text, or nil if the text is to be sent as it is.
+func (p *preparer) statement(ctx context.Context, on driver.ConnPrepareContext, text string, args []driver.NamedValue) (driver.Stmt, error) {
+	if p.prepares == nil || p.inTransaction || p.lost || len(args) == 0 || !p.prepares() {
+		return nil, nil
+	}
+	if p.statements == nil {
+		p.statements = make(map[string]driver.Stmt)
+	}
+	s, again := p.statements[text]
+	var err error
+	if again && s == nil {
+		s, err = on.PrepareContext(ctx, text)
+	}
+	if err == nil {
+		p.statements[text] = s
+	}
+	return s, err
+}
+
+// hasLost reports whether a statement has failed because the server does not know it, or knows another one by
+// its name, or has plans for what the table was before. Then it was not executed, and is to be sent again as
+// it is. Drivers that prepare by themselves prepare it again.
+//
+// The reason is a DISCARD ALL, a change of the table, or a pooler that gives the connection another session.
+func (p *preparer) hasLost(err error) bool {
+	if err == nil || p.inTransaction {
+		return false
+	}
+	var state interface{ SQLState() string }
+	if !errors.As(err, &state) {
+		return false
+	}
+	switch state.SQLState() {
+	case "26000", // invalid_sql_statement_name
+		"42P05", // duplicate_prepared_statement
+		"0A000": // feature_not_supported: "cached plan must not change result type"
+		p.lost = true
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,171 @@
+package session_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/pgxdriver"
+	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/transaction"
+)
+
+// A table is read over a pool of one connection, by a statement that is prepared.
+type table struct {
+	t     *testing.T
+	pools *session.Pools
+	pool  transaction.Pool
+}
+
+func newTable(t *testing.T, target session.Target) table {
+	t.Helper()
+	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
+	must(t, err)
+	t.Cleanup(func() { _ = pools.Close() })
+	s := table{t, pools, transaction.Pool{DB: pools.DB.DB, Dialect: &target.Dialect}}
+	s.exec("CREATE TABLE t (k INT, v CHAR(5))")
+	s.exec("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+	return s
+}
+
+func (s table) exec(text string) {
+	s.t.Helper()
+	_, err := s.pools.DB.ExecContext(s.t.Context(), text)
+	must(s.t, err)
+}
+
+// read sends the statement three times.
+func (s table) read() {
+	s.t.Helper()
+	for range 3 {
+		got, try := "", s.pool.Try()
+		for try.Next(s.t.Context()) {
+			try.Err = try.Conn.QueryRowContext(s.t.Context(), "SELECT v FROM t WHERE k = $1", 1).Scan(&got)
+		}
+		if try.Err != nil || got != "one" && got != "one  " {
+			s.t.Fatalf("%q, error %v", got, try.Err)
+		}
+	}
+}
+
+// checkPrepared checks how often the connection has prepared the statement.
+func (s table) checkPrepared(want int) {
+	s.t.Helper()
+	var n int
+	must(s.t, s.pools.DB.GetContext(s.t.Context(), &n, "SELECT COUNT(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT v%'"))
+	if n != want {
+		s.t.Errorf("prepared %d times, want %d", n, want)
+	}
+}
+
+// A statement that is sent often is prepared. If the server loses it, it is sent again as it is, and the caller
+// does not notice.
+func TestPreparedStatements(t *testing.T) {
+	t.Parallel()
+	admin := dbtest.Postgres(t)
+	for name, parse := range map[string]func(string) (session.Target, error){"pgx": pgxdriver.Parse, "lib/pq": pqdriver.Parse} {
+		for trouble, lose := range map[string]func(table){
+			"none":        func(table) {},
+			"DISCARD ALL": func(s table) { s.exec("DISCARD ALL") },
+			"DEALLOCATE":  func(s table) { s.exec("DEALLOCATE ALL") },
+			"another type of the result": func(s table) {
+				s.exec("ALTER TABLE t ALTER COLUMN v TYPE VARCHAR(5)")
+			},
+			"another table": func(s table) {
+				s.exec("ALTER TABLE t RENAME TO old")
+				s.exec("CREATE TABLE t (v TEXT, k BIGINT)")
+				s.exec("INSERT INTO t VALUES ('one', 1)")
+			},
+			"the end of the connection": func(s table) {
+				var pid int
+				must(s.t, s.pools.DB.GetContext(s.t.Context(), &pid, "SELECT pg_backend_pid()"))
+				_, err := admin.DB.ExecContext(s.t.Context(), "SELECT pg_terminate_backend($1, 5000)", pid)
+				must(s.t, err)
+			},
+		} {
+			t.Run(name+"/"+trouble, func(t *testing.T) {
+				t.Parallel()
+				target, err := parse(dbtest.Postgres(t).DSN)
+				must(t, err)
+				s := newTable(t, target)
+				s.read()
+				s.checkPrepared(1)
+				lose(s)
+				s.read()
+			})
+		}
+	}
+}
+
+// In a transaction nothing is prepared: an error would end it.
+func TestPreparedStatements_InATransaction(t *testing.T) {
+	t.Parallel()
+	target, err := pqdriver.Parse(dbtest.Postgres(t).DSN)
+	must(t, err)
+	s := newTable(t, target)
+	s.read()
+	s.exec("DISCARD ALL")
+	tx, err := s.pools.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	for range 3 {
+		_, err = tx.ExecContext(t.Context(), "UPDATE t SET v = $1", "one")
+		must(t, err)
+	}
+	var got string
+	must(t, tx.QueryRowContext(t.Context(), "SELECT v FROM t WHERE k = $1", 1).Scan(&got))
+	must(t, tx.Commit())
+	s.checkPrepared(0)
+}
+
+// Nor is anything behind a pooler, or where it is not known that there is none.
+func TestPreparedStatements_BehindAPooler(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		parameters map[string]string // of the DSN
+		drop       func(*session.Settings)
+	}{
+		"it ignores settings":                  {nil, func(s *session.Settings) { s.Pooled = true }},
+		"the DSN has the setting that is read": {map[string]string{"idle_in_transaction_session_timeout": "10000"}, func(*session.Settings) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, err := pqdriver.Parse(dbtest.Postgres(t).With(t, c.parameters))
+			must(t, err)
+			connector := target.Connector
+			target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
+				c.drop(&s)
+				return connector(source, s)
+			}
+			s := newTable(t, target)
+			s.read()
+			s.checkPrepared(0)
+		})
+	}
+}
+
+// A statement whose context ends is cancelled, and the connection works on or is replaced.
+func TestPreparedStatements_Cancelled(t *testing.T) {
+	t.Parallel()
+	target, err := pqdriver.Parse(dbtest.Postgres(t).DSN)
+	must(t, err)
+	s := newTable(t, target)
+	wait := func(ctx context.Context, seconds float64) error {
+		_, err := s.pools.DB.ExecContext(ctx, "SELECT pg_sleep($1)", seconds)
+		return err
+	}
+	for range 3 {
+		must(t, wait(t.Context(), 0))
+	}
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- wait(ctx, 3600) }()
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("no error")
+		}
+		s.read()
+	}
+}
