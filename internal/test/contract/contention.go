@@ -13,7 +13,7 @@ import (
 
 // contentionTests are about many callers that want a lock at the same time.
 var contentionTests = []test{
-	{"ACounterLosesNoUpdate", func(f *fixture) {
+	inEachCell("ACounterLosesNoUpdate", func(f *fixture) {
 		const processes, callers, rounds = 3, 3, 5
 		var counter, inside int
 		f.concurrently(processes, callers, func(r *sqllock.Registry) error {
@@ -33,8 +33,8 @@ var contentionTests = []test{
 			return nil
 		})
 		equal(f, "counter", counter, processes*callers*rounds)
-	}},
-	{"OfTwentyTriesExactlyOneSucceeds", func(f *fixture) {
+	}),
+	inEachCell("OfTwentyTriesExactlyOneSucceeds", func(f *fixture) {
 		for round, counted := 0, 0; counted < 3; round++ {
 			var winners, unanswered atomic.Int64
 			f.concurrently(20, 1, func(r *sqllock.Registry) error {
@@ -62,8 +62,8 @@ var contentionTests = []test{
 			counted++
 			equal(f, "winners", winners.Load(), 1)
 		}
-	}},
-	{"ExclusiveAccessFromFirstToLast", func(f *fixture) {
+	}),
+	inEachCell("ExclusiveAccessFromFirstToLast", func(f *fixture) {
 		first, second := f.registry(ttl), f.registry(ttl)
 		var order []int
 		work := func(from int) func(context.Context) error {
@@ -81,14 +81,14 @@ var contentionTests = []test{
 		if !slices.Equal(order, []int{1, 2, 3, 4, 5, 6}) {
 			f.Fatal(order)
 		}
-	}},
-	{"AFreeLockIsAcquiredAtTheFirstTry", func(f *fixture) {
+	}),
+	inEachCell("AFreeLockIsAcquiredAtTheFirstTry", func(f *fixture) {
 		l := f.lock(ttl)
 		for range 10 {
 			f.must(f.acquire(l).Unlock(f.Context()))
 		}
-	}},
-	{"ManyKeysConcurrentlyGiveNoErrors", func(f *fixture) {
+	}),
+	inEachCell("ManyKeysConcurrentlyGiveNoErrors", func(f *fixture) {
 		var key atomic.Int64
 		f.concurrently(4, 4, func(r *sqllock.Registry) error {
 			for range 5 {
@@ -99,7 +99,7 @@ var contentionTests = []test{
 			}
 			return nil
 		})
-	}},
+	}),
 }
 
 // concurrently runs do in several goroutines of each of several processes, all at the same

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/machine"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -47,6 +46,9 @@ type Cell struct {
 	// Only, if not nil, are the names of the tests that run, as in [Names], one after the
 	// other.
 	Only []string
+	// If OnlyOwn is true, tests are left out that show the same in every cell of a server, because they
+	// send no statement of their own kind: another cell of the server runs them.
+	OnlyOwn bool
 }
 
 // A Result is the number of tests of a cell that ran, and how many of them failed.
@@ -56,40 +58,49 @@ type Result struct{ Run, Failed int }
 func Run(t *testing.T, cell Cell, done func(Result)) {
 	t.Helper()
 	var ran, failed atomic.Int64
-	watch, giveBack := machine.Share()
-	t.Cleanup(func() {
-		giveBack()
-		done(Result{int(ran.Load()), int(failed.Load())})
-	})
+	t.Cleanup(func() { done(Result{int(ran.Load()), int(failed.Load())}) })
 	for _, part := range parts(cell) {
 		t.Run(part.name, func(t *testing.T) {
+			running := make(chan struct{}, cmp.Or(part.atOnce, len(part.tests)))
 			for _, test := range part.tests {
-				if cell.Only != nil && !slices.Contains(cell.Only, part.name+"/"+test.name) {
+				if !cell.has(test) || cell.Only != nil && !slices.Contains(cell.Only, part.name+"/"+test.name) {
 					continue
 				}
 				t.Run(test.name, func(t *testing.T) {
 					if !part.sequential && cell.Only == nil {
 						t.Parallel()
 					}
+					running <- struct{}{}
 					t.Cleanup(func() { // registered first, so it runs last
+						<-running
 						ran.Add(1)
 						if t.Failed() {
 							failed.Add(1)
 						}
 					})
-					cell.run(t, watch.StoodStill, test)
+					cell.run(t, test)
 				})
 			}
 		})
 	}
 }
 
-func (c Cell) run(t *testing.T, stoodStill stoodStill, test test) {
+// has reports whether a test runs in the cell.
+func (c Cell) has(test test) bool {
+	switch test.extent {
+	case virtualTime:
+		return c.InBubble != nil
+	case oncePerServer:
+		return !c.OnlyOwn
+	default:
+		return true
+	}
+}
+
+func (c Cell) run(t *testing.T, test test) {
 	t.Helper()
 	if c.InBubble == nil {
-		if !c.attempts(t, stoodStill, test) {
-			t.FailNow()
-		}
+		test.run(newFixture(t, c))
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +108,7 @@ func (c Cell) run(t *testing.T, stoodStill stoodStill, test test) {
 		// statements that have not timed out yet.
 		t.Cleanup(func() { time.Sleep(ttl) })
 		c.DB = c.InBubble(t)
-		test.run(newFixture(t, c, 1))
+		test.run(newFixture(t, c))
 	})
 }
 
@@ -110,6 +121,9 @@ type part struct {
 	// renewed two thousand rows, the leases of another test could expire, and of many writers
 	// one could wait for longer than a batch may take.
 	sequential bool
+	// atOnce, if not 0, is how many tests of the part run at the same time at most: their transactions keep
+	// connections, and without a connection nothing of the library gets its answer in time.
+	atOnce int
 }
 
 // parts returns the tests of a cell. Renewals, guarded transactions and electors do not depend
@@ -136,7 +150,7 @@ func parts(cell Cell) []part {
 	if cell.Isolation == sqllock.Serializable {
 		all = append(all,
 			part{name: "Renewal", tests: slices.Concat(renewalTests, jointRenewalTests), sequential: shared},
-			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests, semaphoreGuardTests, readWriteGuardTests), sequential: shared},
+			part{name: "Guard", tests: slices.Concat(guardTests, lockedTxTests, jointGuardTests, semaphoreGuardTests, readWriteGuardTests), sequential: shared, atOnce: 6},
 			part{name: "Leader", tests: leaderTests, sequential: shared})
 	}
 	return all
@@ -156,37 +170,50 @@ func Names() []string {
 
 // A test checks one promise.
 type test struct {
-	name string
-	run  func(*fixture)
+	name   string
+	run    func(*fixture)
+	extent extent
 }
+
+// An extent says in which cells a test runs.
+type extent int
+
+const (
+	everyCell     extent = iota
+	oncePerServer        // see [Cell.OnlyOwn]
+	virtualTime          // it is about the holder's clock, and a machine that is busy makes that one late
+)
+
+// inEachCell is a test that runs in every cell that has its part.
+func inEachCell(name string, run func(*fixture)) test { return test{name, run, everyCell} }
+
+// once is a test that shows the same in every cell of a server.
+func once(name string, run func(*fixture)) test { return test{name, run, oncePerServer} }
+
+// inVirtualTime is a test that runs in a bubble alone.
+func inVirtualTime(name string, run func(*fixture)) test { return test{name, run, virtualTime} }
 
 // A fixture is what one test works with: a region of the table of its own, in which it
 // creates as many processes as it needs.
 type fixture struct {
 	testing.TB
-	cell     Cell
-	region   string
-	patience time.Duration // times as long as usual
-	// The times-to-live whose ends tests wait for. On a busy machine a lease can expire before
-	// the call that acquires it returns. So short is used for rows only, brief for leases, and
-	// moderate for leases that a test must still hold after a few more calls.
-	brief, moderate time.Duration
+	cell   Cell
+	region string
 }
 
 var regions atomic.Int64
 
-func newFixture(tb testing.TB, cell Cell, patience time.Duration) *fixture {
+func newFixture(tb testing.TB, cell Cell) *fixture {
 	tb.Helper()
-	return &fixture{
-		TB: tb, cell: cell, region: fmt.Sprintf("region %d", regions.Add(1)), patience: patience,
-		brief: patience * 4 * short, moderate: patience * 4 * time.Second,
-	}
+	return &fixture{TB: tb, cell: cell, region: fmt.Sprintf("region %d", regions.Add(1))}
 }
 
-// ttl never ends within a test, unless the database hangs.
-const ttl = time.Minute
+// ttl never ends within a test, however slow the machine is. A test that needs the end of a lease lets it
+// pass: see [fixture.pass] and [fixture.age].
+const ttl = 5 * time.Minute
 
-// short is the time-to-live of rows whose end tests wait for.
+// short is how long tests wait for what must not happen. If the machine is slow they notice less, and never
+// fail for it. It is also the time-to-live of rows that no holder has to keep.
 const short = 250 * time.Millisecond
 
 // process returns a repository with a client id of its own, as another process has.

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sqllock/sqllock"
 )
@@ -10,7 +9,7 @@ import (
 // fencingTests are about the tokens with which a storage system distinguishes an old holder
 // from a new one.
 var fencingTests = []test{
-	{"TokensRiseFromHolderToHolder", func(f *fixture) {
+	inEachCell("TokensRiseFromHolderToHolder", func(f *fixture) {
 		first, second := f.lock(ttl), f.lock(ttl)
 		var last int64
 		for i := range 6 {
@@ -22,18 +21,18 @@ var fencingTests = []test{
 			last = f.checkHigher(lease.Token(), last)
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"TokensRiseAcrossACrashAndADeletion", func(f *fixture) {
+	}),
+	inEachCell("TokensRiseAcrossACrashAndADeletion", func(f *fixture) {
 		r := f.process()
-		f.acquireRow(r, "k", short) // and crashes
-		f.untilExpired(r, "k", short)
-		last := f.checkHigher(f.abandon(short), 0)
-		f.untilExpired(r, "k", short)
-		_, err := f.judging(r, short).DeleteExpired(f.Context())
+		f.acquireRow(r, "k", ttl) // and crashes
+		f.expire()
+		last := f.checkHigher(f.abandon(), 0)
+		f.expire()
+		_, err := r.DeleteExpired(f.Context())
 		f.must(err)
-		f.checkHigher(f.abandon(short), last)
-	}},
-	{"TokensRiseUnderContention", func(f *fixture) {
+		f.checkHigher(f.abandon(), last)
+	}),
+	inEachCell("TokensRiseUnderContention", func(f *fixture) {
 		var last int64
 		f.concurrently(3, 3, func(r *sqllock.Registry) error {
 			for range 5 {
@@ -52,8 +51,8 @@ var fencingTests = []test{
 			}
 			return nil
 		})
-	}},
-	{"RenewalAndReentryKeepTheToken", func(f *fixture) {
+	}),
+	once("RenewalAndReentryKeepTheToken", func(f *fixture) {
 		l := f.lock(ttl)
 		outer := f.acquire(l)
 		token := f.checkHigher(outer.Token(), 0)
@@ -64,15 +63,15 @@ var fencingTests = []test{
 		equal(f, "token", outer.Token(), token)
 		f.must(inner.Unlock(f.Context()))
 		f.must(outer.Unlock(f.Context()))
-	}},
-	{"AFailedTryHasNoToken", func(f *fixture) {
+	}),
+	inEachCell("AFailedTryHasNoToken", func(f *fixture) {
 		holder, r := f.acquireRow(f.process(), "k", ttl), f.process()
 		got, err := r.Acquire(f.Context(), "k", r.NewHolder(), ttl)
 		f.must(err)
 		equal(f, "token", got.Token, 0)
 		equal(f, "holder", got.Row.Holder, holder)
-	}},
-	{"WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
+	}),
+	inEachCell("WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
 		unfenced := f.repository(sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
 		registry := f.registryOver(unfenced, sqllock.RegistryOptions{TTL: ttl})
 		rival := f.lock(ttl)
@@ -87,12 +86,12 @@ var fencingTests = []test{
 			f.is(err, sqllock.ErrNotAcquired)
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
+	}),
 }
 
 // abandon acquires the row in another process, which never releases it, and returns the
 // token.
-func (f *fixture) abandon(ttl time.Duration) int64 {
+func (f *fixture) abandon() int64 {
 	f.Helper()
 	r := f.process()
 	got, err := r.Acquire(f.Context(), "k", r.NewHolder(), ttl)

@@ -4,40 +4,43 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // guardTests are about transactions that can commit only while the lock is held. In SQLite
 // such a transaction blocks all other writers, so there the tests run one after the other.
 var guardTests = []test{
-	{"ATakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
-		f.guarded(func(*sqllock.Lease) error {
-			_, err := f.lock(f.brief).Lock(f.Context())
+	inEachCell("ATakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
+		rival := f.lock(ttl)
+		f.guarded(f.locker(), func(*sqllock.Lease) error {
+			_, err := rival.Lock(f.Context())
 			return err
 		})
-	}},
-	{"SpringsTakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
-		f.guarded(func(*sqllock.Lease) error { return f.springsTakeOver() })
-	}},
-	{"DeleteExpiredLeavesTheRowOfAGuardedTransaction", func(f *fixture) {
-		judge := f.judging(f.process(), short)
-		f.guarded(func(*sqllock.Lease) error {
+	}),
+	inEachCell("SpringsTakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
+		f.guarded(f.locker(), func(*sqllock.Lease) error { return f.springsTakeOver() })
+	}),
+	inEachCell("DeleteExpiredLeavesTheRowOfAGuardedTransaction", func(f *fixture) {
+		r := f.process()
+		f.guarded(f.locker(), func(*sqllock.Lease) error {
 			for {
-				if n, err := judge.DeleteExpired(f.Context()); n > 0 || err != nil && !f.isPinned(err) {
+				if n, err := r.DeleteExpired(f.Context()); n > 0 || err != nil && !f.isPinned(err) {
 					return err
 				}
 				f.pause(short / 10)
 			}
 		})
-	}},
-	{"AForcedUnlockWaitsForTheGuardedTransaction", func(f *fixture) {
+	}),
+	inEachCell("AForcedUnlockWaitsForTheGuardedTransaction", func(f *fixture) {
 		r := f.process()
-		f.guarded(func(lease *sqllock.Lease) error {
+		f.guarded(f.locker(), func(lease *sqllock.Lease) error {
 			for {
 				if ok, err := r.Delete(f.Context(), "k", lease.Holder()); ok || err != nil && !f.isPinned(err) {
 					return err
@@ -45,30 +48,30 @@ var guardTests = []test{
 				f.pause(time.Millisecond)
 			}
 		})
-	}},
-	{"AGuardAfterATakeOverReturnsErrLockLost", func(f *fixture) {
+	}),
+	inEachCell("AGuardAfterATakeOverReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.exec(f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}"))
 		f.checkGuardLost(lease)
-	}},
-	{"AGuardAfterAForcedUnlockReturnsErrLockLost", func(f *fixture) {
+	}),
+	inEachCell("AGuardAfterAForcedUnlockReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.checkDeleted(f.process(), "k", lease.Holder(), true)
 		f.checkGuardLost(lease)
-	}},
-	{"AGuardAfterTheDeadlineReturnsErrLockLost", func(f *fixture) {
-		lease := f.acquire(f.lock(f.brief))
-		<-lease.Context().Done()
+	}),
+	inEachCell("AGuardAfterTheDeadlineReturnsErrLockLost", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		f.pass()
 		f.checkGuardLost(lease)
-	}},
-	{"AGuardAfterUnlockIsRefused", func(f *fixture) {
+	}),
+	inEachCell("AGuardAfterUnlockIsRefused", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.must(lease.Unlock(f.Context()))
 		tx := f.begin(nil)
 		f.is(tx.guard(f.Context(), lease), sqllock.ErrNotHeld)
 		f.must(tx.rollback())
-	}},
-	{"AGuardWaitsForATakeOverThatIsBeingCommitted", func(f *fixture) {
+	}),
+	inEachCell("AGuardWaitsForATakeOverThatIsBeingCommitted", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // the two transactions cannot be open at once
 		}
@@ -86,8 +89,8 @@ var guardTests = []test{
 		f.is(<-answer, sqllock.ErrLockLost)
 		f.must(tx.rollback())
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"SeveralTransactionsUnderOneLease", func(f *fixture) {
+	}),
+	inEachCell("SeveralTransactionsUnderOneLease", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // it has one write transaction at a time
 		}
@@ -98,8 +101,8 @@ var guardTests = []test{
 		f.must(first.commit())
 		f.must(second.commit())
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"ASnapshotOlderThanTheLeaseIsRefused", func(f *fixture) {
+	}),
+	inEachCell("ASnapshotOlderThanTheLeaseIsRefused", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
 			return // SQLite cannot write in such a snapshot; MySQL's locking reads ignore it
 		}
@@ -109,8 +112,8 @@ var guardTests = []test{
 		f.is(tx.guard(f.Context(), lease), sqllock.ErrInvalid)
 		f.must(tx.rollback())
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"AGuardInEachIsolation", func(f *fixture) {
+	}),
+	inEachCell("AGuardInEachIsolation", func(f *fixture) {
 		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 			lease := f.acquire(f.lock(ttl))
 			tx := f.begin(&sql.TxOptions{Isolation: level})
@@ -118,8 +121,8 @@ var guardTests = []test{
 			f.must(tx.commit())
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"ASavepointUndoesOnlyTheGuardInIt", func(f *fixture) {
+	}),
+	inEachCell("ASavepointUndoesOnlyTheGuardInIt", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
 			return // the others keep the row locked
 		}
@@ -135,34 +138,27 @@ var guardTests = []test{
 		f.is(lease.Renew(f.Context()), sqllock.ErrPinned)
 		f.must(tx.commit())
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"APinnedRowDelaysNeitherTriesNorTheHeartbeat", func(f *fixture) {
+	}),
+	inEachCell("APinnedRowDelaysNeitherTriesNorTheHeartbeat", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // there, a transaction that has written blocks all other writers
 		}
-		r := f.autoRenewed(f.moderate)
-		pinned := f.acquire(f.obtain(r))
-		free, err := r.Obtain("other")
-		f.must(err)
-		other := f.acquire(free)
+		r := f.registry(ttl)
+		pinned, free := f.acquireKey(r, "k"), f.acquireKey(r, "other")
 		tx := f.begin(nil)
 		f.must(tx.guard(f.Context(), pinned))
-		began := time.Now()
 		if f.cell.Dialect.Name == "postgres" { // on MySQL the session's time limit applies
-			_, err = f.lock(f.moderate).TryLock(f.Context())
+			_, err := f.lock(ttl).TryLock(f.Context())
 			f.is(err, sqllock.ErrNotAcquired)
-			if took := time.Since(began); took > f.moderate {
-				f.Fatalf("a try took %v", took)
-			}
 		}
-		<-pinned.Context().Done() // a pinned row cannot be renewed
-		f.is(context.Cause(pinned.Context()), sqllock.ErrLockLost)
-		f.pause(short)
-		f.must(other.Context().Err()) // acquired at the same time
-		f.must(tx.commit())
-		f.must(other.Unlock(f.Context()))
-	}},
-	{"UnlockBeforeTheEndOfTheTransactionReturnsErrPinned", func(f *fixture) {
+		outcome, err := f.renewAll([]owned{{Key: "k", Holder: pinned.Holder()}, {Key: "other", Holder: free.Holder()}}, ttl)
+		f.must(err)
+		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint([]locktable.Outcome{locktable.Pinned, locktable.Renewed}))
+		f.must(tx.commit()) // neither has waited for it
+		f.must(pinned.Unlock(f.Context()))
+		f.must(free.Unlock(f.Context()))
+	}),
+	inEachCell("UnlockBeforeTheEndOfTheTransactionReturnsErrPinned", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
 			return // SQLite returns an error; on MySQL the session's time limit applies
 		}
@@ -179,8 +175,8 @@ var guardTests = []test{
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(tx.commit())
 		f.must(f.acquire(l).Unlock(f.Context())) // it deletes the row that Unlock could not delete
-	}},
-	{"CloseDeletesWhatUnlockCouldNotExceptPinnedRows", func(f *fixture) {
+	}),
+	inEachCell("CloseDeletesWhatUnlockCouldNotExceptPinnedRows", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
 			return // see above
 		}
@@ -198,8 +194,8 @@ var guardTests = []test{
 		f.is(r.Close(f.Context()), sqllock.ErrPinned)
 		equal(f, "rows left", len(f.rows(f.process())), 1)
 		f.must(pinning[0].commit())
-	}},
-	{"ReleaseAllDoesNotWaitForPinnedRows", func(f *fixture) {
+	}),
+	inEachCell("ReleaseAllDoesNotWaitForPinnedRows", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // there, a transaction that has written blocks all other writers
 		}
@@ -211,16 +207,14 @@ var guardTests = []test{
 		}
 		tx := f.begin(nil)
 		f.must(tx.exec(f.Context(), f.fill("UPDATE INT_LOCK SET CREATED_DATE = CREATED_DATE WHERE {row}")))
-		ctx, cancel := context.WithTimeout(f.Context(), f.moderate)
-		defer cancel()
-		f.is(r.ReleaseAll(ctx), sqllock.ErrPinned)
+		f.is(r.ReleaseAll(f.Context()), sqllock.ErrPinned)
 		left := f.rows(r)
 		equal(f, "rows left", len(left), 1)
 		f.must(tx.commit())
 		f.must(r.ReleaseAll(f.Context()))
 		equal(f, "rows", len(f.rows(r)), 0)
-	}},
-	{"AWaiterDeletesWhatUnlockCouldNot", func(f *fixture) {
+	}),
+	inEachCell("AWaiterDeletesWhatUnlockCouldNot", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
 			return // see above
 		}
@@ -228,66 +222,33 @@ var guardTests = []test{
 		lease := f.acquire(l)
 		tx := f.begin(nil)
 		f.must(tx.guard(f.Context(), lease))
-		expiry := time.Now().Add(ttl)
+		expiry := lease.Deadline()
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
 		got := f.waiter(f.Context(), l)
-		f.pause(f.moderate) // until its first attempt has timed out
+		f.pause(3 * short) // usually, its first attempt has timed out by then
 		f.stillWaiting(got)
 		f.must(tx.commit())
 		f.granted(got)
-		if time.Until(expiry) < ttl/4 {
+		if time.Now().After(expiry) {
 			f.Fatal("the waiter waited until the row expired")
 		}
-	}},
+	}),
 }
 
-// guarded lets a lease expire during an open guarded transaction while a rival tries to
-// take over or delete its row. It checks that the rival succeeds only after the
-// transaction has committed.
-func (f *fixture) guarded(rival func(*sqllock.Lease) error) {
+// guarded lets a lease end during an open guarded transaction while rivals try to take its rows over or to
+// delete them. It checks that each succeeds only after the transaction has committed.
+func (f *fixture) guarded(acquire func() *sqllock.Lease, rivals ...func(*sqllock.Lease) error) {
 	f.Helper()
 	table := f.counter()
-	lease := f.acquire(f.lock(f.brief))
-	tx := f.begin(nil)
-	f.must(tx.guard(f.Context(), lease))
-	<-lease.Context().Done()
+	lease, tx := f.guardBeyond(acquire)
 	f.must(tx.exec(f.Context(), addOne(table)))
-	var committing atomic.Bool
-	ended := make(chan error, 1)
-	go func() {
-		err := rival(lease)
-		if err == nil && !committing.Load() {
-			err = errors.New("the rival did not wait")
-		}
-		if n := f.readCounter(table); err == nil && n != 1 {
-			err = errors.New("the rival does not see the committed value")
-		}
-		ended <- err
-	}()
-	select {
-	case err := <-ended:
-		f.Fatalf("before the commit: %v", err)
-	case <-time.After(3 * short):
-	}
-	committing.Store(true)
-	f.must(tx.commit())
-	f.must(<-ended)
-}
-
-// takenOverAfterCommit lets a lease expire during an open guarded transaction, and checks that each of
-// the rivals gets in only after the transaction has committed.
-func (f *fixture) takenOverAfterCommit(lease *sqllock.Lease, rivals ...func() error) {
-	f.Helper()
-	tx := f.begin(nil)
-	f.must(tx.guard(f.Context(), lease))
-	<-lease.Context().Done()
 	var committing atomic.Bool
 	ended := make(chan error, len(rivals))
 	for _, rival := range rivals {
 		go func() {
-			err := rival()
-			if err == nil && !committing.Load() {
-				err = errors.New("a rival did not wait")
+			err := rival(lease)
+			if n := f.readCounter(table); err == nil && (n != 1 || !committing.Load()) {
+				err = errors.New("a rival did not wait for the commit")
 			}
 			ended <- err
 		}()
@@ -302,6 +263,13 @@ func (f *fixture) takenOverAfterCommit(lease *sqllock.Lease, rivals ...func() er
 	for range rivals {
 		f.must(<-ended)
 	}
+}
+
+// locker returns what acquires the lock of "k" in another process.
+func (f *fixture) locker() func() *sqllock.Lease {
+	f.Helper()
+	l := f.lock(ttl)
+	return func() *sqllock.Lease { return f.acquire(l) }
 }
 
 // springsTakeOver runs the UPDATE of Spring's DefaultLockRepository until it succeeds.

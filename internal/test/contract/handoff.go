@@ -11,8 +11,8 @@ import (
 
 // handOffTests are about handing the row of a lock from one caller of a process to the next.
 var handOffTests = []test{
-	{"UnlockHandsTheRowToTheNextWaiter", func(f *fixture) {
-		r := f.slowPolling(ttl)
+	inEachCell("UnlockHandsTheRowToTheNextWaiter", func(f *fixture) {
+		r := f.slowPolling()
 		l := f.obtain(r)
 		first := f.acquire(l)
 		waiting := f.queueWaiters(r, 3)
@@ -34,9 +34,9 @@ var handOffTests = []test{
 		next := f.acquire(f.lock(ttl))
 		f.checkHigher(next.Token(), token)
 		f.must(next.Unlock(f.Context()))
-	}},
-	{"AWaiterThatHasGivenUpIsSkipped", func(f *fixture) {
-		r := f.slowPolling(ttl)
+	}),
+	once("AWaiterThatHasGivenUpIsSkipped", func(f *fixture) {
+		r := f.slowPolling()
 		l := f.obtain(r)
 		first := f.acquire(l)
 		ctx, cancel := context.WithCancel(f.Context())
@@ -52,25 +52,23 @@ var handOffTests = []test{
 		equal(f, "holder", got.lease.Holder(), first.Holder())
 		f.must(got.lease.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"ALeaseWithLittleTimeLeftIsRenewedFirst", func(f *fixture) {
-		r := f.slowPolling(f.moderate)
+	}),
+	inVirtualTime("ALeaseWithLittleTimeLeftIsRenewedFirst", func(f *fixture) {
+		r := f.slowPolling()
 		l := f.obtain(r)
 		first := f.acquire(l)
 		waiting := f.queueWaiters(r, 1)
-		for time.Until(first.Deadline()) > f.moderate/3 {
-			f.pause(short)
-		}
+		f.pause(ttl * 3 / 4)
 		f.must(first.Unlock(f.Context()))
 		got := <-waiting[0]
 		f.must(got.err)
 		equal(f, "holder", got.lease.Holder(), first.Holder())
-		if left := time.Until(got.lease.Deadline()); left < f.moderate/3 {
+		if left := time.Until(got.lease.Deadline()); left < ttl/3 {
 			f.Fatalf("%v left", left)
 		}
 		f.must(got.lease.Unlock(f.Context()))
-	}},
-	{"AGuardedRowIsNotHandedOn", func(f *fixture) {
+	}),
+	once("AGuardedRowIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
 		l := f.obtain(r)
 		first := f.acquire(l)
@@ -83,8 +81,8 @@ var handOffTests = []test{
 			f.Fatal("the row was handed on, but a transaction may still pin it")
 		}
 		f.must(got.lease.Unlock(f.Context()))
-	}},
-	{"ARowThatWasRenewedForLongerIsNotHandedOn", func(f *fixture) {
+	}),
+	once("ARowThatWasRenewedForLongerIsNotHandedOn", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
 			return // it has one time-to-live for all rows
 		}
@@ -102,17 +100,18 @@ var handOffTests = []test{
 			f.Fatalf("the row lasts %v", row.Left)
 		}
 		f.must(got.lease.Unlock(f.Context()))
-	}},
-	{"ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
+	}),
+	once("ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
-		first := f.acquire(f.obtain(r).WithMinHold(f.moderate))
+		first := f.acquire(f.obtain(r).WithMinHold(ttl))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
 		f.stillWaiting(waiting[0])
+		f.hasten()
 		f.granted(waiting[0])
-	}},
-	{"ARowWhoseMinimumHoldHasPassedIsHandedOn", func(f *fixture) {
-		r := f.slowPolling(ttl)
+	}),
+	once("ARowWhoseMinimumHoldHasPassedIsHandedOn", func(f *fixture) {
+		r := f.slowPolling()
 		first := f.acquire(f.obtain(r).WithMinHold(time.Nanosecond))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
@@ -120,8 +119,8 @@ var handOffTests = []test{
 		f.must(got.err)
 		equal(f, "holder", got.lease.Holder(), first.Holder())
 		f.must(got.lease.Unlock(f.Context()))
-	}},
-	{"WithoutHandOffEachAcquires", func(f *fixture) {
+	}),
+	once("WithoutHandOffEachAcquires", func(f *fixture) {
 		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 			TTL: ttl, IdleBetweenTries: f.cell.idle(),
 		})
@@ -137,8 +136,8 @@ var handOffTests = []test{
 		}
 		f.must(got.lease.Unlock(f.Context()))
 		f.must(r.Close(f.Context()))
-	}},
-	{"OtherProcessesGetTheirTurn", func(f *fixture) {
+	}),
+	once("OtherProcessesGetTheirTurn", func(f *fixture) {
 		// Several callers in one process, of which one is always waiting, and a
 		// single caller in another process.
 		r, other := f.registry(ttl), f.lock(ttl)
@@ -169,14 +168,14 @@ var handOffTests = []test{
 				f.Error(err)
 			}
 		}
-	}},
+	}),
 }
 
 // slowPolling returns the registry of another process, which polls so rarely that its
 // callers would wait long without hand-off.
-func (f *fixture) slowPolling(ttl time.Duration) *sqllock.Registry {
+func (f *fixture) slowPolling() *sqllock.Registry {
 	f.Helper()
-	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: f.moderate, HandOff: true})
+	return f.registryOver(f.process(), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: ttl, HandOff: true})
 }
 
 // queueWaiters starts n callers that wait in a known order.

@@ -14,7 +14,7 @@ import (
 // jointTests are about several keys as one lock. What depends on time, and on transactions of the
 // application, is in jointRenewalTests and jointGuardTests.
 var jointTests = []test{
-	{"AJointLockIsAllOrNothing", func(f *fixture) {
+	inEachCell("AJointLockIsAllOrNothing", func(f *fixture) {
 		one, other := f.registry(ttl), f.registry(ttl)
 		single := f.acquireKey(other, "b")
 		lock := f.obtainAll(one, "c", "a", "b")
@@ -34,8 +34,8 @@ var jointTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		f.checkHolders(other, nil)
-	}},
-	{"TokensRiseBetweenJointAndSingleLocks", func(f *fixture) {
+	}),
+	inEachCell("TokensRiseBetweenJointAndSingleLocks", func(f *fixture) {
 		one, other := f.registry(ttl), f.registry(ttl)
 		last := make(map[string]int64)
 		for _, keys := range [][]string{{"c"}, {"a", "b"}, {"b", "c"}, {"a"}, {"b"}, {"c", "b", "a"}, {"b"}, {"a", "c"}} {
@@ -46,11 +46,11 @@ var jointTests = []test{
 			f.must(lease.Unlock(f.Context()))
 			one, other = other, one
 		}
-	}},
-	{"RenewExtendsAllRowsOfAJointLock", func(f *fixture) {
+	}),
+	inEachCell("RenewExtendsAllRowsOfAJointLock", func(f *fixture) {
 		r, p := f.registry(ttl), f.process()
 		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
-		f.untilLess(p, "c", ttl-short)
+		f.age(ttl / 2)
 		before, err := p.PeekAll(f.Context(), "a", "b", "c")
 		f.must(err)
 		f.must(lease.Renew(f.Context()))
@@ -63,23 +63,23 @@ var jointTests = []test{
 			}
 		}
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"AMinimumHoldKeepsAllRowsOfAJointLock", func(f *fixture) {
-		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b").WithMinHold(ttl / 2))
+	}),
+	inEachCell("AMinimumHoldKeepsAllRowsOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b").WithMinHold(2 * ttl))
 		f.must(lease.Unlock(f.Context()))
 		r := f.registry(ttl)
 		rows, err := r.Repository().PeekAll(f.Context(), "a", "b")
 		f.must(err)
 		equal(f, "rows", len(rows), 2)
 		for key, row := range rows {
-			if row.Holder == lease.Holder() || row.Left <= ttl/4 || row.Left > ttl/2 {
+			if row.Holder == lease.Holder() || row.Left <= ttl || row.Left > 2*ttl {
 				f.Fatalf("%s: %+v", key, row)
 			}
 			_, err := r.TryLock(f.Context(), key)
 			f.checkRefused(err, key, row.Holder)
 		}
-	}},
-	{"ReentryIntoAJointLock", func(f *fixture) {
+	}),
+	once("ReentryIntoAJointLock", func(f *fixture) {
 		r := f.registry(ttl)
 		outer := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		for _, keys := range [][]string{{"b"}, {"c", "a"}, {"a", "b", "c"}} {
@@ -93,13 +93,13 @@ var jointTests = []test{
 		f.checkHolders(r, map[string]string{"a": outer.Holder(), "b": outer.Holder(), "c": outer.Holder()})
 		f.must(outer.Unlock(f.Context()))
 		f.checkHolders(r, nil)
-	}},
-	{"AJointLockTakesOverExpiredRowsBesideMissingOnes", func(f *fixture) {
-		p := f.processWith(f.brief)
-		crashed := []string{f.acquireRow(p, "b", f.brief), f.acquireRow(p, "d", f.brief)}
-		r := f.registry(f.brief)
-		lease, err := f.obtainAll(r, "a", "b", "c", "d").Lock(f.Context())
-		f.must(err)
+	}),
+	inEachCell("AJointLockTakesOverExpiredRowsBesideMissingOnes", func(f *fixture) {
+		p := f.process()
+		crashed := []string{f.acquireRow(p, "b", ttl), f.acquireRow(p, "d", ttl)}
+		f.pass()
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtainAll(r, "a", "b", "c", "d"))
 		if slices.Contains(crashed, lease.Holder()) {
 			f.Fatal(lease.Holder())
 		}
@@ -108,9 +108,9 @@ var jointTests = []test{
 			all[key] = lease.Holder()
 		}
 		f.checkHolders(r, all)
-		_ = lease.Unlock(f.Context()) // it may have ended
-	}},
-	{"AJointLeaseIsLostWithOneRow", func(f *fixture) {
+		f.must(lease.Unlock(f.Context()))
+	}),
+	inEachCell("AJointLeaseIsLostWithOneRow", func(f *fixture) {
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		f.checkDeleted(f.process(), "b", lease.Holder(), true)
@@ -119,15 +119,15 @@ var jointTests = []test{
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 		f.must(f.acquire(f.obtainAll(r, "c", "b", "a")).Unlock(f.Context())) // which deletes what is left of the lost one
 		f.checkHolders(r, nil)
-	}},
-	{"UnlockOfAJointLockWithoutOneRowDeletesTheOthers", func(f *fixture) {
+	}),
+	inEachCell("UnlockOfAJointLockWithoutOneRowDeletesTheOthers", func(f *fixture) {
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		f.checkDeleted(f.process(), "b", lease.Holder(), true)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 		f.checkHolders(r, nil)
-	}},
-	{"CloseReleasesAllRowsOfAJointLock", func(f *fixture) {
+	}),
+	inEachCell("CloseReleasesAllRowsOfAJointLock", func(f *fixture) {
 		one, other := f.registry(ttl), f.registry(ttl)
 		first, second := f.acquire(f.obtainAll(one, "a", "b")), f.acquire(f.obtainAll(other, "c", "d"))
 		f.must(one.Close(f.Context()))
@@ -139,8 +139,8 @@ var jointTests = []test{
 		f.must(other.Repository().ReleaseAll(f.Context()))
 		f.checkHolders(other, nil)
 		f.is(second.Renew(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"AThousandKeysAtOnce", func(f *fixture) {
+	}),
+	inEachCell("AThousandKeysAtOnce", func(f *fixture) {
 		keys := make([]string, sqllock.MaxKeys)
 		for i := range keys {
 			keys[i] = fmt.Sprint(i)
@@ -155,8 +155,8 @@ var jointTests = []test{
 		f.must(lease.Renew(f.Context()))
 		f.must(lease.Unlock(f.Context()))
 		f.checkHolders(other, nil)
-	}},
-	{"AJointLockWaitsForEachOfItsKeys", func(f *fixture) {
+	}),
+	inEachCell("AJointLockWaitsForEachOfItsKeys", func(f *fixture) {
 		r := f.registry(ttl)
 		leases := []*sqllock.Lease{f.acquireKey(r, "a"), f.acquireKey(r, "b"), f.acquireKey(r, "c")}
 		got := f.waiter(f.Context(), f.obtainAll(f.rarelyPolling(), "a", "b", "c"))
@@ -165,8 +165,8 @@ var jointTests = []test{
 			f.must(lease.Unlock(f.Context()))
 		}
 		f.granted(got)
-	}},
-	{"JointLocksInAllOrdersDoNotDeadlock", func(f *fixture) {
+	}),
+	inEachCell("JointLocksInAllOrdersDoNotDeadlock", func(f *fixture) {
 		wants := [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b"}, {"c", "a"}}
 		tokens := map[string]*int64{"a": new(int64), "b": new(int64), "c": new(int64)} // of the last holders
 		registries := []*sqllock.Registry{f.registry(ttl), f.registry(ttl)}
@@ -198,8 +198,8 @@ var jointTests = []test{
 			return nil
 		})
 		f.checkHolders(registries[0], nil)
-	}},
-	{"SingleTriesOfJointLocksInOppositeOrdersDoNotDeadlock", func(f *fixture) {
+	}),
+	inEachCell("SingleTriesOfJointLocksInOppositeOrdersDoNotDeadlock", func(f *fixture) {
 		var acquired atomic.Int32
 		f.concurrently(2, 1, func(r *sqllock.Registry) error {
 			keys := []string{"a", "b", "c", "d"}
@@ -224,22 +224,22 @@ var jointTests = []test{
 			}
 			return nil
 		})
-	}},
+	}),
 }
 
 // jointRenewalTests are the joint locks' share of renewalTests.
 var jointRenewalTests = []test{
-	{"AutoRenewKeepsAllRowsOfAJointLock", func(f *fixture) {
-		lease := f.acquire(f.obtainAll(f.autoRenewed(f.moderate), "a", "b"))
-		rival := f.registry(f.moderate)
-		_, err := rival.TryLockFor(f.Context(), "a", 3*f.moderate/2)
+	inVirtualTime("AutoRenewKeepsAllRowsOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.autoRenewed(), "a", "b"))
+		rival := f.registry(ttl)
+		_, err := rival.TryLockFor(f.Context(), "a", 3*ttl/2)
 		f.checkRefused(err, "a", lease.Holder())
 		_, err = rival.TryLock(f.Context(), "b")
 		f.checkRefused(err, "b", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"TheHeartbeatReportsADeletedRowOfAJointLock", func(f *fixture) {
-		lease := f.acquire(f.obtainAll(f.autoRenewed(f.moderate), "a", "b"))
+	}),
+	inVirtualTime("TheHeartbeatReportsADeletedRowOfAJointLock", func(f *fixture) {
+		lease := f.acquire(f.obtainAll(f.autoRenewed(), "a", "b"))
 		f.checkDeleted(f.process(), "b", lease.Holder(), true)
 		deadline := lease.Deadline() // when the lease would end without a renewal
 		<-lease.Context().Done()
@@ -247,53 +247,46 @@ var jointRenewalTests = []test{
 		if !time.Now().Before(deadline) {
 			f.Fatal("the lease ended at its deadline, not by the heartbeat")
 		}
-	}},
+	}),
 }
 
 // jointGuardTests are the joint locks' share of guardTests.
 var jointGuardTests = []test{
-	{"AJointGuardPinsAllRows", func(f *fixture) {
-		lease, rival := f.acquire(f.obtainAll(f.registry(f.brief), "a", "b", "c")), f.registry(f.brief)
-		var rivals []func() error
-		for _, key := range lease.Keys() {
-			rivals = append(rivals, func() error {
+	inEachCell("AJointGuardPinsAllRows", func(f *fixture) {
+		l, rival := f.obtainAll(f.registry(ttl), "a", "b", "c"), f.registry(ttl)
+		var rivals []func(*sqllock.Lease) error
+		for _, key := range []string{"a", "b", "c"} {
+			rivals = append(rivals, func(*sqllock.Lease) error {
 				_, err := rival.Lock(f.Context(), key)
 				return err
 			})
 		}
-		f.takenOverAfterCommit(lease, rivals...)
-	}},
-	{"APinnedRowDoesNotKeepTheOthersOfAJointLockTaken", func(f *fixture) {
+		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, rivals...)
+	}),
+	inEachCell("APinnedRowDoesNotKeepTheOthersOfAJointLockTaken", func(f *fixture) {
 		if f.cell.Dialect.Embedded {
 			return // the transaction has the whole file
 		}
-		pinned := f.acquireKey(f.registry(f.moderate), "b")
-		tx := f.begin(nil)
-		f.must(tx.guard(f.Context(), pinned))
-		<-pinned.Context().Done()
-		f.untilExpired(f.process(), "b", f.moderate)
-		got := f.waiter(f.Context(), f.obtainAll(f.registry(f.moderate), "a", "b", "c"))
-		single := f.registry(f.moderate)
-		began := time.Now()
-		for range 5 {
+		r := f.registry(ttl)
+		_, tx := f.guardBeyond(func() *sqllock.Lease { return f.acquireKey(r, "b") })
+		got := f.waiter(f.Context(), f.obtainAll(f.registry(ttl), "a", "b", "c"))
+		single := f.registry(ttl)
+		for range 5 { // on PostgreSQL an attempt waits for 250 ms
 			for _, key := range []string{"a", "c"} {
 				lease, err := single.TryLockFor(f.Context(), key, ttl)
 				f.must(err)
 				f.must(lease.Unlock(f.Context()))
 			}
 		}
-		if took := time.Since(began); took > f.moderate { // on PostgreSQL an attempt waits for 250 ms
-			f.Fatalf("took %v", took)
-		}
 		f.stillWaiting(got)
 		f.must(tx.commit())
 		f.granted(got)
-	}},
-	{"AJointGuardWithoutOneRowReturnsErrLockLost", func(f *fixture) {
+	}),
+	inEachCell("AJointGuardWithoutOneRowReturnsErrLockLost", func(f *fixture) {
 		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b", "c"))
 		f.checkDeleted(f.process(), "b", lease.Holder(), true)
 		f.checkGuardLost(lease)
-	}},
+	}),
 }
 
 func (f *fixture) obtainAll(r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {

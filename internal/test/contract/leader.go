@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/sync/leader"
@@ -12,9 +11,9 @@ import (
 
 // leaderTests are about electors of several processes, see package leader.
 var leaderTests = []test{
-	{"ElectorsLeadInTurn", func(f *fixture) {
+	inEachCell("ElectorsLeadInTurn", func(f *fixture) {
 		var leading atomic.Int32
-		electors, terms := f.electors(3, ttl, &leading)
+		electors, terms := f.electors(3, &leading)
 		for range 6 {
 			now := <-terms
 			f.must(electors[now.of].IsLeader(f.Context()))
@@ -31,9 +30,9 @@ var leaderTests = []test{
 			f.must(electors[now.of].Resign(f.Context()))
 			f.is(electors[now.of].IsLeader(f.Context()), leader.ErrNotLeader)
 		}
-	}},
-	{"TheLeaseIsRenewedUntilTheFunctionReturns", func(f *fixture) {
-		e, err := leader.New(f.registry(f.moderate), "k", nil)
+	}),
+	inVirtualTime("TheLeaseIsRenewedUntilTheFunctionReturns", func(f *fixture) {
+		e, err := leader.New(f.registry(ttl), "k", nil)
 		f.must(err)
 		ctx, cancel := context.WithCancel(f.Context())
 		began := make(chan *sqllock.Lease, 1)
@@ -56,12 +55,12 @@ var leaderTests = []test{
 			f.Fatal(err)
 		}
 		f.is(lease.Unlock(f.Context()), nil) // the result of the elector's
-		f.acquire(f.lock(f.moderate))
-	}},
-	{"ADeletedRowEndsTheTerm", func(f *fixture) {
-		electors, terms := f.electors(1, f.moderate, nil)
+		f.acquire(f.lock(ttl))
+	}),
+	inVirtualTime("ADeletedRowEndsTheTerm", func(f *fixture) {
+		electors, terms := f.electors(1, nil)
 		first := <-terms
-		f.checkDeleted(f.processWith(f.moderate), "k", first.lease.Holder(), true)
+		f.checkDeleted(f.process(), "k", first.lease.Holder(), true)
 		<-first.ctx.Done()
 		f.is(context.Cause(first.ctx), sqllock.ErrLockLost)
 		second := <-terms
@@ -69,8 +68,8 @@ var leaderTests = []test{
 		if second.lease.Token() <= first.lease.Token() {
 			f.Fatalf("token %d after %d", second.lease.Token(), first.lease.Token())
 		}
-	}},
-	{"AnObserverSeesEachLeader", func(f *fixture) {
+	}),
+	once("AnObserverSeesEachLeader", func(f *fixture) {
 		r := f.process()
 		var electors []*leader.Elector
 		var terms <-chan leaderTerm
@@ -80,7 +79,7 @@ var leaderTests = []test{
 			switch {
 			case len(seen) == 0:
 				equal(f, "the first leader", now, leader.Leader{})
-				electors, terms = f.electors(2, ttl, nil)
+				electors, terms = f.electors(2, nil)
 			case now.Holder != "":
 				term := <-terms
 				equal(f, "holder", now.Holder, term.lease.Holder())
@@ -91,10 +90,10 @@ var leaderTests = []test{
 			}
 		}
 		f.Fatalf("the sequence has ended: %v", seen)
-	}},
-	{"AnElectorWaitsForALock", func(f *fixture) {
+	}),
+	once("AnElectorWaitsForALock", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
-		electors, terms := f.electors(1, ttl, nil)
+		electors, terms := f.electors(1, nil)
 		var not *leader.NotLeaderError
 		for !errors.As(electors[0].IsLeader(f.Context()), &not) || not.Leader.Holder != lease.Holder() {
 			f.pause(short / 10)
@@ -103,7 +102,7 @@ var leaderTests = []test{
 		<-terms
 		_, err := f.lock(ttl).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
-	}},
+	}),
 }
 
 // A leaderTerm is a term of one of several electors.
@@ -115,7 +114,7 @@ type leaderTerm struct {
 
 // electors runs electors of n processes, which lead "k" until their contexts end. leading, if
 // not nil, counts those that lead at the same time.
-func (f *fixture) electors(n int, ttl time.Duration, leading *atomic.Int32) ([]*leader.Elector, <-chan leaderTerm) {
+func (f *fixture) electors(n int, leading *atomic.Int32) ([]*leader.Elector, <-chan leaderTerm) {
 	f.Helper()
 	electors, terms := make([]*leader.Elector, n), make(chan leaderTerm, 100)
 	for i := range electors {

@@ -19,15 +19,15 @@ func is(err, wanted error) bool {
 
 // leaseTests are about a holder's lease: how long it lasts, and how its end is reported.
 var leaseTests = []test{
-	{"LockAndUnlockTenTimes", func(f *fixture) {
+	once("LockAndUnlockTenTimes", func(f *fixture) {
 		r := f.registry(ttl)
 		for range 10 {
 			lease, err := f.obtain(r).Lock(f.Context())
 			f.must(err)
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"ATryOnAHeldLockNamesTheHolder", func(f *fixture) {
+	}),
+	inEachCell("ATryOnAHeldLockNamesTheHolder", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		_, err := f.lock(ttl).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
@@ -35,8 +35,8 @@ var leaseTests = []test{
 		if !errors.As(err, &held) || held.Key != "k" || held.Holder != lease.Holder() || held.Left <= ttl/2 {
 			f.Fatalf("%+v", held)
 		}
-	}},
-	{"ATryInTheSameProcessNamesTheHolderToo", func(f *fixture) {
+	}),
+	once("ATryInTheSameProcessNamesTheHolderToo", func(f *fixture) {
 		l := f.lock(ttl)
 		lease := f.acquire(l)
 		_, err := l.TryLock(f.Context())
@@ -44,8 +44,8 @@ var leaseTests = []test{
 		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Left <= ttl/2 {
 			f.Fatalf("%v", err)
 		}
-	}},
-	{"ATryInTheSameProcessReportsTheTimeLeft", func(f *fixture) {
+	}),
+	inEachCell("ATryInTheSameProcessReportsTheTimeLeft", func(f *fixture) {
 		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{TTL: ttl})
 		f.must(err)
 		other, l := f.process(), f.obtain(r)
@@ -66,8 +66,8 @@ var leaseTests = []test{
 			f.Fatalf("%v left, between %v and %v by the database, acquired in %v", held.Left, before.Left, after.Left, took)
 		}
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"TheDeadlineIsBeforeTheRowExpires", func(f *fixture) {
+	}),
+	inEachCell("TheDeadlineIsBeforeTheRowExpires", func(f *fixture) {
 		r := f.process()
 		registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl})
 		f.must(err)
@@ -78,51 +78,60 @@ var leaseTests = []test{
 			f.Fatalf("own %v, row's %v", own, row.Left)
 		}
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires", func(f *fixture) {
-		first := f.acquire(f.lock(f.moderate))
-		second, err := f.lock(f.moderate).Lock(f.Context())
-		f.must(err)
-		select {
-		case <-first.Context().Done():
-		default:
-			f.Fatal("two holders")
-		}
-		f.is(context.Cause(first.Context()), sqllock.ErrLockLost)
-		f.is(first.Unlock(f.Context()), sqllock.ErrLockLost)
-		f.is(first.Renew(f.Context()), sqllock.ErrLockLost)
-		f.must(second.Renew(f.Context()))
-		f.must(second.Unlock(f.Context()))
-	}},
-	{"AStuckHolderLosesTheLockToItsOwnProcessToo", func(f *fixture) {
-		l := f.lock(f.moderate)
+	}),
+	inEachCell("TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires", func(f *fixture) {
+		f.withTTL(func(ttl time.Duration) bool {
+			first, err := f.lock(ttl).TryLock(f.Context())
+			if err != nil && f.cell.InBubble == nil {
+				return false
+			}
+			f.must(err)
+			second, err := f.lock(ttl).Lock(f.Context())
+			if err != nil && f.cell.InBubble == nil {
+				return false
+			}
+			f.must(err)
+			select {
+			case <-first.Context().Done():
+			default:
+				f.Fatal("two holders")
+			}
+			f.is(context.Cause(first.Context()), sqllock.ErrLockLost)
+			f.is(first.Unlock(f.Context()), sqllock.ErrLockLost)
+			f.is(first.Renew(f.Context()), sqllock.ErrLockLost)
+			_ = second.Unlock(f.Context()) // it may have ended
+			return true
+		})
+	}),
+	inVirtualTime("AStuckHolderLosesTheLockToItsOwnProcessToo", func(f *fixture) {
+		l := f.lock(ttl)
 		first := f.acquire(l)
 		second, err := l.Lock(f.Context())
 		f.must(err)
 		f.is(context.Cause(first.Context()), sqllock.ErrLockLost)
 		f.is(first.Unlock(f.Context()), sqllock.ErrLockLost)
 		f.must(second.Unlock(f.Context()))
-	}},
-	{"UnlockOfADeletedRowReturnsErrLockLost", func(f *fixture) {
+	}),
+	inEachCell("UnlockOfADeletedRowReturnsErrLockLost", func(f *fixture) {
 		r := f.process()
 		lease := f.acquire(f.lock(ttl))
 		f.checkDeleted(r, "k", lease.Holder(), true) // as `sqllock unlock` does
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"RenewOfADeletedRowReturnsErrLockLostAndEndsTheContext", func(f *fixture) {
+	}),
+	inEachCell("RenewOfADeletedRowReturnsErrLockLostAndEndsTheContext", func(f *fixture) {
 		r := f.process()
 		lease := f.acquire(f.lock(ttl))
 		f.checkDeleted(r, "k", lease.Holder(), true)
 		f.is(lease.Renew(f.Context()), sqllock.ErrLockLost)
 		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"RenewalsKeepTheLockFromOthers", func(f *fixture) {
-		lease := f.acquire(f.lock(f.moderate))
+	}),
+	inVirtualTime("RenewalsKeepTheLockFromOthers", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
 		rival := make(chan error, 1)
-		l := f.lock(f.moderate)
+		l := f.lock(ttl)
 		go func() {
-			_, err := l.TryLockFor(f.Context(), 2*f.moderate)
+			_, err := l.TryLockFor(f.Context(), 2*ttl)
 			rival <- err
 		}()
 		for {
@@ -131,37 +140,37 @@ var leaseTests = []test{
 				f.is(err, sqllock.ErrNotAcquired)
 				f.must(lease.Unlock(f.Context()))
 				return
-			case <-time.After(short / 2):
+			case <-time.After(ttl / 8):
 				f.must(lease.Renew(f.Context()))
 			}
 		}
-	}},
-	{"UnlockAndReentryOfAnExpiredLeaseFailEvenIfTheRowIsStillThere", func(f *fixture) {
-		l := f.lock(f.brief)
+	}),
+	inVirtualTime("UnlockAndReentryOfAnExpiredLeaseFailEvenIfTheRowIsStillThere", func(f *fixture) {
+		l := f.lock(ttl)
 		lease := f.acquire(l)
 		<-lease.Context().Done()
 		_, err := l.Lock(context.WithoutCancel(lease.Context()))
 		f.is(err, sqllock.ErrLockLost)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"AfterTheTTLTheNextWaiterAcquiresAndTheOldHolderCannot", func(f *fixture) {
-		first, second := f.lock(f.moderate), f.lock(f.moderate)
+	}),
+	inEachCell("AfterTheTTLTheNextWaiterAcquiresAndTheOldHolderCannot", func(f *fixture) {
+		first := f.lock(ttl)
 		lease := f.acquire(first)
-		<-lease.Context().Done()
-		next, err := second.Lock(f.Context())
-		f.must(err)
-		_, err = first.TryLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
+		f.pass()
+		next := f.acquire(f.lock(ttl))
+		f.is(lease.Renew(f.Context()), sqllock.ErrLockLost)
+		_, err := first.TryLock(f.Context())
+		f.checkRefused(err, "k", next.Holder())
 		f.must(next.Unlock(f.Context()))
-	}},
-	{"AnyGoroutineMayUnlock", func(f *fixture) {
+	}),
+	once("AnyGoroutineMayUnlock", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		unlocked := make(chan error)
 		go func() { unlocked <- lease.Unlock(f.Context()) }()
 		f.must(<-unlocked)
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
-	}},
-	{"ManyRenewals", func(f *fixture) {
+	}),
+	once("ManyRenewals", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		for range 20 {
 			before := lease.Deadline()
@@ -173,8 +182,8 @@ var leaseTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		f.is(lease.Renew(f.Context()), sqllock.ErrNotHeld)
-	}},
-	{"RenewLockWithTheContextOfTheLease", func(f *fixture) {
+	}),
+	once("RenewLockWithTheContextOfTheLease", func(f *fixture) {
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtain(r))
 		before := lease.Deadline()
@@ -187,41 +196,42 @@ var leaseTests = []test{
 		f.is(r.RenewLock(lease.Context(), "other"), sqllock.ErrNotHeld)
 		f.must(lease.Unlock(f.Context()))
 		f.is(r.RenewLock(lease.Context(), "k"), sqllock.ErrNotHeld)
-	}},
-	{"RenewForLastsLongerThanTheTTL", func(f *fixture) {
-		lease := f.acquire(f.lock(f.moderate))
-		err := lease.RenewFor(f.Context(), ttl)
+	}),
+	inEachCell("RenewForLastsLongerThanTheTTL", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl))
+		err := lease.RenewFor(f.Context(), 10*ttl)
 		if f.cell.Layout == dialect.Spring6 {
 			f.is(err, sqllock.ErrInvalid)
-			f.must(lease.RenewFor(f.Context(), f.moderate))
+			f.must(lease.RenewFor(f.Context(), ttl))
 			f.must(lease.Unlock(f.Context()))
 			return
 		}
 		f.must(err)
-		_, err = f.lock(f.moderate).TryLockFor(f.Context(), f.moderate+short)
+		f.pass()
+		_, err = f.lock(ttl).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
-		f.must(f.acquire(f.lock(f.moderate)).Unlock(f.Context()))
-	}},
-	{"NothingShortensWhatRenewForHasGranted", func(f *fixture) {
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
+	}),
+	inEachCell("NothingShortensWhatRenewForHasGranted", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
 			return // it has one time-to-live for all rows
 		}
-		r, p := f.registry(f.moderate), f.process()
+		r, p := f.registry(ttl), f.process()
 		l := f.obtain(r)
 		lease := f.acquire(l)
-		f.must(r.RenewLockFor(lease.Context(), "k", ttl))
+		f.must(r.RenewLockFor(lease.Context(), "k", 10*ttl))
 		long := lease.Deadline()
 		for what, shorten := range map[string]func() error{
 			"Renew":     func() error { return lease.Renew(f.Context()) },
-			"RenewFor":  func() error { return lease.RenewFor(f.Context(), sqllock.MinTTL) },
+			"RenewFor":  func() error { return lease.RenewFor(f.Context(), ttl/2) },
 			"RenewLock": func() error { return r.RenewLock(lease.Context(), "k") },
 			"re-entry": func() error {
 				inner, err := l.Lock(lease.Context())
 				return errors.Join(err, inner.Unlock(f.Context()))
 			},
 			"RenewAll": func() error {
-				_, err := f.renewAll([]owned{{Key: "k", Holder: lease.Holder()}}, short)
+				_, err := f.renewAll([]owned{{Key: "k", Holder: lease.Holder()}}, ttl/2)
 				return err
 			},
 		} {
@@ -236,29 +246,29 @@ var leaseTests = []test{
 		f.is(lease.RenewFor(f.Context(), sqllock.MinTTL-1), sqllock.ErrInvalid)
 		f.must(lease.Unlock(f.Context()))
 		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrNotHeld)
-	}},
-	{"AMinimumHoldAfterARenewal", func(f *fixture) {
-		const minHold = ttl / 2 // shorter than what RenewFor has granted, and longer than the time-to-live
-		lease := f.acquire(f.lock(f.moderate).WithMinHold(minHold))
+	}),
+	inEachCell("AMinimumHoldAfterARenewal", func(f *fixture) {
+		const minHold = 5 * ttl // shorter than what RenewFor has granted, and longer than the time-to-live
+		lease := f.acquire(f.lock(ttl).WithMinHold(minHold))
 		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
-			f.must(lease.RenewFor(f.Context(), ttl))
+			f.must(lease.RenewFor(f.Context(), 10*ttl))
 		}
 		f.must(lease.Unlock(f.Context()))
-		row, ok, err := f.processWith(f.moderate).Peek(f.Context(), "k")
+		row, ok, err := f.process().Peek(f.Context(), "k")
 		f.must(err)
-		if !ok || row.Left <= f.moderate || row.Left > minHold {
+		if !ok || row.Left <= ttl || row.Left > minHold {
 			f.Fatalf("%+v", row)
 		}
-		_, err = f.lock(f.moderate).TryLock(f.Context())
+		_, err = f.lock(ttl).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
-	}},
-	{"RenewForOfALostLeaseFails", func(f *fixture) {
+	}),
+	once("RenewForOfALostLeaseFails", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.checkDeleted(f.process(), "k", lease.Holder(), true)
 		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrLockLost)
 		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrLockLost)
-	}},
-	{"AnUnlockedLeaseIsNotHeldEvenIfAnotherEntryIs", func(f *fixture) {
+	}),
+	once("AnUnlockedLeaseIsNotHeldEvenIfAnotherEntryIs", func(f *fixture) {
 		r := f.registry(ttl)
 		l := f.obtain(r)
 		outer := f.acquire(l)
@@ -279,8 +289,8 @@ var leaseTests = []test{
 		f.must(outer.Unlock(f.Context()))
 		_, err = r.LeaseFrom(within, "k")
 		f.is(err, sqllock.ErrNotHeld)
-	}},
-	{"LeaseFromReturnsTheLeaseOfTheContext", func(f *fixture) {
+	}),
+	once("LeaseFromReturnsTheLeaseOfTheContext", func(f *fixture) {
 		r, other := f.registry(ttl), f.registry(ttl)
 		lease := f.acquire(f.obtain(r))
 		far, err := other.Obtain("far")
@@ -307,8 +317,8 @@ var leaseTests = []test{
 		_, err = other.LeaseFrom(context.WithoutCancel(both.Context()), "far")
 		f.must(err)
 		f.must(both.Unlock(f.Context()))
-	}},
-	{"UnlockIsIdempotent", func(f *fixture) {
+	}),
+	once("UnlockIsIdempotent", func(f *fixture) {
 		l := f.lock(ttl)
 		first := f.acquire(l)
 		f.must(first.Unlock(f.Context()))
@@ -317,8 +327,8 @@ var leaseTests = []test{
 		f.is(first.Renew(f.Context()), sqllock.ErrNotHeld)
 		f.must(second.Renew(f.Context()))
 		f.must(second.Unlock(f.Context()))
-	}},
-	{"UnlockWorksAfterTheContextEnded", func(f *fixture) {
+	}),
+	inEachCell("UnlockWorksAfterTheContextEnded", func(f *fixture) {
 		l := f.lock(ttl)
 		ctx, cancel := context.WithCancel(f.Context())
 		lease, err := l.Lock(ctx)
@@ -330,14 +340,14 @@ var leaseTests = []test{
 		f.must(err)
 		equal(f, "row", ok, false)
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
-	}},
-	{"UnlockEndsTheContext", func(f *fixture) {
+	}),
+	once("UnlockEndsTheContext", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		f.must(lease.Context().Err())
 		f.must(lease.Unlock(f.Context()))
 		f.is(context.Cause(lease.Context()), context.Canceled)
-	}},
-	{"ReentryByContext", func(f *fixture) {
+	}),
+	once("ReentryByContext", func(f *fixture) {
 		l, rival := f.lock(ttl), f.lock(ttl)
 		outer := f.acquire(l)
 		inner, err := l.Lock(outer.Context())
@@ -352,8 +362,8 @@ var leaseTests = []test{
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(outer.Unlock(f.Context()))
 		f.must(f.acquire(rival).Unlock(f.Context()))
-	}},
-	{"TheLastUnlockDeletesTheRowInAnyOrder", func(f *fixture) {
+	}),
+	once("TheLastUnlockDeletesTheRowInAnyOrder", func(f *fixture) {
 		l, rival := f.lock(ttl), f.lock(ttl)
 		outer := f.acquire(l)
 		inner, err := l.Lock(outer.Context())
@@ -363,8 +373,8 @@ var leaseTests = []test{
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(inner.Unlock(f.Context()))
 		f.must(f.acquire(rival).Unlock(f.Context()))
-	}},
-	{"ReentryRenews", func(f *fixture) {
+	}),
+	once("ReentryRenews", func(f *fixture) {
 		l := f.lock(ttl)
 		outer := f.acquire(l)
 		before := outer.Deadline()
@@ -376,8 +386,8 @@ var leaseTests = []test{
 		}
 		f.must(inner.Unlock(f.Context()))
 		f.must(outer.Unlock(f.Context()))
-	}},
-	{"ReentryOfALostLeaseReturnsErrLockLost", func(f *fixture) {
+	}),
+	once("ReentryOfALostLeaseReturnsErrLockLost", func(f *fixture) {
 		r := f.process()
 		l := f.lock(ttl)
 		outer := f.acquire(l)
@@ -386,8 +396,8 @@ var leaseTests = []test{
 		f.is(err, sqllock.ErrLockLost)
 		f.is(context.Cause(outer.Context()), sqllock.ErrLockLost)
 		f.must(f.acquire(l).Unlock(f.Context()))
-	}},
-	{"ClearingTheCacheDoesNotAffectAHeldLock", func(f *fixture) {
+	}),
+	once("ClearingTheCacheDoesNotAffectAHeldLock", func(f *fixture) {
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtain(r))
 		_, err := r.ExpireUnusedOlderThan(0)
@@ -400,17 +410,17 @@ var leaseTests = []test{
 		f.must(lease.Renew(f.Context()))
 		f.must(lease.Unlock(f.Context()))
 		f.must(f.acquire(f.obtain(r)).Unlock(f.Context()))
-	}},
-	{"ALockWithItsOwnTTL", func(f *fixture) {
-		l := f.lock(short).WithTTL(ttl)
+	}),
+	inEachCell("ALockWithItsOwnTTL", func(f *fixture) {
+		l := f.lock(ttl).WithTTL(10 * ttl)
 		lease, err := l.Lock(f.Context())
 		if f.cell.Layout == dialect.Spring6 {
 			f.is(err, sqllock.ErrInvalid)
 			return
 		}
 		f.must(err)
-		rival := f.lock(short)
-		_, err = rival.TryLockFor(f.Context(), 2*short)
+		f.pass()
+		_, err = f.lock(ttl).TryLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
 		for _, try := range []func() (*sqllock.Lease, error){
@@ -419,13 +429,13 @@ var leaseTests = []test{
 		} {
 			lease, err := try()
 			f.must(err)
-			if left := time.Until(lease.Deadline()); left < ttl/2 {
+			if left := time.Until(lease.Deadline()); left < 5*ttl {
 				f.Fatalf("%v left", left)
 			}
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"RenewAndUnlockConcurrently", func(f *fixture) {
+	}),
+	inEachCell("RenewAndUnlockConcurrently", func(f *fixture) {
 		r := f.process()
 		for range 5 {
 			lease := f.acquire(f.lock(ttl))
@@ -444,31 +454,32 @@ var leaseTests = []test{
 			f.is(context.Cause(lease.Context()), context.Canceled)
 			equal(f, "rows", len(f.rows(r)), 0)
 		}
-	}},
-	{"AMinimumHoldKeepsTheLockTaken", func(f *fixture) {
-		l := f.lock(ttl).WithMinHold(f.moderate)
+	}),
+	inEachCell("AMinimumHoldKeepsTheLockTaken", func(f *fixture) {
+		l := f.lock(ttl).WithMinHold(ttl)
 		sent := time.Now()
 		first := f.acquire(l)
 		f.must(first.Unlock(f.Context()))
 		f.must(first.Unlock(f.Context())) // once more, as with defer
 		_, err := l.TryLock(f.Context())  // in the same process too, and without blocking
 		f.is(err, sqllock.ErrNotAcquired)
+		f.hasten()
 		second, err := f.lock(ttl).Lock(f.Context())
 		f.must(err)
-		if after := time.Since(sent); after < f.moderate-2*time.Millisecond || after > ttl/2 {
+		if after := time.Since(sent); f.cell.InBubble != nil && (after < ttl || after > ttl+short) {
 			f.Fatalf("free after %v", after)
 		}
 		f.must(second.Unlock(f.Context()))
-	}},
-	{"AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
+	}),
+	once("AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
 		l := f.lock(ttl).WithMinHold(time.Nanosecond)
 		first := f.acquire(l)
 		f.pause(time.Millisecond)
 		f.must(first.Unlock(f.Context()))
 		f.must(f.acquire(l).Unlock(f.Context()))
-	}},
-	{"TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {
-		for _, holds := range [][2]time.Duration{{ttl / 2, 0}, {0, ttl / 2}, {ttl / 2, f.moderate}, {f.moderate, ttl / 2}} {
+	}),
+	once("TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {
+		for _, holds := range [][2]time.Duration{{2 * ttl, 0}, {0, 2 * ttl}, {2 * ttl, ttl}, {ttl, 2 * ttl}} {
 			l := f.obtain(f.registry(ttl))
 			outer := f.acquire(l.WithMinHold(holds[0]))
 			inner, err := l.WithMinHold(holds[1]).Lock(outer.Context())
@@ -477,14 +488,14 @@ var leaseTests = []test{
 			f.must(inner.Unlock(f.Context()))
 			row, ok, err := f.process().Peek(f.Context(), "k")
 			f.must(err)
-			if !ok || row.Left <= f.moderate || row.Left > ttl/2 {
+			if !ok || row.Left <= ttl || row.Left > 2*ttl {
 				f.Fatalf("%v: %+v", holds, row)
 			}
 			f.checkDeleted(f.process(), "k", row.Holder, true)
 		}
-	}},
-	{"CloseKeepsLocksForTheirMinimumHold", func(f *fixture) {
-		const minHold = ttl / 2
+	}),
+	inEachCell("CloseKeepsLocksForTheirMinimumHold", func(f *fixture) {
+		const minHold = 2 * ttl
 		r := f.registry(ttl)
 		leases := []*sqllock.Lease{
 			f.acquire(f.obtain(r).WithMinHold(minHold)), f.acquire(f.obtainAll(r, "a", "b").WithMinHold(minHold)),
@@ -501,17 +512,14 @@ var leaseTests = []test{
 				f.Fatalf("%s: %+v", key, row)
 			}
 		}
-	}},
-	{"ALostLeaseHasNoMinimumHold", func(f *fixture) {
-		l := f.lock(f.brief).WithMinHold(ttl)
-		lease := f.acquire(l)
-		<-lease.Context().Done()
+	}),
+	inEachCell("ALostLeaseHasNoMinimumHold", func(f *fixture) {
+		lease := f.acquire(f.lock(ttl).WithMinHold(10 * ttl))
+		f.pass()
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-		lease, err := f.lock(f.brief).TryLockFor(f.Context(), ttl/2)
-		f.must(err)
-		_ = lease.Unlock(f.Context()) // it may have ended, too
-	}},
-	{"CloseReleasesTheLockAndEndsTheLease", func(f *fixture) {
+		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
+	}),
+	inEachCell("CloseReleasesTheLockAndEndsTheLease", func(f *fixture) {
 		r := f.registry(ttl)
 		l := f.obtain(r)
 		lease := f.acquire(l)
@@ -521,8 +529,8 @@ var leaseTests = []test{
 		_, err := l.Lock(f.Context())
 		f.is(err, sqllock.ErrClosed)
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
-	}},
-	{"ExecuteLocked", func(f *fixture) {
+	}),
+	once("ExecuteLocked", func(f *fixture) {
 		r := f.registry(ttl)
 		failure := errors.New("work")
 		err := r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
@@ -535,8 +543,8 @@ var leaseTests = []test{
 		err = f.lock(ttl).ExecuteLockedFor(f.Context(), short, func(context.Context) error { panic("must not run") })
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"ExecuteLockedPassesItsLease", func(f *fixture) {
+	}),
+	once("ExecuteLockedPassesItsLease", func(f *fixture) {
 		r := f.registry(ttl)
 		var token int64
 		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
@@ -550,8 +558,8 @@ var leaseTests = []test{
 		next := f.acquire(f.lock(ttl))
 		f.checkHigher(next.Token(), token)
 		f.must(next.Unlock(f.Context()))
-	}},
-	{"ExecuteLockedOfAHandleUsesItsSettings", func(f *fixture) {
+	}),
+	once("ExecuteLockedOfAHandleUsesItsSettings", func(f *fixture) {
 		r := f.registry(ttl)
 		l := f.obtain(r)
 		if f.cell.Layout == dialect.Spring7 { // Spring6 has one time-to-live for all rows
@@ -563,12 +571,12 @@ var leaseTests = []test{
 			if left := time.Until(lease.Deadline()); f.cell.Layout == dialect.Spring7 && left < 5*ttl {
 				f.Fatalf("%v left", left)
 			}
-			f.is(f.lock(ttl).ExecuteLockedFor(f.Context(), short, func(context.Context) error { panic("must not run") }), sqllock.ErrNotAcquired)
+			f.is(f.lock(ttl).ExecuteLockedFor(f.Context(), 0, func(context.Context) error { panic("must not run") }), sqllock.ErrNotAcquired)
 			return l.ExecuteLockedFor(ctx, 0, func(context.Context) error { return nil }) // enters again
 		}))
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"TheRegistryLocksByKey", func(f *fixture) {
+	}),
+	once("TheRegistryLocksByKey", func(f *fixture) {
 		r, rival := f.registry(ttl), f.registry(ttl)
 		for _, lock := range []func(*sqllock.Registry) (*sqllock.Lease, error){
 			func(r *sqllock.Registry) (*sqllock.Lease, error) { return r.Lock(f.Context(), "k") },
@@ -580,15 +588,15 @@ var leaseTests = []test{
 			equal(f, "key", lease.Key(), "k")
 			_, err = rival.TryLock(f.Context(), "k")
 			f.is(err, sqllock.ErrNotAcquired)
-			_, err = rival.TryLockFor(f.Context(), "k", short)
+			_, err = rival.TryLockFor(f.Context(), "k", 0)
 			f.is(err, sqllock.ErrNotAcquired)
 			inner, err := r.Lock(lease.Context(), "k")
 			f.must(err)
 			f.must(inner.Unlock(f.Context()))
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"UnlockInsideExecuteLockedIsNotRepeated", func(f *fixture) {
+	}),
+	once("UnlockInsideExecuteLockedIsNotRepeated", func(f *fixture) {
 		r, rival := f.registry(ttl), f.lock(ttl)
 		f.must(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
@@ -602,8 +610,8 @@ var leaseTests = []test{
 			return nil
 		}))
 		equal(f, "rows", len(f.rows(f.process())), 1)
-	}},
-	{"AMinimumHoldInsideExecuteLocked", func(f *fixture) {
+	}),
+	once("AMinimumHoldInsideExecuteLocked", func(f *fixture) {
 		l := f.lock(ttl).WithMinHold(ttl)
 		runs := 0
 		f.must(l.ExecuteLocked(f.Context(), func(context.Context) error {
@@ -613,8 +621,8 @@ var leaseTests = []test{
 		equal(f, "runs", runs, 1)
 		err := l.ExecuteLockedFor(f.Context(), 0, func(context.Context) error { panic("too soon") })
 		f.is(err, sqllock.ErrNotAcquired)
-	}},
-	{"ALossInsideExecuteLockedIsReturned", func(f *fixture) {
+	}),
+	once("ALossInsideExecuteLockedIsReturned", func(f *fixture) {
 		r := f.registry(ttl)
 		f.is(r.ExecuteLocked(f.Context(), "k", func(ctx context.Context) error {
 			lease, err := r.LeaseFrom(ctx, "k")
@@ -623,12 +631,12 @@ var leaseTests = []test{
 			f.is(lease.Unlock(ctx), sqllock.ErrLockLost)
 			return nil
 		}), sqllock.ErrLockLost)
-	}},
-	{"ExecuteLockedReleasesAfterAPanic", func(f *fixture) {
+	}),
+	once("ExecuteLockedReleasesAfterAPanic", func(f *fixture) {
 		func() {
 			defer func() { _ = recover() }()
 			_ = f.registry(ttl).ExecuteLocked(f.Context(), "k", func(context.Context) error { panic("work") })
 		}()
 		f.must(f.acquire(f.lock(ttl)).Unlock(f.Context()))
-	}},
+	}),
 }

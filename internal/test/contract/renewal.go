@@ -15,26 +15,23 @@ import (
 
 // renewalTests are about renewing several rows in one statement, and about AutoRenew.
 var renewalTests = []test{
-	{"RenewAllReturnsTheOutcomeOfEachRow", func(f *fixture) {
+	inEachCell("RenewAllReturnsTheOutcomeOfEachRow", func(f *fixture) {
 		r, other := f.process(), f.process()
 		rows := []owned{
 			{Key: "a", Holder: f.acquireRow(r, "a", ttl)},
 			{Key: "gone", Holder: r.NewHolder()},
 			{Key: "b", Holder: f.acquireRow(r, "b", ttl)},
 			{Key: "taken", Holder: r.NewHolder()},
-			{Key: "expired", Holder: f.acquireRow(r, "expired", short)},
+			{Key: "expired", Holder: f.acquireRow(r, "expired", ttl)},
 		}
 		f.acquireRow(other, "taken", ttl)
-		f.untilExpired(r, "expired", short)
+		f.expire("expired")
 		outcome, err := f.renewAll(rows, ttl)
 		f.must(err)
-		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Renewed, locktable.Lost, locktable.Renewed}
-		if f.cell.Layout == dialect.Spring7 { // in Spring6 a row lasts for the time-to-live of the reader
-			want[4] = locktable.Lost
-		}
+		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Renewed, locktable.Lost, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
-	}},
-	{"RenewAllMatchesKeysAndHolders", func(f *fixture) {
+	}),
+	inEachCell("RenewAllMatchesKeysAndHolders", func(f *fixture) {
 		r := f.process()
 		x, y := f.acquireRow(r, "x", ttl), f.acquireRow(r, "y", ttl)
 		f.acquireRow(r, "z", ttl)
@@ -44,27 +41,18 @@ var renewalTests = []test{
 		f.must(err)
 		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Lost, locktable.Renewed, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
-	}},
-	{"RenewAllExtends", func(f *fixture) {
+	}),
+	inEachCell("RenewAllExtends", func(f *fixture) {
 		r := f.process()
 		rows := []owned{{Key: "a", Holder: f.acquireRow(r, "a", ttl)}, {Key: "b", Holder: f.acquireRow(r, "b", ttl)}}
-		f.untilLess(r, "a", ttl-short)
-		for tries := 0; ; tries++ { // the read may come late
-			before, _, err := r.Peek(f.Context(), "b")
-			f.must(err)
-			_, err = f.renewAll(rows, ttl)
-			f.must(err)
-			after, _, err := r.Peek(f.Context(), "b")
-			f.must(err)
-			if after.Left > before.Left {
-				return
-			}
-			if tries == 10 {
-				f.Fatalf("left %v, then %v", before.Left, after.Left)
-			}
+		f.age(ttl / 2)
+		_, err := f.renewAll(rows, ttl)
+		f.must(err)
+		for _, key := range []string{"a", "b"} {
+			f.checkProlonged(r, key)
 		}
-	}},
-	{"RenewAllDuringSingleRenewalsLosesNone", func(f *fixture) {
+	}),
+	inEachCell("RenewAllDuringSingleRenewalsLosesNone", func(f *fixture) {
 		const n, rounds = 10, 10
 		r := f.process()
 		rows := make([]owned, n)
@@ -91,13 +79,13 @@ var renewalTests = []test{
 				}
 			}
 		}
-	}},
-	{"RenewAllOfNoRows", func(f *fixture) {
+	}),
+	inEachCell("RenewAllOfNoRows", func(f *fixture) {
 		outcome, err := f.renewAll(nil, ttl)
 		f.must(err)
 		equal(f, "outcomes", len(outcome), 0)
-	}},
-	{"RenewAllOfThousandsOfRows", func(f *fixture) {
+	}),
+	inEachCell("RenewAllOfThousandsOfRows", func(f *fixture) {
 		n := 2_000
 		if testing.Short() {
 			n = 200
@@ -119,29 +107,29 @@ var renewalTests = []test{
 			}
 			equal(f, rows[i].Key, got, want)
 		}
-	}},
-	{"AutoRenewKeepsAllLocksOfARegistry", func(f *fixture) {
-		r := f.autoRenewed(f.moderate)
+	}),
+	inVirtualTime("AutoRenewKeepsAllLocksOfARegistry", func(f *fixture) {
+		r := f.autoRenewed()
 		first := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
 		f.must(err)
 		second := f.acquire(other)
-		_, err = f.lock(f.moderate).TryLockFor(f.Context(), 3*f.moderate/2)
+		_, err = f.lock(ttl).TryLockFor(f.Context(), 3*ttl/2)
 		f.is(err, sqllock.ErrNotAcquired)
 		for _, lease := range []*sqllock.Lease{first, second} {
 			f.must(lease.Context().Err())
 			f.must(lease.Unlock(f.Context()))
 		}
-	}},
-	{"EachTimeToLiveIsRenewed", func(f *fixture) {
+	}),
+	inVirtualTime("EachTimeToLiveIsRenewed", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
 			return // it has one time-to-live for all rows
 		}
-		r := f.autoRenewed(ttl)
+		r := f.autoRenewed()
 		long := f.acquire(f.obtain(r))
 		other, err := r.Obtain("other")
 		f.must(err)
-		quick := f.acquire(other.WithTTL(f.moderate))
+		quick := f.acquire(other.WithTTL(ttl / 10))
 		began := quick.Deadline()
 		for time.Until(began) > 0 {
 			f.pause(short)
@@ -149,12 +137,12 @@ var renewalTests = []test{
 		f.must(quick.Context().Err())
 		f.must(quick.Unlock(f.Context()))
 		f.must(long.Unlock(f.Context()))
-	}},
-	{"AutoRenewOfOneLock", func(f *fixture) {
-		off, err := f.obtain(f.autoRenewed(f.moderate)).WithAutoRenew(false).Lock(f.Context())
+	}),
+	inVirtualTime("AutoRenewOfOneLock", func(f *fixture) {
+		off, err := f.obtain(f.autoRenewed()).WithAutoRenew(false).Lock(f.Context())
 		f.must(err)
 		end := off.Deadline()
-		other, err := f.registry(3 * f.moderate).Obtain("other")
+		other, err := f.registry(3 * ttl).Obtain("other")
 		f.must(err)
 		on, err := other.WithAutoRenew(true).Lock(f.Context())
 		f.must(err)
@@ -165,18 +153,18 @@ var renewalTests = []test{
 		f.is(context.Cause(off.Context()), sqllock.ErrLockLost)
 		equal(f, "moved", off.Deadline().Sub(end), 0)
 		f.must(on.Unlock(f.Context()))
-	}},
-	{"HeartbeatsShortenNoLease", func(f *fixture) {
+	}),
+	inVirtualTime("HeartbeatsShortenNoLease", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
 			return // it has one time-to-live for all rows
 		}
 		p, beats := f.process(), make(chan error, 100)
 		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
-			TTL: f.moderate, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { beats <- e.Err }}},
+			TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { beats <- e.Err }}},
 		})
 		f.must(err)
 		lease := f.acquire(f.obtain(r))
-		f.must(lease.RenewFor(f.Context(), ttl))
+		f.must(lease.RenewFor(f.Context(), 10*ttl))
 		for good := 0; good < 2; {
 			if <-beats == nil {
 				good++
@@ -184,14 +172,14 @@ var renewalTests = []test{
 		}
 		row, _, err := p.Peek(f.Context(), "k")
 		f.must(err)
-		if own := time.Until(lease.Deadline()); row.Left < own || own < f.moderate {
+		if own := time.Until(lease.Deadline()); row.Left < own || own < 2*ttl {
 			f.Fatalf("own %v, row's %v", own, row.Left)
 		}
 		f.must(lease.Unlock(f.Context()))
 		f.must(r.Close(f.Context()))
-	}},
-	{"TheHeartbeatReportsADeletedRow", func(f *fixture) {
-		lease := f.acquire(f.obtain(f.autoRenewed(f.moderate)))
+	}),
+	inVirtualTime("TheHeartbeatReportsADeletedRow", func(f *fixture) {
+		lease := f.acquire(f.obtain(f.autoRenewed()))
 		f.checkDeleted(f.process(), "k", lease.Holder(), true)
 		deadline := lease.Deadline() // when the lease would end without a renewal
 		<-lease.Context().Done()
@@ -200,55 +188,27 @@ var renewalTests = []test{
 			f.Fatal("the lease ended at its deadline, not by the heartbeat")
 		}
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
-	}},
-	{"NothingRenewsARowThatIsKeptForAMinimumHold", func(f *fixture) {
-		l, r := f.lock(ttl).WithMinHold(f.moderate), f.process()
+	}),
+	inEachCell("NothingRenewsARowThatIsKeptForAMinimumHold", func(f *fixture) {
+		l, r := f.lock(ttl).WithMinHold(ttl), f.process()
 		lease := f.acquire(l)
 		f.must(lease.Unlock(f.Context()))
-		for _, holder := range []string{lease.Holder()} {
-			f.checkRenewed(r, holder, ttl, false)
-			f.checkDeleted(r, "k", holder, false)
-		}
+		f.checkRenewed(r, lease.Holder(), 10*ttl, false)
+		f.checkDeleted(r, "k", lease.Holder(), false)
 		row, ok, err := r.Peek(f.Context(), "k")
 		f.must(err)
-		if !ok || row.Left > f.moderate {
+		if !ok || row.Left > ttl {
 			f.Fatalf("%+v", row)
 		}
-	}},
+	}),
 }
 
 // autoRenewed returns the registry of another process with AutoRenew.
-func (f *fixture) autoRenewed(ttl time.Duration) *sqllock.Registry {
+func (f *fixture) autoRenewed() *sqllock.Registry {
 	f.Helper()
-	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
+	return f.registryOver(f.process(), sqllock.RegistryOptions{
 		TTL: ttl, IdleBetweenTries: f.cell.idle(), AutoRenew: true,
 	})
-}
-
-// untilLess waits until less than left remains of a row's lease.
-func (f *fixture) untilLess(r *sqllock.Repository, key string, left time.Duration) {
-	f.Helper()
-	for {
-		row, ok, err := r.Peek(f.Context(), key)
-		f.must(err)
-		equal(f, "row", ok, true)
-		if row.Left < left {
-			return
-		}
-		f.pause(short / 10)
-	}
-}
-
-// pause waits between two polls.
-func (f *fixture) pause(d time.Duration) {
-	f.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-f.Context().Done():
-		f.Fatal(f.Context().Err())
-	}
 }
 
 // An owned row is the row of a key and the holder that is expected in it.

@@ -13,7 +13,7 @@ import (
 // readWriteTests are about many readers or one writer in several processes, see package rwlock. What
 // depends on transactions of the application is in readWriteGuardTests.
 var readWriteTests = []test{
-	{"ReadersAreBesideEachOtherAndAWriterIsAlone", func(f *fixture) {
+	inEachCell("ReadersAreBesideEachOtherAndAWriterIsAlone", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
 		first, second := f.reader(one), f.reader(other)
 		_, err := other.TryLock(f.Context())
@@ -29,15 +29,15 @@ var readWriteTests = []test{
 		writer := f.writer(one)
 		_, err = other.TryLock(f.Context())
 		f.checkRefused(err, "k", writer.Holder())
-		_, err = other.TryRLockFor(f.Context(), short)
+		_, err = other.TryRLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(writer.Unlock(f.Context()))
 		next := f.writer(other)
 		f.checkHigher(next.Token(), writer.Token())
 		f.must(next.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"APlainLockOfTheKeyKeepsOutWritersAndNewReaders", func(f *fixture) {
+	}),
+	inEachCell("APlainLockOfTheKeyKeepsOutWritersAndNewReaders", func(f *fixture) {
 		l, plain := f.readWrite(f.registry(ttl)), f.registry(ttl)
 		reader := f.reader(l)
 		lease := f.acquireKey(plain, "k") // it does not wait for readers
@@ -51,8 +51,8 @@ var readWriteTests = []test{
 		_, err = plain.TryLock(f.Context(), "k")
 		f.checkRefused(err, "k", writer.Holder())
 		f.must(writer.Unlock(f.Context()))
-	}},
-	{"AWaitingWriterKeepsNewReadersOut", func(f *fixture) {
+	}),
+	inEachCell("AWaitingWriterKeepsNewReadersOut", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
 		reader := f.reader(one)
 		writer, late := make(chan result, 1), make(chan result, 1)
@@ -75,8 +75,8 @@ var readWriteTests = []test{
 		f.must(got.lease.Unlock(f.Context()))
 		f.granted(late)
 		equal(f, "rows", len(f.rows(f.process())), 0) // the turn's neither
-	}},
-	{"ADowngradeLetsReadersInAndNoWriter", func(f *fixture) {
+	}),
+	inEachCell("ADowngradeLetsReadersInAndNoWriter", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
 		reader, err := one.Downgrade(f.Context(), f.writer(one))
 		f.must(err)
@@ -85,8 +85,8 @@ var readWriteTests = []test{
 		f.checkRefused(err, "k", reader.Holder())
 		f.must(reader.Unlock(f.Context()))
 		f.must(f.writer(other).Unlock(f.Context()))
-	}},
-	{"ReadersAndWritersOfTwoProcesses", func(f *fixture) {
+	}),
+	inEachCell("ReadersAndWritersOfTwoProcesses", func(f *fixture) {
 		processes := []*rwlock.Lock{f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))}
 		var readers, writers atomic.Int32
 		f.inGoroutines(6, func(i int) error {
@@ -119,25 +119,25 @@ var readWriteTests = []test{
 			return nil
 		})
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
+	}),
 }
 
 // readWriteGuardTests are the read-write lock's share of guardTests.
 var readWriteGuardTests = []test{
-	{"AWriterWaitsForTheGuardedTransactionOfAReader", func(f *fixture) {
-		lease, rival := f.reader(f.readWrite(f.registry(f.brief))), f.readWrite(f.registry(f.brief))
-		f.takenOverAfterCommit(lease, func() error {
+	inEachCell("AWriterWaitsForTheGuardedTransactionOfAReader", func(f *fixture) {
+		l, rival := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
+		f.guarded(func() *sqllock.Lease { return f.reader(l) }, func(*sqllock.Lease) error {
 			_, err := rival.Lock(f.Context())
 			return err
 		})
-	}},
-	{"OthersWaitForTheGuardedTransactionOfAWriter", func(f *fixture) {
-		lease, rival := f.writer(f.readWrite(f.registry(f.brief))), f.registry(f.brief)
-		f.takenOverAfterCommit(lease, func() error {
-			_, err := f.readWrite(rival).RLock(f.Context())
+	}),
+	inEachCell("OthersWaitForTheGuardedTransactionOfAWriter", func(f *fixture) {
+		l, rival := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
+		f.guarded(func() *sqllock.Lease { return f.writer(l) }, func(*sqllock.Lease) error {
+			_, err := rival.RLock(f.Context())
 			return err
 		})
-	}},
+	}),
 }
 
 // readWrite returns the read-write lock of "k" in a process.

@@ -13,7 +13,7 @@ import (
 // semaphoreTests are about permits that several processes share, see package semaphore. What depends
 // on transactions of the application is in semaphoreGuardTests.
 var semaphoreTests = []test{
-	{"NeverMoreHoldersThanPermits", func(f *fixture) {
+	inEachCell("NeverMoreHoldersThanPermits", func(f *fixture) {
 		const permits = 3
 		processes := []*semaphore.Semaphore{f.semaphore(f.registry(ttl), permits), f.semaphore(f.registry(ttl), permits)}
 		var held atomic.Int32
@@ -35,14 +35,14 @@ var semaphoreTests = []test{
 			return nil
 		})
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"SeveralPermitsAtOnceAndARefusal", func(f *fixture) {
+	}),
+	inEachCell("SeveralPermitsAtOnceAndARefusal", func(f *fixture) {
 		one, other := f.semaphore(f.registry(ttl), 3), f.semaphore(f.registry(ttl), 3)
 		two := f.permits(one, 2)
 		_, err := other.TryAcquire(f.Context(), 2)
 		f.checkRefused(err, "s", two.Holder())
 		third := f.permits(other, 1)
-		_, err = one.TryAcquireFor(f.Context(), 1, short)
+		_, err = one.TryAcquire(f.Context(), 1)
 		f.is(err, sqllock.ErrNotAcquired)
 		holders, err := one.Holders(f.Context())
 		f.must(err)
@@ -59,8 +59,8 @@ var semaphoreTests = []test{
 		f.checkHigher(all.Token(), max(two.Token(), third.Token()))
 		f.must(all.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
-	}},
-	{"AWaiterGetsPermitsThatAnotherProcessReleases", func(f *fixture) {
+	}),
+	once("AWaiterGetsPermitsThatAnotherProcessReleases", func(f *fixture) {
 		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
 		leases := []*sqllock.Lease{f.permits(one, 1), f.permits(one, 1)}
 		got := make(chan result, 1)
@@ -74,30 +74,26 @@ var semaphoreTests = []test{
 		}
 		f.granted(got)
 		equal(f, "rows", len(f.rows(f.process())), 0) // neither permits nor the turn
-	}},
-	{"PermitsOfACrashedProcessAreFreeAfterTheTTL", func(f *fixture) {
-		one, other := f.semaphore(f.registry(f.brief), 2), f.semaphore(f.registry(f.brief), 2)
+	}),
+	inEachCell("PermitsOfACrashedProcessAreFreeAfterTheTTL", func(f *fixture) {
+		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
 		crashed := f.permits(one, 2)
-		next, err := other.Acquire(f.Context(), 1)
-		f.must(err)
-		if crashed.Context().Err() == nil {
-			f.Fatal("the permit was not free")
-		}
+		f.pass()
+		next := f.permits(other, 1)
 		f.is(crashed.Unlock(f.Context()), sqllock.ErrLockLost)
-		_ = next.Unlock(f.Context()) // it may have ended
-	}},
+		f.must(next.Unlock(f.Context()))
+	}),
 }
 
 // semaphoreGuardTests are the semaphore's share of guardTests.
 var semaphoreGuardTests = []test{
-	{"AGuardPinsAllPermitsOfItsLease", func(f *fixture) {
-		one, other := f.semaphore(f.registry(f.brief), 2), f.semaphore(f.registry(f.brief), 2)
-		lease := f.permits(one, 2)
-		f.takenOverAfterCommit(lease, func() error {
+	inEachCell("AGuardPinsAllPermitsOfItsLease", func(f *fixture) {
+		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
+		f.guarded(func() *sqllock.Lease { return f.permits(one, 2) }, func(*sqllock.Lease) error {
 			_, err := other.Acquire(f.Context(), 1)
 			return err
 		})
-	}},
+	}),
 }
 
 // semaphore returns the semaphore of "s" in a process.

@@ -11,18 +11,18 @@ import (
 
 // transactionTests are about the application's own transactions on the same pool.
 var transactionTests = []test{
-	{"AnOpenTransactionOfTheCallerIsNotJoined", func(f *fixture) {
+	inEachCell("AnOpenTransactionOfTheCallerIsNotJoined", func(f *fixture) {
 		tx, err := f.cell.DB.BeginTxx(f.Context(), nil)
 		f.must(err)
 		r := f.process()
 		holder := f.acquireRow(r, "k", ttl)
-		f.checkAcquired(r, "k", holder, ttl, true)
+		f.checkAcquired(r, "k", holder, true)
 		f.checkRenewed(r, holder, ttl, true)
 		f.must(tx.Rollback())
-		f.checkAcquired(r, "k", holder, ttl, true) // the rollback did not undo it
+		f.checkAcquired(r, "k", holder, true) // the rollback did not undo it
 		f.checkDeleted(r, "k", holder, true)
-	}},
-	{"ASnapshotOfTheCallerHidesNothing", func(f *fixture) {
+	}),
+	inEachCell("ASnapshotOfTheCallerHidesNothing", func(f *fixture) {
 		tx, err := f.cell.DB.BeginTxx(f.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 		f.must(err)
 		defer func() { f.must(tx.Rollback()) }()
@@ -30,11 +30,11 @@ var transactionTests = []test{
 		f.must(tx.GetContext(f.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
 		r := f.process()
 		holder := f.acquireRow(r, "k", ttl)
-		f.checkAcquired(r, "k", holder, ttl, true)
+		f.checkAcquired(r, "k", holder, true)
 		f.checkDeleted(r, "k", holder, true)
-		f.checkAcquired(r, "k", holder, ttl, false)
-	}},
-	{"ALockAroundATransactionLosesNoUpdate", func(f *fixture) {
+		f.checkAcquired(r, "k", holder, false)
+	}),
+	inEachCell("ALockAroundATransactionLosesNoUpdate", func(f *fixture) {
 		const processes, rounds = 3, 4
 		table := f.counter()
 		f.concurrently(processes, 1, func(r *sqllock.Registry) error {
@@ -48,7 +48,7 @@ var transactionTests = []test{
 		var n int
 		f.must(f.cell.DB.GetContext(f.Context(), &n, "SELECT N FROM "+table))
 		equal(f, "counter", n, processes*rounds)
-	}},
+	}),
 }
 
 // increment reads and writes the counter in two steps. Without the lock, updates would be

@@ -11,30 +11,33 @@ import (
 
 // waitingTests are about callers that wait for a lock.
 var waitingTests = []test{
-	{"LockWaitsForUnlockInAnotherProcess", func(f *fixture) {
+	inEachCell("LockWaitsForUnlockInAnotherProcess", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		got := f.waiter(f.Context(), f.lock(ttl))
 		f.stillWaiting(got)
 		f.must(lease.Unlock(f.Context()))
 		f.granted(got)
-	}},
-	{"LockWaitsForUnlockInItsOwnProcess", func(f *fixture) {
+	}),
+	once("LockWaitsForUnlockInItsOwnProcess", func(f *fixture) {
 		l := f.lock(ttl)
 		lease := f.acquire(l)
 		got := f.waiter(f.Context(), l)
 		f.stillWaiting(got)
 		f.must(lease.Unlock(f.Context()))
 		f.granted(got)
-	}},
-	{"LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
+	}),
+	inEachCell("LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
-		f.acquireRow(f.process(), "k", f.moderate) // and crashes
-		f.granted(f.waiter(f.Context(), f.lock(f.moderate)))
-		if after := time.Since(sent); after < f.moderate-2*time.Millisecond {
+		f.acquireRow(f.process(), "k", ttl) // and crashes
+		got := f.waiter(f.Context(), f.lock(ttl))
+		f.stillWaiting(got)
+		f.hasten()
+		f.granted(got)
+		if after := time.Since(sent); f.cell.InBubble != nil && (after < ttl || after > ttl+short) {
 			f.Fatalf("taken over after %v", after)
 		}
-	}},
-	{"OfTwoWaitersOneAcquiresAndTheOtherWaits", func(f *fixture) {
+	}),
+	once("OfTwoWaitersOneAcquiresAndTheOtherWaits", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		first, second := f.waiter(f.Context(), f.lock(ttl)), f.waiter(f.Context(), f.lock(ttl))
 		f.must(lease.Unlock(f.Context()))
@@ -50,8 +53,8 @@ var waitingTests = []test{
 		winner <- got
 		f.granted(winner)
 		f.granted(loser)
-	}},
-	{"ManyWaitersOfOneProcessFindTheReleasesOfAnother", func(f *fixture) {
+	}),
+	once("ManyWaitersOfOneProcessFindTheReleasesOfAnother", func(f *fixture) {
 		// Enough for both kinds of a poll of many. The leases end by Unlock alone.
 		const locks = 200
 		holder, r := f.registry(ttl), f.registry(ttl)
@@ -75,22 +78,20 @@ var waitingTests = []test{
 		for range leases {
 			f.must(<-got)
 		}
-	}},
-	{"WaitersOfOneProcessAreServedInOrder", func(f *fixture) {
-		l := f.lock(ttl)
-		lease := f.acquire(l)
-		first := f.waiter(f.Context(), l)
-		f.stillWaiting(first)
-		second := f.waiter(f.Context(), l)
-		f.stillWaiting(second)
+	}),
+	once("WaitersOfOneProcessAreServedInOrder", func(f *fixture) {
+		r := f.registry(ttl)
+		lease := f.acquire(f.obtain(r))
+		waiting := f.queueWaiters(r, 2)
+		f.stillWaiting(waiting[0])
 		f.must(lease.Unlock(f.Context()))
-		got := <-first
+		got := <-waiting[0]
 		f.must(got.err)
-		f.stillWaiting(second)
+		f.stillWaiting(waiting[1])
 		f.must(got.lease.Unlock(f.Context()))
-		f.granted(second)
-	}},
-	{"ATimedTryEndsInTime", func(f *fixture) {
+		f.granted(waiting[1])
+	}),
+	inEachCell("ATimedTryEndsInTime", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		start := time.Now()
 		_, err := f.lock(ttl).TryLockFor(f.Context(), short)
@@ -102,15 +103,15 @@ var waitingTests = []test{
 			f.Fatalf("gave up after %v", after)
 		}
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"ATimedTryInTheLocalQueueEndsInTime", func(f *fixture) {
+	}),
+	once("ATimedTryInTheLocalQueueEndsInTime", func(f *fixture) {
 		l := f.lock(ttl)
 		lease := f.acquire(l)
 		_, err := l.TryLockFor(f.Context(), short)
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(lease.Unlock(f.Context()))
-	}},
-	{"ACancelledWaitLeavesNothingBehind", func(f *fixture) {
+	}),
+	inEachCell("ACancelledWaitLeavesNothingBehind", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		l := f.lock(ttl)
 		reason := errors.New("changed my mind")
@@ -126,11 +127,11 @@ var waitingTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		// A cancelled statement may still complete now; then it is undone.
-		next, err := l.TryLockFor(f.Context(), f.moderate)
+		next, err := l.TryLockFor(f.Context(), ttl)
 		f.must(err)
 		f.must(next.Unlock(f.Context()))
-	}},
-	{"ACancelledCallerMakesNoAttempt", func(f *fixture) {
+	}),
+	once("ACancelledCallerMakesNoAttempt", func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
 		l := f.lock(ttl)
@@ -141,8 +142,8 @@ var waitingTests = []test{
 		_, ok, err := f.process().Peek(f.Context(), "k")
 		f.must(err)
 		equal(f, "row", ok, false)
-	}},
-	{"CloseEndsTheWait", func(f *fixture) {
+	}),
+	once("CloseEndsTheWait", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		r := f.registry(ttl)
 		got := f.waiter(f.Context(), f.obtain(r))
@@ -150,7 +151,7 @@ var waitingTests = []test{
 		f.must(r.Close(f.Context()))
 		f.is((<-got).err, sqllock.ErrClosed)
 		f.must(lease.Unlock(f.Context()))
-	}},
+	}),
 }
 
 type result struct {

@@ -40,26 +40,3 @@ func TestWatch(t *testing.T) {
 		t.Errorf("nothing ran for %v of %v", still, took)
 	}
 }
-
-// TestShare shares a watch, and then another one.
-func TestShare(t *testing.T) {
-	t.Parallel()
-	first, giveBack := Share()
-	second, giveBackToo := Share()
-	if first != second {
-		t.Error("two watches at once")
-	}
-	giveBack()
-	giveBack() // does nothing
-	third, giveBackThird := Share()
-	if third != second {
-		t.Error("two watches at once, after one was given back")
-	}
-	giveBackToo()
-	giveBackThird()
-	if later, giveBack := Share(); later == first {
-		t.Error("the watch did not end")
-	} else {
-		giveBack()
-	}
-}

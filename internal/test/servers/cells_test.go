@@ -140,6 +140,17 @@ func chosenCells() (cells []cell, how string) {
 	return cells, fmt.Sprintf("contract: %d of %d cells: %s", len(cells), len(all), how)
 }
 
+// fullest returns the cell of a server that runs what all of its cells would show: all parts of the contract
+// are in it.
+func fullest(cells []cell, server string) (full cell) {
+	for i, c := range slices.Backward(cells) {
+		if c.server == server && (full.server == "" || !c.plain && c.isolation == sqllock.Serializable) {
+			full = cells[i]
+		}
+	}
+	return full
+}
+
 func isSQLite(c column) bool { return c.server == server.SQLite }
 
 func available(c column) bool { return dbtest.Missing(c.server) == "" }

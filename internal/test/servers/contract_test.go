@@ -144,7 +144,7 @@ func TestContract(t *testing.T) {
 				if cell.name() == c.name() {
 					t.Run(fmt.Sprintf("%v/%v", cell.layout, cell.isolation), func(t *testing.T) {
 						t.Parallel()
-						c.run(t, cell.layout, cell.isolation)
+						cell.run(t, cell.String() == fullest(cells, c.server).String())
 					})
 				}
 			}
@@ -166,13 +166,15 @@ func (c column) isolations() []sqllock.Isolation {
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 }
 
-// run runs one cell on a database of its own. On SQLite, each test has one, in virtual time.
-func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isolation) {
+// run runs one cell on a database of its own: all that runs there if full is true, and else what only this
+// cell shows. On SQLite, each test has a database, in virtual time.
+func (c cell) run(t *testing.T, full bool) {
 	t.Helper()
+	layout, isolation := c.layout, c.isolation
 	if c.server == server.SQLite {
 		db := virtual.Migrated(t, layout)
 		c.runCell(t, db.Version(t), contract.Cell{
-			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain,
+			Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, OnlyOwn: !full,
 			InBubble: func(tb testing.TB) *sqlx.DB {
 				tb.Helper()
 				return limited(virtual.Migrated(tb, layout).DB, 8) // to open a connection takes long
@@ -185,7 +187,7 @@ func (c column) run(t *testing.T, layout dialect.Layout, isolation sqllock.Isola
 	if c.table {
 		drawFromTable(t, db)
 	}
-	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain}
+	cell := contract.Cell{Dialect: db.Dialect, Layout: layout, Isolation: isolation, Plain: c.plain, OnlyOwn: !full}
 	switch {
 	case c.pgxpool:
 		cell.Pgx = pgxPool(t, db.DSN)
@@ -229,9 +231,7 @@ func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 }
 
 // TestContractInRealTime runs a few tests of the suite with the pool of sqlitelock.Open, SQLite's own
-// clock and SQLite's own waits, which must agree with virtual time. A few seconds pass while
-// leases end. None of them has to keep a short lease, which a busy machine might lose. With
-// -short only those tests run that take less than two seconds.
+// clock and SQLite's own waits, which must agree with virtual time.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
 	var running sync.WaitGroup
@@ -249,12 +249,8 @@ func TestContractInRealTime(t *testing.T) {
 	}
 	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")
-		run(layout, "Fencing/TokensRiseAcrossACrashAndADeletion")
 	}
 	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
-	if !testing.Short() {
-		run(dialect.Spring6, "Waiting/LockTakesOverFromACrashedHolderAfterTheTTL")
-	}
 }
 
 // cellPool is how many connections a cell may have.
