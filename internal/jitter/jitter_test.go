@@ -24,23 +24,6 @@ func TestNIsBelowItsLimit(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
-	restore := jitter.Replace(func(n int64) int64 { return n - 1 })
-	for range 100 {
-		if n := jitter.N(time.Hour); n != time.Hour-1 {
-			t.Fatal(n)
-		}
-	}
-	restore()
-	same := true
-	for range 100 {
-		same = same && jitter.N(time.Hour) == time.Hour-1
-	}
-	if same {
-		t.Error("the source was not restored")
-	}
-}
-
 func TestReplaceYield(t *testing.T) {
 	yielded := 0
 	restore := jitter.ReplaceYield(func() { yielded++ })

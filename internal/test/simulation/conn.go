@@ -48,9 +48,7 @@ func (c *conn) IsValid() bool { return !c.broken }
 
 // Close implements driver.Conn.
 func (c *conn) Close() error {
-	if c.link.slots != nil {
-		c.link.putBack(c)
-	} else if !c.leaving {
+	if !c.leaving {
 		c.closeServer()
 	}
 	return nil
@@ -225,11 +223,6 @@ func awaitWriter[R any](ctx context.Context, c *conn, m message[R]) error {
 	}
 	select {
 	case c.link.world.writer <- struct{}{}:
-		settle() // the context may end in this instant, too: then that comes first
-		if ctx.Err() != nil {
-			<-c.link.world.writer
-			return fmt.Errorf("%w: %w", errReset, ctx.Err())
-		}
 		return c.becomeWriter()
 	case <-timer.C:
 		return busyError{}

@@ -65,6 +65,4 @@
 //     a mutex, and a bubble's clock stands still while a goroutine waits for a mutex. In
 //     transactions all drivers return when the context ends. The statement of one that simulates
 //     lib/pq arrives nevertheless.
-//   - The queue of database/sql for a limited number of connections, which serves callers in random
-//     order. The network has a queue of its own.
 package simulation

@@ -1,12 +1,9 @@
 package simulation
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -31,16 +28,13 @@ type event struct {
 	what string
 }
 
-// A context may end for two reasons in one instant.
-var oneEnd = strings.NewReplacer("context canceled", "context ended", "context deadline exceeded", "context ended")
-
 func (h *history) note(who, what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return
 	}
-	h.events = append(h.events, event{time.Since(h.began), who, oneEnd.Replace(what)})
+	h.events = append(h.events, event{time.Since(h.began), who, what})
 }
 
 // print prints the last events, at most n.
@@ -56,17 +50,12 @@ func (h *history) print(to io.Writer, n int) {
 	}
 }
 
-// sum returns a number that two histories have in common if they are the same, but for the
-// order of what happened in one instant.
+// sum returns a number that two histories have in common if they are the same.
 func (h *history) sum() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	events := slices.Clone(h.events)
-	slices.SortFunc(events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.who, b.who), strings.Compare(a.what, b.what))
-	})
 	sum := fnv.New64a()
-	for _, e := range events {
+	for _, e := range h.events {
 		_, _ = fmt.Fprintln(sum, int64(e.at), e.who, e.what)
 	}
 	return sum.Sum64()

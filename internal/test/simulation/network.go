@@ -31,12 +31,6 @@ type link struct {
 	dead  chan struct{} // closed when the process has died
 	until map[Fault]time.Time
 	open  int // connections
-	idle  []*conn
-	shut  bool // none is kept any more
-
-	// slots limit how many connections are in use, if they are limited. database/sql would do
-	// that, too, but it lets one of the callers that wait go on at random.
-	slots chan struct{}
 
 	inFlight atomic.Int64 // statements, and connections that are being opened
 	inBurst  atomic.Bool  // the last statement has met a fault, and they come in bursts
@@ -57,61 +51,7 @@ func (l *link) Connect(ctx context.Context) (driver.Conn, error) {
 	l.inFlight.Add(1)
 	defer l.inFlight.Add(-1)
 	ctx = l.watched(ctx)
-	if l.slots == nil {
-		return l.connect(ctx)
-	}
-	select {
-	case l.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.dead:
-		return nil, errReset
-	}
-	if c := l.takeIdle(); c != nil {
-		return c, nil
-	}
-	c, err := l.connect(ctx)
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return c, nil
-}
-
-func (l *link) takeIdle() *conn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.idle) == 0 {
-		return nil
-	}
-	c := l.idle[len(l.idle)-1]
-	l.idle = l.idle[:len(l.idle)-1]
-	return c
-}
-
-// putBack takes a connection that database/sql does not need any more.
-func (l *link) putBack(c *conn) {
-	l.mu.Lock()
-	keep := !c.broken && !l.shut
-	if keep {
-		l.idle = append(l.idle, c)
-	}
-	l.mu.Unlock()
-	if !keep && !c.leaving {
-		c.closeServer()
-	}
-	<-l.slots
-}
-
-// closeIdle closes the connections that are not in use, and has all others closed when they
-// are not used any more.
-func (l *link) closeIdle() {
-	l.mu.Lock()
-	l.shut = true
-	l.mu.Unlock()
-	for c := l.takeIdle(); c != nil; c = l.takeIdle() {
-		c.closeServer()
-	}
+	return l.connect(ctx)
 }
 
 func (l *link) connect(ctx context.Context) (*conn, error) {

@@ -65,8 +65,7 @@ func newProcess(s *slot) *process {
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.pool = sqlx.NewDb(sql.OpenDB(p.link), "sqlite")
 	if s.plan.Connections > 0 {
-		p.link.slots = make(chan struct{}, s.plan.Connections)
-		p.pool.SetMaxIdleConns(-1)
+		p.pool.SetMaxOpenConns(s.plan.Connections)
 	}
 	p.appLink = newLink(s.world, p.id, " app", s.plan.Watches)
 	p.appLink.deferred = s.plan.Deferred
@@ -261,5 +260,4 @@ func (p *process) closePools() {
 	if err != nil {
 		p.world.violated("error", "%s: close the pools: %v", p.id, err)
 	}
-	p.link.closeIdle()
 }

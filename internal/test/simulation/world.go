@@ -42,10 +42,6 @@ type World struct {
 	links      []*link // of the processes that live
 	allLinks   []*link // and of those that have ended
 
-	// jitters counts, by their limits, the numbers that the library has asked for at jitterAt.
-	jitters  map[int64]int
-	jitterAt time.Time
-
 	calmFrom time.Time
 	stopping chan struct{} // closed when callers are to begin nothing more
 	stopOnce sync.Once
@@ -85,7 +81,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 	w := &World{
 		plan: plan, dir: dir, calmFrom: time.Now().Add(plan.Duration),
 		names:   make(map[string]string),
-		aliases: make(map[string]string), numbers: make(map[string]int), jitters: make(map[int64]int),
+		aliases: make(map[string]string), numbers: make(map[string]int),
 		requests: make(chan func()), writer: make(chan struct{}, 1),
 		resting: make(chan struct{}, 1), stopping: make(chan struct{}),
 	}
@@ -108,7 +104,6 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 		}
 	}()
 	defer virtualsqlite.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
-	defer jitter.Replace(w.jitter)()
 	defer jitter.ReplaceYield(settle)()
 	if err := w.open(template); err != nil {
 		return Result{}, err
@@ -139,20 +134,6 @@ func (w *World) open(template []byte) error {
 		return err
 	}
 	return w.prepareGuarded()
-}
-
-// jitter returns the library's random numbers. They depend on the instant, so that two goroutines
-// can ask in any order, unless they ask for the same.
-func (w *World) jitter(n int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	if !now.Equal(w.jitterAt) {
-		w.jitterAt = now
-		clear(w.jitters)
-	}
-	w.jitters[n]++
-	return newSource(&w.plan, fmt.Sprintln("library", now.UnixNano(), n, w.jitters[n])).int64N(n)
 }
 
 // connect returns a session of the database as it is now.
