@@ -34,9 +34,12 @@ type fragments struct {
 	// cluster and member read what a server says of its cluster; clusterEnd ends the statement.
 	cluster, member, clusterEnd string
 
-	items       string // the items of {list}, a parameter, in parentheses
-	itemsHashed bool   // whether a long list is better looked up in a hash table, whatever the planner expects
-	mine        string // the condition that a row carries one of the keys and holders
+	items string // the items of {list}, a parameter, in parentheses
+	mine  string // the condition that a row carries one of the keys and holders
+	// anew follows a condition, and has the server plan the statement for each execution.
+	anew string
+	// peekAll and heldAll are "" where a condition with items, or mine, will do.
+	peekAll, heldAll string
 
 	byKey string // follows the name of a table that must be read by its primary key
 

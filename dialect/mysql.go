@@ -38,17 +38,17 @@ func MySQL() Dialect {
 			mine:       "LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders)",
 			// MariaDB does not know FOR SHARE.
 			guard:          "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} LOCK IN SHARE MODE",
-			guardAll:       "SELECT COUNT(*) FROM {table by key} WHERE {mine} AND {valid} LOCK IN SHARE MODE",
+			guardAll:       asValues + "SELECT COUNT(*) FROM {table by key} WHERE {mine} AND {valid} LOCK IN SHARE MODE",
 			guardByWriting: "UPDATE {table by key} SET CREATED_DATE = TIMESTAMPADD(MICROSECOND, " + leastStep + ", CREATED_DATE) " + ofRow + " AND {valid}",
 			cluster:        clusterFacts,
 			member:         memberFact,
 			clusterEnd:     "\nLIMIT 1000", // also where sql_select_limit is less
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
-			pick:          "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
-			pickAny:       "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) FOR UPDATE SKIP LOCKED",
+			pick:          asValues + "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			pickAny:       asValues + "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) FOR UPDATE SKIP LOCKED",
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
-			deleteAll:     "DELETE {table} FROM {table by key} WHERE {mine}",
+			deleteAll:     asValues + "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 999 FOR UPDATE SKIP LOCKED",
 			deleteExpired: deletePicked + " AND {expired}",
 			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 999 FOR UPDATE SKIP LOCKED",
@@ -71,6 +71,10 @@ IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4'
 '',
 IF(CHARSET(held.LOCK_KEY) IN ('utf8mb4', 'binary'), '', CHARSET(held.LOCK_KEY)),
 IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY))`
+
+// asValues has MariaDB look long lists of values up in the index, as it does with short ones. From 1000 on
+// it would make a table of a list, and join that: it would read a small table, and lock all of its rows.
+const asValues = "/*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ "
 
 // deletePicked is the first part of a condition. The second one is about another column: MariaDB takes a small
 // table for an index that has all it needs if there are only columns of the key, and scans it in spite of the hint.

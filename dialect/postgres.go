@@ -43,31 +43,26 @@ func Postgres() Dialect {
 			fence:     "SELECT CAST('{fence}' AS regclass)", // to read it would take a right that nextval does not need
 			token:     "nextval('{fence}')",
 			notify:    notifyDeleted,
-			mine:      mineHashed,
-			// The columns are CHAR(36): a comparison as text would not use the index.
-			items:       "(SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST({list} AS JSON)) AS item)",
-			itemsHashed: true,
+			anew:      " AND " + planAnew,
+			peekAll: "SELECT held.* FROM json_array_elements_text(CAST(:keys AS JSON)) AS mine(k), LATERAL (SELECT " + rowColumns +
+				" FROM {table} WHERE REGION = :region AND LOCK_KEY = CAST(mine.k AS CHAR(36)) OFFSET 0) AS held{where anew}",
+			heldAll: "SELECT held.* FROM " + eachOfMine("LOCK_KEY, CLIENT_ID", "{table}", "AND {valid} OFFSET 0") + "{where anew}",
 			// FOR KEY SHARE would permit a take-over.
-			guard: "SELECT 1 FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid} FOR SHARE",
-			// The rows are looked up one by one: in a SERIALIZABLE transaction a look at the whole table
-			// would conflict with every acquisition.
-			guardAll: `SELECT COUNT(*) FROM (SELECT 1 FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), {table} AS held
-WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND {valid} AND ` + fewRows + `
-ORDER BY held.LOCK_KEY COLLATE "C" FOR SHARE OF held) AS pinned`,
-			// Two hash tables, whatever the planner's statistics say: see mineHashed.
-			renewAll: `WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {mine} AND {valid} AND ` + fewHeld + ` FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE {table} SET {prolong} WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID`,
+			// It runs on a session of the user's, whatever the others run on.
+			guard: "SELECT 1 FROM {table} WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND {valid} AND " + planAnew + " FOR SHARE",
+			// :rows are in the order of their keys, and so are the locks.
+			guardAll: "SELECT COUNT(*) FROM " + eachOfMine("1", "{table}", "AND {valid} FOR SHARE") + " WHERE " + planAnew,
+			renewAll: "WITH picked AS (SELECT held.* FROM " + eachOfMine("ctid AS place, REGION, LOCK_KEY", "{table}", "AND {valid} FOR NO KEY UPDATE SKIP LOCKED") + "{where anew})\n" +
+				"UPDATE {table} SET {prolong} WHERE " + arePicked + " RETURNING LOCK_KEY, CLIENT_ID",
 			// ONLY, because rows of two partitions may have the same ctid. The rows of a
 			// partitioned table are not found, and the caller deletes them one by one.
-			deleteAll: `DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(
-SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY {table} AS held
-WHERE ` + settings + ` AND held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND ` + fewRows + `
-FOR UPDATE OF held SKIP LOCKED)) AND ` + planAnew + `
-RETURNING LOCK_KEY, {deletedClient}`,
-			deleteExpired: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
-(SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
-			deleteClient: `DELETE FROM {table} WHERE REGION = :region AND (LOCK_KEY IN
-(SELECT LOCK_KEY FROM {table} WHERE {of client} AND ` + fewHeld + ` FOR UPDATE SKIP LOCKED)) IS TRUE`,
+			deleteAll: "DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(\n" +
+				"SELECT held.ctid FROM " + eachOfMine("ctid", "ONLY {table}", "FOR UPDATE SKIP LOCKED") + " WHERE " + settings + "{anew}))\n" +
+				"RETURNING LOCK_KEY, {deletedClient}",
+			deleteExpired: "WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED)\n" +
+				"DELETE FROM {table} WHERE " + arePicked,
+			deleteClient: "WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM {table} WHERE {of client} LIMIT 1000 FOR UPDATE SKIP LOCKED)\n" +
+				"DELETE FROM {table} WHERE " + arePicked,
 			lockTimeout: lockTimeout{
 				inSelect: "FROM " + setLockTimeout + " AS lock_timeout",
 				// Longer, because many acquirers may be queued for the row.
@@ -80,6 +75,13 @@ RETURNING LOCK_KEY, {deletedClient}`,
 			described: describedByPostgres,
 		},
 	}
+}
+
+// WithoutScans returns the dialect of a PostgreSQL for sessions whose enable_seqscan is off. Statements for
+// rows that are named then may keep their plans, because each of them looks them up in the index.
+func (d Dialect) WithoutScans() Dialect {
+	d.fragments.anew = ""
+	return d
 }
 
 // describedByPostgres reads the types of columns itself: drivers do not know how many digits of a second
@@ -119,26 +121,25 @@ const settings = "(SELECT " + setLockTimeout + " || " + setAsyncCommit + ") <> '
 
 // planAnew is a condition, always true, that makes the server plan the statement anew for
 // each execution. For a prepared statement the server would otherwise keep a plan that was
-// made when the table was small and that reads all of it, although locks that come and go
-// leave a hundred thousand dead rows behind until the next VACUUM. The server keeps a
+// made when the table was small and that reads all of it, although it has grown meanwhile, or locks
+// that come and go have left a hundred thousand dead rows behind until the next VACUUM. It costs 20 µs:
+// see [Dialect.WithoutScans]. The server keeps a
 // plan only if its estimated cost is not higher than that of plans for the actual values.
 // A kept plan has to allow for an empty :region, for which a million rows are counted.
 const planAnew = "(:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)"
 
-// mineHashed looks up each row of the table in a hash table of the keys and holders.
-// IS TRUE keeps the planner from turning it into a join. Lock tables are often empty when
-// they are analysed; a planner that expects one row would compare each of ten thousand
-// rows with each other one, which takes 15 seconds.
-const mineHashed = "((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM" +
-	" (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE"
+// eachOfMine is the rows of a table that carry one of the keys and holders of :rows, each looked up
+// by itself, in the order of :rows. OFFSET or FOR, which end the text of one row, keep the planner from
+// making a join of it. Lock tables are often empty when they are analysed; a planner that
+// expects one row would read the whole table, or compare each row with each key.
+func eachOfMine(columns, table, end string) string {
+	return "json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),\n" +
+		"LATERAL (SELECT " + columns + " FROM " + table + " WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h " + end + ") AS held"
+}
 
-// fewHeld is a condition, always true, that makes the planner expect few rows even of a
-// large table. Only then does it choose a hash table for their keys.
-const fewHeld = "length(LOCK_KEY) BETWEEN 0 AND 36"
-
-// fewRows is a condition, always true, that makes the planner expect few items in :rows,
-// so that it looks them up one by one.
-const fewRows = "length(mine.k) BETWEEN 1 AND 36"
+// arePicked is the condition that a row is in picked, where it was looked up and locked. Rows of two partitions
+// may have the same ctid, so their keys are compared, too. IS TRUE makes that a hash table, and keeps the planner from using an index for it.
+const arePicked = "ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE"
 
 // sqlState is implemented by the errors of both lib/pq and pgx.
 type sqlState interface{ SQLState() string }

@@ -45,8 +45,8 @@ func SQLite() Dialect {
 				" RETURNING (SELECT COUNT(*) FROM {table} WHERE {mine} AND {valid})",
 			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
-			deleteExpired: "DELETE FROM {table} WHERE REGION = :region AND {expired}",
-			deleteClient:  "DELETE FROM {table} WHERE {of client}",
+			deleteExpired: deleteSome + "REGION = :region AND {expired} LIMIT 1000)",
+			deleteClient:  deleteSome + "{of client} LIMIT 1000)",
 			// Without a WHERE, SQLite parses ON as part of a join.
 			lockTimeout: lockTimeout{inSelect: "WHERE true"},
 			readOnly:    "PRAGMA query_only",
@@ -56,6 +56,10 @@ func SQLite() Dialect {
 		},
 	}
 }
+
+// deleteSome begins a DELETE of rows for which a condition holds. The build option that permits a LIMIT
+// on DELETE itself is rare.
+const deleteSome = "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM {table} WHERE "
 
 func classifySQLite(err error) Class {
 	code, ok := numberIn(err, "Code")

@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Statements are the texts of all statements, with named parameters and with the names
 // of the tables filled in. The statements that delete rows notify [Names.Channel], if
@@ -34,10 +37,6 @@ type Statements struct {
 	Number string
 	// PeekAll returns the same columns as List, of the rows with one of :keys.
 	PeekAll string
-	// PeekMany is PeekAll for many keys. It reads the whole table, once: a planner that counted
-	// an empty table might compare each row with each key. It is "" where PeekAll does
-	// neither.
-	PeekMany string
 	// PeekCurrent is PeekAll on a server that may not have applied yet what was committed on another
 	// one. It waits for that. It also returns a row without a REGION if the server is no member of its
 	// cluster. BeforeCurrent and AfterCurrent are sent around it on the same connection, unless they
@@ -110,7 +109,7 @@ type Statements struct {
 	// locks them. It skips rows that others have locked. It is "" where DeleteClient does
 	// all this itself.
 	PickClient string
-	// DeleteClient deletes the rows of one client in a region; if PickClient is not "",
+	// DeleteClient deletes up to 1000 rows of one client in a region; if PickClient is not "",
 	// only those with one of :keys. It skips rows that others have locked.
 	DeleteClient string
 	// CountClient counts the rows of one client in a region.
@@ -119,7 +118,7 @@ type Statements struct {
 	// them. It skips rows that others have locked. It is "" where DeleteExpired does all
 	// this itself.
 	PickExpired string
-	// DeleteExpired deletes the expired rows of a region; if PickExpired is not "", only
+	// DeleteExpired deletes up to 1000 expired rows of a region; if PickExpired is not "", only
 	// those with one of :keys.
 	DeleteExpired string
 	// Columns returns one row: the result of Version; what is wrong with the encoding of the
@@ -144,6 +143,9 @@ type Statements struct {
 	// databases on servers.
 	File string
 }
+
+// rowColumns are REGION, LOCK_KEY, CLIENT_ID, age and time left (µs).
+const rowColumns = "REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left}"
 
 // Statements returns the statements for a layout and for the tables with the given names.
 // If names.Fence is "", no fencing tokens are drawn.
@@ -182,7 +184,9 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{table by key}", names.Lock+f.byKey,
 		"{fence}", names.Fence,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
-		"{row}", "REGION = :region AND LOCK_KEY = :key",
+		"{row}", "REGION = :region AND LOCK_KEY = :key"+f.anew,
+		"{anew}", f.anew,
+		"{where anew}", strings.Replace(f.anew, " AND", " WHERE", 1),
 		"{mine}", "REGION = :region AND "+f.mine,
 		"{now}", f.now,
 		"{end}", end,
@@ -203,13 +207,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{lockTimeout.update}", f.lockTimeout.inUpdate,
 		"{lockTimeout.delete}", f.lockTimeout.inDelete,
 	).Replace
-	peekMany := ""
-	if f.itemsHashed {
-		peekMany = "SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
-			" WHERE REGION = :region AND (LOCK_KEY IN " + f.list(":keys") + ") IS TRUE"
-	}
-	peekAll := "SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
-		" WHERE REGION = :region AND LOCK_KEY IN " + f.list(":keys")
+	peekAll := cmp.Or(f.peekAll, "SELECT "+rowColumns+" FROM {table} WHERE REGION = :region AND LOCK_KEY IN "+f.list(":keys"))
 	peekCurrent := ""
 	if f.waits+f.before+f.isMember != "" {
 		peekCurrent = f.waits + peekAll
@@ -218,7 +216,6 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		peekCurrent += " UNION ALL SELECT '', '', '', 0, 0 FROM DUAL WHERE NOT ({member})"
 	}
 	return Statements{
-		PeekMany:   fill(peekMany),
 		Acquire:    fill(acquire),
 		AcquireAll: fill(f.acquireAll[layout]),
 		AcquireRow: fill(f.acquireRow[layout]),
@@ -233,9 +230,9 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Draw:      fill(draw),
 		Trim:      fill(trim),
 		Peek:      fill("SELECT COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table} WHERE {row}"),
-		List: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+		List: fill("SELECT " + rowColumns + " FROM {table}" +
 			" ORDER BY REGION, LOCK_KEY"),
-		ListFirst: fill("SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), {age}, {left} FROM {table}" +
+		ListFirst: fill("SELECT " + rowColumns + " FROM {table}" +
 			" ORDER BY CASE WHEN {expired} THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit"),
 		Count: fill("SELECT COUNT(CASE WHEN {expired} THEN NULL ELSE 1 END), COUNT(CASE WHEN {expired} THEN 1 END)" +
 			" FROM {table} WHERE REGION = :region"),
@@ -251,7 +248,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Pick:     fill(f.pick),
 		PickAny:  fill(f.pickAny),
 		RenewAll: fill(f.renewAll),
-		HeldAll:  fill("SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}"),
+		HeldAll:  fill(cmp.Or(f.heldAll, "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}")),
 		Keep: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
 			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		KeepAll:       fill(strings.Replace(f.renewAll, "{prolong}", "CLIENT_ID = :next, {last}", 1)),

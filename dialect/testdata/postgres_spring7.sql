@@ -27,10 +27,7 @@ current_setting('transaction_isolation');
 ;
 
 -- PeekAll
-SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item);
-
--- PeekMany
-SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN (SELECT CAST(item AS CHAR(36)) FROM json_array_elements_text(CAST(:keys AS JSON)) AS item)) IS TRUE;
+SELECT held.* FROM json_array_elements_text(CAST(:keys AS JSON)) AS mine(k), LATERAL (SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = CAST(mine.k AS CHAR(36)) OFFSET 0) AS held WHERE (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0);
 
 -- PeekCurrent
 ;
@@ -51,7 +48,7 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 ;
 
 -- Peek
-SELECT COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key;
+SELECT COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0);
 
 -- List
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((clock_timestamp() AT TIME ZONE 'UTC') - CREATED_DATE)) * 1000000 AS BIGINT), CAST(EXTRACT(EPOCH FROM (EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))) * 1000000 AS BIGINT) FROM INT_LOCK ORDER BY REGION, LOCK_KEY;
@@ -63,21 +60,20 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(EXTRACT(EPOCH FROM ((cloc
 SELECT COUNT(CASE WHEN EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') THEN NULL ELSE 1 END), COUNT(CASE WHEN EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') THEN 1 END) FROM INT_LOCK WHERE REGION = :region;
 
 -- Held
-SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0) AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Renew
-UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0) AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- Guard
-SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE;
+SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0) FOR SHARE;
 
 -- GuardByWriting
 ;
 
 -- GuardAll
-SELECT COUNT(*) FROM (SELECT 1 FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), INT_LOCK AS held
-WHERE held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(mine.k) BETWEEN 1 AND 36
-ORDER BY held.LOCK_KEY COLLATE "C" FOR SHARE OF held) AS pinned;
+SELECT COUNT(*) FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),
+LATERAL (SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE) AS held WHERE (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0);
 
 -- GuardAllByWriting
 ;
@@ -89,35 +85,37 @@ ORDER BY held.LOCK_KEY COLLATE "C" FOR SHARE OF held) AS pinned;
 ;
 
 -- RenewAll
-WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
+WITH picked AS (SELECT held.* FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),
+LATERAL (SELECT ctid AS place, REGION, LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS held WHERE (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0))
+UPDATE INT_LOCK SET EXPIRED_AFTER = GREATEST(EXPIRED_AFTER, ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond')) WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
 
 -- HeldAll
-SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+SELECT held.* FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),
+LATERAL (SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') OFFSET 0) AS held WHERE (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0);
 
 -- Keep
-UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
+UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') FROM set_config('lock_timeout', '1000', true) AS lock_timeout WHERE REGION = :region AND LOCK_KEY = :key AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0) AND CLIENT_ID = :holder AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- KeepAll
-WITH free AS (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND ((LOCK_KEY, CLIENT_ID) IN (SELECT CAST(k AS CHAR(36)), CAST(h AS CHAR(36)) FROM ROWS FROM (json_array_elements_text(CAST(:keys AS JSON)), json_array_elements_text(CAST(:holders AS JSON))) AS mine(k, h))) IS TRUE AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') WHERE REGION = :region AND (LOCK_KEY IN (SELECT LOCK_KEY FROM free)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
+WITH picked AS (SELECT held.* FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),
+LATERAL (SELECT ctid AS place, REGION, LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS held WHERE (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0))
+UPDATE INT_LOCK SET CLIENT_ID = :next, EXPIRED_AFTER = ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(:left AS BIGINT) * INTERVAL '1 microsecond') WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE RETURNING LOCK_KEY, CLIENT_ID;
 
 -- Delete
-DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS lock_timeout, set_config('synchronous_commit', 'off', true) AS async_commit WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder;
+DELETE FROM INT_LOCK USING set_config('lock_timeout', '250', true) AS lock_timeout, set_config('synchronous_commit', 'off', true) AS async_commit WHERE REGION = :region AND LOCK_KEY = :key AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0) AND CLIENT_ID = :holder;
 
 -- DeleteAll
 DELETE FROM ONLY INT_LOCK WHERE ctid = ANY (ARRAY(
-SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)), ONLY INT_LOCK AS held
-WHERE (SELECT set_config('lock_timeout', '250', true) || set_config('synchronous_commit', 'off', true)) <> '' AND held.REGION = :region AND held.LOCK_KEY = mine.k AND held.CLIENT_ID = mine.h AND length(mine.k) BETWEEN 1 AND 36
-FOR UPDATE OF held SKIP LOCKED)) AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)
+SELECT held.ctid FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k CHAR(36), h CHAR(36)),
+LATERAL (SELECT ctid FROM ONLY INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND CLIENT_ID = mine.h FOR UPDATE SKIP LOCKED) AS held WHERE (SELECT set_config('lock_timeout', '250', true) || set_config('synchronous_commit', 'off', true)) <> '' AND (:region <> '' OR (SELECT count(*) FROM generate_series(1, 1000000)) < 0)))
 RETURNING LOCK_KEY, CLIENT_ID;
 
 -- PickClient
 ;
 
 -- DeleteClient
-DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN
-(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR UPDATE SKIP LOCKED)) IS TRUE;
+WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+DELETE FROM INT_LOCK WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE;
 
 -- CountClient
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
@@ -126,8 +124,8 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LE
 ;
 
 -- DeleteExpired
-DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY IN
-(SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND length(LOCK_KEY) BETWEEN 0 AND 36 FOR UPDATE SKIP LOCKED)) IS TRUE;
+WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') LIMIT 1000 FOR UPDATE SKIP LOCKED)
+DELETE FROM INT_LOCK WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE;
 
 -- Columns
 SELECT server.version, 

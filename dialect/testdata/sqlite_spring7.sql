@@ -29,9 +29,6 @@ RETURNING LOCK_KEY, 0;
 -- PeekAll
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(EXPIRED_AFTER) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT value FROM json_each(:keys));
 
--- PeekMany
-;
-
 -- PeekCurrent
 ;
 
@@ -108,7 +105,7 @@ DELETE FROM INT_LOCK WHERE REGION = :region AND (LOCK_KEY, CLIENT_ID) IN (SELECT
 ;
 
 -- DeleteClient
-DELETE FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11 LIMIT 1000);
 
 -- CountClient
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LENGTH(:client)) = :client AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11;
@@ -117,7 +114,7 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LE
 ;
 
 -- DeleteExpired
-DELETE FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < datetime('now', 'subsec');
+DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < datetime('now', 'subsec') LIMIT 1000);
 
 -- Columns
 SELECT server.version, '', '', '', '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;

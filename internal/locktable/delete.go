@@ -51,15 +51,15 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 	}
 }
 
-// deleteUnpinned runs s, which deletes rows that are not pinned: once, or if they have to be
-// picked before, until there are none. It returns how many there were.
+// deleteUnpinned runs s, which deletes some rows that are not pinned, until there are none. It returns
+// how many there were. Each statement has a bounded number, so that none keeps rows locked for long.
 func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement, v values) (all int64, err error) {
 	for {
 		some, err := callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
 			return t.deletePicked(ctx, pick, s, v)
 		}, nil)
 		all += some
-		if err != nil || some == 0 || pick.text == "" {
+		if err != nil || some == 0 {
 			return all, err
 		}
 	}

@@ -185,31 +185,9 @@ func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []
 	return longest, expired, err
 }
 
-// manyKeys is from how many keys on they are looked up in a hash table: for fewer a look at the
-// whole table would cost more, if it is large.
-const manyKeys = 128
-
-// If the statement with the hash table takes longer than the limits, the table is large, or has many
-// dead rows: then each key is looked up in the index, for a while.
-const (
-	hashedLimit     = 5 * time.Millisecond
-	hashedLimitEach = 5 * time.Microsecond // for each key
-	hashedPause     = time.Minute
-)
-
 // peekMany returns the rows of many keys, by LOCK_KEY.
 func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	s, n := &t.statements.peekAll, max(len(v.rows), len(v.keys))
-	again := t.hashedAgain.Load()
-	if t.statements.peekMany.text != "" && n >= manyKeys && (again == nil || time.Now().After(*again)) {
-		s = &t.statements.peekMany
-	}
-	began := time.Now()
-	rows, err := t.selectRows(ctx, *s, v)
-	if s == &t.statements.peekMany && time.Since(began) > hashedLimit+time.Duration(n)*hashedLimitEach {
-		until := began.Add(hashedPause)
-		t.hashedAgain.Store(&until)
-	}
+	rows, err := t.selectRows(ctx, t.statements.peekAll, v)
 	return byKey(rows), err
 }
 

@@ -240,7 +240,7 @@ func (s statement) list(items []string) any {
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, peekMany, list, listFirst, count, held, renew, pick, pickAny, renewAll, heldAll, keep, keepAll statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, listFirst, count, held, renew, pick, pickAny, renewAll, heldAll, keep, keepAll statement
 
 	peekCurrent statement // see current.go
 	// guards are for one row, guardsAll for several.
@@ -293,7 +293,6 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{acquireMessage, &all.acquireMessage},
 		{acquireAllMessage, &all.acquireAllMessage},
 		{texts.PeekAll, &all.peekAll},
-		{texts.PeekMany, &all.peekMany},
 		{texts.PeekCurrent, &all.peekCurrent},
 		{texts.DrawOne, &all.drawOne},
 		{texts.DeleteAll, &all.releaseAll},

@@ -3,7 +3,6 @@ package locktable
 import (
 	"database/sql"
 	"sync/atomic"
-	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -55,13 +54,11 @@ type Table struct {
 	// home is the cluster that a server must be a member of to acquire.
 	home Cluster
 
-	acquires batched[Result]
-	releases batched[bool]
-	reads    *limiter // for reads before an attempt; nil if batching is disabled
-	polls    polls
-	polled   *limiter // for waiters whose poll has failed
-	// hashedAgain is until when peekMany does not look keys up in a hash table, or nil.
-	hashedAgain atomic.Pointer[time.Time]
+	acquires    batched[Result]
+	releases    batched[bool]
+	reads       *limiter // for reads before an attempt; nil if batching is disabled
+	polls       polls
+	polled      *limiter // for waiters whose poll has failed
 	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
 	inFlight    inFlight

@@ -61,6 +61,9 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err := target.checkWritable(ctx, pools); err != nil {
 		return nil, errors.Join(target.explain(err), pools.Close())
 	}
+	if pools.Pooler == nil {
+		target.Dialect = target.Dialect.WithoutScans() // see postgresDefaults
+	}
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
 	if err != nil {

@@ -32,8 +32,10 @@ func (s Settings) Complete(parameters map[string]string) {
 
 // postgresDefaults have the server notice a client that is gone. Otherwise it would keep the
 // client's transaction open, and a row locked, for hours. Statements that wait for a row limit
-// that themselves.
+// that themselves. Statements for rows that are named look them up in the index, however small
+// the table was when they were planned: see [dialect.Dialect.WithoutScans].
 var postgresDefaults = map[string]string{
+	"enable_seqscan":                      "off",
 	"idle_in_transaction_session_timeout": "10000", // ms
 	"tcp_keepalives_idle":                 "15",    // s
 	"tcp_keepalives_interval":             "5",     // s
