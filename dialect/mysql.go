@@ -46,7 +46,7 @@ func MySQL() Dialect {
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          asValues + "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
-			pickAny:       asValues + "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) FOR UPDATE SKIP LOCKED",
+			pickAny:       asValues + "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) AND COALESCE(LENGTH(CLIENT_ID), 0) >= 0 FOR UPDATE SKIP LOCKED", // see deletePicked
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     asValues + "DELETE {table} FROM {table by key} WHERE {mine}",
 			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 999 FOR UPDATE SKIP LOCKED",
@@ -78,7 +78,6 @@ const asValues = "/*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ 
 
 // deletePicked is the first part of a condition. The second one is about another column: MariaDB takes a small
 // table for an index that has all it needs if there are only columns of the key, and scans it in spite of the hint.
-// From 1000 :keys on it makes a join of the list, and scans as well.
 const deletePicked = "DELETE {table} FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys)"
 
 // onDuplicateKey is the acquire statement. ON DUPLICATE KEY UPDATE takes no condition,

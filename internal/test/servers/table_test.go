@@ -162,36 +162,6 @@ func TestTable_Partitioned(t *testing.T) {
 	}
 }
 
-// A lock table is often empty when PostgreSQL counts it, and full a moment later. A plan for
-// one row must not compare ten thousand leases with as many rows each: that took 15
-// seconds, in which they ended.
-func TestTable_PlansForManyDoNotMultiply(t *testing.T) {
-	t.Parallel()
-	db := up(t, dbtest.Postgres)
-	const fill = `INSERT INTO INT_LOCK SELECT i, 'r', i, now(), now() + INTERVAL '1 hour' FROM generate_series(1, 3000) AS i`
-	db.DB.MustExec(fill)
-	db.DB.MustExec("DELETE FROM INT_LOCK")
-	db.DB.MustExec("VACUUM (ANALYZE, TRUNCATE FALSE) INT_LOCK") // its pages stay
-	db.DB.MustExec(fill)
-	names, err := dialect.NamesFor("")
-	must(t, err)
-	texts := dialect.Postgres().Statements(dialect.Spring7, names)
-	for name, text := range map[string]string{
-		"RenewAll": texts.RenewAll, "HeldAll": texts.HeldAll, "DeleteExpired": texts.DeleteExpired,
-	} {
-		bound, args, err := sqlx.Named("EXPLAIN "+text, map[string]any{
-			"region": "r", "keys": `["1"]`, "holders": `["1"]`, "left": 1,
-		})
-		must(t, err)
-		var lines []string
-		must(t, db.DB.SelectContext(t.Context(), &lines, sqlx.Rebind(sqlx.DOLLAR, bound), args...))
-		plan := strings.Join(lines, "\n")
-		if strings.Contains(plan, "Join") || strings.Contains(plan, "Nested Loop") || !strings.Contains(plan, "hashed SubPlan") {
-			t.Errorf("%s:\n%s", name, plan)
-		}
-	}
-}
-
 // A schema that must be quoted cannot be used, and the error says why.
 func TestTable_SchemaThatMustBeQuoted(t *testing.T) {
 	t.Parallel()
