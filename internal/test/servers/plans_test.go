@@ -136,11 +136,17 @@ func newPlanner(t *testing.T, name string, pool *sqlx.DB, d dialect.Dialect, cou
 	return p
 }
 
+// empty is when the table has no rows, and never had any.
+const empty = "empty"
+
 // execute executes each statement so often, each time in a transaction that is rolled back, and checks that it
 // reads few rows more than it has keys.
 func (p *planner) execute(when string, times int) {
 	p.Helper()
-	for i := range p.statements {
+	for i, s := range p.statements {
+		if when == empty && strings.HasPrefix(s.name, "Acquire") {
+			continue // a row that is rolled back takes its place in the table all the same
+		}
 		for range times {
 			p.executeOne(when, i)
 		}
@@ -210,7 +216,7 @@ func TestPlans_PostgreSQL(t *testing.T) {
 				planners = append(planners, newPlanner(t, mode, db.DB, dialect.Postgres(), readByTransaction, "SET plan_cache_mode = "+mode))
 			}
 			for _, p := range planners[:kept] {
-				p.execute("empty", 6) // then a plan is kept
+				p.execute(empty, 6) // then a plan is kept
 			}
 			const fill = "INSERT INTO INT_LOCK SELECT i, 'r', 'h' || i, now(), now() + INTERVAL '1 hour' FROM generate_series(%d, %d) AS i"
 			db.DB.MustExec(fmt.Sprintf(fill, 1, 100))
@@ -218,18 +224,16 @@ func TestPlans_PostgreSQL(t *testing.T) {
 				p.execute("a hundred rows", 1)
 			}
 			db.DB.MustExec(fmt.Sprintf(fill, 101, plannedRows))
-			for when, statements := range map[string][]string{
-				"analysed while empty":         nil,
-				"never analysed":               {"UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid = CAST('int_lock' AS regclass)"},
-				"analysed with 100 rows":       {"UPDATE pg_class SET reltuples = 100, relpages = 2 WHERE oid = CAST('int_lock' AS regclass)"},
-				"analysed while all were dead": {"UPDATE pg_class SET reltuples = 0, relpages = 3000 WHERE oid = CAST('int_lock' AS regclass)"},
-				"analysed just now":            {"ANALYZE INT_LOCK"},
+			for _, state := range []struct{ when, statement string }{
+				{"analysed while empty", "SELECT 1"}, // first: a change of the statistics ends the plans that are kept
+				{"never analysed", "UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid = CAST('int_lock' AS regclass)"},
+				{"analysed with 100 rows", "UPDATE pg_class SET reltuples = 100, relpages = 2 WHERE oid = CAST('int_lock' AS regclass)"},
+				{"analysed while all were dead", "UPDATE pg_class SET reltuples = 0, relpages = 3000 WHERE oid = CAST('int_lock' AS regclass)"},
+				{"analysed just now", "ANALYZE INT_LOCK"},
 			} {
-				for _, statement := range statements {
-					db.DB.MustExec(statement)
-				}
+				db.DB.MustExec(state.statement)
 				for _, p := range planners {
-					p.execute(when, 1)
+					p.execute(state.when, 1)
 				}
 			}
 		})
@@ -258,7 +262,7 @@ func TestPlans_MySQL(t *testing.T) {
 				p.execute(when, 1)
 			}
 		}
-		execute("empty")
+		execute(empty)
 		numbers := "(SELECT 0 AS n" + strings.Repeat(" UNION ALL SELECT %d", 9) + ")"
 		numbers = fmt.Sprintf(numbers, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 		db.DB.MustExec("INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)" +
