@@ -216,6 +216,7 @@ func awaitWriter[R any](ctx context.Context, c *conn, m message[R]) error {
 	}
 	timer := time.NewTimer(c.link.world.plan.Busy)
 	defer timer.Stop()
+	defer c.link.world.noteSlowness(time.Now())
 	select {
 	case c.link.world.writer <- struct{}{}:
 		return c.becomeWriter()

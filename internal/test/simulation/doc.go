@@ -44,7 +44,8 @@
 //
 // At each call (calls.go, attempts.go, worker.go): it returns when its context, its lease or its
 // limit has ended, or 1.5 s after that; its error is of the kinds that it documents, and of one
-// only, unless it joins several; nothing fails while nothing is wrong; a wait through outages does
+// only, unless it joins several; nothing fails while nothing is wrong, unless statements wait for each
+// other for long; a wait through outages does
 // not end because of one; ExecuteLockedTx has committed exactly if it returns nil; no attempt is
 // refused because of a row that its own process has left behind; and Close leaves no row unless it
 // returns an error. The last two hold where no statement arrives after its caller has returned.

@@ -144,7 +144,7 @@ func tryChange(t *testing.T, failed report, change string) (r report, ok bool) {
 func TestAFailoverThatForgetsCommitsIsCaught(t *testing.T) {
 	const worlds = 40
 	for seed := range uint64(worlds) {
-		r, _, err := runChild(t.Context(), t, task{Seed: seed, Changes: "duration=3m +failover"})
+		r, _, err := runChild(t.Context(), t, task{Seed: seed, Changes: "duration=30s +failover"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,8 +39,9 @@ type World struct {
 	aliases    map[string]string // of holders
 	numbers    map[string]int    // of holders, by client
 	violation  *Violation
-	links      []*link // of the processes that live
-	allLinks   []*link // and of those that have ended
+	slowAt     time.Time // when a statement had waited for long
+	links      []*link   // of the processes that live
+	allLinks   []*link   // and of those that have ended
 
 	calmFrom time.Time
 	stopping chan struct{} // closed when callers are to begin nothing more
@@ -291,6 +292,27 @@ func (w *World) counted() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults++
+}
+
+// slowness is how large a part of the shortest time-to-live a statement may wait for other
+// connections, before a caller may find that an answer has come too late.
+const slowness = 1.0 / 4
+
+// noteSlowness notes when a statement has waited for long, since began.
+func (w *World) noteSlowness(began time.Time) {
+	if time.Since(began) < time.Duration(slowness*float64(w.plan.shortestTTL())) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slowAt = time.Now()
+}
+
+// wasSlow reports whether a statement has waited for long since an instant.
+func (w *World) wasSlow(since time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.slowAt.After(since)
 }
 
 // isSettled reports whether nothing is affected by faults any more.
