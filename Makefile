@@ -83,6 +83,16 @@ simulate: ## try random schedules and faults in virtual time (1 minute)
 mutants: ## break a copy of the library in many ways: the simulation must notice (15 minutes)
 	$(GO) -C dev/tools run ./mutants $(MUTANTSFLAGS)
 
+# The fuzz targets of the root module are found in its tests. Go writes an input that fails to testdata/fuzz of the
+# package, and has others in its cache.
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## search for inputs that break something, for 20 seconds at each fuzz target
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort | { red=; while IFS=: read -r file target; do \
+		target=$${target#func }; echo "$$target of $${file%/*}"; \
+		$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x "$${file%/*}" </dev/null || red="$$red $$target"; \
+	done; [ -z "$$red" ] || { echo "failed:$$red" >&2; exit 1; }; }
+
 .PHONY: reliability
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md

@@ -98,8 +98,6 @@ const (
 	control = hostile + "\u202e\x1b[2J"
 )
 
-var hidden = regexp.MustCompile(`<input type="hidden"[^>]*>`)
-
 // TestTextOfTheTableStaysText has markup in every column and in what a viewer writes.
 func TestTextOfTheTableStaysText(t *testing.T) {
 	inBubble(t, func(f *fixture) {
@@ -117,18 +115,13 @@ func TestTextOfTheTableStaysText(t *testing.T) {
 			f.get(h, "/"), f.get(h, "/live"), f.get(h, "/?q=%22%3E%3Cscript%3E"), f.get(h, "/unlock?"+formOf(row).Encode()),
 			f.post(h, "/unlock", formOf(row), nil),
 		}
-		for i, w := range answers {
-			body := hidden.ReplaceAllString(w.Body.String(), "") // they have the exact text
-			for _, never := range []string{"<script>", "<img", "<b>\"", "<i>\"", "\u202e", "\x1b"} {
-				if strings.Contains(body, never) {
-					t.Errorf("answer %d contains %q", i, never)
-				}
-			}
+		for _, w := range answers {
+			f.checkAnswer(w, false)
 			if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-				t.Errorf("answer %d: policy %q", i, policy)
+				t.Errorf("policy %q", policy)
 			}
 			if w.Header().Get("Cache-Control") != "no-store" {
-				t.Errorf("answer %d may be stored", i)
+				t.Error("an answer may be stored")
 			}
 		}
 	})

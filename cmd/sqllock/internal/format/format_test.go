@@ -22,17 +22,3 @@ func TestDuration(t *testing.T) {
 		}
 	}
 }
-
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"orders/42":   "orders/42",
-		"Grüße 世界":    "Grüße 世界",
-		"a\tb":        `"a\tb"`,
-		"\x1b[31mred": `"\x1b[31mred"`,
-		"x\u202ey":    `"x\u202ey"`,
-	} {
-		if got := Printable(text); got != want {
-			t.Errorf("Printable(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
