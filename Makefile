@@ -47,6 +47,13 @@ test: cc ## run the tests with the race detector on every available database (8 
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
 	$(call beside,test-servers-all,300,100)
 
+# LOADED=test-all runs all cells; BESIDE=16 starts more loops.
+LOADED ?= test
+BESIDE ?= 8
+.PHONY: test-loaded
+test-loaded: ## run make test beside eight busy loops and a compiler (LOADED=test-all for all cells)
+	.ci/loaded $(BESIDE) $(MAKE) --no-print-directory $(LOADED)
+
 .PHONY: test-sqlite
 test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 seconds)
 	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
