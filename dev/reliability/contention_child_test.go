@@ -22,11 +22,11 @@ const (
 	// contentionCallers is how many callers a process has.
 	contentionCallers = 2
 	// contentionTTL is longer than any machine stands still.
-	contentionTTL = time.Minute
+	contentionTTL = 5 * time.Minute
 	// contentionHold is for how long a lock is held at most.
 	contentionHold = 10 * time.Millisecond
-	// contentionEnd is how long a caller waits when the others have stopped.
-	contentionEnd = 50 * time.Second
+	// contentionEnd is how long a caller waits when the others have stopped: for what hangs.
+	contentionEnd = 10 * time.Minute
 )
 
 // A wish is what a caller wants next.
@@ -194,6 +194,9 @@ func competeOnce(ctx context.Context, choose func() (wish, error), w witness, id
 	}
 	asked := time.Now()
 	lease, err := want.acquire(ctx)
+	for noAnswer(err) && ctx.Err() == nil { // the server or this machine had too much to do
+		lease, err = want.acquire(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("%s has waited for %v: %w", want.kind, time.Since(asked), err)
 	}
@@ -209,5 +212,9 @@ func competeOnce(ctx context.Context, choose func() (wish, error), w witness, id
 		pause(ctx, rand.N(contentionHold))
 		err = w.leave(s)
 	}
-	return errors.Join(err, lease.Unlock(ctx))
+	unlocked := lease.Unlock(ctx)
+	if noAnswer(unlocked) { // the next holder waits until the row is deleted, by this process or at its end
+		unlocked = nil
+	}
+	return errors.Join(err, unlocked)
 }

@@ -11,6 +11,8 @@ import (
 // watch knows when this process did not run. Other processes and the server may have gone on then.
 var watch *machine.Watch
 
-// noAnswer reports whether a statement without a deadline got no answer in time, as on a machine that
-// stands still.
-func noAnswer(err error) bool { return err != nil && strings.Contains(err.Error(), "no answer") }
+// noAnswer reports whether a statement without a deadline got no answer in time, or not while the lease
+// lasted, as on a machine that stands still.
+func noAnswer(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "no answer") || strings.Contains(err.Error(), "longer to answer"))
+}

@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"cmp"
 	"net/url"
 	"testing"
 	"time"
@@ -17,7 +18,6 @@ import (
 var must, is = check.Must, check.Is
 
 var (
-	newRegistry       = fixture.NewRegistry
 	obtain, obtainAll = fixture.Obtain, fixture.Obtain
 	onRenewals        = fixture.OnRenewals
 	onFallbacks       = fixture.OnFallbacks
@@ -28,6 +28,18 @@ func errorOf[V any](_ V, err error) error { return err }
 
 // ttl is long enough never to end within a test.
 const ttl = time.Minute
+
+// newRegistry returns a registry that is closed with the test. Its leases last for ttl, unless opts have
+// another.
+func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	own := sqllock.RegistryOptions{}
+	if opts != nil {
+		own = *opts
+	}
+	own.TTL = cmp.Or(own.TTL, ttl)
+	return fixture.NewRegistry(t, r, &own)
+}
 
 // migrated returns an SQLite database with a lock table. In a bubble its time is the bubble's.
 func migrated(t *testing.T) *dbtest.DB {

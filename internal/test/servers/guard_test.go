@@ -83,7 +83,7 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 		r := repository(t, db, nil)
 		renewed := make(chan observe.Renewal, 100)
 		registry := newRegistry(t, r, &sqllock.RegistryOptions{
-			TTL: 20 * time.Second, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
+			TTL: ttl, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
 		})
 		tx, err := db.DB.BeginTx(t.Context(), nil)
 		must(t, err)
@@ -91,7 +91,7 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 		for i := range 20 {
 			long, err := registry.TryLock(t.Context(), fmt.Sprint("long", i))
 			must(t, err)
-			must(t, long.RenewFor(t.Context(), ttl))
+			must(t, long.RenewFor(t.Context(), 10*ttl))
 			must(t, long.Guard(t.Context(), tx))
 		}
 		for e := <-renewed; e.Pinned == 0; {

@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,6 +153,8 @@ func eachOpener(t *testing.T, test func(*testing.T, opener, *dbtest.DB)) {
 // opened returns a registry that the test closes.
 func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.Registry {
 	t.Helper()
+	options.registry.TTL = cmp.Or(options.registry.TTL, ttl)
+	options.repository.TTL = options.registry.TTL // that of the four-column layout
 	r, err := o.open(t.Context(), dsn, options)
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close(context.Background())) })

@@ -272,7 +272,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			s, db := w.run(t)
 			repository, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
 			must(t, err)
-			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
+			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
 			lease, err := obtain(t, registry, "k").Lock(t.Context())
 			must(t, err)
 			must(t, s.Stop())
@@ -434,7 +434,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := through(t, db)
-			registry := o.opened(t, dsn, openOptions{})
+			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
 			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
@@ -478,7 +478,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 			first, dsn := through(t, db)
 			second, _ := through(t, db)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
-			registry := o.opened(t, hosts, openOptions{})
+			registry := o.opened(t, hosts, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
 			first.Silence()
 			awaitThat(t, "the registry locks over the second host", func() bool { return locks(t, registry) })
