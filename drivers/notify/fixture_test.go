@@ -151,7 +151,7 @@ func (f *fixture) lockInBackground(ctx context.Context, r *sqllock.Registry, key
 // until polls until reached returns true.
 func (f *fixture) until(what string, reached func() bool) {
 	f.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !reached(); {
+	for deadline := time.Now().Add(3 * time.Minute); !reached(); {
 		if time.Now().After(deadline) {
 			f.Fatalf("never %s", what)
 		}
@@ -235,7 +235,7 @@ func wait[T any](t *testing.T, from <-chan T) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(30 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("nothing received")
 		panic("unreachable")
 	}

@@ -59,7 +59,7 @@ func TestNotifiedDeletions(t *testing.T) {
 	}
 	check("DeleteExpired", "int_lock c", "int_lock d")
 
-	registry, err := sqllock.NewRegistry(r, nil)
+	registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Minute})
 	must(t, err)
 	lock, err := registry.Obtain("e")
 	must(t, err)

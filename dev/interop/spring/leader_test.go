@@ -83,7 +83,7 @@ func awaitJava(t *testing.T, java *javaclient.Client) {
 
 // roleTTL is the time-to-live of leaders that nothing happens to. Spring's stop() interrupts the
 // thread that unlocks, which may leave the row for as long.
-const roleTTL = 15 * time.Second
+var roleTTL = scaled(15 * time.Second)
 
 // TestLeaders has an elector and Spring's LockRegistryLeaderInitiator lead one role in turn.
 // Meanwhile it asks both all the time who leads: never both.

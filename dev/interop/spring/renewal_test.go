@@ -13,7 +13,7 @@ import (
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 )
 
-const (
+var (
 	// beyond is longer than a short lease that is not renewed.
 	beyond = 2 * short
 	// pause is the time between two renewals.

@@ -1,0 +1,330 @@
+package docs_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// realTime are the directories whose tests run on servers or with processes, on the real clock.
+var realTime = []string{
+	"internal/test/contract", "internal/test/servers", "migrations", "drivers/*", "dev/reliability", "dev/interop/spring",
+	"adapters", "adapters/*", "adapters/internal/*",
+}
+
+const (
+	shortestTTL   = 30 * time.Second
+	shortestLimit = time.Minute
+)
+
+// TestNoVerdictFromRealTime reads the tests on servers. A lease that a slow machine could lose, a limit that
+// judges it, and a wait for a time instead of a state need a line with a reason in realtime.tsv: the file, the
+// function or the test of the contract, what it is, the expression, and the reason. A line for what is gone is an
+// error, too. Functions that begin a bubble of synctest are in virtual time.
+func TestNoVerdictFromRealTime(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("internal/test/docs/realtime.tsv")
+	must(t, err)
+	allowed := make(map[string]bool)
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 5 || fields[4] == "" {
+			t.Errorf("no five fields: %q", fields)
+			continue
+		}
+		allowed[strings.Join(fields[:4], "\t")] = true
+	}
+	found := make(map[string]bool)
+	for _, pattern := range realTime {
+		dirs, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, dir := range dirs {
+			maps.Copy(found, inRealTime(t, dir))
+		}
+	}
+	for _, finding := range slices.Sorted(maps.Keys(found)) {
+		if !allowed[finding] {
+			t.Errorf("depends on the speed of the machine:\n%s", finding)
+		}
+	}
+	for entry := range allowed {
+		if !found[entry] {
+			t.Errorf("realtime.tsv has what is gone:\n%s", entry)
+		}
+	}
+}
+
+// TestRealTimeIsFound plants what must be found, and what must not.
+func TestRealTimeIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "planted_test.go"), []byte(`package planted
+
+const pauseTTL, long = 2 * time.Second, time.Hour
+
+func acquire(key string, ttl time.Duration) {}
+
+func TestPlanted(t *testing.T) {
+	const brief = time.Second / 2
+	newRegistry(t, &sqllock.RegistryOptions{TTL: brief})
+	newRegistry(t, &sqllock.RegistryOptions{TTL: long})
+	acquire("k", 3*brief)
+	acquire("k", long)
+	lock.WithTTL(29 * time.Second)
+	sqllock.NewRegistry(r, nil)
+	time.Sleep(long)
+	for {
+		time.Sleep(time.Millisecond)
+	}
+	<-time.After(10 * time.Second)
+	context.WithTimeout(ctx, time.Minute)
+	took := time.Since(began)
+	if took > 5*time.Second || time.Since(began) < time.Second || 3*time.Second < time.Since(began) {
+		t.Fatal(took)
+	}
+}
+
+func TestVirtual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { time.Sleep(time.Second) })
+}
+`), 0o600))
+	var got []string
+	for finding := range inRealTime(t, dir) {
+		fields := strings.Split(finding, "\t")
+		got = append(got, strings.Join(fields[1:], ": "))
+	}
+	slices.Sort(got)
+	want := []string{
+		"TestPlanted: limit: 3*time.Second < time.Since(began)", "TestPlanted: limit: time.After(10 * time.Second)",
+		"TestPlanted: limit: took > 5*time.Second", "TestPlanted: sleep: time.Sleep(long)",
+		"TestPlanted: time-to-live: 29 * time.Second", "TestPlanted: time-to-live: 3 * brief", "TestPlanted: time-to-live: brief",
+		"TestPlanted: time-to-live: sqllock.NewRegistry(r, nil)", "pauseTTL: time-to-live: 2 * time.Second",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A realTimeReader reads a package.
+type realTimeReader struct {
+	durations map[string]time.Duration // of constants of the package
+	local     map[string]time.Duration // of those of a function
+	ttlAt     map[string]int           // the functions that have a parameter ttl, and which it is
+	elapsed   map[string]bool          // the variables with the result of time.Since
+	found     map[string]bool
+	path      string
+}
+
+// inRealTime returns what depends on the speed of the machine in a package: the file, the function, what it is,
+// and the expression.
+func inRealTime(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	r := &realTimeReader{
+		durations: map[string]time.Duration{
+			"time.Nanosecond": 1, "time.Microsecond": time.Microsecond, "time.Millisecond": time.Millisecond, "time.Second": time.Second,
+			"time.Minute": time.Minute, "time.Hour": time.Hour, "sqllock.DefaultTTL": 10 * time.Second, "sqllock.MinTTL": 10 * time.Millisecond,
+		},
+		ttlAt: map[string]int{"WithTTL": 0, "RenewFor": 1, "RenewLockFor": 2, "Acquire": 3},
+		found: make(map[string]bool),
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	files := make(map[string]*ast.File)
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") && filepath.Base(dir) != "contract" {
+			continue
+		}
+		files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		must(t, err)
+		for _, decl := range files[path].Decls {
+			r.declare(decl)
+		}
+	}
+	for path, file := range files {
+		for _, decl := range file.Decls {
+			r.path, r.elapsed, r.local = filepath.ToSlash(path), make(map[string]bool), make(map[string]time.Duration)
+			if f, ok := decl.(*ast.FuncDecl); !ok {
+				ast.Walk(visitor{r, "", false}, decl)
+			} else if f.Body != nil && !beginsBubble(f) {
+				ast.Walk(visitor{r, f.Name.Name, false}, f.Body)
+			}
+		}
+	}
+	return r.found
+}
+
+// declare notes a constant or a function of the package.
+func (r *realTimeReader) declare(decl ast.Decl) {
+	switch n := decl.(type) {
+	case *ast.GenDecl:
+		for _, spec := range n.Specs {
+			if s, ok := spec.(*ast.ValueSpec); ok {
+				r.note(r.durations, s)
+			}
+		}
+	case *ast.FuncDecl:
+		i := 0
+		for _, field := range n.Type.Params.List {
+			for _, name := range field.Names {
+				if name.Name == "ttl" {
+					r.ttlAt[n.Name.Name] = i
+				}
+				i++
+			}
+		}
+	}
+}
+
+func (r *realTimeReader) note(in map[string]time.Duration, s *ast.ValueSpec) {
+	for i, value := range s.Values {
+		if d, ok := r.duration(value); ok {
+			in[s.Names[i].Name] = d
+		}
+	}
+}
+
+func beginsBubble(f *ast.FuncDecl) (begins bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			begins = begins || slices.Contains([]string{"synctest.Test", "InBubble", "InBothLayouts", "inBubble"}, textOf(call.Fun)) ||
+				strings.HasSuffix(textOf(call.Fun), ".InBubble")
+		}
+		return !begins
+	})
+	return begins
+}
+
+// A visitor reads a function, or a loop in it.
+type visitor struct {
+	*realTimeReader
+	of     string
+	inLoop bool
+}
+
+func (v visitor) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.ForStmt, *ast.RangeStmt:
+		v.inLoop = true
+	case *ast.ValueSpec:
+		v.note(v.local, n)
+		for i, value := range n.Values {
+			named := visitor{v.realTimeReader, cmp.Or(v.of, n.Names[i].Name), v.inLoop}
+			if strings.HasSuffix(strings.ToLower(n.Names[i].Name), "ttl") {
+				named.report("time-to-live", value, value, shortestTTL)
+			}
+			ast.Walk(named, value)
+		}
+		return nil
+	case *ast.KeyValueExpr:
+		if textOf(n.Key) == "TTL" {
+			v.report("time-to-live", n.Value, n.Value, shortestTTL)
+		}
+	case *ast.AssignStmt:
+		for i, value := range n.Rhs {
+			if call, ok := value.(*ast.CallExpr); ok && textOf(call.Fun) == "time.Since" {
+				v.elapsed[textOf(n.Lhs[i])] = true
+			}
+		}
+	case *ast.BinaryExpr:
+		switch {
+		case (n.Op == token.GTR || n.Op == token.GEQ) && v.isElapsed(n.X):
+			v.report("limit", n, n.Y, shortestLimit)
+		case (n.Op == token.LSS || n.Op == token.LEQ) && v.isElapsed(n.Y):
+			v.report("limit", n, n.X, shortestLimit)
+		}
+	case *ast.CallExpr:
+		return v.call(n)
+	}
+	return v
+}
+
+func (v visitor) call(n *ast.CallExpr) ast.Visitor {
+	name := textOf(n.Fun)
+	short := name[strings.LastIndex(name, ".")+1:]
+	switch {
+	case name == "inVirtualTime":
+		return nil
+	case (name == "inEachCell" || name == "once") && len(n.Args) == 2:
+		v.of, _ = strconv.Unquote(textOf(n.Args[0]))
+	case name == "sqllock.NewRegistry" && textOf(n.Args[1]) == "nil":
+		v.found[v.finding("time-to-live", n)] = true
+	case short == "Sleep" || short == "pause":
+		if !v.inLoop {
+			v.found[v.finding("sleep", n)] = true
+		}
+	case slices.Contains([]string{"time.After", "time.AfterFunc", "time.NewTimer", "time.Now().Add"}, name):
+		v.report("limit", n, n.Args[0], shortestLimit)
+	case name == "context.WithTimeout":
+		v.report("limit", n, n.Args[1], shortestLimit)
+	}
+	if i, ok := v.ttlAt[short]; ok && i < len(n.Args) {
+		v.report("time-to-live", n.Args[i], n.Args[i], shortestTTL)
+	}
+	return v
+}
+
+func (v visitor) isElapsed(e ast.Expr) bool {
+	return v.elapsed[textOf(e)] || strings.HasPrefix(textOf(e), "time.Since(")
+}
+
+// report notes an expression whose duration is shorter than least.
+func (v visitor) report(what string, e, duration ast.Expr, least time.Duration) {
+	if d, ok := v.duration(duration); ok && 0 < d && d < least {
+		v.found[v.finding(what, e)] = true
+	}
+}
+
+func (v visitor) finding(what string, e ast.Expr) string {
+	return strings.Join([]string{v.path, v.of, what, textOf(e)}, "\t")
+}
+
+// duration evaluates an expression of constants.
+func (r *realTimeReader) duration(e ast.Expr) (d time.Duration, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, err := strconv.ParseInt(strings.ReplaceAll(e.Value, "_", ""), 10, 64)
+		return time.Duration(n), err == nil
+	case *ast.ParenExpr:
+		return r.duration(e.X)
+	case *ast.Ident, *ast.SelectorExpr:
+		if d, ok = r.local[textOf(e)]; !ok {
+			d, ok = r.durations[textOf(e)]
+		}
+		return d, ok
+	case *ast.BinaryExpr:
+		x, isX := r.duration(e.X)
+		y, isY := r.duration(e.Y)
+		switch {
+		case !isX || !isY:
+			return 0, false
+		case e.Op == token.MUL:
+			return x * y, true
+		case e.Op == token.QUO && y != 0:
+			return x / y, true
+		case e.Op == token.ADD:
+			return x + y, true
+		case e.Op == token.SUB:
+			return x - y, true
+		}
+	}
+	return 0, false
+}
+
+func textOf(n ast.Node) string {
+	var text strings.Builder
+	if err := printer.Fprint(&text, token.NewFileSet(), n); err != nil {
+		return fmt.Sprint(err)
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
