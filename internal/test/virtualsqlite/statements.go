@@ -64,7 +64,7 @@ func (s statements) exec(ctx context.Context, c sqliteConn, query string, args [
 	}
 	result, err := prepared.ExecContext(ctx, args)
 	if err != nil {
-		return nil, failed(err, prepared)
+		return nil, s.failed(err, query, prepared)
 	}
 	return result, s.put(query, prepared)
 }
@@ -76,13 +76,17 @@ func (s statements) query(ctx context.Context, c sqliteConn, query string, args 
 	}
 	result, err := prepared.QueryContext(ctx, args)
 	if err != nil {
-		return nil, failed(err, prepared)
+		return nil, s.failed(err, query, prepared)
 	}
 	return &rows{result.(sqliteRows), func() error { return s.put(query, prepared) }}, nil
 }
 
-// failed closes a statement after an error. Its close returns the same error once more.
-func failed(err error, prepared sqliteStmt) error {
+// failed closes a statement after an error. Its close returns the same error once more. While another
+// connection writes, the statement is about to be tried again a hundred times, so it is kept.
+func (s statements) failed(err error, query string, prepared sqliteStmt) error {
+	if isBusy(err) {
+		return errors.Join(err, s.put(query, prepared))
+	}
 	_ = prepared.Close()
 	return err
 }
