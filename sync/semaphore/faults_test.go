@@ -39,25 +39,23 @@ var situations = []situation{
 
 // atEachMoment runs a test again and again: each time something happens at another moment of a call that
 // acquires, which the test is told, until the call has no such moment.
-func atEachMoment(t *testing.T, test func(f *fixture, s situation, moment flaky.Moment) (reached bool)) {
+func atEachMoment(t *testing.T, test func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) (reached bool)) {
 	t.Helper()
 	for _, s := range situations {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
+		runInBubble(t, s.name, func(f *fixture) {
+			other := f.process("other", 3)
 			moments := 0
 			for n, reached := 1, true; reached; n++ {
 				reached = false
 				for _, done := range []bool{false, true} {
-					again(t, func(f *fixture) {
-						if test(f, s, flaky.Moment{N: n, Done: done}) {
-							reached = true
-							moments++
-						}
-					})
+					if test(f, other, s, flaky.Moment{N: n, Done: done}) {
+						reached = true
+						moments++
+					}
 				}
 			}
 			if moments < 5 {
-				t.Errorf("%d moments", moments)
+				f.Errorf("%d moments", moments)
 			}
 		})
 	}
@@ -78,9 +76,9 @@ func at(moment flaky.Moment, do func() error) (flaky.Plan, *atomic.Bool) {
 // TestCancellationLeavesNothing cancels the caller's context at each moment.
 func TestCancellationLeavesNothing(t *testing.T) {
 	t.Parallel()
-	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
+	atEachMoment(t, func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) bool {
 		registry, network := f.networked()
-		a, other := f.semaphore(registry, 3), f.process("other", 3)
+		a := f.semaphore(registry, 3)
 		s.prepare(f, other)
 		ctx, cancel := context.WithCancelCause(f.Context())
 		defer cancel(nil)
@@ -105,9 +103,9 @@ func TestCancellationLeavesNothing(t *testing.T) {
 // TestAnErrorOfTheDatabase has each statement fail once.
 func TestAnErrorOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	atEachMoment(t, func(f *fixture, s situation, moment flaky.Moment) bool {
+	atEachMoment(t, func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) bool {
 		registry, network := f.networked()
-		a, other := f.semaphore(registry, 3), f.process("other", 3)
+		a := f.semaphore(registry, 3)
 		s.prepare(f, other)
 		plan, reached := at(moment, func() error { return errGone })
 		network.Follow(plan)
