@@ -57,6 +57,13 @@ func (f *fixture) process() *process {
 	return f.processWith(sqllock.RegistryOptions{TTL: ttl})
 }
 
+// rarePoller returns a process that polls once in 0.25 to 1 s, for tests in which it waits for long: a poll
+// takes processor time.
+func (f *fixture) rarePoller() *process {
+	f.Helper()
+	return f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Second})
+}
+
 func (f *fixture) processWith(opts sqllock.RegistryOptions) *process {
 	f.Helper()
 	return f.processOf(opts, nil)

@@ -201,7 +201,7 @@ func TestTheLimitOfAWait(t *testing.T) {
 // TestAllSeatsAreTaken has as many readers as there can be, in two processes.
 func TestAllSeatsAreTaken(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		processes := []*process{f.process(), f.process()}
+		processes := []*process{f.rarePoller(), f.rarePoller()}
 		var leases []*sqllock.Lease
 		for i := range rwlock.MaxReaders {
 			leases = append(leases, f.get(processes[i%2].rw.WithTTL(time.Hour+time.Duration(i)*time.Second).TryRLock))
@@ -294,7 +294,7 @@ func TestTheLeaseOutlivesTheWait(t *testing.T) {
 // TestAWriterThatLosesItsRowGoesOn has the row of a writer deleted, and that of the turn, while it waits.
 func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		p, other := f.process(), f.process()
+		p, other := f.rarePoller(), f.process()
 		reader := f.get(other.rw.WithTTL(time.Hour).RLock)
 		writing := f.start(f.Context(), p.rw.Lock)
 		for range 3 {
@@ -318,7 +318,7 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 func TestMaxHoldCountsTheWait(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		const maxHold = 2 * ttl
-		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, MaxHold: maxHold})
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, MaxHold: maxHold, IdleBetweenTries: time.Second})
 		reader := f.get(f.process().rw.WithAutoRenew(true).RLock)
 		writing := f.start(f.Context(), p.rw.Lock)
 		time.Sleep(2 * maxHold)

@@ -41,6 +41,9 @@ var situations = []situation{
 // acquires, which the test is told, until the call has no such moment.
 func atEachMoment(t *testing.T, test func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) (reached bool)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: a hundred moments")
+	}
 	for _, s := range situations {
 		runInBubble(t, s.name, func(f *fixture) {
 			other := f.process("other", 3)

@@ -1,22 +1,16 @@
-package seats_test
+package rwlock_test
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/testmain"
-	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
-
-func TestMain(m *testing.M) { testmain.Run(m) }
 
 type acquire func(context.Context) (*sqllock.Lease, error)
 
@@ -40,28 +34,19 @@ func TestWaitsBesideABusyProcess(t *testing.T) {
 		},
 	} {
 		for _, interval := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second} {
-			t.Run(fmt.Sprintf("%s, %v", what, interval), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					db := virtual.Migrated(t, dialect.Spring7)
-					process := func() acquire {
-						repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-						must(t, err)
-						registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-							TTL: time.Minute, AutoRenew: true, IdleBetweenTries: interval, HandOff: true,
-						})
-						must(t, err)
-						t.Cleanup(func() { must(t, registry.Close(context.Background())) })
-						acquire, err := acquireOf(registry)
-						must(t, err)
-						return acquire
-					}
-					longest := waitsBeside(t, process(), process(), interval/4)
-					t.Logf("waited for %v", longest)
-					if limit := 13 * interval; longest > limit { // ten, the hold and two polls
-						t.Errorf("waited for %v, more than %v", longest, limit)
-					}
-				})
+			runInBubble(t, fmt.Sprintf("%s, %v", what, interval), func(f *fixture) {
+				process := func() acquire {
+					acquire, err := acquireOf(f.processWith(sqllock.RegistryOptions{
+						TTL: time.Minute, AutoRenew: true, IdleBetweenTries: interval, HandOff: true,
+					}).registry)
+					f.Must(err)
+					return acquire
+				}
+				longest := f.waitsBeside(process(), process(), interval/4)
+				f.Logf("waited for %v", longest)
+				if limit := 13 * interval; longest > limit { // ten, the hold and two polls
+					f.Errorf("waited for %v, more than %v", longest, limit)
+				}
 			})
 		}
 	}
@@ -69,17 +54,17 @@ func TestWaitsBesideABusyProcess(t *testing.T) {
 
 // waitsBeside returns the longest of some waits with acquire, while callers of another process hold the lock
 // all the time with busy, for hold each.
-func waitsBeside(t *testing.T, busy, acquire acquire, hold time.Duration) (longest time.Duration) {
+func (f *fixture) waitsBeside(busy, acquire acquire, hold time.Duration) (longest time.Duration) {
 	var callers sync.WaitGroup
 	defer callers.Wait()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(f.Context())
 	defer stop()
 	for range 4 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
 				if lease, err := busy(ctx); err == nil {
 					time.Sleep(hold)
-					must(t, lease.Unlock(t.Context())) //nolint:contextcheck // ctx may have ended
+					f.Unlock(lease) //nolint:contextcheck // ctx may have ended
 				}
 			}
 		})
@@ -87,19 +72,12 @@ func waitsBeside(t *testing.T, busy, acquire acquire, hold time.Duration) (longe
 	time.Sleep(10 * hold)
 	for range 6 {
 		began := time.Now()
-		lease, err := acquire(t.Context())
-		must(t, err)
+		lease, err := acquire(f.Context())
+		f.Must(err)
 		longest = max(longest, time.Since(began))
 		time.Sleep(hold)
-		must(t, lease.Unlock(t.Context()))
+		f.Unlock(lease)
 		time.Sleep(hold)
 	}
 	return longest
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
 }

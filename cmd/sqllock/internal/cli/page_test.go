@@ -1,6 +1,6 @@
 //go:build unix
 
-package page_test
+package cli
 
 import (
 	"bytes"
