@@ -63,22 +63,6 @@ func TestUpAgain(t *testing.T) {
 	})
 }
 
-func TestGoto(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		for _, step := range []struct {
-			version uint
-			layout  dialect.Layout
-		}{{2, dialect.Spring6}, {3, dialect.Spring7}, {1, dialect.Spring6}, {1, dialect.Spring6}, {3, dialect.Spring7}, {0, 0}, {0, 0}} {
-			must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, step.version, nil))
-			wantAt(t, db, step.version, step.layout)
-		}
-		if left := tables(t, db); len(left) != 0 {
-			t.Errorf("version 0 leaves %v", left)
-		}
-	})
-}
-
 func TestSpring6StaysAtVersion2(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {

@@ -11,30 +11,6 @@ import (
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
-// TestRunLeadsUntilItsContextEnds is Spring's startAndStop.
-func TestRunLeadsUntilItsContextEnds(t *testing.T) {
-	inBothLayouts(t, func(f *fixture) {
-		a := f.process("a", leader.Options{})
-		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		running := a.start(a.lead)
-		lease := <-a.began
-		f.Must(a.IsLeader(f.Context()))
-		time.Sleep(5 * ttl) // it is renewed
-		f.Must(a.IsLeader(f.Context()))
-		if now, err := a.Leader(f.Context()); err != nil || !now.Me || now.Client != "a" || now.Holder != lease.Holder() {
-			f.Errorf("%+v, %v", now, err)
-		}
-		if err := running.stop(); err != errStop { //nolint:errorlint // nothing else is in it
-			f.Errorf("Run: %v", err)
-		}
-		f.Is(<-a.ended, errStop)
-		f.Is(a.IsLeader(f.Context()), leader.ErrNotLeader)
-		if now, err := a.Leader(f.Context()); err != nil || now != (leader.Leader{}) {
-			f.Errorf("%+v, %v", now, err)
-		}
-	})
-}
-
 // TestAnotherLeadsAfterTheFirst is Spring's competing.
 func TestAnotherLeadsAfterTheFirst(t *testing.T) {
 	inBothLayouts(t, func(f *fixture) {

@@ -11,7 +11,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -33,34 +32,11 @@ type fixture struct {
 	leading atomic.Int32 // functions whose contexts last
 }
 
-// inBubble runs a test in virtual time, in parallel with others.
-func inBubble(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
-}
+var (
+	bubbles = fixtures.Bubbles[*fixture](func(f *fixtures.Fixture) *fixture { return &fixture{Fixture: f} })
 
-// runInBubble is t.Run of a test in virtual time.
-func runInBubble(t *testing.T, name string, test func(f *fixture)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		t.Helper()
-		inBubble(t, test)
-	})
-}
-
-// again is inBubble of a test that has several bubbles, one after the other, and is parallel already.
-func again(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
-}
-
-// inBothLayouts is inBubble over a table of each layout.
-func inBothLayouts(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{Fixture: f}) })
-}
+	inBubble, runInBubble, again, inBothLayouts = bubbles.In, bubbles.Run, bubbles.Again, bubbles.InBothLayouts
+)
 
 // A process is a candidate with a repository and a registry of its own.
 type process struct {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -26,21 +25,11 @@ const (
 // A fixture adds read-write locks to the common one.
 type fixture struct{ *fixtures.Fixture }
 
-// inBubble runs a test in virtual time, in parallel with others.
-func inBubble(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{f}) })
-}
+var (
+	bubbles = fixtures.Bubbles[*fixture](func(f *fixtures.Fixture) *fixture { return &fixture{f} })
 
-// runInBubble is t.Run of a test in virtual time.
-func runInBubble(t *testing.T, name string, test func(f *fixture)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		t.Helper()
-		inBubble(t, test)
-	})
-}
+	inBubble, runInBubble = bubbles.In, bubbles.Run
+)
 
 // A process has a registry of its own, and the lock that all tests are about.
 type process struct {

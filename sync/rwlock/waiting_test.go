@@ -223,19 +223,6 @@ func TestAllSeatsAreTaken(t *testing.T) {
 	})
 }
 
-// TestACrashedReader has a writer wait until the row of a reader has expired.
-func TestACrashedReader(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		p := f.process()
-		p.crashed(lockKey+" reader 42", 5*time.Second)
-		began := time.Now()
-		f.Unlock(f.get(p.rw.Lock))
-		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second {
-			f.Errorf("the writer has waited for %v", d)
-		}
-	})
-}
-
 // TestACrashInItsTurn has others wait until the row of the turn, and of a writer, have expired.
 func TestACrashInItsTurn(t *testing.T) {
 	t.Parallel()

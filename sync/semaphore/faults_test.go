@@ -191,7 +191,7 @@ func TestALimitInADeadDatabase(t *testing.T) {
 	t.Parallel()
 	const limit, moments = time.Second, 60
 	for from := 1; from <= moments; from++ {
-		again(t, func(f *fixture) {
+		bubbles.Again(t, func(f *fixture) {
 			registry, network := f.networked()
 			a := f.semaphore(registry, 1)
 			one := f.acquires(f.process("other", 1), 1)

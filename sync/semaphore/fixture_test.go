@@ -11,7 +11,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -29,40 +28,11 @@ const (
 // A fixture adds semaphores to the common one.
 type fixture struct{ *fixtures.Fixture }
 
-// inBubble runs a test in virtual time, in parallel with others.
-func inBubble(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	again(t, test)
-}
+var (
+	bubbles = fixtures.Bubbles[*fixture](func(f *fixtures.Fixture) *fixture { return &fixture{f} })
 
-// runInBubble is t.Run of a test in virtual time.
-func runInBubble(t *testing.T, name string, test func(f *fixture)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		t.Helper()
-		inBubble(t, test)
-	})
-}
-
-// again is inBubble of a test that has several bubbles, one after the other, and is parallel already.
-func again(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	fixtures.InBubble(t, dialect.Spring7, func(f *fixtures.Fixture) { test(&fixture{f}) })
-}
-
-// inBothLayouts is inBubble over a table of each layout.
-func inBothLayouts(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	fixtures.InBothLayouts(t, func(f *fixtures.Fixture) { test(&fixture{f}) })
-}
-
-func inBubbleWith(t *testing.T, layout dialect.Layout, test func(f *fixture)) {
-	t.Helper()
-	t.Parallel()
-	fixtures.InBubble(t, layout, func(f *fixtures.Fixture) { test(&fixture{f}) })
-}
+	inBubble, runInBubble, inBothLayouts, inBubbleWith = bubbles.In, bubbles.Run, bubbles.InBothLayouts, bubbles.InLayout
+)
 
 // registry returns the registry of a process whose client id is name, with readable rows.
 func (f *fixture) registry(name string) *sqllock.Registry {

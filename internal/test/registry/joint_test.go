@@ -157,65 +157,6 @@ func TestJoint_BesideLongQueues(t *testing.T) {
 	}
 }
 
-// A wait that has ended leaves nothing behind, wherever the caller waited.
-func TestJoint_WaitLeavesNothingBehind(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
-		for _, holder := range []*sqllock.Registry{one, other} {
-			for _, wait := range []time.Duration{10 * time.Millisecond, 1500 * time.Millisecond, 10 * time.Second} {
-				b := tryKey(t, holder, "b")
-				lock := obtainAll(t, one, "a", "b", "c")
-				var held *sqllock.HeldError
-				if _, err := lock.TryLockFor(t.Context(), wait); !errors.As(err, &held) || held.Key != "b" || held.Holder != b.Holder() {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), wait)
-				if _, err := lock.Lock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
-				cancel()
-				if waiting := one.Waiting(); len(waiting) != 0 {
-					t.Error(waiting)
-				}
-				must(t, b.Unlock(t.Context()))
-				if rows, err := one.Repository().List(t.Context()); err != nil || len(rows) != 0 {
-					t.Fatal(rows, err)
-				}
-				lease := try(t, lock)
-				must(t, lease.Unlock(t.Context()))
-			}
-		}
-	})
-}
-
-// Close ends the waits for a joint lock, at a local queue and for a row.
-func TestJoint_CloseEndsTheWait(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
-		a := tryKey(t, other, "a")
-		_, err := one.TryLock(t.Context(), "d")
-		must(t, err)
-		wants := [][]string{{"a", "b"}, {"b", "a"}, {"c", "d"}, {"a", "d"}}
-		done := make(chan error, len(wants))
-		for _, keys := range wants {
-			lock := obtainAll(t, one, keys...)
-			go func() {
-				_, err := lock.Lock(t.Context())
-				done <- err
-			}()
-		}
-		time.Sleep(5 * time.Second)
-		must(t, one.Close(t.Context()))
-		for range wants {
-			is(t, <-done, sqllock.ErrClosed)
-		}
-		if rows, err := other.Repository().List(t.Context()); err != nil || len(rows) != 1 || rows[0].Holder != a.Holder() {
-			t.Error(rows, err)
-		}
-		must(t, a.Unlock(t.Context()))
-	})
-}
-
 // A row is not handed over to a joint lock, which needs others too, nor past it.
 func TestJoint_HandOff(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -346,36 +287,6 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 	})
 }
 
-// A joint lock that waits through an outage has all its rows when that is over; and those who queue
-// behind it learn of the outage.
-func TestJoint_WaitsThroughAnOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := patient(t)
-		outageFor(s, 20*time.Second)
-		joint := make(chan error)
-		go func() {
-			joint <- obtainAll(t, s.registry, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
-		}()
-		time.Sleep(time.Second)
-		for _, keys := range [][]string{{"a"}, {"c"}, {"c", "d"}} {
-			_, err := obtainAll(t, s.registry, keys...).TryLockFor(t.Context(), time.Second)
-			if !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Errorf("%v: %v", keys, err)
-			}
-		}
-		must(t, <-joint)
-		holder := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: 30 * time.Second})
-		_, err := holder.TryLock(t.Context(), "b") // as by a process that crashes
-		must(t, err)
-		go func() {
-			joint <- obtainAll(t, s.registry, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
-		}()
-		time.Sleep(time.Second) // it polls
-		outageFor(s, 20*time.Second)
-		must(t, <-joint)
-	})
-}
-
 // The rows of a lease that has expired, of which some were renewed and one was not, are deleted before
 // they are acquired again in this process.
 func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
@@ -388,49 +299,6 @@ func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
 		<-lease.Context().Done()
 		next := tryKey(t, one, "a")
 		must(t, next.Unlock(t.Context()))
-	})
-}
-
-// Callers of joint locks that wait for each other's keys, after callers of single keys have kept them
-// out for a while, do not let each other pass for ever.
-func TestJoint_MeetAtDifferentKeys(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
-		ctx, cancel := context.WithCancel(t.Context())
-		var single, joint sync.WaitGroup
-		for i := range 4 {
-			single.Go(func() {
-				for ctx.Err() == nil {
-					_ = one.ExecuteLocked(ctx, []string{"a", "b"}[i%2], func(context.Context) error {
-						time.Sleep(time.Duration(700+210*i) * time.Millisecond)
-						return nil
-					})
-				}
-			})
-		}
-		for i := range 8 {
-			time.Sleep(137 * time.Millisecond)
-			lock := obtainAll(t, one, "a", "b")
-			joint.Go(func() {
-				for again := true; again; again = ctx.Err() == nil {
-					err := lock.ExecuteLockedFor(t.Context(), time.Minute, func(context.Context) error { //nolint:contextcheck // it outlasts ctx
-						time.Sleep(time.Duration(50+11*i) * time.Millisecond)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		time.Sleep(5 * time.Second)
-		cancel()
-		single.Wait()
-		alone := time.Now()
-		joint.Wait()
-		if waited := time.Since(alone); waited > 2*time.Second {
-			t.Errorf("8 callers that need about 0.1 s each have taken %v", waited)
-		}
 	})
 }
 

@@ -4,7 +4,6 @@ package exec
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,23 +15,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
-
-// TestExecExcludes runs a command that fails if it runs twice at the same time.
-// It starts a dozen processes, which takes seconds.
-func TestExecExcludes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		migrated(t, db)
-		room := filepath.Join(t.TempDir(), "room")
-		var programs []*program.Program
-		for range 4 {
-			programs = append(programs, program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", `mkdir "$0" && sleep 0.05 && rmdir "$0"`, room))
-		}
-		for _, p := range programs {
-			p.WantCode(0)
-		}
-	})
-}
 
 // TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec
 // acquires the lock when the lease has expired, not before.

@@ -63,28 +63,6 @@ func TestLeadTakesTurns(t *testing.T) {
 	})
 }
 
-// TestLeadKilled kills a lead with SIGKILL. Its command ends with it, and the next leads when
-// the lease has expired.
-func TestLeadKilled(t *testing.T) {
-	t.Parallel()
-	db := dbtest.SQLite(t)
-	r := migrated(t, db)
-	first := startLead(t, db.DSN, []string{"--ttl", "1h"}, leads)
-	first.Stdout.Await("inside")
-	second := startLead(t, db.DSN, []string{"-v"}, leads)
-	second.Stderr.Await(" leads ")
-	first.Signal(syscall.SIGKILL)
-	first.Stdout.Rest() // ends when the command has
-	holder := leaderOf(t, r).Holder
-	db.Shorten(t, "INT_LOCK", 3600)
-	second.Stdout.Await("inside")
-	if now := leaderOf(t, r); now.Holder == holder || now.Holder == "" {
-		t.Errorf("%+v leads", now)
-	}
-	second.Signal(syscall.SIGTERM)
-	second.WantCode(128 + int(syscall.SIGTERM))
-}
-
 // TestLeadLosesTheLease deletes the row of the leader, whose command is ended, by SIGKILL in the
 // end. Then it leads again. It takes some seconds, because a renewal notices the loss.
 func TestLeadLosesTheLease(t *testing.T) {
