@@ -52,11 +52,11 @@ func (r *renewal) add(h *hold) {
 		h.renewUntil = h.acquired.Add(r.maxHold)
 	}
 	if one := r.renewers[h.ttl]; one != nil {
-		one.holds[h] = struct{}{}
+		one.holds[h] = time.Time{}
 		return
 	}
 	one := &renewer{
-		renewal: r, ttl: h.ttl, holds: map[*hold]struct{}{h: {}},
+		renewal: r, ttl: h.ttl, holds: map[*hold]time.Time{h: {}},
 		pinned: newPinnedRenewals(&r.background, h.ttl/renewalTimeout, h.ttl/renewalRetry, r.join),
 	}
 	r.renewers[h.ttl] = one
@@ -72,15 +72,26 @@ func (r *renewal) remove(h *hold) {
 	}
 }
 
-// A renewer renews the leases of one time-to-live, all of them by one statement. It has a
-// goroutine for as long as there are such leases. It depends on no caller's context.
+// A renewer renews the leases of one time-to-live: by one statement, or, if they are very many, by several,
+// which are spread over a third of that time. Those that end first go first, so that a server that is slow for a
+// while, or refuses one statement, costs no lease that another order would save. It has a goroutine for as long
+// as there are such leases. It depends on no caller's context.
 type renewer struct {
 	*renewal
 
-	ttl     time.Duration
-	holds   map[*hold]struct{} // guarded by renewal.mu
+	ttl time.Duration
+	// holds has the time before which a lease is not sent: the last statement for it may still be
+	// answered, or has just failed. renewal.mu guards it.
+	holds   map[*hold]time.Time
 	pinned  pinnedRenewals
 	overdue overdue
+}
+
+// A part is some of a renewer's leases, which one statement renews.
+type part struct {
+	holds []*hold
+	of    int       // how many parts there are
+	rest  time.Time // when the first of the other leases ends, or zero
 }
 
 // run renews until there is nothing to renew, or the registry is closed.
@@ -88,15 +99,30 @@ func (r *renewer) run() {
 	defer r.retire()
 	for pause := r.ttl / renewalsPerTTL; bounded.Sleep(r.closing, pause); {
 		start := time.Now()
-		holds := r.current()
-		if len(holds) == 0 {
+		next := r.next(start)
+		if next.of == 0 {
 			return
 		}
-		pause = r.ttl / renewalRetry
-		if r.renew(holds) {
-			pause = max(r.ttl/renewalsPerTTL-time.Since(start), pause)
+		r.renew(next)
+		pause = max(time.Until(r.wake(start, next)), r.ttl/renewalRetry/time.Duration(next.of))
+	}
+}
+
+// wake returns when the part after last is due, which was sent at sent.
+func (r *renewer) wake(sent time.Time, last part) time.Time {
+	each := r.ttl / renewalsPerTTL
+	due := sent.Add(each / time.Duration(last.of))
+	if third := last.rest.Add(each + margin(r.ttl) - r.ttl); !last.rest.IsZero() && third.Before(due) {
+		due = third // the leases were not acquired, or renewed, one after the other
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, again := range r.holds {
+		if !again.IsZero() && again.Before(due) {
+			due = again
 		}
 	}
+	return due
 }
 
 // retire has nothing join the renewer any more.
@@ -108,44 +134,101 @@ func (r *renewer) retire() {
 	}
 }
 
-// current returns what is to be renewed. If that is nothing, the renewer has ended: the
-// next lease starts another.
-func (r *renewer) current() []*hold {
+// next returns the part that is to be renewed, or the zero part if there are no leases. The renewer has
+// ended then: the next lease starts another.
+func (r *renewer) next(now time.Time) part {
+	holds, rows := r.current(now)
+	if rows == 0 {
+		return part{}
+	}
+	holds = slices.DeleteFunc(holds, func(h *hold) bool { return !h.mayBeRenewed() })
+	next := part{of: (rows + r.batch - 1) / r.batch}
+	if next.of > 1 {
+		ends := make(map[*hold]time.Time, len(holds))
+		for _, h := range holds {
+			ends[h] = h.deadline()
+		}
+		slices.SortFunc(holds, func(x, y *hold) int { return ends[x].Compare(ends[y]) })
+	}
+	for some := range byRows(holds, r.batch) {
+		next.holds = some
+		break
+	}
+	if len(next.holds) < len(holds) {
+		next.rest = holds[len(next.holds)].deadline()
+	}
+	return next
+}
+
+// current returns the leases that may be sent, and how many rows all have.
+func (r *renewer) current(now time.Time) (holds []*hold, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.holds) == 0 {
 		delete(r.renewers, r.ttl)
-		return nil
+		return nil, 0
 	}
-	holds := make([]*hold, 0, len(r.holds))
-	for h := range r.holds {
-		holds = append(holds, h)
+	holds = make([]*hold, 0, len(r.holds))
+	for h, again := range r.holds {
+		rows += h.count()
+		if !now.Before(again) {
+			holds = append(holds, h)
+		}
 	}
-	return holds
+	return holds, rows
 }
 
-// renew renews those of holds that may be renewed, and reports that. It returns whether
-// the statements for all of them succeeded.
-func (r *renewer) renew(holds []*hold) bool {
-	holds = slices.DeleteFunc(holds, func(h *hold) bool { return !h.mayBeRenewed() })
-	if len(holds) == 0 {
-		return true
+// postpone has holds not be sent before a time.
+func (r *renewer) postpone(holds []*hold, again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range holds {
+		if _, there := r.holds[h]; there {
+			r.holds[h] = again
+		}
 	}
-	began, least := time.Now(), leastDeadline(holds)
-	pinned, lost, failed := r.renewAll(holds)
+}
+
+// renew renews those leases of a part that may be renewed, and reports that.
+func (r *renewer) renew(p part) {
+	if len(p.holds) == 0 {
+		return
+	}
+	began, least := time.Now(), leastDeadline(p.holds)
+	pinned, lost, failed := r.renewPart(p)
 	answered := time.Now()
 	err := errors.Join(failed, r.pinned.renew(pinned))
 	if err != nil && r.closing.Err() != nil {
-		return false // Close explains it
+		return // Close explains it
 	}
 	if len(r.observers) > 0 {
 		e := observe.Renewal{
-			TTL: r.ttl, Leases: len(holds), Lost: lost, Pinned: len(pinned),
+			TTL: r.ttl, Leases: len(p.holds), Lost: lost, Pinned: len(pinned),
 			Took: time.Since(began), Left: max(0, least.Sub(answered)), Err: err,
 		}
 		r.unlessClosed(func() { r.observers.renewal(r.closing, e) })
 	}
-	return failed == nil
+}
+
+// renewPart is renewTogether for a part. If there are several, the others wait for its answer for a shorter
+// time. An answer that comes later counts all the same, so the part is not sent again before.
+func (r *renewer) renewPart(p part) (pinned []*hold, lost int, err error) {
+	limit := r.ttl / renewalTimeout
+	if p.of > 1 {
+		limit = min(limit, max(r.ttl/renewalsPerTTL/time.Duration(p.of), 2*r.ttl/renewalRetry))
+	}
+	sent := time.Now()
+	r.postpone(p.holds, sent.Add(r.ttl/renewalTimeout+r.ttl/renewalRetry))
+	ctx, cancel := context.WithTimeout(r.closing, limit)
+	defer cancel()
+	pinned, lost, err = r.renewTogether(ctx, p.holds, func() { r.postpone(p.holds, time.Time{}) })
+	switch {
+	case err == nil:
+		r.postpone(p.holds, time.Time{})
+	case ctx.Err() == nil:
+		r.postpone(p.holds, time.Now().Add(r.ttl/renewalRetry))
+	}
+	return pinned, lost, err
 }
 
 // leastDeadline returns when the first of some leases ends.
@@ -159,41 +242,36 @@ func leastDeadline(holds []*hold) time.Time {
 	return least
 }
 
-// renewAll renews holds by one statement, or one for each part of them if there are very
-// many: what one part has renewed does not depend on the next. It passes over rows that
-// are pinned, and returns their holds, and how many leases were found lost.
-func (r *renewer) renewAll(holds []*hold) (pinned []*hold, lost int, err error) {
-	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
-	defer cancel()
-	for part := range byRows(holds, r.batch) {
-		claims, sent := make([]locktable.Claim, len(part)), time.Now()
-		for i, h := range part {
-			claims[i] = h.claim()
-		}
-		outcomes, failed := bounded.Do(ctx, renewalGrace, func() ([]locktable.Outcome, error) { //nolint:contextcheck // it outlasts ctx
-			ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalStatement)
-			defer cancel()
-			return r.table.RenewAll(ctx, claims)
-		}, func(outcomes []locktable.Outcome, failed error) { // after ctx has ended
-			if failed == nil {
-				_, late, _ := r.apply(part, sent, outcomes)
-				r.deleteLate(late)
-			}
-		})
-		if errors.Is(failed, bounded.ErrNoAnswer) {
-			failed = r.table.Explain(ctx, "renew all", failed)
-		}
-		if failed != nil {
-			err = errors.Join(err, failure.Of(failed, ""))
-			continue
-		}
-		passedOver, late, gone := r.apply(part, sent, outcomes)
-		pinned, lost = append(pinned, passedOver...), lost+gone
-		if len(late) > 0 {
-			r.tasks.Go(func() { r.deleteLate(late) }) // the renewer does not wait for it
-		}
+// renewTogether renews holds by one statement. It passes over rows that are pinned, and returns their
+// holds, and how many leases were found lost. It waits until ctx ends. onLate is called if the leases are renewed
+// after that.
+func (r *renewer) renewTogether(ctx context.Context, holds []*hold, onLate func()) (pinned []*hold, lost int, err error) {
+	claims, sent := make([]locktable.Claim, len(holds)), time.Now()
+	for i, h := range holds {
+		claims[i] = h.claim()
 	}
-	return pinned, lost, err
+	outcomes, err := bounded.Do(ctx, renewalGrace, func() ([]locktable.Outcome, error) { //nolint:contextcheck // it outlasts ctx
+		ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalStatement)
+		defer cancel()
+		return r.table.RenewAll(ctx, claims)
+	}, func(outcomes []locktable.Outcome, failed error) { // after ctx has ended
+		if failed == nil {
+			_, late, _ := r.apply(holds, sent, outcomes)
+			onLate()
+			r.deleteLate(late)
+		}
+	})
+	if errors.Is(err, bounded.ErrNoAnswer) {
+		err = r.table.Explain(ctx, "renew all", err)
+	}
+	if err != nil {
+		return nil, 0, failure.Of(err, "")
+	}
+	pinned, late, lost := r.apply(holds, sent, outcomes)
+	if len(late) > 0 {
+		r.tasks.Go(func() { r.deleteLate(late) }) // the renewer does not wait for it
+	}
+	return pinned, lost, nil
 }
 
 // byRows cuts holds into parts that have at most so many rows each, or one hold.
@@ -289,10 +367,17 @@ func (r *renewer) renewAllOverdue() {
 		holds := slices.DeleteFunc(next.holds, func(h *hold) bool { // the statement before may have done it
 			return !h.isOverdue() || !h.mayBeRenewed()
 		})
-		if len(holds) > 0 {
-			_, _, _ = r.renewAll(holds)
-		}
+		r.renewOnce(holds)
 		close(next.done)
+	}
+}
+
+// renewOnce renews holds by one statement, or one for each part of them if there are very many.
+func (r *renewer) renewOnce(holds []*hold) {
+	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
+	defer cancel()
+	for some := range byRows(holds, r.batch) {
+		_, _, _ = r.renewTogether(ctx, some, func() {}) // the renewals of all leases report what is wrong
 	}
 }
 

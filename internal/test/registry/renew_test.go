@@ -64,6 +64,66 @@ func TestRenew_PartThatFails(t *testing.T) {
 	})
 }
 
+// The statements for very many leases are spread over the third of the time in which they are due. If a server
+// is so slow that each takes a fifth of the time-to-live, no lease is lost: those that end first go first, and
+// nothing that is in flight is sent again.
+func TestRenew_ManyLeases(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, _ := renewing(t, sqllock.RegistryOptions{})
+		var leases []*sqllock.Lease
+		for i := range 11 { // two statements
+			keys := make([]string, sqllock.MaxKeys)
+			for j := range keys {
+				keys[j] = fmt.Sprint(i, "/", j)
+			}
+			leases = append(leases, try(t, obtainAll(t, s.registry, keys...)))
+		}
+		time.Sleep(renewalTTL)
+		var mu sync.Mutex
+		var times []time.Time
+		var each time.Duration
+		inFlight, most := 0, 0
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if m.Op == flaky.Query && !m.Done {
+				times = append(times, time.Now())
+				inFlight++
+				most = max(most, inFlight)
+				mu.Unlock()
+				time.Sleep(each)
+				mu.Lock()
+				inFlight--
+			}
+			return nil
+		})
+		time.Sleep(renewalTTL)
+		synctest.Wait()
+		mu.Lock()
+		if n := len(times); n < 6 || n > 7 {
+			t.Errorf("%d statements", n)
+		}
+		for i := range len(times) - 1 {
+			if pause := times[i+1].Sub(times[i]); pause < renewalTTL/7 {
+				t.Errorf("two statements within %v", pause)
+			}
+		}
+		times, each = nil, renewalTTL/5
+		mu.Unlock()
+		time.Sleep(3 * renewalTTL / 2)
+		s.connector.Follow(nil)
+		mu.Lock()
+		if n := len(times); n > 10 || most > 2 {
+			t.Errorf("%d statements, up to %d at once", n, most)
+		}
+		mu.Unlock()
+		for _, lease := range leases {
+			must(t, lease.Context().Err())
+		}
+		time.Sleep(renewalTTL) // for the statements that are in flight
+	})
+}
+
 // Renewals that are answered too late leave rows without holders. To delete them must not
 // delay the renewal of other leases.
 func TestRenew_RowsOfLateRenewalsDelayNothing(t *testing.T) {
