@@ -31,32 +31,6 @@ var leaderTests = []test{
 			f.is(electors[now.of].IsLeader(f.Context()), leader.ErrNotLeader)
 		}
 	}),
-	inVirtualTime("TheLeaseIsRenewedUntilTheFunctionReturns", func(f *fixture) {
-		e, err := leader.New(f.registry(ttl), "k", nil)
-		f.must(err)
-		ctx, cancel := context.WithCancel(f.Context())
-		began := make(chan *sqllock.Lease, 1)
-		done := make(chan error, 1)
-		go func() {
-			done <- e.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
-				began <- lease
-				<-ctx.Done()
-				for end := lease.Deadline(); lease.Deadline().Equal(end); f.pause(short / 10) {
-					if err := lease.Context().Err(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}()
-		lease := <-began
-		cancel()
-		if err := <-done; err != context.Canceled { //nolint:errorlint // nothing else is in it
-			f.Fatal(err)
-		}
-		f.is(lease.Unlock(f.Context()), nil) // the result of the elector's
-		f.acquire(f.lock(ttl))
-	}),
 	inVirtualTime("ADeletedRowEndsTheTerm", func(f *fixture) {
 		electors, terms := f.electors(1, nil)
 		first := <-terms

@@ -126,25 +126,6 @@ var leaseTests = []test{
 		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}),
-	inVirtualTime("RenewalsKeepTheLockFromOthers", func(f *fixture) {
-		lease := f.acquire(f.lock(ttl))
-		rival := make(chan error, 1)
-		l := f.lock(ttl)
-		go func() {
-			_, err := l.TryLockFor(f.Context(), 2*ttl)
-			rival <- err
-		}()
-		for {
-			select {
-			case err := <-rival:
-				f.is(err, sqllock.ErrNotAcquired)
-				f.must(lease.Unlock(f.Context()))
-				return
-			case <-time.After(ttl / 8):
-				f.must(lease.Renew(f.Context()))
-			}
-		}
-	}),
 	inVirtualTime("UnlockAndReentryOfAnExpiredLeaseFailEvenIfTheRowIsStillThere", func(f *fixture) {
 		l := f.lock(ttl)
 		lease := f.acquire(l)

@@ -10,7 +10,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/observe"
 )
 
 // renewalTests are about renewing several rows in one statement, and about AutoRenew.
@@ -108,36 +107,6 @@ var renewalTests = []test{
 			equal(f, rows[i].Key, got, want)
 		}
 	}),
-	inVirtualTime("AutoRenewKeepsAllLocksOfARegistry", func(f *fixture) {
-		r := f.autoRenewed()
-		first := f.acquire(f.obtain(r))
-		other, err := r.Obtain("other")
-		f.must(err)
-		second := f.acquire(other)
-		_, err = f.lock(ttl).TryLockFor(f.Context(), 3*ttl/2)
-		f.is(err, sqllock.ErrNotAcquired)
-		for _, lease := range []*sqllock.Lease{first, second} {
-			f.must(lease.Context().Err())
-			f.must(lease.Unlock(f.Context()))
-		}
-	}),
-	inVirtualTime("EachTimeToLiveIsRenewed", func(f *fixture) {
-		if f.cell.Layout == dialect.Spring6 {
-			return // it has one time-to-live for all rows
-		}
-		r := f.autoRenewed()
-		long := f.acquire(f.obtain(r))
-		other, err := r.Obtain("other")
-		f.must(err)
-		quick := f.acquire(other.WithTTL(ttl / 10))
-		began := quick.Deadline()
-		for time.Until(began) > 0 {
-			f.pause(short)
-		}
-		f.must(quick.Context().Err())
-		f.must(quick.Unlock(f.Context()))
-		f.must(long.Unlock(f.Context()))
-	}),
 	inVirtualTime("AutoRenewOfOneLock", func(f *fixture) {
 		off, err := f.obtain(f.autoRenewed()).WithAutoRenew(false).Lock(f.Context())
 		f.must(err)
@@ -153,30 +122,6 @@ var renewalTests = []test{
 		f.is(context.Cause(off.Context()), sqllock.ErrLockLost)
 		equal(f, "moved", off.Deadline().Sub(end), 0)
 		f.must(on.Unlock(f.Context()))
-	}),
-	inVirtualTime("HeartbeatsShortenNoLease", func(f *fixture) {
-		if f.cell.Layout == dialect.Spring6 {
-			return // it has one time-to-live for all rows
-		}
-		p, beats := f.process(), make(chan error, 100)
-		r, err := sqllock.NewRegistry(p, &sqllock.RegistryOptions{
-			TTL: ttl, AutoRenew: true, Observers: []*observe.Observer{{Renewal: func(_ context.Context, e observe.Renewal) { beats <- e.Err }}},
-		})
-		f.must(err)
-		lease := f.acquire(f.obtain(r))
-		f.must(lease.RenewFor(f.Context(), 10*ttl))
-		for good := 0; good < 2; {
-			if <-beats == nil {
-				good++
-			}
-		}
-		row, _, err := p.Peek(f.Context(), "k")
-		f.must(err)
-		if own := time.Until(lease.Deadline()); row.Left < own || own < 2*ttl {
-			f.Fatalf("own %v, row's %v", own, row.Left)
-		}
-		f.must(lease.Unlock(f.Context()))
-		f.must(r.Close(f.Context()))
 	}),
 	inVirtualTime("TheHeartbeatReportsADeletedRow", func(f *fixture) {
 		lease := f.acquire(f.obtain(f.autoRenewed()))
