@@ -25,9 +25,10 @@ func Postgres() Dialect {
 		fragments: fragments{
 			// Not now(): that is the start of the transaction, so a lease that is
 			// acquired after a wait could have expired already.
-			now:     "(clock_timestamp() AT TIME ZONE 'UTC')",
-			plus:    "({base} + CAST({micros} AS BIGINT) * INTERVAL '1 microsecond')",
-			between: "CAST(EXTRACT(EPOCH FROM ({to} - {from})) * 1000000 AS BIGINT)",
+			now:  "(clock_timestamp() AT TIME ZONE 'UTC')",
+			plus: "({base} + CAST({micros} AS BIGINT) * INTERVAL '1 microsecond')",
+			// An infinite instant cannot be subtracted. This is 285 years from now for it.
+			between: "CAST(LEAST(GREATEST(EXTRACT(EPOCH FROM {to}) - EXTRACT(EPOCH FROM {from}), -9e9), 9e9) * 1000000 AS BIGINT)",
 			epoch:   "TIMESTAMP '1970-01-01'",
 			exact:   "{text}",
 			latest:  "GREATEST",

@@ -399,3 +399,30 @@ func TestTable_ColumnThatLacksCharactersIsRefused(t *testing.T) {
 		refusedTable(t, db.Driver, db.DB, db, sqllock.SpringKeys) // these are ASCII
 	})
 }
+
+// Rows of other programs, with instants that the database cannot compute with, hide no others. MySQL takes a zero
+// date for expired.
+func TestTable_InstantsOfOthers(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		r := repository(t, db, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
+		never := map[string]string{"sqlite": "'never'", "postgres": "'infinity'", "mysql": "CAST('0000-00-00' AS DATETIME)"}[db.Name]
+		mode := ""
+		if db.Name == "mysql" {
+			mode = "SET STATEMENT sql_mode='' FOR "
+		}
+		db.DB.MustExecContext(t.Context(), mode+"INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) VALUES ('never', 'DEFAULT', 'h', "+never+", "+never+")")
+		got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
+		must(t, err)
+		if got, err = r.Acquire(t.Context(), "never", r.NewHolder(), ttl); err != nil || got.Acquired != (db.Name == "mysql") {
+			t.Errorf("%+v, %v", got, err)
+		}
+		rows, err := r.List(t.Context())
+		must(t, err)
+		if len(rows) != 2 || rows[0].Expired() || rows[1].Expired() {
+			t.Errorf("%+v", rows)
+		}
+		must(t, r.ReleaseAll(t.Context()))
+	})
+}
