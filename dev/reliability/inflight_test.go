@@ -5,6 +5,7 @@ package reliability
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestCallsIntoABlackHole(t *testing.T) {
 		for name, call := range callsInto {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				b.callInto(t, call)
+				withTTL(t, blackHoleTTL, func(ttl time.Duration) bool { return b.callInto(t, call, ttl) })
 			})
 		}
 	})
@@ -88,12 +89,13 @@ func executesTx(work func(context.Context, *sql.Tx) error) callInto {
 	}}
 }
 
-func (b *base) callInto(t *testing.T, c callInto) {
+// callInto is false if the lease ended before the call did all that it has to do under it.
+func (b *base) callInto(t *testing.T, c callInto, ttl time.Duration) (longEnough bool) {
 	t.Helper()
 	n := newNetwork(t, b)
 	db := open(t, b.driver, n.dsn, 3)
-	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: blackHoleTTL}), key: t.Name() + ", another"}
-	lock := obtain(t, f.registry, t.Name())
+	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: ttl}), key: fmt.Sprint(t.Name(), ttl, ", another")}
+	lock := obtain(t, f.registry, fmt.Sprint(t.Name(), ttl))
 	if c.minHold > 0 {
 		lock = lock.WithMinHold(c.minHold)
 	}
@@ -110,13 +112,16 @@ func (b *base) callInto(t *testing.T, c callInto) {
 	defer limit.Stop()
 	select {
 	case err := <-answer:
-		if err == nil {
+		longEnough = err != nil || time.Now().Before(f.lease.Deadline())
+		if err == nil && longEnough {
 			t.Error("no error, although the server cannot be reached")
 		}
 		t.Logf("%v after the deadline of the lease: %v", time.Since(f.lease.Deadline()).Round(time.Millisecond), err)
 	case <-limit.C:
 		t.Errorf("the call has not returned after %v", promptly)
+		longEnough = true
 	}
 	n.LeadTo("") // otherwise the application's own rollback would hang, too
 	_ = f.tx.Rollback()
+	return longEnough
 }

@@ -32,7 +32,7 @@ func isolate(tb testing.TB, part isolation) {
 		}
 		// The test's context has ended. The timeout detects a test that has left a
 		// transaction open.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 3*time.Minute)
 		defer cancel()
 		if err := onServer(ctx, part, part.drop...); err != nil {
 			tb.Errorf("drop %s (does something still use it?): %v", part.name, err)

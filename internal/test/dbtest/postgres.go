@@ -34,7 +34,7 @@ func newSchema(tb testing.TB, name string) *DB {
 		// The user owns the schema, so it needs only the right CREATE on the
 		// database.
 		create: `CREATE SCHEMA ` + schema,
-		drop:   []string{`SET lock_timeout = '10s'`, `DROP SCHEMA ` + schema + ` CASCADE`},
+		drop:   []string{`SET lock_timeout = '2min'`, `DROP SCHEMA ` + schema + ` CASCADE`},
 		name:   "schema " + schema,
 	})
 	return newPostgres(tb, name, urlWith(tb, serverDSN, func(u *url.URL) {
