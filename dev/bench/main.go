@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/sqllock/sqllock/dev/bench/internal/fleet"
 	"github.com/sqllock/sqllock/dev/bench/internal/load"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
@@ -24,6 +25,7 @@ var commands = map[string]command{
 	"run":            {"measure everything, into a file of raw data (-out)", runFull},
 	"smoke":          {"see whether everything works, in a minute", runSmoke},
 	"report":         {"make tables and plots from raw data, in a document (-in, -doc)", runReport},
+	"fleet":          {"see what many processes, leases, rows and waiters cost a server", fleet.Run},
 	"list":           {"list contenders and loads", runList},
 	load.PlayCommand: {"be a process of a load; for this program itself", runPlay},
 }
@@ -49,7 +51,7 @@ func run(ctx context.Context, arguments []string) error {
 			return c.run(ctx, arguments[1:])
 		}
 	}
-	for _, name := range []string{"run", "smoke", "report", "list"} {
+	for _, name := range []string{"run", "smoke", "report", "fleet", "list"} {
 		fmt.Fprintf(os.Stderr, "  go run . %s\t%s\n", name, commands[name].about)
 	}
 	return errUsage

@@ -12,8 +12,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// many connections, since some contenders keep one for each lock.
-const many = 600
+// many connections, since some contenders keep one for each lock, and the processes of a fleet have pools of
+// their own.
+const many = 2500
 
 // Each recipe's settings are its differences from the server's defaults.
 type recipe struct {
