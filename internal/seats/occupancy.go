@@ -21,6 +21,7 @@ type Occupancy struct {
 // Read reads the turn, all seats and the rows of other keys by one statement. The errors are those
 // of [sqllock.Repository.PeekAll].
 func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
+	ours := s.memory.ours()
 	rows, err := s.registry.Repository().PeekAll(ctx, slices.Concat(s.keys, []string{s.turn}, others)...)
 	if err != nil {
 		return Occupancy{}, err
@@ -32,6 +33,7 @@ func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
 			o.over = append(o.over, key)
 		}
 	}
+	s.memory.note(o, ours)
 	return o, nil
 }
 
@@ -52,7 +54,8 @@ func (o Occupancy) ExpiredSeats() []string {
 }
 
 // Free returns the keys of the free seats in random order, without those of leases that the caller
-// has: see [Set.Carried]. Callers that choose the first ones seldom choose the same.
+// has: see [Set.Carried]. Callers that choose the first ones seldom choose the same. Those that other callers
+// of this process are about to lock come last.
 func (o Occupancy) Free(without []*sqllock.Lease) []string {
 	var own, free []string
 	for _, lease := range without {
@@ -67,6 +70,10 @@ func (o Occupancy) Free(without []*sqllock.Lease) []string {
 		j := jitter.N(int64(i + 1))
 		free[i], free[j] = free[j], free[i]
 	}
+	ours := o.set.memory.ours()
+	slices.SortStableFunc(free, func(a, b string) int {
+		return cmp.Compare(slices.Index(ours, a), slices.Index(ours, b)) // -1 for those that are not in it
+	})
 	return free
 }
 

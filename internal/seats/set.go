@@ -28,6 +28,7 @@ type Set struct {
 	turn     string   // the key of the turn
 	keys     []string // of the seats, by number
 
+	memory  memory
 	waiting atomic.Int32  // callers in [Set.InTurn]
 	freed   chan struct{} // has a value when a lease of this set has ended in this process
 }
@@ -47,6 +48,7 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 	s := &Set{
 		registry: registry, key: key, turn: TurnKey(lockKey, kind),
 		keys: make([]string, seats), freed: make(chan struct{}, 1), locks: engine.LocksOf(registry),
+		memory: memory{seats: make(map[string]*seat)},
 	}
 	s.request = s.locks.Request([]string{key}, []string{lockKey})
 	for i := range s.keys {

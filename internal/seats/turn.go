@@ -116,20 +116,25 @@ func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*s
 	if err != nil {
 		return nil, err
 	}
+	s.memory.try(keys)
 	limited, cancel := context.WithCancelCause(ctx)
 	goOn := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
 	lease, err := t.Apply(lock).TryLock(limited)
 	if err != nil {
 		goOn()
 		cancel(nil)
+		s.memory.tried(keys, nil)
 		return nil, err
 	}
+	s.memory.tried(keys, lease)
+	context.AfterFunc(lease.Context(), func() { //nolint:contextcheck // it is made from ctx
+		cancel(nil)
+		s.wake()
+	})
 	if !goOn() {
 		Release(waiting, lease)
 		return nil, s.NotAcquired(ctx, sqllock.Row{})
 	}
-	context.AfterFunc(lease.Context(), func() { cancel(nil) }) //nolint:contextcheck // it is made from ctx
-	s.Watch(lease)                                             //nolint:contextcheck // as above
 	return lease, nil
 }
 

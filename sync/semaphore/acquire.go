@@ -28,12 +28,26 @@ func (s *Semaphore) acquire(ctx context.Context, n int, wait time.Duration) (*sq
 	defer cancel()
 	a := acquisition{s, ctx, waiting, n}
 	if wait == seats.NotAtAll || !s.permits.IsWaitedFor() {
-		lease, err := a.attempt(outOfTurn)
+		lease, err := a.first()
 		if wait == seats.NotAtAll || !errors.Is(err, sqllock.ErrNotAcquired) || waiting.Err() != nil {
 			return lease, err
 		}
 	}
 	return s.permits.AcquireInTurn(ctx, waiting, func() (*sqllock.Lease, error) { return a.attempt(inTurn) })
+}
+
+// first is the attempt of a caller that does not wait for its turn.
+func (a *acquisition) first() (*sqllock.Lease, error) {
+	if a.n == 1 {
+		own, err := a.own()
+		if err != nil {
+			return nil, err
+		}
+		if lease, known, err := a.permits.TryAny(a.ctx, a.waiting, a.terms, own); known {
+			return lease, err
+		}
+	}
+	return a.attempt(outOfTurn)
 }
 
 // check refuses what no call can get.

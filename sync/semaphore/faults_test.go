@@ -18,20 +18,27 @@ var (
 	errStop = errors.New("stop")
 )
 
-// A situation is one in which a caller acquires two of three permits.
+// A situation is one in which a caller acquires some of three permits.
 type situation struct {
-	name string
-	// prepare makes the situation, with another process.
-	prepare func(f *fixture, other *semaphore.Semaphore)
+	name    string
+	permits int
+	// prepare makes the situation, with the caller's process and another one.
+	prepare func(f *fixture, a, other *semaphore.Semaphore)
 }
 
 var situations = []situation{
-	{"free", func(*fixture, *semaphore.Semaphore) {}},
-	{"taken for a second", func(f *fixture, other *semaphore.Semaphore) {
+	{"free", 2, func(_ *fixture, _, _ *semaphore.Semaphore) {}},
+	{"known to be free", 1, func(f *fixture, a, _ *semaphore.Semaphore) { f.Unlock(f.acquires(a, 1)) }},
+	{"taken for a second", 2, func(f *fixture, _, other *semaphore.Semaphore) {
 		lease := f.acquires(other, 2)
 		time.AfterFunc(time.Second, func() { _ = lease.Unlock(context.Background()) })
 	}},
-	{"another's turn for a second", func(f *fixture, _ *semaphore.Semaphore) {
+	{"another's turn for a second", 2, func(f *fixture, _, _ *semaphore.Semaphore) {
+		turn := f.lockTurn()
+		time.AfterFunc(time.Second, func() { _ = turn.Unlock(context.Background()) })
+	}},
+	{"another's turn for a second, known to be free", 1, func(f *fixture, a, _ *semaphore.Semaphore) {
+		f.Unlock(f.acquires(a, 1))
 		turn := f.lockTurn()
 		time.AfterFunc(time.Second, func() { _ = turn.Unlock(context.Background()) })
 	}},
@@ -82,12 +89,12 @@ func TestCancellationLeavesNothing(t *testing.T) {
 	atEachMoment(t, func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) bool {
 		registry, network := f.networked()
 		a := f.semaphore(registry, 3)
-		s.prepare(f, other)
+		s.prepare(f, a, other)
 		ctx, cancel := context.WithCancelCause(f.Context())
 		defer cancel(nil)
 		plan, reached := at(moment, func() error { cancel(errStop); return nil })
 		network.Follow(plan)
-		lease, err := a.Acquire(ctx, 2)
+		lease, err := a.Acquire(ctx, s.permits)
 		network.Follow(nil)
 		if err != nil {
 			f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errStop)
@@ -109,10 +116,10 @@ func TestAnErrorOfTheDatabase(t *testing.T) {
 	atEachMoment(t, func(f *fixture, other *semaphore.Semaphore, s situation, moment flaky.Moment) bool {
 		registry, network := f.networked()
 		a := f.semaphore(registry, 3)
-		s.prepare(f, other)
+		s.prepare(f, a, other)
 		plan, reached := at(moment, func() error { return errGone })
 		network.Follow(plan)
-		lease, err := a.Acquire(f.Context(), 2)
+		lease, err := a.Acquire(f.Context(), s.permits)
 		network.Follow(nil)
 		if err != nil {
 			f.Is(err, sqllock.ErrDatabase, errGone)
@@ -190,11 +197,13 @@ func TestASlowReleaseOfTheTurn(t *testing.T) {
 func TestALimitInADeadDatabase(t *testing.T) {
 	t.Parallel()
 	const limit, moments = time.Second, 60
-	for from := 1; from <= moments; from++ {
+	for n := range 2 * moments {
+		from, permits := 1+n/2, 1+n%2
 		bubbles.Again(t, func(f *fixture) {
 			registry, network := f.networked()
-			a := f.semaphore(registry, 1)
-			one := f.acquires(f.process("other", 1), 1)
+			a := f.semaphore(registry, permits)
+			f.Unlock(f.acquires(a, 1)) // if another one is free, the next call chooses it without reading
+			one := f.acquires(f.process("other", permits), 1)
 			time.AfterFunc(limit/2, func() { _ = one.Unlock(context.Background()) })
 			network.Follow(func(ctx context.Context, m flaky.Moment) error {
 				if m.N < from {
