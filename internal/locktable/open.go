@@ -117,8 +117,9 @@ func (t *Table) makeVerbs(batching bool) {
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
 	if batching {
-		t.acquires.makeBatcher(&t.keepsValues)
-		t.releases.makeBatcher(&t.keepsValues)
+		obedient := t.pool.ObeysContext() && (t.acquirers == nil || t.acquirers.pool.ObeysContext())
+		t.acquires.makeBatcher(&t.keepsValues, obedient)
+		t.releases.makeBatcher(&t.keepsValues, obedient)
 		t.reads = newLimiter(maxAlone)
 	}
 }

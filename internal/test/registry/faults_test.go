@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // An action is one thing that a caller does. It returns the lease that is held
@@ -129,7 +131,15 @@ var actions = []action{
 // that spins exceeds it.
 const mostOps = 60
 
-// everyMoment runs a test for every action, isolation, and moment of the action, up to the
+// ways are how a call is sent: in which isolation, and whether by the goroutine of its caller.
+var ways = []struct {
+	isolation sqllock.Isolation
+	says      driver.Driver
+}{
+	{sqllock.Serializable, nil}, {sqllock.Autocommit, nil}, {sqllock.Serializable, transaction.Obedient{}},
+}
+
+// everyMoment runs a test for every action, way to send it, and moment of the action, up to the
 // first one that the action does not reach. These are hundreds, so not with -short.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
@@ -137,14 +147,15 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 		t.Skip("SKIPPED with -short: hundreds of moments")
 	}
 	for _, a := range actions {
-		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-			runInBubble(t, fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
-				s := newFixture(t, isolation)
+		for _, way := range ways {
+			runInBubble(t, fmt.Sprintf("%s/%v/%T", a.name, way.isolation, way.says), func(t *testing.T) {
+				s := newFixture(t, way.isolation)
+				s.connector.Says = way.says
 				reached := true
 				for n := 1; n <= 8 && reached; n++ {
 					for _, done := range []bool{false, true} {
 						t.Logf("operation %d, done: %v", n, done)
-						reached = test(s.another(isolation), a, n, done)
+						reached = test(s.another(way.isolation), a, n, done)
 						if n == 1 && !reached {
 							t.Errorf("the action sent nothing, or the test had no effect")
 						}
