@@ -85,9 +85,10 @@ simulate: ## try random schedules and faults in virtual time (1 minute)
 		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run=TestElections ./sync/leader) \
 		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate WORLDS=$(WORLDS).' >$(RED);) exit 1; }
 
-# MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says.
+# MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says; -search=60 looks for other
+# worlds where the library has changed.
 .PHONY: mutants
-mutants: ## break a copy of the library in many ways: the simulation must notice (15 minutes)
+mutants: ## break a copy of the library in many ways: the simulations must notice (15 minutes)
 	$(GO) -C dev/tools run ./mutants $(MUTANTSFLAGS)
 
 # The fuzz targets of the root module are found in its tests. Go writes an input that fails to testdata/fuzz of the

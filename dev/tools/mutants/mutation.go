@@ -20,8 +20,13 @@ type mutation struct {
 // An edit replaces a text of a file, which occurs in it exactly once.
 type edit struct{ file, old, new string }
 
-// isControl reports whether m breaks nothing.
-func (m mutation) isControl() bool { return len(m.edits) == 0 }
+// simulation returns the one that shows it.
+func (m mutation) simulation() *simulation {
+	if strings.HasPrefix(m.edits[0].file, "sync/leader/") {
+		return &elections
+	}
+	return &worlds
+}
 
 // apply makes the edits in the module in dir. undo takes them back.
 func (m mutation) apply(dir string) (undo func() error, err error) {

@@ -447,6 +447,12 @@ var mutations = []mutation{
 		}},
 	},
 	{
+		name:   "permit-one",
+		breaks: "semaphore: a lease of several permits has one of them",
+		danger: "More callers than allowed do at once what it limits.",
+		edits:  []edit{{"sync/semaphore/acquire.go", "	return free[:a.n], nil\n", "	return free[:1], nil\n"}},
+	},
+	{
 		name:   "turn",
 		breaks: "waiting in turn: the turn is not given back",
 		danger: "Nobody else gets what is free.",
@@ -532,6 +538,38 @@ var mutations = []mutation{
 			"sync/rwlock/downgrade.go",
 			"	read, err := r.attempt()\n",
 			"	_ = lease.Unlock(ctx)\n	read, err := r.attempt()\n",
+		}},
+	},
+
+	// Leaders.
+	{
+		name:   "leader-context",
+		breaks: "leader: the context of a term does not end with the lease",
+		danger: "The function leads on beside another leader.",
+		edits: []edit{{
+			"sync/leader/context.go",
+			"context.WithCancelCause(lease.Context())",
+			"context.WithCancelCause(context.WithoutCancel(lease.Context()))",
+		}},
+	},
+	{
+		name:   "leader-resigns",
+		breaks: "leader: Resign unlocks before the function has returned",
+		danger: "Another leads beside it.",
+		edits: []edit{{
+			"sync/leader/status.go",
+			"	t.ctx.end(ErrResigned)\n",
+			"	t.ctx.end(ErrResigned)\n	_ = t.lease.Unlock(context.WithoutCancel(ctx))\n",
+		}},
+	},
+	{
+		name:   "leader-ends",
+		breaks: "leader: the lease ends with the context of Run, not with the function",
+		danger: "The same, when a process is shut down.",
+		edits: []edit{{
+			"sync/leader/term.go",
+			"	return lead(t.ctx, t.lease) //nolint",
+			"	context.AfterFunc(ctx, func() { _ = t.lease.Unlock(context.WithoutCancel(ctx)) })\n	return lead(t.ctx, t.lease) //nolint",
 		}},
 	},
 }

@@ -11,79 +11,101 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// A verdict is what the simulation says of a mutant.
+// A verdict is what a simulation says of a mutant.
 type verdict struct {
 	kind   string // of the violation; "" if the mutant survived
-	seed   string // of the world of the violation
-	worlds int    // how many there were
-	took   time.Duration
-	cpu    time.Duration // the processor time of it
-	fault  string        // why it counts for nothing, or ""
-	output string        // of the simulation, or of the compiler
+	seed   int    // of its world
+	output string // of the simulation, or of the compiler
 }
 
-const simulationPackage = "internal/test/simulation"
-
-// compile compiles the simulation in the module in dir. problem is what the compiler says.
-func compile(ctx context.Context, dir, binary string) (problem string, err error) {
-	// Without paths in it, what was compiled in another copy is used again.
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-o", binary, "./"+simulationPackage)
-	build.Dir = dir
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Sprintf("%v\n%s", err, output), ctx.Err()
-	}
-	return "", nil
-}
-
-// simulate runs a compiled simulation from seed 1 on until its first violation, or until there were
-// enough worlds. If seed is not "", it runs the world of that seed alone. So its verdict depends
-// neither on chance nor on the machine.
-func simulate(ctx context.Context, dir, binary string, worlds int, seed string) (verdict, error) {
-	run := exec.CommandContext(ctx, binary, "-test.run=^TestSimulation$", "-test.v", "-test.timeout=0")
-	run.Dir = filepath.Join(dir, filepath.FromSlash(simulationPackage))
-	run.Env = append(os.Environ(), "SQLLOCK_SIMULATION_FROM=1", "SQLLOCK_SIMULATION_WORLDS="+strconv.Itoa(worlds),
-		"SQLLOCK_SIMULATION_FIRST=1", "SQLLOCK_SIMULATION_SEED="+seed)
-	var output bytes.Buffer
-	run.Stdout, run.Stderr = &output, &output
-	began := time.Now()
-	err := run.Run()
-	v := verdict{took: time.Since(began), output: output.String()}
-	if run.ProcessState != nil {
-		v.cpu = run.ProcessState.UserTime() + run.ProcessState.SystemTime()
-	}
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
-		return v, errors.Join(err, ctx.Err())
-	}
-	v.read(err == nil)
-	return v, nil
+// A simulation is a test that runs worlds.
+type simulation struct {
+	name, pkg   string
+	first, last int // seeds
 }
 
 var (
-	violationForm = regexp.MustCompile(`(?m)^\s+\w+_test\.go:\d+: ([a-z -]+): .*\n(?:.*\n)*?\s+Repeat it with: make simulate SEED=(\d+)`)
-	worldsForm    = regexp.MustCompile(`(?m)^simulation: seeds .* (\d+) worlds`)
-	repeatedForm  = regexp.MustCompile(`(?m)^simulation: seed \d+`)
+	worlds    = simulation{"world", "internal/test/simulation", 1, 1 << 30}
+	elections = simulation{"election", "sync/leader", 0, 9}
 )
 
-// read finds the first violation in the output of the simulation.
-func (v *verdict) read(passed bool) {
-	if found := worldsForm.FindStringSubmatch(v.output); found != nil {
-		v.worlds, _ = strconv.Atoi(found[1]) // digits
-	} else if repeatedForm.MatchString(v.output) {
-		v.worlds = 1
+// compile compiles a simulation in the module in dir. problem is what the compiler says.
+func (s *simulation) compile(ctx context.Context, dir, overlay, binary string) (problem string) {
+	// Without paths in it, what was compiled in another copy is used again.
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-overlay="+overlay, "-o", binary, "./"+s.pkg)
+	build.Dir = dir
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Sprintf("%v\n%s", err, output)
 	}
-	found := violationForm.FindStringSubmatch(v.output)
-	switch {
+	return ""
+}
+
+// makeOverlay writes the changes to Go's runtime with which a seed has one history.
+func makeOverlay(ctx context.Context, dir string) (path string, err error) {
+	write := exec.CommandContext(ctx, "go", "run", "./internal/test/simulation/overlay", "bin/overlay")
+	write.Dir, write.Stderr = dir, os.Stderr
+	output, err := write.Output()
+	return strings.TrimSpace(string(output)), err
+}
+
+// run runs worlds until the first violation.
+func (s *simulation) run(ctx context.Context, binary string, seeds []int) (v verdict, err error) {
+	if s == &worlds {
+		output, passed, err := s.execute(ctx, binary, "^TestSimulation$", "SQLLOCK_SIMULATION_FIRST=1", "SQLLOCK_SIMULATION_SEED="+joined(seeds, ","))
+		if err != nil {
+			return v, err
+		}
+		return verdictOf(output, passed)
+	}
+	for _, seed := range seeds { // each in a process of its own, as the others
+		output, passed, err := s.execute(ctx, binary, fmt.Sprintf("^TestElections$/^%d$", seed), "SQLLOCK_SIMULATE=all", "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+		v = verdict{seed: seed, output: output}
+		switch {
+		case err != nil:
+			return v, err
+		case strings.Contains(output, " leads with token "):
+			v.kind = "two leaders"
+			return v, nil
+		case !passed:
+			v.kind = "no leader"
+			return v, nil
+		}
+	}
+	return v, nil
+}
+
+// execute runs a test in its package. It returns its output, and whether it has passed.
+func (s *simulation) execute(ctx context.Context, binary, test string, environment ...string) (output string, passed bool, err error) {
+	run := exec.CommandContext(ctx, binary, "-test.run="+test, "-test.v", "-test.timeout=0")
+	run.Dir = filepath.Join(filepath.Dir(binary), filepath.FromSlash(s.pkg))
+	run.Env = append(os.Environ(), environment...)
+	var text bytes.Buffer
+	run.Stdout, run.Stderr = &text, &text
+	err = run.Run()
+	var failed *exec.ExitError
+	if err != nil && (!errors.As(err, &failed) || failed.ExitCode() < 0) || ctx.Err() != nil {
+		return "", false, errors.Join(err, ctx.Err()) // it was not run, or was killed
+	}
+	return text.String(), err == nil, nil
+}
+
+var violation = regexp.MustCompile(`(?m)^simulation: seed (\d+): ([a-z -]+): `)
+
+// verdictOf finds the first violation in the output of the simulation.
+func verdictOf(output string, passed bool) (v verdict, err error) {
+	v.output = output
+	switch found := violation.FindStringSubmatch(output); {
 	case found != nil:
-		v.kind, v.seed = found[1], found[2]
+		v.kind = found[2]
+		v.seed, err = strconv.Atoi(found[1])
 	case !passed:
-		v.fault = "the simulation failed, and named no violation"
-	case v.worlds == 0:
-		v.fault = "the simulation did not run"
+		err = fmt.Errorf("the simulation failed, and named no violation:\n%s", output)
+	case !strings.Contains(output, "simulation: seed"):
+		err = fmt.Errorf("the simulation did not run:\n%s", output)
 	}
+	return v, err
 }
 
 // copyModule copies the files of the module in dir that git knows or would add.
