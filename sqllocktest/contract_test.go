@@ -15,20 +15,27 @@ import (
 
 func TestMain(m *testing.M) { testmain.Run(m) }
 
-// TestContract runs the behaviour suite on the databases of New, in the isolation that needs the
-// most round trips. It takes a few seconds: it is the whole suite.
+// TestContract runs a test of each part of the contract on the databases of New. The other tests would show what
+// they show on the cells of SQLite, whose driver is the same.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("the suite runs on SQLite in the root package")
-	}
 	contract.Run(t, contract.Cell{
 		Dialect: dialect.SQLite(), Layout: dialect.Spring7, Isolation: sqllock.Serializable,
 		InBubble: func(tb testing.TB) *sqlx.DB {
 			tb.Helper()
 			return sqlx.NewDb(sqllocktest.New(tb, nil).DB(), "sqlite")
 		},
+		Only: []string{
+			"Repository/AnExpiredRowIsTakenOver", "Lease/TheContextEndsWithErrLockLostBeforeAnotherHolderAcquires",
+			"Renewal/TheHeartbeatReportsADeletedRow", "Fencing/TokensRiseUnderContention", "Contention/ACounterLosesNoUpdate",
+			"Waiting/LockWaitsForUnlockInAnotherProcess", "HandOff/UnlockHandsTheRowToTheNextWaiter",
+			"Batching/EachCallerGetsItsOwnResult", "Guard/ATakeOverWaitsForTheGuardedTransaction", "Joint/AJointLockIsAllOrNothing",
+			"Semaphore/NeverMoreHoldersThanPermits", "ReadWrite/ReadersAndWritersOfTwoProcesses", "Leader/ElectorsLeadInTurn",
+		},
 	}, func(r contract.Result) {
+		if r.Run != 13 {
+			t.Errorf("%d tests of the contract ran", r.Run)
+		}
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: "sqlite", Driver: "sqlite", Layout: dialect.Spring7.String(), Isolation: sqllock.Serializable.String(),
 			Settings: "sqllocktest", Run: r.Run, Failed: r.Failed,
