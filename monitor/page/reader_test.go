@@ -14,7 +14,7 @@ import (
 
 type flakyMoment = flaky.Moment
 
-// TestViewersShareStatements has fifty viewers that look ten times a second.
+// TestViewersShareStatements has twenty viewers that look five times a second.
 func TestViewersShareStatements(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.row("k", sqllock.DefaultRegion, "h", time.Second, time.Hour)
@@ -22,13 +22,13 @@ func TestViewersShareStatements(t *testing.T) {
 		f.network.Follow(func(context.Context, flakyMoment) error { return nil })
 		const seconds = 20
 		var viewers sync.WaitGroup
-		for viewer := range 50 {
+		for viewer := range 20 {
 			viewers.Go(func() {
-				for range 10 * seconds {
+				for range 5 * seconds {
 					if l := f.json(h, fmt.Sprintf("?q=%s", []string{"k", "none", ""}[viewer%3])); l.Held != 1 {
 						t.Errorf("%+v", l)
 					}
-					time.Sleep(time.Second / 10)
+					time.Sleep(time.Second / 5)
 				}
 			})
 		}
@@ -91,10 +91,7 @@ func TestASlowDatabaseIsAskedLess(t *testing.T) {
 // real ones, and the race detector slows SQLite down.
 func TestALargeTable(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		rows := 100_000
-		if testing.Short() {
-			rows = 5_000
-		}
+		const rows = 5_000
 		now := time.Now().UTC()
 		_, err := f.db.ExecContext(f.Context(), `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 			INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
