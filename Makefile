@@ -102,6 +102,17 @@ fuzz: ## search for inputs that break something, for 20 seconds at each fuzz tar
 		$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x "$${file%/*}" </dev/null || red="$$red $$target"; \
 	done; [ -z "$$red" ] || { echo "failed:$$red" >&2; exit 1; }; }
 
+# `dev/model/check row` checks one model, `dev/model/check row NO_MARGIN` prints the steps to what it finds.
+.PHONY: model
+model: ## check the protocol as a model, exhaustively, and that the checker catches its faults (3 minutes)
+	@{ command -v spin && command -v gcc; } >/dev/null || { \
+		[ "$$(id -u)" = 0 ] || { echo 'the model is checked by spin: apt-get install spin gcc libc6-dev' >&2; exit 1; }; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		install='apt-get -q install --yes --no-install-recommends spin gcc libc6-dev'; \
+		$$install || { apt-get -q update && $$install; }; \
+	}
+	dev/model/check
+
 .PHONY: reliability
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
