@@ -345,22 +345,24 @@ var errNoOutcome = errors.New("an acquisition had no answer about its outcome: d
 // scanResult scans a row that an acquire statement returns. written reports whether the row was
 // acquired, although there is an error.
 func (t *Table) scanResult(rows *sql.Rows, c Claim, verify bool) (got Result, written bool, err error) {
-	var age, left sql.NullInt64
-	var number int64
+	var answer struct { // one allocation for all
+		age, left sql.NullInt64
+		number    int64
+	}
 	row := Row{Region: t.region, LockKey: c.LockKey, Holder: c.Holder}
-	columns := []any{&number}
+	columns := []any{&answer.number}
 	if t.dialect.ReturnsHolder {
-		columns = []any{&row.Holder, &age, &left, &number}
+		columns = []any{&row.Holder, &answer.age, &answer.left, &answer.number}
 	}
 	if err := t.scanVerified(rows, verify, columns...); err != nil {
 		return Result{}, errors.As(err, new(*isolationError)) || errors.Is(err, dialect.ErrNotCommitted), err
 	}
 	row.Holder = unpadded(row.Holder)
 	if row.Holder != c.Holder {
-		row.Age, row.Left = micros(age), micros(left)
+		row.Age, row.Left = micros(answer.age), micros(answer.left)
 		return Result{Row: row}, false, nil
 	}
-	got.Token, err = t.tokens.of(number)
+	got.Token, err = t.tokens.of(answer.number)
 	got.Acquired = err == nil
 	return got, err != nil, err
 }
