@@ -104,7 +104,10 @@ func (r *renewer) run() {
 			return
 		}
 		r.renew(next)
-		pause = max(time.Until(r.wake(start, next)), r.ttl/renewalRetry/time.Duration(next.of))
+		pause = time.Until(r.wake(start, next))
+		if next.of == 1 {
+			pause = max(pause, r.ttl/renewalRetry)
+		}
 	}
 }
 
