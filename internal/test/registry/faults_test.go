@@ -131,28 +131,32 @@ var actions = []action{
 // that spins exceeds it.
 const mostOps = 60
 
-// ways are how a call is sent: in which isolation, and whether by the goroutine of its caller.
-var ways = []struct {
+// A way is how a call is sent: in which isolation, and whether by the goroutine of its caller.
+type way struct {
 	isolation sqllock.Isolation
 	says      driver.Driver
-}{
+}
+
+var ways = []way{
 	{sqllock.Serializable, nil}, {sqllock.Autocommit, nil}, {sqllock.Serializable, transaction.Obedient{}},
 }
 
 // everyMoment runs a test for every action, way to send it, and moment of the action, up to the
-// first one that the action does not reach. These are hundreds, so not with -short.
+// first one that the action does not reach. These are hundreds, so not with -short. The statements of locks
+// of several rows are those of the others, so they are sent in one way.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: hundreds of moments")
 	}
-	for _, a := range actions {
+	run := func(a action, ways []way, most int) {
+		t.Helper()
 		for _, way := range ways {
 			runInBubble(t, fmt.Sprintf("%s/%v/%T", a.name, way.isolation, way.says), func(t *testing.T) {
 				s := newFixture(t, way.isolation)
 				s.connector.Says = way.says
 				reached := true
-				for n := 1; n <= 8 && reached; n++ {
+				for n := 1; n <= most && reached; n++ {
 					for _, done := range []bool{false, true} {
 						t.Logf("operation %d, done: %v", n, done)
 						reached = test(s.another(way.isolation), a, n, done)
@@ -164,6 +168,12 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 				}
 			})
 		}
+	}
+	for _, a := range actions {
+		run(a, ways, 8)
+	}
+	for _, a := range ofSeats {
+		run(a, ways[:1], 40)
 	}
 }
 
@@ -183,11 +193,14 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 			return nil
 		})
 		lease, err := a.do(s.Context(), s, lease)
+		if s.whole != nil && err == nil {
+			must(s.T, lease.Context().Err())
+		}
 		s.settle(lease, err)
 		if !failed && err != nil {
 			s.Errorf("%v without a fault", err)
 		}
-		if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone)) {
+		if err != nil && (!errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired)) {
 			s.Errorf("error %v", err)
 		}
 		return failed
@@ -225,22 +238,39 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
 		lease := a.prepare(s)
-		ctx, cancel := context.WithCancel(s.Context())
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(s.Context())
+		defer cancel(nil)
 		s.connector.Follow(func(own context.Context, m flaky.Moment) error {
 			if m.N == n && m.Done == done {
-				cancel()
-				return own.Err() // no more than that, as pgx
+				cancel(errStop)
+				if s.whole == nil {
+					return own.Err() // no more than that, as pgx
+				}
 			}
 			return nil
 		})
 		lease, err := a.do(ctx, s, lease)
+		if s.whole != nil {
+			s.isCancelled(ctx, lease, err)
+		}
 		s.settle(lease, err)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			s.Errorf("error %v", err)
 		}
 		return ctx.Err() != nil
 	})
+}
+
+// isCancelled checks what an action of several rows has returned: that it was cancelled, and why, or a lease
+// of the context.
+func (s *fixture) isCancelled(ctx context.Context, lease *sqllock.Lease, err error) {
+	s.Helper()
+	if err == nil {
+		is(s.T, lease.Context().Err(), ctx.Err())
+		return
+	}
+	is(s.T, err, sqllock.ErrNotAcquired)
+	is(s.T, err, errStop)
 }
 
 // settle checks what must be true however an action ended: it has not spun, and
@@ -257,7 +287,10 @@ func (s *fixture) settle(lease *sqllock.Lease, err error) {
 			s.Errorf("unlock: %v, after %v", unlockErr, err)
 		}
 	}
-	again, tryErr := s.lock.TryLockFor(s.Context(), ttl/2)
+	if n := s.registry.Held(); len(n) > 0 {
+		s.Errorf("it still holds %+v, after %v", n, err)
+	}
+	again, tryErr := s.again()
 	if tryErr != nil {
 		s.Fatalf("cannot lock again: %v, after %v", tryErr, err)
 	}
@@ -267,4 +300,19 @@ func (s *fixture) settle(lease *sqllock.Lease, err error) {
 	if len(rows) != 0 {
 		s.Errorf("left behind: %+v, after %v", rows, err)
 	}
+}
+
+// again returns the lease of the lock in the process that has done an action. A seat that could not be
+// released is taken until its time-to-live ends.
+func (s *fixture) again() (*sqllock.Lease, error) {
+	if s.whole == nil {
+		return s.lock.TryLockFor(s.Context(), ttl/2)
+	}
+	began := time.Now()
+	lease, err := s.whole(s.Context())
+	if d := time.Since(began); d > 2*ttl {
+		s.Errorf("to lock again took %v", d)
+	}
+	_, expired := s.registry.DeleteExpired(s.Context())
+	return lease, errors.Join(err, expired)
 }

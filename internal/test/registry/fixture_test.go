@@ -18,6 +18,7 @@ import (
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 var must, is = check.Must, check.Is
@@ -56,6 +57,8 @@ func (s *fixture) delay(latency time.Duration) {
 // errGone is what the driver says when the database has gone.
 var errGone = errors.New("connection reset by peer")
 
+var errStop = errors.New("stop")
+
 // A fixture is a registry over a database that fails on demand.
 type fixture struct {
 	*testing.T
@@ -65,6 +68,8 @@ type fixture struct {
 	repository *sqllock.Repository
 	registry   *sqllock.Registry
 	lock       *sqllock.JdbcLock
+	three      *semaphore.Semaphore
+	whole      method // what acquires all of a lock of several rows, if the test is about one
 }
 
 func newFixture(t *testing.T, isolation sqllock.Isolation) *fixture {
