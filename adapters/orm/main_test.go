@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/pagecode"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -128,4 +129,10 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestPages finds each piece of Go of the page in the code that is run here.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	pagecode.Check(t, "../../docs/orm.md", "*_test.go")
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/sqllock/sqllock"
+	riverlock "github.com/sqllock/sqllock/adapters/river"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
@@ -91,4 +93,17 @@ func start(t *testing.T, c *client, jobs int) <-chan *river.Event {
 		unsubscribe()
 	})
 	return events
+}
+
+// readme is the code of README.md. The compiler checks it; the tests run the same calls.
+var _ = readme
+
+func readme(pool *pgxpool.Pool, workers *river.Workers, registry *sqllock.Registry) (*river.Client[pgx.Tx], error) {
+	oneAtATime := riverlock.Middleware(registry, func(job *rivertype.JobRow) string { return job.Kind }, nil)
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Middleware: []rivertype.Middleware{oneAtATime},
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}},
+		Workers:    workers,
+	})
+	return client, err
 }

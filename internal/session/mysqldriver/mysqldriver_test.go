@@ -1,6 +1,12 @@
 package mysqldriver
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/testmain"
+)
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // Whatever the DSN calls it, autocommit is on.
 func TestAutocommit(t *testing.T) {

@@ -10,10 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/monitor/page"
 )
 
 // Command returns the subcommand.
@@ -86,5 +89,33 @@ func (e *examination) checkKind(ctx context.Context) []finding {
 		return e.checkJournal(ctx)
 	default:
 		return nil
+	}
+}
+
+// An examination has what the checks share: a database that answers, and its lock
+// table.
+type examination struct {
+	*connect.Connection
+	flags      *connect.Flags
+	names      dialect.Names
+	statements dialect.Statements
+	repository *sqllock.Repository // nil if the table is not usable
+	cluster    locktable.Cluster   // what checkCluster has read
+}
+
+// rightsAdvice is the advice for a user who may lack a right.
+func (e *examination) rightsAdvice() string {
+	return "check that the user may SELECT, INSERT, UPDATE and DELETE in " + e.names.Lock + ", and use " + e.names.Fence
+}
+
+// Findings returns the checks of the command as package page shows them.
+func Findings(flags *connect.Flags) func(context.Context) ([]page.Finding, error) {
+	return func(ctx context.Context) ([]page.Finding, error) {
+		findings, err := examine(ctx, flags)
+		shown := make([]page.Finding, len(findings))
+		for i, f := range findings {
+			shown[i] = page.Finding{Severity: []page.Severity{page.Good, page.Note, page.Broken}[f.severity], Subject: f.subject, Text: f.text, Advice: f.advice}
+		}
+		return shown, err
 	}
 }

@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/session"
 )
 
@@ -63,4 +65,32 @@ func poolerFinding(prepared bool) finding {
 		return finding{good, "pooler", text + ", for which the DSN has what a driver needs", ""}
 	}
 	return finding{noteworthy, "pooler", text + ": a statement that is prepared may be met by another client", advice}
+}
+
+// checkSession reports a pooler in front of the server that refuses the settings of a session.
+func (e *examination) checkSession(context.Context) []finding {
+	if e.Pooler() == nil {
+		return nil
+	}
+	return []finding{{
+		noteworthy, "session", exit.Text(e.Pooler()),
+		"pgxlock.Open and pqlock.Open fall back here: explicit transactions, no prepared statements; a DSN of the server itself saves two round trips for each lock",
+	}}
+}
+
+// checkHosts checks that a DSN with several hosts leads to the one that accepts writes.
+func (e *examination) checkHosts(context.Context) []finding { return hostsFindings(e.Target.Choice) }
+
+func hostsFindings(c session.Choice) []finding {
+	switch {
+	case c.Hosts < 2:
+		return nil
+	case !c.Any:
+		return []finding{{good, "hosts", fmt.Sprintf("%d, and target_session_attrs chooses one", c.Hosts), ""}}
+	default:
+		return []finding{{
+			noteworthy, "hosts", fmt.Sprintf("the DSN has %d: Open chooses the primary, but a pool of your own the first that answers, which may be a standby", c.Hosts),
+			"add target_session_attrs=primary, which pgx and lib/pq understand",
+		}}
+	}
 }

@@ -10,7 +10,10 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // get returns the status of a request for another host than the one it is sent to.
 func get(t *testing.T, url, host string) int {
