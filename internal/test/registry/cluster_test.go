@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"strings"
@@ -28,13 +29,7 @@ func grouped(t *testing.T) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
 // opened returns a repository over a mocked MySQL that answers as expect says.
 func opened(t *testing.T, expect func(sqlmock.Sqlmock)) (*sqllock.Repository, sqlmock.Sqlmock, *sqlx.DB) {
 	t.Helper()
-	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
-		if !strings.Contains(actual, expected) {
-			return errors.New(actual)
-		}
-		return nil
-	})))
-	must(t, err)
+	db, mock := matching(t, strings.Contains)
 	expect(mock)
 	pool := sqlx.NewDb(db, "sqlmock")
 	r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
@@ -45,6 +40,19 @@ func opened(t *testing.T, expect func(sqlmock.Sqlmock)) (*sqllock.Repository, sq
 		must(t, db.Close())
 	})
 	return r, mock, pool
+}
+
+// matching returns a mocked database that compares statements with those that are expected.
+func matching(t *testing.T, is func(actual, expected string) bool) (*sql.DB, sqlmock.Sqlmock) {
+	t.Helper()
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
+		if !is(actual, expected) {
+			return errors.New(actual)
+		}
+		return nil
+	})))
+	must(t, err)
+	return db, mock
 }
 
 // A member of a replication group that is restarted outside of it acquires nothing, and says why
@@ -129,15 +137,8 @@ func TestCluster_GuardAsksWhereNewRepositoryCouldNot(t *testing.T) {
 		mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
 	})
 	lease := mockedLease(t, r, mock)
-	mock.ExpectBegin()
-	expectAsked(mock, galeraNode...)
-	mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectCommit()
-	tx := pool.MustBegin()
-	must(t, lease.Guard(t.Context(), tx))
-	must(t, tx.Commit())
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	must(t, lease.Unlock(t.Context()))
+	guards(t, lease, mock, pool, func() { expectNode(mock) })
+	unlocks(t, lease, mock)
 }
 
 // The user of the guarded transaction may lack the right to ask whether its server is ONLINE.
@@ -145,15 +146,11 @@ func TestCluster_GuardOfAUserWithFewRights(t *testing.T) {
 	t.Parallel()
 	r, mock, pool := grouped(t)
 	lease := mockedLease(t, r, mock)
-	mock.ExpectBegin()
-	mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnError(errDenied)
-	mock.ExpectExec("EXPIRED_AFTER >= UTC_TIMESTAMP(6)").WillReturnResult(driver.RowsAffected(1))
-	mock.ExpectCommit()
-	tx := pool.MustBegin()
-	must(t, lease.Guard(t.Context(), tx))
-	must(t, tx.Commit())
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-	must(t, lease.Unlock(t.Context()))
+	guards(t, lease, mock, pool, func() {
+		mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnError(errDenied)
+		mock.ExpectExec("EXPIRED_AFTER >= UTC_TIMESTAMP(6)").WillReturnResult(driver.RowsAffected(1))
+	})
+	unlocks(t, lease, mock)
 }
 
 var eventual = append([]string{"group_replication_consistency", "EVENTUAL"}, groupMember...)
@@ -401,15 +398,8 @@ func TestCluster_GuardThatFails(t *testing.T) {
 			if lease.Context().Err() != nil {
 				return
 			}
-			mock.ExpectBegin()
-			expectAsked(mock, galeraNode...)
-			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-			mock.ExpectCommit()
-			tx = pool.MustBegin()
-			must(t, lease.Guard(t.Context(), tx))
-			must(t, tx.Commit())
-			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-			must(t, lease.Unlock(t.Context()))
+			guards(t, lease, mock, pool, func() { expectNode(mock) })
+			unlocks(t, lease, mock)
 		})
 	}
 }
@@ -425,6 +415,29 @@ func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sql
 	return lease
 }
 
+// guards guards a transaction by a lease, with the statements that are expected.
+func guards(t *testing.T, lease *sqllock.Lease, mock sqlmock.Sqlmock, pool *sqlx.DB, expect func()) {
+	t.Helper()
+	mock.ExpectBegin()
+	expect()
+	mock.ExpectCommit()
+	tx := pool.MustBegin()
+	must(t, lease.Guard(t.Context(), tx))
+	must(t, tx.Commit())
+}
+
+// expectNode expects the statements of Guard on a node of Galera that has not been asked yet.
+func expectNode(mock sqlmock.Sqlmock) {
+	expectAsked(mock, galeraNode...)
+	mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
+}
+
+func unlocks(t *testing.T, lease *sqllock.Lease, mock sqlmock.Sqlmock) {
+	t.Helper()
+	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	must(t, lease.Unlock(t.Context()))
+}
+
 // Guard asks a server of its own, or one that does not say, once a minute: it may have been
 // restarted as a node of a cluster since.
 func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
@@ -433,14 +446,7 @@ func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			r, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
 			lease := mockedLease(t, r, mock)
-			guard := func(expect func()) {
-				mock.ExpectBegin()
-				expect()
-				mock.ExpectCommit()
-				tx := pool.MustBegin()
-				must(t, lease.Guard(t.Context(), tx))
-				must(t, tx.Commit())
-			}
+			guard := func(expect func()) { guards(t, lease, mock, pool, expect) }
 			locks := func() { mock.ExpectQuery("SELECT 1").WillReturnRows(rowsOf(1)) }
 			guard(func() {
 				if refused != nil {
@@ -452,12 +458,8 @@ func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
 			})
 			guard(locks)
 			time.Sleep(time.Minute)
-			guard(func() {
-				expectAsked(mock, galeraNode...)
-				mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-			})
-			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-			must(t, lease.Unlock(t.Context()))
+			guard(func() { expectNode(mock) })
+			unlocks(t, lease, mock)
 		})
 	}
 }
@@ -465,15 +467,9 @@ func TestCluster_GuardAsksAgainAfterAMinute(t *testing.T) {
 // started returns what NewRepository answers over a mocked MySQL whose table is as it should be.
 func started(t *testing.T, isolation sqllock.Isolation, expect func(sqlmock.Sqlmock)) error {
 	t.Helper()
-	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
-		if !strings.HasPrefix(actual, expected) {
-			return errors.New(actual)
-		}
-		return nil
-	})))
-	must(t, err)
+	db, mock := matching(t, strings.HasPrefix)
 	expect(mock)
-	_, err = sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
+	_, err := sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
 	must(t, mock.ExpectationsWereMet())
 	mock.ExpectClose()
 	must(t, db.Close())

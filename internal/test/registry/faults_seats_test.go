@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,38 +142,69 @@ var ofSeats = []action{
 	known(taking("AcquireBesideATurn", permitsTurn, permits(1), permits(3))),
 }
 
-// TestAnObserverThatPanics has an observer panic at each event of an action. The caller does not get a lease
-// then, so none may be left.
+// aPlainLock is what the panic of an observer is tried with beside ofSeats.
+var aPlainLock = action{"PlainLock", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
+	return s.lock.TryLock(ctx)
+}}
+
+// TestAnObserverThatPanics has an observer panic at each event of an action, and the panic be recovered, as a
+// web server does. The caller does not get a lease then, so none may be left. The observers before and after
+// the one that panics do not count waiters and leases for ever.
 func TestAnObserverThatPanics(t *testing.T) {
 	t.Parallel()
-	for _, a := range ofSeats {
+	for _, a := range append([]action{aPlainLock}, ofSeats...) {
 		runInBubble(t, a.name, func(t *testing.T) {
-			var left int // until the event at which it panics
+			var before, after balance
+			var left atomic.Int64 // until the event at which it panics
 			event := func() {
-				if left--; left == 0 {
+				if left.Add(-1) == 0 {
 					panic(errGone)
 				}
 			}
 			s := newFixture(t, sqllock.Serializable)
-			s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
+			s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{before.observer(), {
 				Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 					event()
 					return ctx, func(observe.AcquireEnd) { event() }
 				},
 				LeaseEnd: func(context.Context, observe.LeaseEnd) { event() },
-			}}})
-			for n, panicked := 1, true; panicked; n++ {
+			}, after.observer()}})
+			s.lock = obtain(t, s.registry, "k")
+			for n, panicked := int64(1), true; panicked; n++ {
 				a.prepare(s)
-				left = n
+				left.Store(n)
 				panicked = s.panics(func() {
 					lease, err := a.do(s.Context(), s, nil)
 					must(s.T, err)
 					must(s.T, lease.Unlock(s.Context()))
 				})
-				left = 0
+				left.Store(0)
 				s.settle(nil, fmt.Errorf("a panic at event %d", n))
+				for _, b := range []balance{before, after} {
+					if b.asked != b.answered || b.acquired != b.ended || before.asked == 0 {
+						t.Errorf("%+v, after a panic at event %d", b, n)
+					}
+				}
 			}
 		})
+	}
+}
+
+// A balance counts what an observer was told.
+type balance struct{ asked, answered, acquired, ended int }
+
+func (b *balance) observer() *observe.Observer {
+	return &observe.Observer{
+		Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			b.asked++
+			return ctx, func(e observe.AcquireEnd) {
+				b.answered++
+				if e.Err == nil && !e.Reentered { // that ends with the outer lease
+					b.acquired++
+				}
+			}
+		},
+		LeaseEnd: func(context.Context, observe.LeaseEnd) { b.ended++ },
 	}
 }
 

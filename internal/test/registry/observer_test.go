@@ -25,61 +25,6 @@ func (c withoutLease) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// TestObserver_Panic has each function of the caller's goroutine panic, and the panic be recovered, as a web
-// server does. No lock stays behind, and the observers before and after the one that panics do not count
-// waiters and leases for ever.
-func TestObserver_Panic(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		failed := errors.New("failed")
-		for name, o := range map[string]*observe.Observer{
-			"Acquire": {Acquire: func(context.Context, observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) { panic(failed) }},
-			"answer": {Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-				return ctx, func(observe.AcquireEnd) { panic(failed) }
-			}},
-			"LeaseEnd": {LeaseEnd: func(context.Context, observe.LeaseEnd) { panic(failed) }},
-		} {
-			var before, after balance
-			s, other, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{before.observer(), o, after.observer()}})
-			func() {
-				defer func() {
-					if r := recover(); r != failed { //nolint:errorlint // the very one
-						t.Errorf("%s: recovered %v", name, r)
-					}
-				}()
-				lease := try(t, s.lock)
-				must(t, lease.Unlock(t.Context()))
-			}()
-			if n := len(s.registry.Held()); n != 0 {
-				t.Errorf("%s: %d locks are held", name, n)
-			}
-			for _, b := range []balance{before, after} {
-				if b.asked != b.answered || b.acquired != b.ended || before.asked != 1 {
-					t.Errorf("%s: %+v", name, b)
-				}
-			}
-			must(t, held(other).Unlock(t.Context()))
-		}
-	})
-}
-
-// A balance counts what an observer was told.
-type balance struct{ asked, answered, acquired, ended int }
-
-func (b *balance) observer() *observe.Observer {
-	return &observe.Observer{
-		Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-			b.asked++
-			return ctx, func(e observe.AcquireEnd) {
-				b.answered++
-				if e.Err == nil {
-					b.acquired++
-				}
-			}
-		},
-		LeaseEnd: func(context.Context, observe.LeaseEnd) { b.ended++ },
-	}
-}
-
 // TestObserver_SlowDelaysItsCallerAlone has LeaseEnd take a minute in Unlock.
 func TestObserver_SlowDelaysItsCallerAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
