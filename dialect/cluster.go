@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // Galera and Group Replication certify a transaction when it commits: they compare the rows that
 // it has changed with those that other nodes have changed meanwhile. A row that is only locked,
 // or updated to what it was, is not among them.
@@ -30,3 +32,61 @@ const statusTables = "/*M! information_schema *//*!80000 performance_schema */.g
 // join its group, some versions of MySQL return it OFFLINE, without a MEMBER_ID.
 const memberFact = `
 /*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */`
+
+// InGroup returns the dialect of a member of a replication group of MySQL. Its statements acquire,
+// renew and guard only where the server is ONLINE in the group; where it is not, a row counts as
+// expired, and cannot be acquired. The user needs SELECT on replication_group_members.
+func (d Dialect) InGroup() Dialect {
+	return d.forMembers("EXISTS (SELECT 1 FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND MEMBER_STATE = 'ONLINE')")
+}
+
+// AwaitingGroup returns the dialect of a server in a replication group whose reads may miss what another
+// member has committed: PeekCurrent waits for that. Any user may set this variable for the session, and
+// SET_VAR, which would spare the round trips, refuses it.
+func (d Dialect) AwaitingGroup() Dialect {
+	return d.awaiting("group_replication_consistency", "'BEFORE'")
+}
+
+// InGalera returns the dialect of a node of Galera. Its statements acquire, renew and guard only in the
+// cluster with that wsrep_cluster_state_uuid, and PeekCurrent waits for what other nodes have committed.
+// A node that is started outside of its cluster has none, or another one if it was bootstrapped anew.
+//
+// A session asks for the cluster's once, because that adds up the counters of all sessions: a server
+// that restarts, and a node that is moved to another cluster, closes its sessions.
+func (d Dialect) InGalera(cluster string, mariaDB bool) Dialect {
+	condition := "@@wsrep_on"
+	if cluster != "" { // or it could not be read
+		condition += " AND COALESCE(@sqllock_cluster, @sqllock_cluster := (SELECT VARIABLE_VALUE FROM " + statusTables +
+			" WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid')) = '" + strings.ReplaceAll(cluster, "'", "") + "'"
+	}
+	d = d.forMembers(condition)
+	if !mariaDB { // it knows no SET STATEMENT
+		return d.awaiting("wsrep_sync_wait", "1")
+	}
+	d.fragments.waits = "SET STATEMENT wsrep_sync_wait=1 FOR "
+	return d
+}
+
+// forMembers returns the dialect of a server that must meet a condition to acquire, renew and guard.
+func (d Dialect) forMembers(condition string) Dialect {
+	f := d.fragments
+	f.isMember = condition
+	f.acquire, f.acquireAll, f.acquireRow = make(map[Layout]string), make(map[Layout]string), make(map[Layout]string)
+	for layout, row := range proposedRow {
+		values := strings.TrimSuffix(strings.TrimPrefix(row, "("), ")")
+		f.acquire[layout] = strings.Replace(onDuplicateKey[layout], "VALUES "+row, "SELECT "+values+" FROM DUAL WHERE {member}", 1)
+		// Not a list of VALUES: MariaDB's has no names for its columns.
+		f.acquireAll[layout] = strings.Replace(onDuplicateKeys[layout], "VALUES :rows", "SELECT proposed.* FROM (:rows) AS proposed WHERE {member}", 1)
+		f.acquireRow[layout] = "SELECT " + strings.NewReplacer(":region", ":region AS a", ":key", ":key AS b", ":holder", ":holder AS c",
+			"{now}", "{now} AS d", "{end}", "{end} AS e").Replace(values)
+	}
+	d.fragments = f
+	return d
+}
+
+// awaiting returns the dialect of a server whose reads wait if a variable of the session has a value.
+func (d Dialect) awaiting(variable, value string) Dialect {
+	d.fragments.before = "SET @sqllock_" + variable + " = @@SESSION." + variable + ", SESSION " + variable + " = " + value
+	d.fragments.after = "SET SESSION " + variable + " = @sqllock_" + variable
+	return d
+}

@@ -68,3 +68,24 @@ func setParameters(u *url.URL, parameters map[string]string) {
 	// A plus sign means a space for lib/pq, but a plus sign for pgx.
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 }
+
+// PgBouncer returns a new database on the server of SQLLOCK_TEST_POSTGRES, through the
+// PgBouncer of SQLLOCK_TEST_PGBOUNCER. A new schema is not enough: the search_path belongs to
+// a session, and with transaction pooling a client's next transaction may run in another
+// session.
+//
+// The DSN works with lib/pq and pgx: see [server.StartPgBouncer].
+func PgBouncer(tb testing.TB) *DB {
+	tb.Helper()
+	bouncer := variable(tb, server.PgBouncer)
+	database := uniqueName(tb)
+	isolate(tb, isolation{
+		driver: "postgres",
+		dsn:    variable(tb, server.Postgres),
+		create: "CREATE DATABASE " + database,
+		// Forced, because PgBouncer keeps its connections open.
+		drop: []string{"DROP DATABASE " + database + " WITH (FORCE)"},
+		name: "database " + database,
+	})
+	return newPostgres(tb, server.PgBouncer, urlWith(tb, bouncer, func(u *url.URL) { u.Path = "/" + database }))
+}

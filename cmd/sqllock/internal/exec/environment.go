@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -31,4 +32,20 @@ func (x *execution) environment(lease *sqllock.Lease) []string {
 // runsUnder reports whether this process was started by an exec under a lock of the key.
 func runsUnder(key string) bool {
 	return key == os.Getenv(keyVariable) || slices.Contains(strings.Split(os.Getenv(keysVariable), "\n"), key)
+}
+
+// clientID returns a CLIENT_ID by which people recognize this process in the table: the
+// host and the process id. If the host's name is too long, its end is used: the names
+// of pods differ there.
+func clientID() string {
+	const longest = 16 // of 24; a colon and up to 7 digits follow
+	host, _ := os.Hostname()
+	host, _, _ = strings.Cut(host, ".")
+	host = strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, host)
+	return fmt.Sprintf("%s:%d", host[max(0, len(host)-longest):], os.Getpid())
 }
