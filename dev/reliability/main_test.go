@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -69,4 +71,15 @@ func run(m *testing.M) int {
 func complain(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
+}
+
+// watch knows when this process did not run. Other processes and the server may have gone on then.
+var watch *machine.Watch
+
+// noAnswer reports whether a statement without a deadline got no answer in time, or not while the lease
+// lasted, as on a machine that stands still.
+func noAnswer(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"no answer", "not answer", "longer to answer"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
 }
