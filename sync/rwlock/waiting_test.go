@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -318,5 +319,31 @@ func TestMaxHoldCountsTheWait(t *testing.T) {
 		}
 		f.Is(context.Cause(writer.Context()), sqllock.ErrLockLost)
 		f.Is(writer.Unlock(f.Context()), sqllock.ErrLockLost)
+	})
+}
+
+// TestAWriterWaitsForAReaderThatMeetsIt: a reader comes in after the writer has found nobody, and
+// before it has its row. Lock waits until the reader has left; it does not return ErrNotAcquired.
+func TestAWriterWaitsForAReaderThatMeetsIt(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		readers := f.process()
+		var met *sqllock.Lease
+		writers := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
+			Acquire: func(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+				if e.Key == key && met == nil {
+					var err error
+					met, err = readers.rw.RLock(ctx)
+					f.Must(err)
+					time.AfterFunc(time.Second, func() { f.Must(met.Unlock(f.Context())) })
+				}
+				return nil, nil
+			},
+		}}})
+		began := time.Now()
+		lease := f.get(writers.rw.Lock)
+		if waited := time.Since(began); waited < time.Second {
+			f.Errorf("the writer came in after %v, beside a reader", waited)
+		}
+		f.Unlock(lease)
 	})
 }

@@ -1,13 +1,18 @@
 package connect
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 )
 
@@ -45,3 +50,54 @@ const (
 	MustExist Presence = false // return an error
 	MayCreate Presence = true  // create it
 )
+
+// startTimeout limits how long a command waits for a database that is busy.
+const startTimeout = 10 * time.Second
+
+// Repository returns the lock table that the flags choose. If the server refuses SERIALIZABLE,
+// locks are acquired in READ COMMITTED transactions.
+func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	opts.MultiStatements = c.pools.MultiStatements
+	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
+	r, err := sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
+	if locktable.Is(err, locktable.WrongIsolation) {
+		opts.Isolation = sqllock.ReadCommitted
+		r, err = sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
+	}
+	return r, f.WithTableHint(c, err)
+}
+
+// WithTableHint adds the hint for a missing table.
+func (f *Flags) WithTableHint(c *Connection, err error) error {
+	if !c.MissesTable(err) {
+		return err
+	}
+	var table *locktable.Error
+	if errors.As(err, &table) {
+		// Leave out the library's own advice, which does not have the prefix.
+		err = fmt.Errorf("%w: %w", sqllock.ErrSchema, table)
+	}
+	up := MigrateUp(f.Prefix)
+	if locktable.Is(err, locktable.NoFence) {
+		up += " --layout " + dialect.Spring6.String()
+	}
+	return exit.WithHint(err, "%s", up)
+}
+
+// WithRepository calls fn with the lock table that the flags choose. fn may not acquire
+// locks: the table need not have fencing tokens, as Spring's own has not. In a table without
+// EXPIRED_AFTER a row lasts for ttl.
+func (f *Flags) WithRepository(ctx context.Context, ttl time.Duration, fn func(*sqllock.Repository) error) (err error) {
+	c, err := f.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r, err := f.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
+	if err != nil {
+		return err
+	}
+	return f.WithTableHint(c, fn(r))
+}

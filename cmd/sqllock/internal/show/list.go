@@ -15,6 +15,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // List returns the subcommand list.
@@ -128,4 +129,12 @@ func withoutSecond(row table.Row, keep bool) table.Row {
 func lineWidth(text string) int {
 	first, _, _ := strings.Cut(text, "\n")
 	return len([]rune(first))
+}
+
+// printTTL prints the time-to-live by which the command has decided what has expired, if
+// the table does not contain it and the user has not given one.
+func printTTL(cmd *cobra.Command, r *sqllock.Repository, ttl time.Duration) {
+	if r.Layout() == dialect.Spring6 && !cmd.Flags().Changed("ttl") {
+		cmd.PrintErrf("sqllock: the table has no EXPIRED_AFTER: the time left assumes a time-to-live of %v; use --ttl for another\n", ttl)
+	}
 }
