@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,7 @@ func TestAdoptWhileSpringWorks(t *testing.T) {
 	t.Parallel()
 	eachCell(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		_, err := c.db.DB.ExecContext(ctx, c.springsScript(t))
-		must(t, err)
+		c.exec(t, c.springsScript(t))
 		client := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"})
 		holder := client.Thread("holder")
 		must(t, holder.Lock(ctx, key))
@@ -56,6 +56,23 @@ func TestAdoptWhileSpringWorks(t *testing.T) {
 		lease, err := ours.TryLock(ctx)
 		must(t, err)
 		must(t, lease.Unlock(ctx))
+	})
+}
+
+// TestSpringsCheckAtTheStart checks that Spring's application context fails to start without the
+// table, and starts with the table of package migrations.
+func TestSpringsCheckAtTheStart(t *testing.T) {
+	t.Parallel()
+	eachCell(t, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		_, err := shared(t, c.generation).Open(ctx, javaclient.Settings{DSN: c.db.DSN})
+		if err == nil || !strings.Contains(strings.ToUpper(err.Error()), "INT_LOCK") {
+			t.Fatalf("without a table: %v", err)
+		}
+		c.migrate(t)
+		java := c.java(t, javaclient.Settings{}).Thread("a")
+		wantLock(t, java)
+		must(t, java.Unlock(ctx, key))
 	})
 }
 

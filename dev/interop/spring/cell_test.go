@@ -72,6 +72,13 @@ func (c *cell) migrate(t *testing.T) {
 	must(t, migrations.Up(t.Context(), c.db.DB.DB, c.db.Dialect, &migrations.Options{Layout: c.layout}))
 }
 
+// exec executes a statement of the application.
+func (c *cell) exec(t *testing.T, statement string) {
+	t.Helper()
+	_, err := c.db.DB.ExecContext(t.Context(), statement)
+	must(t, err)
+}
+
 // java returns a Java application for the test, in the JVM of all tests.
 func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Client {
 	t.Helper()

@@ -40,7 +40,9 @@ func (t *tally) add(other tally) {
 // others, since the shares of both sides depend on their speed.
 func TestMutualExclusion(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, c *cell) {
-		c.createCounter(t)
+		// The Java program uses this table, too.
+		c.exec(t, "CREATE TABLE COUNTER (VALUE INT NOT NULL, INSIDE INT NOT NULL)")
+		c.exec(t, "INSERT INTO COUNTER (VALUE, INSIDE) VALUES (0, 0)")
 		world := c.contend(t, goal)
 		total := world.java.Added + world.golang.Added
 		lost, overlaps := total-goal, world.java.Overlaps+world.golang.Overlaps
@@ -108,18 +110,6 @@ func countInJava(t *testing.T, thread *javaclient.Thread, goal int) (got tally, 
 	t.Helper()
 	got.Added, got.Overlaps, err = thread.Count(t.Context(), key, goal)
 	return got, err
-}
-
-// createCounter creates the table that the Java program also uses.
-func (c *cell) createCounter(t *testing.T) {
-	t.Helper()
-	for _, statement := range []string{
-		"CREATE TABLE COUNTER (VALUE INT NOT NULL, INSIDE INT NOT NULL)",
-		"INSERT INTO COUNTER (VALUE, INSIDE) VALUES (0, 0)",
-	} {
-		_, err := c.db.DB.ExecContext(t.Context(), statement)
-		must(t, err)
-	}
 }
 
 // count is the task of a Go process: several goroutines increment the counter until it has

@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
 // TestEachSeesTheOther tries to acquire a lock that the other side holds: of the key, and of several keys of
@@ -56,59 +57,78 @@ func TestRegionsAreIndependent(t *testing.T) {
 	})
 }
 
-// TestSpringsTimeToLive checks how long Spring's lock excludes sqllock: for Spring's
-// time-to-live if the row has EXPIRED_AFTER, and for sqllock's otherwise.
-func TestSpringsTimeToLive(t *testing.T) {
+// TestTimesToLive checks how long the lock of one side excludes the other: for the holder's time-to-live if
+// the row has EXPIRED_AFTER, and for that of the side that waits otherwise.
+func TestTimesToLive(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		springs, ours := short, long
-		if c.layout == dialect.Spring6 {
-			springs, ours = long, short
-		}
-		ctx := patiently(t)
-		java := c.java(t, javaclient.Settings{TTL: springs}).Thread("a")
-		lock := c.lock(t, ours)
-		before := time.Now()
-		must(t, java.Lock(ctx, key))
-		after := time.Now()
-		row := c.row(t, ours)
-		if total := row.Age + row.Left; (total - short).Abs() > 100*time.Millisecond {
-			t.Errorf("the row lasts for %v, want %v", total, short)
-		}
-		lease, err := lock.Lock(ctx)
-		must(t, err)
-		if waited := time.Since(before); waited < short {
-			t.Errorf("we had the lock after %v, before %v had passed", waited, short)
-		}
-		if waited := time.Since(after); waited > long/2 {
-			t.Errorf("we had the lock only after %v: whose time-to-live was that?", waited)
-		}
-		must(t, lease.Unlock(ctx))
-	})
+	for _, holder := range []string{"Java", "Go"} {
+		t.Run(holder, func(t *testing.T) {
+			t.Parallel()
+			eachMigrated(t, func(t *testing.T, c *cell) {
+				holders, waiters := short, long
+				if c.layout == dialect.Spring6 {
+					holders, waiters = long, short
+				}
+				springs, ours := holders, waiters
+				if holder == "Go" {
+					springs, ours = waiters, holders
+				}
+				ctx := patiently(t)
+				thread, lock := c.java(t, javaclient.Settings{TTL: springs}).Thread("a"), c.lock(t, ours)
+				hold, wait := func() error { return thread.Lock(ctx, key) }, func() error {
+					_, err := lock.Lock(ctx)
+					return err
+				}
+				if holder == "Go" {
+					hold, wait = wait, hold
+				}
+				before := time.Now()
+				must(t, hold())
+				after := time.Now()
+				row := c.row(t, waiters)
+				if total := row.Age + row.Left; (total - short).Abs() > 100*time.Millisecond {
+					t.Errorf("the row lasts for %v, want %v", total, short)
+				}
+				must(t, wait())
+				wantExpired(t, before)
+				if waited := time.Since(after); waited > long/2 {
+					t.Errorf("acquired only after %v: whose time-to-live was that?", waited)
+				}
+			})
+		})
+	}
 }
 
-// TestOurTimeToLive checks how long sqllock's lock excludes Spring.
-func TestOurTimeToLive(t *testing.T) {
+// TestJavaAndReadersAndWriters has Java's lock of the key keep out writers and new readers. A writer
+// keeps Java out; readers do not.
+func TestJavaAndReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
-		springs, ours := long, short
-		if c.layout == dialect.Spring6 {
-			springs, ours = short, long
-		}
 		ctx := patiently(t)
-		java := c.java(t, javaclient.Settings{TTL: springs}).Thread("a")
-		lock := c.lock(t, ours)
-		before := time.Now()
-		_, err := lock.Lock(ctx)
+		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
+		ours, err := rwlock.New(c.registry(t, long), key)
 		must(t, err)
-		after := time.Now()
-		must(t, java.Lock(ctx, key))
-		if waited := time.Since(before); waited < short {
-			t.Errorf("Java had the lock after %v, before %v had passed", waited, short)
+
+		reader, err := ours.TryRLock(ctx)
+		must(t, err)
+		must(t, java.Lock(ctx, key)) // it does not wait for the reader
+		for name, try := range map[string]func() (*sqllock.Lease, error){
+			"reader": func() (*sqllock.Lease, error) { return ours.TryRLock(ctx) },
+			"writer": func() (*sqllock.Lease, error) { return ours.TryLock(ctx) },
+		} {
+			var held *sqllock.HeldError
+			if _, err := try(); !errors.As(err, &held) || held.Holder == "" {
+				t.Errorf("beside Java, a %s: %v", name, err)
+			}
 		}
-		if waited := time.Since(after); waited > long/2 {
-			t.Errorf("Java had the lock only after %v: whose time-to-live was that?", waited)
-		}
+		must(t, java.Unlock(ctx, key))
+		must(t, reader.Unlock(ctx))
+
+		writer, err := ours.TryLock(ctx)
+		must(t, err)
+		wantNoLock(t, java)
+		must(t, writer.Unlock(ctx))
+		wantLock(t, java)
 		must(t, java.Unlock(ctx, key))
 	})
 }

@@ -20,13 +20,14 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		c.createWork(t)
+		c.exec(t, "CREATE TABLE WORK (ID INT NOT NULL)")
 		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
 		lease, err := c.lock(t, short).Lock(ctx)
 		must(t, err)
 		tx := c.begin(t)
 		must(t, lease.Guard(ctx, tx))
-		write(t, tx)
+		_, err = tx.ExecContext(ctx, "INSERT INTO WORK (ID) VALUES (1)")
+		must(t, err)
 		c.awaitExpiry(t)
 
 		taken := make(chan error, 1)
@@ -87,18 +88,6 @@ func (c *cell) wantUnguarded(t *testing.T, lease *sqllock.Lease) {
 		t.Errorf("Guard: %v", err)
 	}
 	must(t, tx.Rollback()) // MySQL has locked the row that Guard has read
-}
-
-func (c *cell) createWork(t *testing.T) {
-	t.Helper()
-	_, err := c.db.DB.ExecContext(t.Context(), "CREATE TABLE WORK (ID INT NOT NULL)")
-	must(t, err)
-}
-
-func write(t *testing.T, tx *sqlx.Tx) {
-	t.Helper()
-	_, err := tx.ExecContext(t.Context(), "INSERT INTO WORK (ID) VALUES (1)")
-	must(t, err)
 }
 
 // written returns the number of committed rows.
