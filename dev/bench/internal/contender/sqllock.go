@@ -116,15 +116,7 @@ func (s *sqllockSession) Connections() int {
 }
 
 func (s *sqllockSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	lock, err := s.registry.Obtain(key)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := lock.Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lease.Unlock, nil
+	return unlocking(s.registry.Lock(ctx, key))
 }
 
 func (s *sqllockSession) Close() error {

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net"
 	"strings"
 	"time"
@@ -13,22 +14,32 @@ import (
 
 var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
 
+// Ask opens a connection for the benchmark itself. A server without SQL is not asked.
+func (s *Server) Ask(question func(*sql.DB) error) error {
+	driver, ok := drivers[s.Kind]
+	if !ok {
+		return nil
+	}
+	db, err := sql.Open(driver, s.DSN(s.Address()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(question(db), db.Close())
+}
+
+func (s *Server) answer(ctx context.Context, query string) (answer string, err error) {
+	err = s.Ask(func(db *sql.DB) error { return db.QueryRowContext(ctx, query).Scan(&answer) })
+	return answer, err
+}
+
 // Version returns the version that the server reports.
 func (s *Server) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	driver, ok := drivers[s.Kind]
-	if !ok {
+	if drivers[s.Kind] == "" {
 		return s.redisVersion(ctx)
 	}
-	db, err := sql.Open(driver, s.DSN(s.Address()))
-	if err != nil {
-		return "", err
-	}
-	defer db.Close() //nolint:errcheck // it was only read from
-	var version string
-	err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-	return version, err
+	return s.answer(ctx, "SELECT version()")
 }
 
 var durability = map[string]string{
@@ -44,14 +55,7 @@ func (s *Server) Durability(ctx context.Context) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	db, err := sql.Open(drivers[s.Kind], s.DSN(s.Address()))
-	if err != nil {
-		return "", err
-	}
-	defer db.Close() //nolint:errcheck // it was only read from
-	var answer string
-	err = db.QueryRowContext(ctx, question).Scan(&answer)
-	return answer, err
+	return s.answer(ctx, question)
 }
 
 // redisVersion uses Redis's protocol without a driver.

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
+	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
 	"github.com/sqllock/sqllock/drivers/mysqllock"
 	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -105,6 +105,9 @@ func (b *beats) reset() {
 	b.n, b.failed, b.slowest, b.took = 0, 0, 0, 0
 }
 
+// atOnce is how many leases are acquired, and registries closed, at a time.
+const atOnce = 256
+
 var errLost = errors.New("leases were lost")
 
 func (f fleet) measure(ctx context.Context, s *durable.Server, o options) (err error) {
@@ -119,7 +122,7 @@ func (f fleet) measure(ctx context.Context, s *durable.Server, o options) (err e
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		inParallel(len(registries), func(i int) error { return registries[i].Close(closing) }) //nolint:errcheck // the tables go
+		parallel.Do(len(registries), atOnce, func(i int) error { return registries[i].Close(closing) }) //nolint:errcheck // the tables go
 	}()
 	for range f.processes + min(1, f.waiters) {
 		r, err := open(ctx, s, sqllock.RegistryOptions{TTL: o.ttl, AutoRenew: true, Observers: seen.observers()})
@@ -129,7 +132,7 @@ func (f fleet) measure(ctx context.Context, s *durable.Server, o options) (err e
 		registries = append(registries, r)
 	}
 	leases := make([]*sqllock.Lease, f.processes*f.leases)
-	if err := inParallel(len(leases), func(i int) (err error) {
+	if err := parallel.Do(len(leases), atOnce, func(i int) (err error) {
 		leases[i], err = registries[i/f.leases].TryLock(ctx, key(i))
 		return err
 	}); err != nil {
@@ -181,21 +184,4 @@ func open(ctx context.Context, s *durable.Server, o sqllock.RegistryOptions) (*s
 		return mysqllock.Open(ctx, s.Server.DSN(), &mysqllock.Options{Registry: o})
 	}
 	return pgxlock.Open(ctx, s.Server.DSN(), &pgxlock.Options{Registry: o})
-}
-
-// inParallel calls do with 0 to n-1, some at a time, and returns an error of one of them.
-func inParallel(n int, do func(int) error) error {
-	const atOnce = 256
-	var next atomic.Int64
-	errs := make([]error, min(n, atOnce))
-	var all sync.WaitGroup
-	for worker := range errs {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && errs[worker] == nil; i = int(next.Add(1)) - 1 {
-				errs[worker] = do(i)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }

@@ -1,10 +1,12 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,17 +108,7 @@ func (a *Arena) Dir() string { return a.scratch.Dir }
 
 // Servers returns the running servers.
 func (a *Arena) Servers() []*durable.Server {
-	var all []*durable.Server
-	for _, s := range a.servers {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(x, y *durable.Server) int {
-		if x.Kind < y.Kind {
-			return -1
-		}
-		return 1
-	})
-	return all
+	return slices.SortedFunc(maps.Values(a.servers), func(x, y *durable.Server) int { return cmp.Compare(x.Kind, y.Kind) })
 }
 
 // Place returns the database of a contender.
@@ -134,24 +126,10 @@ func (a *Arena) Tidy(ctx context.Context, c contender.Contender) error {
 	if c.Database != durable.Postgres {
 		return nil
 	}
-	return a.ask(c.Database, func(db *sql.DB) error {
+	return a.servers[c.Database].Ask(func(db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "VACUUM")
 		return err
 	})
-}
-
-// ask opens a connection for the benchmark itself.
-func (a *Arena) ask(kind string, question func(*sql.DB) error) error {
-	s := a.servers[kind]
-	driver := map[string]string{durable.Postgres: "postgres", durable.MariaDB: "mysql"}[kind]
-	if s == nil || driver == "" {
-		return nil
-	}
-	db, err := sql.Open(driver, s.DSN(s.Address()))
-	if err != nil {
-		return err
-	}
-	return errors.Join(question(db), db.Close())
 }
 
 // Close stops the servers.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
+	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -36,12 +37,11 @@ const leaseTime = time.Minute
 
 func (a *Arena) acquireAll(ctx context.Context, table *locktable.Table) ([]locktable.Claim, error) {
 	claims := make([]locktable.Claim, a.Settings.Leases)
-	errs := make([]error, len(claims))
-	inParallel(len(claims), func(i int) {
+	return claims, parallel.Do(len(claims), atOnce, func(i int) error {
 		claims[i] = locktable.Claim{LockKey: fmt.Sprintf("renewal-%d", i), Holder: table.NewHolder(), TTL: leaseTime}
-		_, errs[i] = table.Acquire(ctx, claims[i])
+		_, err := table.Acquire(ctx, claims[i])
+		return err
 	})
-	return claims, errors.Join(errs...)
 }
 
 var errNotRenewed = errors.New("a lease was not renewed")
@@ -56,15 +56,14 @@ func renew(ctx context.Context, table *locktable.Table, claims []locktable.Claim
 			break
 		}
 	}
-	errs := make([]error, len(claims))
 	began = time.Now()
-	inParallel(len(claims), func(i int) {
+	err = errors.Join(err, parallel.Do(len(claims), atOnce, func(i int) error {
 		renewed, err := table.Renew(ctx, claims[i], locktable.PinnedTimeout, nil)
-		if errs[i] = err; !renewed && err == nil {
-			errs[i] = errNotRenewed
+		if !renewed && err == nil {
+			return errNotRenewed
 		}
-	})
+		return err
+	}))
 	each := time.Since(began)
-	return map[string]float64{"together_ms": millis(together), "each_ms": millis(each), "leases": float64(len(claims))},
-		errors.Join(err, errors.Join(errs...))
+	return map[string]float64{"together_ms": millis(together), "each_ms": millis(each), "leases": float64(len(claims))}, err
 }

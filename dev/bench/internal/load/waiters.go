@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
+	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 )
 
@@ -46,44 +47,23 @@ func waiters() Load {
 				round.Values = increase(alone, with)
 				return err
 			})
-			return errors.Join(err, each(ctx, unlocks))
+			return errors.Join(err, parallel.Do(len(unlocks), atOnce, func(i int) error { return unlocks[i](ctx) }))
 		})
 		return round, err
 	}}
 }
 
+// atOnce is how many locks a load acquires, renews or releases at a time.
+const atOnce = 16
+
 func waitersKey(i int) string { return fmt.Sprintf("waiters-%d", i) }
 
 func (a *Arena) lockAll(ctx context.Context, session contender.Session) ([]contender.Unlock, error) {
 	unlocks := make([]contender.Unlock, a.Settings.Waiters)
-	errs := make([]error, a.Settings.Waiters)
-	inParallel(a.Settings.Waiters, func(i int) { unlocks[i], errs[i] = session.Lock(ctx, waitersKey(i)) })
-	return unlocks, errors.Join(errs...)
-}
-
-func each(ctx context.Context, unlocks []contender.Unlock) error {
-	errs := make([]error, len(unlocks))
-	inParallel(len(unlocks), func(i int) { errs[i] = unlocks[i](ctx) })
-	return errors.Join(errs...)
-}
-
-// inParallel calls do with 0 to n-1, some at a time.
-func inParallel(n int, do func(int)) {
-	const atOnce = 16
-	next := make(chan int)
-	var all sync.WaitGroup
-	for range atOnce {
-		all.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	all.Wait()
+	return unlocks, parallel.Do(len(unlocks), atOnce, func(i int) (err error) {
+		unlocks[i], err = session.Lock(ctx, waitersKey(i))
+		return err
+	})
 }
 
 // wait waits for each key in a worker of its own until ctx ends.
@@ -138,7 +118,7 @@ func (a *Arena) counters(ctx context.Context, server *durable.Server) (map[strin
 		"cpu_ms":    millis(server.CPU()),
 		"log_lines": float64(server.LogLines()),
 	}
-	err := a.ask(server.Kind, func(db *sql.DB) error {
+	err := server.Ask(func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, written[server.Kind])
 		if err != nil {
 			return err

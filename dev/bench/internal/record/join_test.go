@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func run(contender string, values ...float64) *record.File {
@@ -20,9 +21,7 @@ func TestJoinHasTheRoundsOfAllRuns(t *testing.T) {
 	t.Parallel()
 	first, second := run("a", 1, 2), run("a", 3)
 	joined, err := record.Join([]*record.File{first, second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	s, _ := joined.Find("pairs 1", "a")
 	if got := s.Values("p50_us"); !slices.Equal(got, []float64{1, 2, 3}) {
 		t.Error(got)

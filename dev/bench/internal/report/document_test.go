@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestFill(t *testing.T) {
 	t.Parallel()
 	const document = "prose\n<!-- bench:a -->\nold\n<!-- /bench -->\nmore\n<!-- bench:b -->\n<!-- /bench -->\n"
 	got, err := fill(document, "a", "new\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if want := strings.Replace(document, "old", "new", 1); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -73,18 +72,12 @@ func TestWrite(t *testing.T) {
 	for _, s := range sections {
 		empty.WriteString(begin(s.name) + "\n" + end + "\n")
 	}
-	if err := os.WriteFile(document, []byte(empty.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(document, []byte(empty.String()), 0o600))
 	for range 2 { // the second finds what the first has made
-		if err := Write(sample(), document, pictures); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, Write(sample(), document, pictures))
 	}
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, want := range []string{
 		"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s) | **missed** |", "| sqllock autocommit | pq, pgx |",
 		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs-postgres.svg",
@@ -104,9 +97,7 @@ func TestDocuments(t *testing.T) {
 	var all strings.Builder
 	for _, document := range []string{"performance.md", "benchmarks.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", document))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		all.Write(text)
 	}
 	for _, s := range sections {

@@ -48,11 +48,11 @@ var goals = []goal{
 	{"256 workers, Open, MariaDB", "≥ 8 × Spring", timesBestRival("pairs 256", ourOpenMariaDB, durable.MariaDB, 8)},
 	{"64 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 64", ourOpen, durableRedis, 1)},
 	{"256 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 256", ourOpen, durableRedis, 1)},
-	{"64 workers, a pool of one's own", "over ≤ 2 connections", connections},
+	{"64 workers, a pool of one's own", "over ≤ 2 connections", atMost("pairs 64", ourDefault, "connections", "%.0f", 1, 2)},
 	{"uncontended pair, Open, pgx", "≤ 1.15 × the raw statements", latency(ourOpen, "raw statements/pgx")},
-	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", delayedPair},
-	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", waitersCost(ourOpen)},
-	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", waitersCost(ourOpenMariaDB)},
+	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", atMost("delay 1", ourOpen, "p50_us", "%.2f ms", 1e3, 3.3)},
+	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", atMost("waiters", ourOpen, "cpu_ms_per_s", "%.0f ms/s", 1, 50)},
+	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", atMost("waiters", ourOpenMariaDB, "cpu_ms_per_s", "%.0f ms/s", 1, 50)},
 	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffWithin(0.5, "", 15)},
 	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
@@ -63,7 +63,7 @@ var goals = []goal{
 	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
 	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
 	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
-	{"memory of an idle lock object", "≤ 300 bytes", objectSize},
+	{"memory of an idle lock object", "≤ 300 bytes", atMost("memory", "sqllock registry", "bytes_per_object", "%.0f bytes", 1, 300)},
 	{"1 million keys through the cache", "flat", flat},
 }
 
@@ -143,9 +143,12 @@ func timesRival(load, contender, rival string, times float64) func(*record.File)
 	}
 }
 
-func connections(f *record.File) (string, bool, bool) {
-	n, ok := of(f, "pairs 64", ourDefault, "connections")
-	return fmt.Sprintf("%.0f", n), n <= 2, ok
+// atMost is a value that may be no more than that, in units of so many of the data's.
+func atMost(load, contender, value, format string, unit, most float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		got, ok := of(f, load, contender, value)
+		return fmt.Sprintf(format, got/unit), got/unit <= most, ok
+	}
 }
 
 func latency(ours, limit string) func(*record.File) (string, bool, bool) {
@@ -156,18 +159,6 @@ func latency(ours, limit string) func(*record.File) (string, bool, bool) {
 			return "", false, false
 		}
 		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= 1.15*b, true
-	}
-}
-
-func delayedPair(f *record.File) (string, bool, bool) {
-	p50, ok := of(f, "delay 1", ourOpen, "p50_us")
-	return fmt.Sprintf("%.2f ms", p50/1e3), p50 <= 3300, ok
-}
-
-func waitersCost(contender string) func(*record.File) (string, bool, bool) {
-	return func(f *record.File) (string, bool, bool) {
-		cost, ok := of(f, "waiters", contender, "cpu_ms_per_s")
-		return fmt.Sprintf("%.0f ms/s", cost), cost <= 50, ok
 	}
 }
 
@@ -218,11 +209,6 @@ func renewedWithin(contender string, limit float64) func(*record.File) (string, 
 		each, _ := of(f, "renewal", contender, "each_ms")
 		return fmt.Sprintf("%.0f ms (one each: %s ms)", took, number(each, 0)), took <= limit, ok
 	}
-}
-
-func objectSize(f *record.File) (string, bool, bool) {
-	bytes, ok := of(f, "memory", "sqllock registry", "bytes_per_object")
-	return fmt.Sprintf("%.0f bytes", bytes), bytes <= 300, ok
 }
 
 func flat(f *record.File) (string, bool, bool) {

@@ -13,8 +13,7 @@ import (
 // A column shows one value of a series.
 type column struct {
 	title, value string
-	digits       int     // behind the point
-	scale        float64 // 0 is 1
+	digits       int // behind the point
 }
 
 // notMeasured stands where a table would be.
@@ -56,12 +55,8 @@ func (c column) cell(s record.Series) string {
 	case summary.N == 0:
 		return missing
 	}
-	scale := c.scale
-	if scale == 0 {
-		scale = 1
-	}
-	text := number(summary.Median*scale, c.digits)
-	low, high := number(summary.Min*scale, c.digits), number(summary.Max*scale, c.digits)
+	text := number(summary.Median, c.digits)
+	low, high := number(summary.Min, c.digits), number(summary.Max, c.digits)
 	if low == high {
 		return text
 	}
