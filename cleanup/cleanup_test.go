@@ -90,9 +90,7 @@ func TestBadOptions(t *testing.T) {
 		if _, err := cleanup.Once(t.Context(), registry, opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Error(err)
 		}
-		if err := cleanup.Run(t.Context(), registry, opts); !errors.Is(err, sqllock.ErrInvalid) {
-			t.Error(err)
-		}
+		check.Is(t, cleanup.Run(t.Context(), registry, opts), sqllock.ErrInvalid)
 	}
 }
 

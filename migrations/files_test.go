@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestFiles checks the package's assumptions about its files.
@@ -16,15 +17,11 @@ func TestFiles(t *testing.T) {
 	for name := range flavours {
 		var found int
 		entries, err := fs.ReadDir(embedded, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, entry := range entries {
 			found++
 			text, err := fs.ReadFile(embedded, path.Join(name, entry.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			checkText(t, path.Join(name, entry.Name()), string(text))
 		}
 		if found != 2*latest {
@@ -53,23 +50,15 @@ func TestPlaceholdersAreFilled(t *testing.T) {
 	t.Parallel()
 	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 		s, err := newSettings(d, &Options{Prefix: "billing.X_"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		source, err := newFiles(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for version := uint(1); version <= latest; version++ {
 			for _, read := range []func(uint) (io.ReadCloser, string, error){source.ReadUp, source.ReadDown} {
 				file, name, err := read(version)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				text, err := io.ReadAll(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				if strings.ContainsAny(string(text), "{}") || !strings.Contains(string(text), "billing.X_LOCK") {
 					t.Errorf("%s %d %s: %s", d.Name, version, name, text)
 				}

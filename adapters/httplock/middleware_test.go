@@ -102,9 +102,7 @@ func TestRetryAfterIsAtLeastASecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		repository := r.Another().Repository()
 		_, err := repository.Acquire(t.Context(), "a", repository.NewHolder(), 50*time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		serve(t, r.Registry, 0, ok).answers(t.Context(), "/a", http.StatusLocked, "1")
 	})
 }
@@ -128,9 +126,7 @@ func TestARequestWaits(t *testing.T) {
 func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		lease, err := r.Another().Lock(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
@@ -140,9 +136,7 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 		if len(s.errs) != 0 {
 			t.Error(s.errs)
 		}
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, lease.Unlock(t.Context()))
 	})
 }
 
@@ -249,9 +243,7 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	})))
 	defer server.Close()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow"); err != nil {
 		t.Fatal(err)
@@ -259,9 +251,7 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	<-began
 	select {
 	case err := <-ended:
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error(err)
-		}
+		check.Is(t, err, os.ErrDeadlineExceeded)
 	case <-time.After(3 * time.Minute):
 		t.Error("the handler reads although the lease has ended")
 	}

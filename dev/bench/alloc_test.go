@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/fakedb"
 )
 
@@ -17,29 +18,19 @@ func newRegistry(tb testing.TB, db *sql.DB, isolation sqllock.Isolation) *sqlloc
 	tb.Helper()
 	tb.Cleanup(func() { db.Close() })
 	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	registry, err := sqllock.NewRegistry(repository, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	return registry
 }
 
 func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
 	tb.Helper()
 	lock, err := registry.Obtain("orders/42")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	lease, err := lock.Lock(ctx)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := lease.Unlock(ctx); err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
+	check.Must(tb, lease.Unlock(ctx))
 }
 
 // BenchmarkPair measures an uncontended pair over a driver that returns immediately and
@@ -87,9 +78,7 @@ func BenchmarkBare(b *testing.B) {
 			defer cancel()
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := bare(ctx, db, isolation); err != nil {
-					b.Fatal(err)
-				}
+				check.Must(b, bare(ctx, db, isolation))
 			}
 		})
 	}

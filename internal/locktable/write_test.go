@@ -8,6 +8,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A node of Galera that has lost the first run of a statement runs it again
@@ -66,17 +67,11 @@ func TestAStatementThatTheServerHasRepeated(t *testing.T) {
 func mockedSequence(t *testing.T) (*Table, *sql.DB, sqlmock.Sqlmock) {
 	t.Helper()
 	db, mock, err := sqlmock.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() }) // the mock did not expect it
 	names, err := dialect.NamesFor("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	table, err := Open(t.Context(), Config{DB: db, Dialect: dialect.MySQL().WithSequence(), Names: names, Region: "r", Layout: dialect.Spring7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return table, db, mock
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -63,9 +63,7 @@ func TestTheEndOfAMessage(t *testing.T) {
 						end.WillReturnError(c.rollback)
 					}
 				}
-				if err := send(t.Context(), db, c.dialect); !errors.Is(err, c.err) {
-					t.Errorf("error %v", err)
-				}
+				check.Is(t, send(t.Context(), db, c.dialect), c.err)
 				want := 0
 				if c.kept {
 					want = 1
@@ -113,9 +111,7 @@ func TestTryPausesWhereEachConnectionIsClosed(t *testing.T) {
 			mock.ExpectExec("message").WillReturnError(driver.ErrBadConn)
 		}
 		d, began := dialect.Postgres(), time.Now()
-		if err := send(t.Context(), db, d); !errors.Is(err, driver.ErrBadConn) {
-			t.Error(err)
-		}
+		check.Is(t, send(t.Context(), db, d), driver.ErrBadConn)
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("given up after %v", took)
 		}

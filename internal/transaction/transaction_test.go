@@ -88,9 +88,7 @@ func TestTheEndOfATransaction(t *testing.T) {
 					if end == "Rollback" {
 						run = tx.Rollback
 					}
-					if err := run(); !errors.Is(err, c.err) {
-						t.Errorf("error %v", err)
-					}
+					check.Is(t, run(), c.err)
 					want := 0
 					if c.kept {
 						want = 1
@@ -148,9 +146,7 @@ func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 	})
 	cancel()
 	<-sent
-	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
-		t.Errorf("error %v", err)
-	}
+	check.Is(t, tx.Rollback(), sql.ErrTxDone)
 	close(answer)
 }
 

@@ -23,15 +23,11 @@ import (
 func observed(tb testing.TB) map[string]*observe.Observer {
 	tb.Helper()
 	collector := sqllockprom.New(nil)
-	if err := prometheus.NewRegistry().Register(collector); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, prometheus.NewRegistry().Register(collector))
 	otel, err := sqllockotel.New(&sqllockotel.Options{
 		TracerProvider: sdktrace.NewTracerProvider(), MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())),
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	return map[string]*observe.Observer{
 		"slog": observe.SlogObserver(slog.New(slog.NewTextHandler(io.Discard, nil))), "prometheus": collector.Observer(), "otel": otel,
 	}
@@ -71,23 +67,15 @@ func newPair(tb testing.TB, observers []*observe.Observer) func() {
 	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
 	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Observers: observers})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
 	return func() {
 		lease, err := registry.Lock(ctx, "orders/42")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if err := lease.Unlock(ctx); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
+		must(tb, lease.Unlock(ctx))
 	}
 }
 

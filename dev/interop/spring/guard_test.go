@@ -4,7 +4,6 @@ package spring_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestGuardHoldsSpringOff checks a guarded transaction whose lease has expired. It pins the row,
@@ -46,9 +46,7 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 		if n := c.written(t); n != 1 {
 			t.Errorf("Spring has the lock, and %d rows are visible", n)
 		}
-		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Errorf("Unlock: %v", err)
-		}
+		check.Is(t, lease.Unlock(ctx), sqllock.ErrLockLost)
 		must(t, java.Unlock(ctx, key))
 	})
 }
@@ -84,9 +82,7 @@ func (c *cell) begin(t *testing.T) *sqlx.Tx {
 func (c *cell) wantUnguarded(t *testing.T, lease *sqllock.Lease) {
 	t.Helper()
 	tx := c.begin(t)
-	if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Errorf("Guard: %v", err)
-	}
+	check.Is(t, lease.Guard(t.Context(), tx), sqllock.ErrLockLost)
 	must(t, tx.Rollback()) // MySQL has locked the row that Guard has read
 }
 

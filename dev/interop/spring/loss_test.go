@@ -3,12 +3,12 @@
 package spring_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestJavaLosesToUs checks that Java's late renewal and unlock throw and do not affect sqllock's
@@ -52,13 +52,9 @@ func TestWeLoseToJava(t *testing.T) {
 		default:
 			t.Error("Java holds the lock, but the context of the former holder has not ended")
 		}
-		if err := lease.Renew(ctx); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Errorf("Renew: %v", err)
-		}
+		check.Is(t, lease.Renew(ctx), sqllock.ErrLockLost)
 		c.wantUnguarded(t, lease)
-		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Errorf("Unlock: %v", err)
-		}
+		check.Is(t, lease.Unlock(ctx), sqllock.ErrLockLost)
 		if row := c.row(t, short); row.Holder != "billing-java" {
 			t.Errorf("the row is %q's, want Java's", row.Holder)
 		}

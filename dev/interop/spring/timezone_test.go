@@ -3,13 +3,13 @@
 package spring_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestTimeZones uses different time zones for the JVM, Java's session, sqllock's session and its
@@ -123,9 +123,7 @@ func TestInTheMissingHour(t *testing.T) {
 		if !locked {
 			t.Error("Java does not take our live row; has the fault gone?")
 		}
-		if err := lease.Unlock(ctx); !errors.Is(err, sqllock.ErrLockLost) {
-			t.Errorf("Unlock: %v", err)
-		}
+		check.Is(t, lease.Unlock(ctx), sqllock.ErrLockLost)
 	})
 }
 
@@ -168,7 +166,5 @@ func await(t *testing.T, instant time.Time) {
 
 func wantHeld(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Errorf("we get a lock that Java holds: %v", err)
-	}
+	check.Is(t, err, sqllock.ErrNotAcquired)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -16,20 +17,14 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 func TestASilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer listener.Close()
 	for name, patience := range map[string]time.Duration{"patience": time.Millisecond, "deadline": time.Hour} {
 		c, err := dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		defer c.Close()
 		if name == "deadline" {
-			if err := c.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, c.SetDeadline(time.Now().Add(time.Millisecond)))
 		}
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: error %v", name, err)

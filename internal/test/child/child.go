@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -73,9 +74,7 @@ type Process struct {
 func Start(t *testing.T, role string, env ...string) *Process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	cmd := exec.Command(self) //nolint:gosec,noctx // this program; the cleanup kills it
 	cmd.Env = append(append(os.Environ(), variable+"="+role), env...)
 	cmd.SysProcAttr = attributes()
@@ -86,14 +85,10 @@ func Start(t *testing.T, role string, env ...string) *Process {
 		t.Fatal(err)
 	}
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	started := make(chan error)
 	go p.run(stdout, started)
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, <-started)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {

@@ -2,11 +2,11 @@ package contract
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // handOffTests are about handing the row of a lock from one caller of a process to the next.
@@ -164,9 +164,7 @@ var handOffTests = []test{
 		}
 		stop()
 		for range 4 {
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				f.Error(err)
-			}
+			check.Is(f, <-ended, context.Canceled)
 		}
 	}),
 }

@@ -8,6 +8,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite", which needs no C compiler
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
@@ -22,9 +23,7 @@ func SQLite(tb testing.TB) *DB {
 func SQLiteFrom(tb testing.TB, driver string, content []byte) *DB {
 	tb.Helper()
 	path := filepath.Join(fileDir(tb), "test.db")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, os.WriteFile(path, content, 0o600))
 	db := &DB{Name: "sqlite", Server: server.SQLite, Driver: driver, DSN: virtualsqlite.DSN(path), Path: path, Dialect: dialect.SQLite()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db
@@ -38,9 +37,7 @@ func fileDir(tb testing.TB) string {
 		return tb.TempDir()
 	}
 	dir, err := os.MkdirTemp(parent, "sqlite-") //nolint:usetesting // not where other temporary files are
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	tb.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			tb.Error(err)

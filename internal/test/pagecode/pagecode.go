@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // Check fails the test if a piece of Go of the page stands in none of the files that the patterns
@@ -15,9 +17,7 @@ func Check(t *testing.T, page string, patterns ...string) {
 	var code strings.Builder
 	for _, pattern := range patterns {
 		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, path := range paths {
 			code.WriteString(read(t, path))
 		}
@@ -38,9 +38,7 @@ func Check(t *testing.T, page string, patterns ...string) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path) //nolint:gosec // the test names the file
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }
 

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A Program is a sqllock that runs in a process of its own, without a terminal.
@@ -57,13 +59,9 @@ func StartAs(t *testing.T, dsn, name string, args ...string) *Program {
 	p.Stderr, toClose[1] = NewStream(t)
 	p.Cmd.Stdout, p.Cmd.Stderr = toClose[0], toClose[1]
 	stdin, err := p.Cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	p.Stdin = stdin
-	if err := p.Cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, p.Cmd.Start())
 	for _, f := range toClose {
 		_ = f.Close() // the child has it
 	}
@@ -77,9 +75,7 @@ func StartAs(t *testing.T, dsn, name string, args ...string) *Program {
 // Signal sends a signal to the process.
 func (p *Program) Signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	check.Must(p.t, p.Cmd.Process.Signal(s))
 }
 
 // WantCode waits for the end of the process, and checks its exit code: -1 after a
@@ -114,13 +110,9 @@ type Stream struct {
 func NewStream(t *testing.T) (s *Stream, write *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	t.Cleanup(func() { _ = read.Close() }) // all was read
-	if err := read.SetReadDeadline(time.Now().Add(Limit)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, read.SetReadDeadline(time.Now().Add(Limit)))
 	return &Stream{File: read, Lines: bufio.NewScanner(read), t: t}, write
 }
 

@@ -52,9 +52,7 @@ func latin1Database(tb testing.TB) *dbtest.DB {
 	tb.Helper()
 	server := dbtest.Postgres(tb)
 	u, err := url.Parse(server.DSN)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	db := *server
 	name := u.Query().Get("search_path") + "_latin1"
 	server.DB.MustExecContext(tb.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")

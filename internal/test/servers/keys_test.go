@@ -24,9 +24,7 @@ func allDatabases(f *testing.F) []*dbtest.DB {
 		all = append(all, dbtest.MySQL(f))
 	}
 	for _, db := range all {
-		if err := migrations.Up(f.Context(), db.DB.DB, db.Dialect, nil); err != nil {
-			f.Fatal(err)
-		}
+		must(f, migrations.Up(f.Context(), db.DB.DB, db.Dialect, nil))
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/simulation"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
@@ -64,17 +65,11 @@ func TestChild(t *testing.T) {
 		t.Skip("for child processes of the other tests")
 	}
 	var r report
-	if err := json.Unmarshal([]byte(text), &r.task); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, json.Unmarshal([]byte(text), &r.task))
 	plan := simulation.NewPlan(r.Seed)
-	if err := plan.Apply(r.Changes); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, plan.Apply(r.Changes))
 	template, err := os.ReadFile(templateName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var done simulation.Result
 	synctest.Test(t, func(t *testing.T) {
 		var err error
@@ -87,9 +82,7 @@ func TestChild(t *testing.T) {
 	done.Print(&history, r.Events)
 	r.History = history.String()
 	line, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	fmt.Println(reportMark + string(line))
 }
 

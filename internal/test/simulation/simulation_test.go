@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/simulation"
 )
 
@@ -42,9 +43,7 @@ func newSweep(t *testing.T) *sweep {
 	}
 	for text := range strings.FieldsFuncSeq(os.Getenv(seedVariable), func(r rune) bool { return r == ',' || r == ' ' }) {
 		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		s.seeds = append(s.seeds, seed)
 	}
 	if os.Getenv(historyVariable) != "" && s.seeds != nil {
@@ -60,9 +59,7 @@ func newSweep(t *testing.T) *sweep {
 	case s.worlds > 0:
 	case text != "":
 		d, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		s.until = time.Now().Add(d)
 		if s.first == 0 {
 			s.first = uint64(rand.Uint32()) //nolint:gosec // no secret
@@ -102,9 +99,7 @@ func shrink(t *testing.T, failed report) {
 	for again := true; again && time.Since(began) < shrinkFor; {
 		again = false
 		plan := simulation.NewPlan(failed.Seed)
-		if err := plan.Apply(smallest.Changes); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, plan.Apply(smallest.Changes))
 		for _, change := range plan.Reductions(smallest.Violation.At) {
 			if time.Since(began) > shrinkFor {
 				break
@@ -129,9 +124,7 @@ func tryChange(t *testing.T, failed report, change string) (r report, ok bool) {
 			todo.Changes += fmt.Sprintf(" salt=%d", salt)
 		}
 		r, _, err := runChild(t.Context(), t, todo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if r.Violation != nil && r.Violation.Kind == failed.Violation.Kind {
 			return r, true
 		}
@@ -145,9 +138,7 @@ func TestAFailoverThatForgetsCommitsIsCaught(t *testing.T) {
 	const worlds = 40
 	for seed := range uint64(worlds) {
 		r, _, err := runChild(t.Context(), t, task{Seed: seed, Changes: "duration=30s +failover"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if r.Violation == nil {
 			continue
 		}

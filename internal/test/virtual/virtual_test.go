@@ -26,13 +26,9 @@ func inBubbles(t *testing.T, test func(*testing.T, *dbtest.DB)) {
 func nowOf(t *testing.T, db *dbtest.DB) (now time.Time) {
 	t.Helper()
 	var text string
-	if err := db.DB.GetContext(t.Context(), &text, "SELECT datetime('now', 'subsec')"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.DB.GetContext(t.Context(), &text, "SELECT datetime('now', 'subsec')"))
 	now, err := time.Parse("2006-01-02 15:04:05.000", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return now
 }
 
@@ -70,9 +66,7 @@ func TestAWriterIsAwaitedInVirtualTime(t *testing.T) {
 		const statement = "UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID"
 		for _, hold := range []time.Duration{5 * time.Second, 50 * time.Second} {
 			tx, err := db.DB.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}

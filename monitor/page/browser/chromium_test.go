@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // limit ends a test whose browser hangs. The machine may stand still for a while.
@@ -78,9 +80,7 @@ func open(t *testing.T, width, height int) *tab {
 // run runs actions one after the other.
 func (b *tab) run(actions ...chromedp.Action) {
 	b.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, chromedp.Run(b.ctx, actions...))
 }
 
 // is returns the value of an expression.
@@ -145,7 +145,5 @@ func (b *tab) screenshot(name string) {
 	}
 	var png []byte
 	b.run(chromedp.CaptureScreenshot(&png))
-	if err := os.WriteFile(*pictures+"/"+name+".png", png, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	check.Must(b, os.WriteFile(*pictures+"/"+name+".png", png, 0o600))
 }

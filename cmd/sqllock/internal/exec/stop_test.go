@@ -90,9 +90,7 @@ func (s *stoppedExec) numbers() bool {
 			return false
 		}
 		n, err := strconv.Atoi(s.Stdout.Lines.Text())
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		check.Must(s.t, err)
 		*number = n
 	}
 	return true
@@ -100,9 +98,7 @@ func (s *stoppedExec) numbers() bool {
 
 func (s stoppedExec) resume() {
 	s.t.Helper()
-	if err := syscall.Kill(s.exec, syscall.SIGCONT); err != nil {
-		s.t.Fatal(err)
-	}
+	check.Must(s.t, syscall.Kill(s.exec, syscall.SIGCONT))
 }
 
 // TestExecStopped stops an exec that has no terminal, and continues it while its

@@ -4,7 +4,6 @@ package exec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,9 +69,7 @@ func TestWatchdogNotReady(t *testing.T) {
 	lease, lose := context.WithCancelCause(t.Context())
 	lose(sqllock.ErrLockLost)
 	output, err := startedUnder(lease, t, neverReady(t), "echo inside")
-	if !errors.Is(err, sqllock.ErrLockLost) {
-		t.Errorf("error %v, want ErrLockLost", err)
-	}
+	check.Is(t, err, sqllock.ErrLockLost)
 	if out := output(); out != "" {
 		t.Errorf("output %q of a command without a watchdog", out)
 	}

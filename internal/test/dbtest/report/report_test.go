@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 )
 
@@ -36,13 +37,9 @@ func TestReport(t *testing.T) {
 	}
 	all.Wait()
 	read, err := report.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	var out strings.Builder
-	if err := report.Print(&out, read); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, report.Print(&out, read))
 	const want = `
 ┌──────────┬─────────┬────────┬────────┬───────────┬──────────┬─────┬────────┬─────────┬─────────┐
 │ server   │ version │ driver │ layout │ isolation │ settings │ run │ failed │ skipped │ reason  │

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestFetched: a program is fetched by one of several callers, after a failure anew, and without what a
@@ -22,9 +24,7 @@ func TestFetched(t *testing.T) {
 		t.Errorf("error %v is not an ErrMissing with the script's output", err)
 	}
 	left := filepath.Join(os.Getenv("XDG_CACHE_HOME"), "sqllock-dbtest", "thing.partial", "half")
-	if err := os.MkdirAll(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.MkdirAll(left, 0o700))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -60,17 +60,11 @@ func TestScratch(t *testing.T) {
 	t.Setenv(ScratchVariable, parent)
 	// A killed owner leaves the directory and a lock file that is not locked.
 	dead := filepath.Join(parent, "sqllock-servers-dead")
-	if err := errors.Join(os.Mkdir(dead, 0o700), os.WriteFile(filepath.Join(dead, "owner.lock"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(os.Mkdir(dead, 0o700), os.WriteFile(filepath.Join(dead, "owner.lock"), nil, 0o600)))
 	living, err := NewScratch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	other, err := NewScratch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if left, _ := filepath.Glob(filepath.Join(parent, "*")); len(left) != 2 {
 		t.Errorf("%q, not those of the living owners", left)
 	}

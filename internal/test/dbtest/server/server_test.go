@@ -13,15 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 // startKind starts a server of a kind, and those that it needs.
@@ -184,9 +183,7 @@ func TestServerThatEnds(t *testing.T) {
 	why := make(chan error, 1)
 	stop := s.Supervise(t.Context(), func(err error) { why <- err })
 	crash()
-	if err := <-why; !errors.Is(err, server.ErrEnded) {
-		t.Errorf("the supervisor says %v, not ErrEnded", err)
-	}
+	check.Is(t, <-why, server.ErrEnded)
 	for open(t, s.DSN()).PingContext(t.Context()) != nil {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -200,9 +197,7 @@ func TestServerThatEnds(t *testing.T) {
 	must(t, errors.Join(os.Rename(version+".away", version), s.Restart(t.Context())))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Restart(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Restart with a cancelled context: %v", err)
-	}
+	check.Is(t, s.Restart(ctx), context.Canceled)
 }
 
 // TestDurableServers: what the other servers turn off.

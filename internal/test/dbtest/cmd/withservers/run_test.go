@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -129,9 +130,7 @@ func TestReport(t *testing.T) {
 func stderrOf(t *testing.T, f func()) string {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer read.Close()
 	stderr := os.Stderr
 	os.Stderr = write
@@ -144,8 +143,6 @@ func stderrOf(t *testing.T, f func()) string {
 	}()
 	f()
 	write.Close()
-	if err := <-copied; err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, <-copied)
 	return text.String()
 }
