@@ -7,7 +7,7 @@
 // looks for other worlds for the mutants that survive theirs, and writes them into the table.
 //
 // It exits with 1 if a mutant survives, if a mutation does not apply or does not compile, or if
-// the library as it is does not survive. The mutations are in mutations.go.
+// the library as it is does not survive. The mutations are in mutants.txt.
 package main
 
 import (

@@ -2,12 +2,19 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
+
+//go:embed mutants.txt
+var mutants string
+
+// mutations are those of mutants.txt.
+var mutations = parse(mutants)
 
 // A mutation breaks the library.
 type mutation struct {
@@ -55,4 +62,46 @@ func (m mutation) apply(dir string) (undo func() error, err error) {
 		}
 	}
 	return undo, nil
+}
+
+// parse reads mutations. It panics at a line that none has.
+func parse(text string) (all []mutation) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		word, rest, _ := strings.Cut(line, " ")
+		if word == "mutant" {
+			all = append(all, mutation{name: rest})
+		}
+		if line == "" || word == "#" || word == "mutant" {
+			continue
+		}
+		m := &all[len(all)-1]
+		switch {
+		case word == "breaks":
+			m.breaks = rest
+		case word == "danger":
+			m.danger = rest
+		case word == "file":
+			m.edits = append(m.edits, edit{file: rest})
+		default:
+			m.edits[len(m.edits)-1].add(line)
+		}
+	}
+	return all
+}
+
+// add adds a line to the text that is replaced, or to the one that replaces it.
+func (e *edit) add(line string) {
+	text := &e.old
+	switch line[0] {
+	case '-':
+	case '+':
+		text = &e.new
+	default:
+		panic("mutants.txt: " + line)
+	}
+	if *text != "" {
+		*text += "\n"
+	}
+	*text += line[1:]
 }
