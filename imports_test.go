@@ -8,18 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
+var must = check.Must
+
 // TestMain checks that no test or example leaves a goroutine behind.
 func TestMain(m *testing.M) { testmain.Run(m) }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 const module = "github.com/sqllock/sqllock"
 

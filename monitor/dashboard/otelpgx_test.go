@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"testing"
 
 	"github.com/exaring/otelpgx"
@@ -11,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -31,23 +29,7 @@ func TestSpansOfOtelpgxNest(t *testing.T) {
 	pool := stdlib.OpenDB(*config)
 	t.Cleanup(func() { must(t, pool.Close()) })
 	f.registry = openTraced(t, provider, pool, server.Dialect)
-
-	var lease *sqllock.Lease
-	request := f.under("request", func(ctx context.Context) {
-		lease, err = f.registry.Lock(ctx, "orders/42")
-		must(t, err)
-	})
-	acquire := f.acquisition(request)
-	if n := f.ofPgx(acquire.SpanContext()); n == 0 {
-		t.Errorf("no statement is under the acquisition: %v", names(f.spans.Ended()))
-	}
-	if n := f.ofPgx(request.SpanContext()); n != 0 {
-		t.Errorf("%d statements are under the request", n)
-	}
-	release := f.under("release", func(ctx context.Context) { must(t, lease.Unlock(ctx)) })
-	if n := f.ofPgx(release.SpanContext()); n == 0 {
-		t.Errorf("no statement is under the span of Unlock's caller: %v", names(f.spans.Ended()))
-	}
+	f.nests(f.ofPgx)
 }
 
 // ofPgx returns how many spans of statements there are directly under a span: those of clients, which

@@ -116,21 +116,7 @@ func TestTracesNest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newTraced(t)
-		var lease *sqllock.Lease
-		request := f.under("request", func(ctx context.Context) {
-			var err error
-			lease, err = f.registry.Lock(ctx, "orders/42")
-			must(t, err)
-			_, work := f.tracer.Start(lease.Context(), "work")
-			work.End()
-		})
-		acquire := f.acquisition(request)
-		if f.statements(acquire.SpanContext()) == 0 {
-			t.Errorf("no statement is under the acquisition: %v", names(f.spans.Ended()))
-		}
-		if n := f.statements(request.SpanContext()); n != 0 {
-			t.Errorf("%d statements are under the request", n)
-		}
+		lease, request, acquire := f.nests(f.statements)
 		if !slices.Contains(names(f.childrenOf(request.SpanContext())), "work") {
 			t.Error("the work is not under the request")
 		}
@@ -150,11 +136,28 @@ func TestTracesNest(t *testing.T) {
 		if len(got) != len(want) || got["sqllock.wait"].AsFloat64() >= 0 || acquire.SpanKind() != trace.SpanKindInternal {
 			t.Errorf("%v", acquire.Attributes())
 		}
-		release := f.under("release", func(ctx context.Context) { must(t, lease.Unlock(ctx)) })
-		if f.statements(release.SpanContext()) == 0 {
-			t.Error("no statement is under the span of Unlock's caller")
-		}
 	})
+}
+
+// nests acquires a lock and releases it. of returns how many spans of statements are under a span: they are
+// under that of the acquisition, and under that of Unlock's caller.
+func (f *traced) nests(of func(trace.SpanContext) int) (lease *sqllock.Lease, request trace.Span, acquire sdktrace.ReadOnlySpan) {
+	f.Helper()
+	request = f.under("request", func(ctx context.Context) {
+		var err error
+		lease, err = f.registry.Lock(ctx, "orders/42")
+		must(f.T, err)
+		_, work := f.tracer.Start(lease.Context(), "work")
+		work.End()
+	})
+	acquire = f.acquisition(request)
+	release := f.under("release", func(ctx context.Context) { must(f.T, lease.Unlock(ctx)) })
+	acquiring, requesting, releasing := of(acquire.SpanContext()), of(request.SpanContext()), of(release.SpanContext())
+	if acquiring == 0 || requesting != 0 || releasing == 0 {
+		f.Errorf("%d statements are under the acquisition, %d under the request and %d under the span of Unlock's caller: %v",
+			acquiring, requesting, releasing, names(f.spans.Ended()))
+	}
+	return lease, request, acquire
 }
 
 func names(spans []sdktrace.ReadOnlySpan) (all []string) {

@@ -18,10 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	check.Must(t, err)
-}
+var must = check.Must
 
 // startKind starts a server of a kind, and those that it needs.
 func startKind(ctx context.Context, kind server.Kind, dir string) (*server.Server, error) {
