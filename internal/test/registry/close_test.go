@@ -56,9 +56,7 @@ func closeWithoutAnswer(s *fixture, n int) (took, lastEnded time.Duration) {
 	for _, ctx := range contexts {
 		context.AfterFunc(ctx, func() { last.Store(max(last.Load(), int64(time.Since(began)))) })
 	}
-	if err := registry.Close(context.Background()); !errors.Is(err, sqllock.ErrDatabase) {
-		s.Error(err)
-	}
+	is(s, registry.Close(context.Background()), sqllock.ErrDatabase)
 	took = time.Since(began)
 	waitUntilCallsFail(s)
 	return took, time.Duration(last.Load())
@@ -152,9 +150,7 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 			<-late.reached
 			must(s.T, s.registry.Close(s.Context()))
 			close(late.let)
-			if err := <-unlocked; !errors.Is(err, sqllock.ErrClosed) {
-				s.Error(err)
-			}
+			is(s, <-unlocked, sqllock.ErrClosed)
 			s.connector.Follow(nil)
 		},
 		"while a renewal is on its way": func(s *fixture, lease *sqllock.Lease) {
@@ -166,9 +162,7 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 			synctest.Wait()
 			close(late.let)
 			must(s.T, <-closed)
-			if err := <-renewed; !errors.Is(err, sqllock.ErrClosed) {
-				s.Error(err)
-			}
+			is(s, <-renewed, sqllock.ErrClosed)
 			s.connector.Follow(nil)
 		},
 	} {

@@ -432,9 +432,7 @@ func TestOutage_WaitersOutlastASingleTry(t *testing.T) {
 		lease, err := s.lock.TryLockFor(t.Context(), time.Minute)
 		must(t, err)
 		must(t, lease.Unlock(t.Context()))
-		if err := <-single; !errors.Is(err, sqllock.ErrDatabase) {
-			t.Errorf("the single try: error %v", err)
-		}
+		is(t, <-single, sqllock.ErrDatabase)
 	})
 }
 

@@ -610,9 +610,7 @@ func TestRenew_DeadConnectionDelaysNothing(t *testing.T) {
 		if p.bad.Load() != 1 || p.good.Load() < 6 {
 			t.Fatalf("%d good, %d bad", p.good.Load(), p.bad.Load())
 		}
-		if err := *p.last.Load(); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Errorf("no answer is %v", err)
-		}
+		is(t, *p.last.Load(), sqllock.ErrDatabase)
 		must(t, lease.Context().Err())
 		close(dead)
 		must(t, lease.Unlock(t.Context()))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
@@ -18,16 +19,12 @@ func For(tb testing.TB, name string, start func(context.Context) (*Cluster, erro
 	tb.Helper()
 	dbtest.OwnServers(tb)
 	required, err := server.Required(name)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	c, err := start(tb.Context())
 	if errors.Is(err, server.ErrMissing) && !required {
 		tb.Skipf("SKIPPED, NOT TESTED: %v", err)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.Must(tb, err)
 	tb.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			tb.Error(err)

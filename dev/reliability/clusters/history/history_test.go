@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestReadOrdersWhatSeveralProcessesWrote(t *testing.T) {
@@ -21,13 +22,9 @@ func TestReadOrdersWhatSeveralProcessesWrote(t *testing.T) {
 	}
 	for i, name := range []string{"one", "two", "one"} {
 		w, err := history.NewWriter(dir, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		w.Add(want[i])
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, w.Close())
 	}
 	got, err := history.Read(dir)
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -39,9 +36,7 @@ func TestReadDropsAnIncompleteLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const text = `{"op":"alive","from":1,"to":1}` + "\n" + `{"op":"ali`
-	if err := os.WriteFile(filepath.Join(dir, "killed.jsonl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(filepath.Join(dir, "killed.jsonl"), []byte(text), 0o600))
 	if got, err := history.Read(dir); err != nil || len(got) != 1 {
 		t.Errorf("%v, error %v", got, err)
 	}

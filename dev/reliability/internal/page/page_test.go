@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/reliability/internal/page"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestReplaceKeepsTheText(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
 	const text = "a\n<!-- figures: x -->\nold\n<!-- end -->\nb\n<!-- figures: y -->\nold\n<!-- end -->\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := page.Replace(path, "y", "new\n"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	check.Must(t, page.Replace(path, "y", "new\n"))
 	got, err := os.ReadFile(path)
 	want := "a\n<!-- figures: x -->\nold\n<!-- end -->\nb\n<!-- figures: y -->\nnew\n<!-- end -->\n"
 	if err != nil || string(got) != want {
@@ -32,13 +29,9 @@ func TestPutRow(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
 	const text = "a\n<!-- figures: x -->\n| k | n |\n|---|---|\n| one | 1 |\n| one more | 2 |\n<!-- end -->\nb\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	for key, n := range map[string]int{"one": 3, "two": 4} {
-		if err := page.PutRow(path, "x", 1, key, n); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, page.PutRow(path, "x", 1, key, n))
 	}
 	got, err := os.ReadFile(path)
 	want := "a\n<!-- figures: x -->\n| k | n |\n|---|---|\n| one | 3 |\n| one more | 2 |\n| two | 4 |\n<!-- end -->\nb\n"
