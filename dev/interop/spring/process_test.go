@@ -5,11 +5,13 @@ package spring_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -77,4 +79,17 @@ func (c *cell) process(t *testing.T, role string, todo task) *child.Process {
 	text, err := json.Marshal(todo)
 	must(t, err)
 	return child.Start(t, role, taskVariable+"="+string(text))
+}
+
+func TestMain(m *testing.M) {
+	child.Be(roles)
+	// Killed clients and ended tests leave broken connections, which the driver would log.
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it fails only for nil
+	code := m.Run()
+	sayMissing()
+	if err := errors.Join(append(stopJVMs(), removeCommand())...); err != nil {
+		fmt.Fprintln(os.Stderr, "stop Java:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
