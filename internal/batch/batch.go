@@ -19,9 +19,6 @@ type Settings[I, O any] struct {
 	// KeepsValues, unless it is nil, reports whether ctx is to have the values of the caller's
 	// context if the batch has one item.
 	KeepsValues func() bool
-	// RunsAlone has a call that no batch is in flight for run One in its own goroutine, which saves waking another
-	// one. ctx then also ends with the caller's context, and One must return soon after that.
-	RunsAlone bool
 	// Key returns the key of an item. A batch has at most one item of each key.
 	Key func(I) string
 	// OnLeave, if not nil, is called with an item whose caller has left while it is in a
@@ -97,34 +94,17 @@ func (b *Batcher[I, O]) Do(ctx context.Context, item I) Outcome[O] {
 	c.ctx, c.item = ctx, item
 	b.mu.Lock()
 	b.queue = append(b.queue, c)
-	l := b.openLocked()
+	b.openLocked()
 	b.mu.Unlock()
-	switch {
-	case l == nil:
-	case b.settings.RunsAlone:
-		l.workFor(ctx, c)
-	default:
-		go l.work()
-	}
 	select {
 	case <-c.done:
-		return b.take(c)
-	default:
-	}
-	select {
-	case <-c.done:
-		return b.take(c)
+		outcome := c.outcome
+		*c = call[I, O]{done: c.done}
+		b.calls.Put(c)
+		return outcome
 	case <-ctx.Done():
 		return b.leave(ctx, c)
 	}
-}
-
-// take returns the outcome of a call that is done.
-func (b *Batcher[I, O]) take(c *call[I, O]) Outcome[O] {
-	outcome := c.outcome
-	*c = call[I, O]{done: c.done}
-	b.calls.Put(c)
-	return outcome
 }
 
 func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) Outcome[O] {
@@ -149,11 +129,10 @@ func (b *Batcher[I, O]) leftLocked(c *call[I, O]) {
 	}
 }
 
-// openLocked opens a lane if all that are open run slow batches. The caller has it work. It returns nil if there is
-// none to open.
-func (b *Batcher[I, O]) openLocked() *lane[I, O] {
+// openLocked opens a lane if all that are open run slow batches.
+func (b *Batcher[I, O]) openLocked() {
 	if len(b.queue) == 0 || b.lanes > b.slow || b.lanes >= b.settings.Lanes {
-		return nil
+		return
 	}
 	l := b.spare
 	b.spare = nil
@@ -161,12 +140,5 @@ func (b *Batcher[I, O]) openLocked() *lane[I, O] {
 		l = newLane(b)
 	}
 	b.lanes++
-	return l
-}
-
-// goOnLocked opens a lane for calls that wait for one.
-func (b *Batcher[I, O]) goOnLocked() {
-	if l := b.openLocked(); l != nil {
-		go l.work()
-	}
+	go l.work()
 }

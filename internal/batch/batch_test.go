@@ -30,12 +30,9 @@ type fixture struct {
 	obedient bool
 }
 
-func newFixture(most, lanes int) *fixture { return newFixtureWith(most, lanes, false) }
-
-func newFixtureWith(most, lanes int, runsAlone bool) *fixture {
+func newFixture(most, lanes int) *fixture {
 	s := &fixture{take: time.Second}
 	s.Batcher = batch.New(batch.Settings[string, string]{
-		RunsAlone: runsAlone,
 		One: func(ctx context.Context, item string) batch.Outcome[string] {
 			var outcomes [1]batch.Outcome[string]
 			s.run(ctx, []string{item}, outcomes[:])
@@ -124,20 +121,9 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-// inBothWays is inBubble for batchers that run a call that is alone in a goroutine of theirs, and in its own.
-func inBothWays(t *testing.T, test func(t *testing.T, runsAlone bool)) {
-	t.Helper()
-	t.Parallel()
-	for _, runsAlone := range []bool{false, true} {
-		t.Run(fmt.Sprint(runsAlone), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) { test(t, runsAlone) })
-		})
-	}
-}
-
 func TestAnIdleBatcherRunsACallImmediately(t *testing.T) {
-	inBothWays(t, func(t *testing.T, runsAlone bool) {
-		s := newFixtureWith(10, 1, runsAlone)
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(10, 1)
 		for _, item := range []string{"a", "b"} {
 			began := time.Now()
 			s.start(t.Context(), t, item).Wait()
@@ -150,8 +136,8 @@ func TestAnIdleBatcherRunsACallImmediately(t *testing.T) {
 }
 
 func TestWaitingCallsAreBatched(t *testing.T) {
-	inBothWays(t, func(t *testing.T, runsAlone bool) {
-		s := newFixtureWith(10, 1, runsAlone)
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(10, 1)
 		s.start(t.Context(), t, "a", "b", "c", "bad", "d").Wait()
 		s.want(t, "a", "b c bad d")
 	})
@@ -281,8 +267,8 @@ func TestABatchThatDoesNotReturnTimesOut(t *testing.T) {
 }
 
 func TestTheContextOfABatchEndsAtTheTimeout(t *testing.T) {
-	inBothWays(t, func(t *testing.T, runsAlone bool) {
-		s := newFixtureWith(10, 1, runsAlone)
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(10, 1)
 		s.take, s.obedient = 3*time.Hour+time.Second, true
 		outcome := s.Do(t.Context(), "a")
 		if !errors.Is(outcome.Err, errTimedOut) || errors.Is(outcome.Err, context.Canceled) {
@@ -311,44 +297,10 @@ func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
 	}
 }
 
-// The context of a call that runs itself ends that call, and neither those that have come meanwhile nor the next one.
-func TestACallThatRunsItselfEndsWithItsContext(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := newFixtureWith(10, 1, true)
-		s.obedient = true
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		others := make(chan *sync.WaitGroup, 1)
-		time.AfterFunc(time.Second/4, func() { others <- s.start(t.Context(), t, "b", "c") })
-		if outcome := s.Do(ctx, "a"); !errors.Is(outcome.Err, context.DeadlineExceeded) || !outcome.Unknown {
-			t.Error(outcome)
-		}
-		(<-others).Wait()
-		s.want(t, "a", "b c")
-		if outcome := s.Do(t.Context(), "d"); outcome.Err != nil {
-			t.Error(outcome)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.left != nil || s.late != nil {
-			t.Error(s.left, s.late)
-		}
-	})
-}
-
 // Each caller gets the outcome of its own item, while others arrive and leave.
 func TestHammer(t *testing.T) {
 	t.Parallel()
-	for _, runsAlone := range []bool{false, true} {
-		t.Run(fmt.Sprint(runsAlone), func(t *testing.T) {
-			t.Parallel()
-			hammer(t, newFixtureWith(16, 3, runsAlone))
-		})
-	}
-}
-
-func hammer(t *testing.T, s *fixture) {
-	t.Helper()
+	s := newFixture(16, 3)
 	s.take = 0
 	each := 200
 	if testing.Short() {

@@ -35,72 +35,20 @@ func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
 }
 
 func (l *lane[I, O]) work() {
+	s := &l.batcher.settings
 	for l.begin() {
-		if !l.run() {
+		if len(l.items) == 1 {
+			l.outcomes[0] = s.One(l.contextOfOne(), l.items[0])
+		} else {
+			s.Many(l.ctx, l.items, l.outcomes)
+		}
+		if l.ctx.Err() != nil {
+			l.explainTimeout()
+		}
+		if !l.end() {
 			return
 		}
 	}
-}
-
-// run runs the batch. It returns false if the lane was abandoned.
-func (l *lane[I, O]) run() (kept bool) {
-	s := &l.batcher.settings
-	if len(l.items) == 1 {
-		l.outcomes[0] = s.One(l.contextOfOne(), l.items[0])
-	} else {
-		s.Many(l.ctx, l.items, l.outcomes)
-	}
-	if l.ctx.Err() != nil {
-		l.explainTimeout()
-	}
-	return l.end()
-}
-
-// workFor is work in the goroutine of c's caller, whose context is ctx, for as long as the batch has only c. The rest is
-// done in a goroutine of its own.
-func (l *lane[I, O]) workFor(ctx context.Context, c *call[I, O]) {
-	if !l.begin() {
-		return
-	}
-	if len(l.batch) > 1 || l.batch[0] != c {
-		go func() { //nolint:contextcheck // the batch is not the caller's
-			if l.run() {
-				l.work()
-			}
-		}()
-		return
-	}
-	if l.runFor(ctx) && !l.retire() {
-		go l.work()
-	}
-}
-
-// runFor is run for a batch of one item. Its context also ends with ctx, that of the caller.
-func (l *lane[I, O]) runFor(ctx context.Context) (kept bool) {
-	cancel := l.cancel
-	stop := afterEnd(ctx, cancel)
-	l.outcomes[0] = l.batcher.settings.One(l.contextOfOne(), l.items[0]) //nolint:contextcheck // it ends with ctx
-	if !stop() {
-		cancel() // now, and not during the next batch
-		if o := &l.outcomes[0]; o.Err != nil && !l.batcher.settings.IsFinal(o.Err) {
-			o.Err, o.Unknown = ctx.Err(), true
-		}
-	} else if l.ctx.Err() != nil {
-		l.explainTimeout()
-	}
-	return l.end()
-}
-
-// afterEnd calls f after the end of ctx, unless the function that it returns is called before: that returns true
-// then. It is context.AfterFunc, without a goroutine for contexts that have a method for it.
-func afterEnd(ctx context.Context, f func()) (stop func() bool) {
-	if c, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
-		return c.AfterFunc(f)
-	}
-	if ctx.Done() == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, f)
 }
 
 // contextOfOne is the context of a batch of one item.
@@ -129,29 +77,14 @@ func (l *lane[I, O]) begin() bool {
 	b := l.batcher
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.retireIfIdleLocked() {
+	if len(b.queue) == 0 {
+		b.lanes--
+		b.spare = l
 		return false
 	}
 	l.takeLocked()
 	l.began = time.Now()
 	l.watchLocked(b.settings.SlowAfter)
-	return true
-}
-
-// retire closes the lane if there is nothing to do, and reports whether it has.
-func (l *lane[I, O]) retire() bool {
-	l.batcher.mu.Lock()
-	defer l.batcher.mu.Unlock()
-	return l.retireIfIdleLocked()
-}
-
-func (l *lane[I, O]) retireIfIdleLocked() bool {
-	b := l.batcher
-	if len(b.queue) > 0 {
-		return false
-	}
-	b.lanes--
-	b.spare = l
 	return true
 }
 
@@ -183,7 +116,7 @@ func (l *lane[I, O]) end() bool {
 	late := l.deliverLocked()
 	kept := !l.lost
 	if kept {
-		l.resetLocked()
+		l.retireLocked()
 	}
 	b.mu.Unlock()
 	for _, i := range late {
@@ -212,8 +145,8 @@ func (l *lane[I, O]) deliverLocked() (late []int) {
 	return late
 }
 
-// resetLocked makes the lane ready for another batch.
-func (l *lane[I, O]) resetLocked() {
+// retireLocked makes the lane ready for another batch.
+func (l *lane[I, O]) retireLocked() {
 	l.began = time.Time{}
 	l.setFastLocked()
 	if l.ctx.Err() != nil {
@@ -249,7 +182,7 @@ func (l *lane[I, O]) watch() {
 	case took < s.Timeout:
 		l.slow = true
 		b.slow++
-		b.goOnLocked()
+		b.openLocked()
 		l.watchLocked(s.Timeout - took)
 	case took < s.Timeout+s.Grace:
 		l.cancel()
@@ -274,7 +207,7 @@ func (l *lane[I, O]) abandonLocked() {
 	}
 	b.lanes--
 	l.setFastLocked()
-	b.goOnLocked()
+	b.openLocked()
 }
 
 // setFastLocked no longer counts the lane as slow.

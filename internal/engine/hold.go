@@ -107,7 +107,6 @@ type hold struct {
 	users     []user
 	first     [1]user       // the memory of users, which mostly is one
 	ended     chan struct{} // closed when it is over; nil until done is called
-	afterEnd  func()        // called when it is over; nil for none
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	pinnedBy  int           // how many of ExecuteLockedTx have
 	granted   bool          // the caller has got the lease, so that the minimum hold counts
@@ -373,10 +372,6 @@ func (h *hold) endUse(cause error) bool {
 	}
 	if h.ended != nil {
 		close(h.ended)
-	}
-	if h.afterEnd != nil {
-		go h.afterEnd()
-		h.afterEnd = nil
 	}
 	users := h.users
 	h.users = nil // remove must not change what is read below

@@ -22,29 +22,6 @@ func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline()
 func (c *releaseContext) Done() <-chan struct{}       { return c.hold.done() }
 func (c *releaseContext) Value(key any) any           { return c.caller.Value(key) }
 
-// AfterFunc calls f in a goroutine of its own when the hold is over, unless stop is called before: see
-// [context.AfterFunc]. There is one at a time.
-func (c *releaseContext) AfterFunc(f func()) (stop func() bool) {
-	h := c.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state.isOver() {
-		go f()
-		return func() bool { return false }
-	}
-	h.afterEnd = f
-	return h.stopAfterEnd
-}
-
-// stopAfterEnd keeps what AfterFunc was given from being called, and reports whether it has.
-func (h *hold) stopAfterEnd() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	stopped := h.afterEnd != nil
-	h.afterEnd = nil
-	return stopped
-}
-
 func (c *releaseContext) Err() error {
 	if c.hold.isOver() {
 		return context.DeadlineExceeded

@@ -52,11 +52,10 @@ type batched[V any] struct {
 }
 
 // makeBatcher makes what batches the calls.
-// If obedient is true, what one sends returns soon after its context has ended.
-func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool, obedient bool) {
+func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 	b.limiter = newLimiter(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, V]{
-		One: b.one, Many: b.many, KeepsValues: keepsValues.Load, RunsAlone: obedient,
+		One: b.one, Many: b.many, KeepsValues: keepsValues.Load,
 		Key: func(c Claim) string { return c.LockKey },
 		OnLeave: func(Claim) {
 			if b.onLeave != nil {

@@ -117,9 +117,8 @@ func (t *Table) makeVerbs(batching bool) {
 	}
 	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
 	if batching {
-		obedient := t.pool.ObeysContext() && (t.acquirers == nil || t.acquirers.pool.ObeysContext())
-		t.acquires.makeBatcher(&t.keepsValues, obedient)
-		t.releases.makeBatcher(&t.keepsValues, obedient)
+		t.acquires.makeBatcher(&t.keepsValues)
+		t.releases.makeBatcher(&t.keepsValues)
 		t.reads = newLimiter(maxAlone)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 const (
@@ -17,9 +16,9 @@ const (
 	// successorPause is the time between attempts to connect a successor.
 	successorPause = 10 * time.Second
 	// successorIdle is how long a successor may wait before it is asked whether it is still there, and
-	// successorPing how long its answer may take: a caller waits for it, whose context may have ended.
+	// successorPing how long its answer may take.
 	successorIdle = 20 * time.Second
-	successorPing = 200 * time.Millisecond
+	successorPing = time.Second
 )
 
 // A rotation is the connector of a pool. It replaces old connections, but never closes a healthy one before
@@ -34,7 +33,6 @@ type rotation struct {
 	classify func(error) dialect.Class
 	onNotice func(c driver.Conn, note func(routine string)) // nil if there are no notices
 	prepares func() bool                                    // of the connections: see [preparer]
-	obedient bool                                           // they obey their contexts: see [transaction.Obedient]
 
 	background context.Context
 	end        context.CancelFunc
@@ -49,20 +47,12 @@ type rotation struct {
 
 // rotate returns a rotation of the target's connections.
 func (t Target) rotate(c driver.Connector, s Settings) *rotation {
-	r := &rotation{Connector: c, classify: t.Dialect.Classify, onNotice: t.OnNotice, obedient: t.ObeysContext}
+	r := &rotation{Connector: c, classify: t.Dialect.Classify, onNotice: t.OnNotice}
 	if t.Prepares && s.kept != nil {
 		r.prepares = s.kept.Load
 	}
 	r.background, r.end = context.WithCancel(context.Background())
 	return r
-}
-
-// Driver implements driver.Connector.
-func (r *rotation) Driver() driver.Driver {
-	if r.obedient {
-		return transaction.Obedient{Driver: r.Connector.Driver()}
-	}
-	return r.Connector.Driver()
 }
 
 // Connect implements driver.Connector.

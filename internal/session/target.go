@@ -39,10 +39,6 @@ type Target struct {
 	// Prepares reports whether the connections have to prepare what is sent often, because the driver does not.
 	Prepares bool
 
-	// ObeysContext reports whether calls of the driver return soon after their context has ended, whatever the
-	// network does.
-	ObeysContext bool
-
 	// OnNotice, unless it is nil, has note called for each notice of the server on a connection.
 	OnNotice func(c driver.Conn, note func(routine string))
 

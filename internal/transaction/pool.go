@@ -86,23 +86,8 @@ func (p Pool) TryWhole() Try {
 // discardsOpen reports whether database/sql gives out no connection in an open transaction: pgx asks its
 // connections for that.
 func (p Pool) discardsOpen() bool {
-	of := p.DB.Driver()
-	if o, ok := of.(Obedient); ok {
-		of = o.Driver
-	}
-	driver := reflect.TypeOf(of)
+	driver := reflect.TypeOf(p.DB.Driver())
 	return driver != nil && driver.Kind() == reflect.Pointer && strings.HasPrefix(driver.Elem().PkgPath(), "github.com/jackc/pgx/")
-}
-
-// Obedient is the Driver of a pool whose connections, and whose connector, return soon after a context has ended,
-// whatever the network does. Open's pools over pgx have it. A pool of the user's over pgx may dial by a function
-// of the user's.
-type Obedient struct{ driver.Driver }
-
-// ObeysContext reports whether calls return soon after their context has ended.
-func (p Pool) ObeysContext() bool {
-	_, ok := p.DB.Driver().(Obedient)
-	return ok
 }
 
 // Next reports whether the statement is to be sent, on Conn.

@@ -21,7 +21,7 @@ import (
 // Its errors never contain a part of a password.
 func Parse(dsn string) (session.Target, error) {
 	target, err := session.ParsePostgres(dsn, "pgx", address, connector)
-	target.OnNotice, target.ObeysContext = onNotice, true
+	target.OnNotice = onNotice
 	return target, err
 }
 

@@ -42,9 +42,6 @@ type Plan func(ctx context.Context, m Moment) error
 // A Connector is a driver.Connector whose connections follow a plan. It is safe
 // for concurrent use.
 type Connector struct {
-	// Says, unless it is nil, is what Driver returns: what the pool is taken for.
-	Says driver.Driver
-
 	driver driver.Driver
 	dsn    string
 	plan   atomic.Pointer[Plan]
@@ -80,12 +77,7 @@ func (c *Connector) Connect(context.Context) (driver.Conn, error) {
 }
 
 // Driver implements driver.Connector.
-func (c *Connector) Driver() driver.Driver {
-	if c.Says != nil {
-		return c.Says
-	}
-	return c.driver
-}
+func (c *Connector) Driver() driver.Driver { return c.driver }
 
 // do runs one operation under the plan. If its context ends while the plan delays it, the
 // operation runs nevertheless: a statement that was sent cannot be recalled.

@@ -3,7 +3,6 @@ package registry_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // An action is one thing that a caller does. It returns the lease that is held
@@ -131,35 +129,24 @@ var actions = []action{
 // that spins exceeds it.
 const mostOps = 60
 
-// A way is how a call is sent: in which isolation, and whether by the goroutine of its caller.
-type way struct {
-	isolation sqllock.Isolation
-	says      driver.Driver
-}
-
-var ways = []way{
-	{sqllock.Serializable, nil}, {sqllock.Autocommit, nil}, {sqllock.Serializable, transaction.Obedient{}},
-}
-
-// everyMoment runs a test for every action, way to send it, and moment of the action, up to the
+// everyMoment runs a test for every action, isolation, and moment of the action, up to the
 // first one that the action does not reach. These are hundreds, so not with -short. The statements of locks
-// of several rows are those of the others, so they are sent in one way.
+// of several rows are those of the others, so they are sent in one isolation.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: hundreds of moments")
 	}
-	run := func(a action, ways []way, most int) {
+	run := func(a action, isolations []sqllock.Isolation, most int) {
 		t.Helper()
-		for _, way := range ways {
-			runInBubble(t, fmt.Sprintf("%s/%v/%T", a.name, way.isolation, way.says), func(t *testing.T) {
-				s := newFixture(t, way.isolation)
-				s.connector.Says = way.says
+		for _, isolation := range isolations {
+			runInBubble(t, fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
+				s := newFixture(t, isolation)
 				reached := true
 				for n := 1; n <= most && reached; n++ {
 					for _, done := range []bool{false, true} {
 						t.Logf("operation %d, done: %v", n, done)
-						reached = test(s.another(way.isolation), a, n, done)
+						reached = test(s.another(isolation), a, n, done)
 						if n == 1 && !reached {
 							t.Errorf("the action sent nothing, or the test had no effect")
 						}
@@ -170,10 +157,10 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 		}
 	}
 	for _, a := range actions {
-		run(a, ways, 8)
+		run(a, []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit}, 8)
 	}
 	for _, a := range ofSeats {
-		run(a, ways[:1], 40)
+		run(a, []sqllock.Isolation{sqllock.Serializable}, 40)
 	}
 }
 

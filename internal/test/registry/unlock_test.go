@@ -15,7 +15,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // Spring's testTransientDataAccessException: a release that lost a race is tried
@@ -86,49 +85,4 @@ func TestUnlock_LostAnswerOfABatch(t *testing.T) {
 		close(first)
 		unlocking.Wait()
 	})
-}
-
-// A call that its caller's goroutine sends ends with its context: that of Lock with the caller's, and that of Unlock
-// with the lease.
-func TestCallsThatRunThemselvesEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	runInBubble(t, "lock", func(t *testing.T) {
-		s := sendingItself(t)
-		s.connector.Follow(untilItsContextEnds)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		_, err := s.lock.TryLock(ctx)
-		is(t, err, context.DeadlineExceeded)
-		if took := time.Since(began); took < time.Second || took > 1300*time.Millisecond {
-			t.Errorf("it took %v", took)
-		}
-		s.connector.Follow(nil)
-		s.settle(nil, err)
-	})
-	runInBubble(t, "unlock", func(t *testing.T) {
-		s := sendingItself(t)
-		s.lock = s.lock.WithTTL(lateTTL)
-		lease := held(s)
-		s.connector.Follow(untilItsContextEnds)
-		began := time.Now()
-		is(t, lease.Unlock(t.Context()), sqllock.ErrDatabase)
-		if took := time.Since(began); took < lateTTL/2 || took > lateTTL {
-			t.Errorf("it took %v", took)
-		}
-		s.settle(nil, nil)
-	})
-}
-
-// sendingItself is newFixture over a driver that obeys its contexts.
-func sendingItself(t *testing.T) *fixture {
-	t.Helper()
-	s := newFixture(t, sqllock.Serializable)
-	s.connector.Says = transaction.Obedient{}
-	return s.another(sqllock.Serializable)
-}
-
-func untilItsContextEnds(ctx context.Context, _ flaky.Moment) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
-	"github.com/sqllock/sqllock/internal/test/machine"
 	"github.com/sqllock/sqllock/internal/test/wire"
 )
 
@@ -440,30 +439,6 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			proxy.Freeze()
 			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
 		})
-	}
-}
-
-// A call returns soon after its context has ended, also where the caller's goroutine sends the statement: over pgx. A
-// batch has 5 s for its answer, and less than that must do.
-func TestOutage_CallsEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	watch := machine.StartWatch()
-	defer watch.Stop()
-	for _, o := range impatient(t) {
-		db := up(t, o.database)
-		proxy, dsn := through(t, db)
-		registry := o.opened(t, dsn, openOptions{})
-		if !locks(t, registry) {
-			t.Fatal("it does not lock")
-		}
-		proxy.Freeze()
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
-		_, err := registry.TryLock(ctx, "k")
-		cancel()
-		if took := time.Since(began) - watch.StoodStill(began, time.Now()); took > 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: error %v after %v", o.name, err, took)
-		}
 	}
 }
 
