@@ -181,7 +181,7 @@ func (k *worker) ended(a *attempt, limit time.Duration, err error) {
 	a.end(err)
 	k.timely(a.name, a.began, a.within(limit)+k.handedOverLate()+slack)
 	k.expect(a.name, err, sqllock.ErrNotAcquired, sqllock.ErrDatabase, sqllock.ErrCapacity)
-	if errors.Is(err, sqllock.ErrDatabase) && k.world.isSettled() && !(isTooLate(err) && k.world.wasSlow(a.began)) {
+	if errors.Is(err, sqllock.ErrDatabase) && k.world.isSettled() && (!isTooLate(err) || !k.world.wasSlow(a.began)) {
 		k.world.violated("error", "%s: %s, while nothing is wrong: %v", k.name, a.name, err)
 	}
 	a.checkOwnRow(err)
