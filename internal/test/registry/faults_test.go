@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -258,6 +259,23 @@ func (s *fixture) isCancelled(ctx context.Context, lease *sqllock.Lease, err err
 	}
 	is(s.T, err, sqllock.ErrNotAcquired)
 	is(s.T, err, errStop)
+	if lease == nil {
+		s.hasNoLease()
+	}
+}
+
+// late is for how long a statement may be on its way whose caller has left, until its row is deleted.
+const late = 2 * time.Second
+
+// hasNoLease checks that there is no row but those that have expired, soon after a call has ended.
+func (s *fixture) hasNoLease() {
+	s.Helper()
+	time.Sleep(late)
+	rows, err := s.repository.List(s.Context())
+	must(s.T, err)
+	if slices.ContainsFunc(rows, func(row sqllock.Row) bool { return !row.Expired() }) {
+		s.Errorf("left behind: %+v", rows)
+	}
 }
 
 // settle checks what must be true however an action ended: it has not spun, and
@@ -282,6 +300,9 @@ func (s *fixture) settle(lease *sqllock.Lease, err error) {
 		s.Fatalf("cannot lock again: %v, after %v", tryErr, err)
 	}
 	must(s.T, again.Unlock(s.Context()))
+	if s.whole != nil {
+		time.Sleep(late) // of several rows, one may have been acquired for a caller that has left
+	}
 	rows, listErr := s.repository.List(s.Context())
 	must(s.T, listErr)
 	if len(rows) != 0 {
