@@ -260,7 +260,7 @@ func (s *fixture) isCancelled(ctx context.Context, lease *sqllock.Lease, err err
 	is(s.T, err, sqllock.ErrNotAcquired)
 	is(s.T, err, errStop)
 	if lease == nil {
-		s.hasNoLease()
+		s.hasNoLease() //nolint:contextcheck // ctx has ended
 	}
 }
 
