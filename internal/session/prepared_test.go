@@ -66,7 +66,7 @@ func TestPreparedStatements(t *testing.T) {
 	t.Parallel()
 	admin := dbtest.Postgres(t)
 	for name, parse := range map[string]func(string) (session.Target, error){"pgx": pgxdriver.Parse, "lib/pq": pqdriver.Parse} {
-		for trouble, lose := range map[string]func(table){
+		for cause, lose := range map[string]func(table){
 			"none":        func(table) {},
 			"DISCARD ALL": func(s table) { s.exec("DISCARD ALL") },
 			"DEALLOCATE":  func(s table) { s.exec("DEALLOCATE ALL") },
@@ -85,7 +85,7 @@ func TestPreparedStatements(t *testing.T) {
 				must(s.t, err)
 			},
 		} {
-			t.Run(name+"/"+trouble, func(t *testing.T) {
+			t.Run(name+"/"+cause, func(t *testing.T) {
 				t.Parallel()
 				target, err := parse(dbtest.Postgres(t).DSN)
 				must(t, err)

@@ -322,8 +322,8 @@ func TestMaxHoldCountsTheWait(t *testing.T) {
 	})
 }
 
-// TestAWriterWaitsForAReaderThatMeetsIt: a reader comes in after the writer has found nobody, and
-// before it has its row. Lock waits until the reader has left; it does not return ErrNotAcquired.
+// TestAWriterWaitsForAReaderThatMeetsIt has a reader acquire after the writer has found no reader, and
+// before the writer has its row. Lock waits until the reader has left; it does not return ErrNotAcquired.
 func TestAWriterWaitsForAReaderThatMeetsIt(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		readers := f.process()

@@ -71,7 +71,7 @@ func newGauge(ctx context.Context, s *durable.Server, rows int) (*gauge, error) 
 	return g, err
 }
 
-// read waits until sessions have reported to PostgreSQL's statistics.
+// read waits until sessions have reported to PostgreSQL's statistics, which they do once a second.
 func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	time.Sleep(1500 * time.Millisecond)
 	r.at, r.cpu = time.Now(), g.server.CPU()
