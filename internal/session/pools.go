@@ -114,9 +114,10 @@ const patience = 30 * time.Second
 // errIgnored is why a server that accepted the settings of a session is taken for a pooler.
 var errIgnored = errors.New("the settings of the session were ignored")
 
-// isPooler reports whether err is how a pooler deals with parameters of the session that it
-// does not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them.
-// Then a session may have the prepared statements of another client, or may lack our own.
+// isPooler reports whether err is how a pooler deals with parameters of the session that it does
+// not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them, and
+// Amazon's RDS Proxy with feature_not_supported. Then a session may have the prepared statements of
+// another client, or may lack our own.
 func isPooler(err error) bool {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
@@ -124,6 +125,7 @@ func isPooler(err error) bool {
 	}
 	switch state.SQLState() {
 	case "08P01", // protocol_violation
+		"0A000", // feature_not_supported
 		"42P05", // duplicate_prepared_statement
 		"26000": // invalid_sql_statement_name
 		return true

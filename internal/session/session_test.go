@@ -141,11 +141,11 @@ func TestAPoolerThatIgnoresSettings(t *testing.T) {
 }
 
 // A pooler may also give the first statement a session in which another client has prepared it, or
-// the second one a session that does not know it. Then it is taken for a pooler, too.
+// the second one a session that does not know it, or refuse a setting. Then it is taken for a pooler, too.
 func TestAPoolerThatMixesSessions(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
-	for _, state := range []string{"42P05", "26000", "08P01"} {
+	for _, state := range []string{"42P05", "26000", "08P01", "0A000"} {
 		target, err := pgxdriver.Parse(db.DSN)
 		must(t, err)
 		connector := target.Connector
