@@ -23,8 +23,8 @@
 //
 // A lock is a row. REGION and LOCK_KEY are its name, CLIENT_ID is its holder, and
 // EXPIRED_AFTER is when it expires. A key is mapped to LOCK_KEY as Spring does it (see
-// [SpringKeys]). To acquire is to insert the row, or to take over an expired one. To
-// release is to delete it.
+// [SpringKeys]). Acquiring inserts the row, or takes over an expired one. Releasing deletes
+// it.
 //
 // A lock is held for a time, the time-to-live. If its holder crashes, the row expires and
 // another process can take the lock. A holder that fails to renew in time loses the lock,
@@ -32,9 +32,9 @@
 // it: [Lease.Context] ends with cause [ErrLockLost]. A holder that needs longer calls
 // [Lease.Renew], or sets [RegistryOptions.AutoRenew].
 //
-// A row is pinned while an open transaction has it locked, as one does that [Lease.Guard]
-// was called in. A pinned row cannot be renewed, released or taken over until the
-// transaction ends.
+// A row is pinned while an open transaction has it locked, for example one in which
+// [Lease.Guard] was called. A pinned row cannot be renewed, released or taken over until
+// the transaction ends.
 //
 // # The life of a lease
 //
@@ -52,15 +52,15 @@
 // The database's clock alone decides when a row expires. The holder counts its lease on its
 // own monotonic clock, from before it sent the statement, and stops a margin earlier. The
 // two clocks are never compared, so they may be wrong. Only their speed must be right. (A
-// machine that is suspended stops its monotonic clock: after it has woken up, a holder may
-// believe in its lease for longer than it lasts.)
+// suspended machine stops its monotonic clock: after it resumes, a holder may rely on its
+// lease for longer than the lease lasts.)
 //
 // # What a lock does not promise
 //
 // A process may be stopped between a check of the context and a write to some other system,
-// for longer than its lease lasts. The write then comes late. No lock can prevent that
-// alone. Work that reads and writes the same database can prevent it with [Lease.Guard];
-// another storage can refuse late writes with [Lease.Token].
+// for longer than its lease lasts. The write is then late. A lock alone cannot prevent
+// that. Work in the same database can prevent it with [Lease.Guard]; another storage can
+// refuse late writes with [Lease.Token].
 //
 // # Waiting
 //
@@ -72,9 +72,9 @@
 //
 // # More than one
 //
-// [Registry.ObtainAll] makes one lock of several keys. Package semaphore lets several callers in at
-// a time, and package rwlock many readers or one writer. All of them are made of rows like any
-// other.
+// [Registry.ObtainAll] makes one lock of several keys. Package semaphore allows several
+// callers at a time, and package rwlock many readers or one writer. All of them consist of
+// such rows.
 //
 // # Errors
 //

@@ -7,8 +7,8 @@ import (
 	"github.com/sqllock/sqllock/internal/failure"
 )
 
-// The errors of this package, to be found with errors.Is. They fall into four groups that are
-// never confused: not acquired, lost, database error, bad input.
+// The errors of this package, for errors.Is. There are four groups: not acquired, lost,
+// database error, bad input.
 var (
 	// ErrNotAcquired is returned if a lock was not acquired before a timeout, before ctx
 	// ended, or by a single try. The error is a [*HeldError], which says who holds the lock,
@@ -64,13 +64,13 @@ var (
 type HeldError struct {
 	// Key is the key as the caller wrote it.
 	Key string
-	// Holder is the CLIENT_ID of the row, or "" if it is not known: the lock was about to
-	// change hands.
+	// Holder is the CLIENT_ID of the row, or "" if it is not known, because the row was
+	// released or taken over meanwhile.
 	Holder string
-	// Left is how long the row had still to last, by the database's clock. The lock need
-	// not be free then: leases are renewed. For a holder in the same registry, about which
-	// the database is not asked, Left counts from before the holder's last statement was
-	// sent: the row may last longer, by at most the time that this statement took.
+	// Left is the time until the row expires, by the database's clock. The lock may not be
+	// free then: leases are renewed. For a holder in the same registry, about which the
+	// database is not asked, Left counts from before the holder's last statement was sent:
+	// the row may last longer, by at most the time that this statement took.
 	Left time.Duration
 
 	cause error // what ended the wait, or nil

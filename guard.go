@@ -17,13 +17,13 @@ type Tx interface {
 	Rollback() error
 }
 
-// Guard makes a transaction of the caller's commit only under this lease. It checks,
-// inside tx, that the lock's row still carries the lease, and pins the row until tx ends.
-// Until then no other holder can take the lock over, however long tx lasts and even if
-// the lease ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So what tx
-// writes is on disk before the next holder starts. It takes a lock that lives beside the
-// data to promise that. tx must be one of the database, schema and prefix that the lock is
-// in, but may be of another pool.
+// Guard makes a transaction of the caller's commit only under this lease. It checks, inside
+// tx, that the lock's row still carries the lease, and pins the row until tx ends. Until
+// then no other holder can take the lock over, however long tx lasts and even if the lease
+// ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So what tx writes is on
+// disk before the next holder starts. Only a lock in the same database as the data can
+// promise that. tx must be one of the database, schema and prefix that the lock is in, but
+// may be of another pool.
 //
 // A transaction that is not one of database/sql, such as a pgx.Tx, is guarded by [GuardFunc].
 //
@@ -43,38 +43,38 @@ type Tx interface {
 //     transaction that the database can have. Others wait until tx ends, also the
 //     renewal of leases in the same file: keep tx shorter than TTL / 2.
 //
-// On a Galera cluster or in a replication group of MySQL, Guard changes CREATED_DATE in the row by
-// a microsecond, or by the smallest step that the column keeps. Such a cluster compares the rows
-// that transactions have changed: if another node has taken the lock over meanwhile, it refuses to
-// commit tx (1213, 3101 or 1180), or aborts it before. A single server makes the other process wait
-// instead. Transactions that are guarded by one lease take turns there; on different nodes all but
-// one are refused. A renewal, or an Unlock, on another node than tx's aborts tx. So give the
-// registry and tx the same node. tx must not be read-only there, its user needs UPDATE on the
-// table, and transactions that guard several leases must do so in one order. Guard notices a
-// cluster by itself: until it has found one, it asks the server of tx once a minute. Where several
-// members of a replication group accept writes they refuse a tx that is SERIALIZABLE (3098). On Galera
-// the DSN of tx needs interpolateParams=true: with prepared statements a node of MariaDB may abort tx
-// without an error, and commit what follows without Guard (docs/clusters.md has figures).
+// On a Galera cluster or in a replication group of MySQL, Guard changes CREATED_DATE in the row by a
+// microsecond, or by the smallest step that the column keeps. Such a cluster compares the rows that
+// transactions have changed: if another node has taken the lock over meanwhile, it refuses to commit tx
+// (1213, 3101 or 1180), or aborts it before. A single server makes the other process wait instead.
+// Transactions that are guarded by one lease commit one after the other there; on different nodes all
+// but one are refused. A renewal, or an Unlock, on another node than tx's aborts tx. So use the same
+// node for the registry and tx. tx must not be read-only there, its user needs UPDATE on the table, and
+// transactions that guard several leases must do so in the same order. Guard detects a cluster by
+// itself: until it has found one, it asks the server of tx once a minute. Where several members of a
+// replication group accept writes they refuse a tx that is SERIALIZABLE (3098). On Galera the DSN of tx
+// needs interpolateParams=true: with prepared statements a node of MariaDB may abort tx without an
+// error, and commit the statements that follow without Guard (docs/clusters.md has figures).
 //
-// Begin tx with a context that does not end with the lease. Over lib/pq, Commit of a transaction that was
-// begun with Context returns nil if the lease ends while the server's answer to COMMIT is awaited, although
-// nothing may be committed. [Registry.ExecuteLockedTx] sees to that.
+// Begin tx with a context that does not end with the lease. Over lib/pq, Commit of a transaction
+// that was begun with Context returns nil if the lease ends while the server's answer to COMMIT is
+// awaited, although nothing may be committed. [Registry.ExecuteLockedTx] prevents that.
 //
 // Call Guard in the transaction itself, not in a nested one, which is a savepoint: on PostgreSQL and on
 // clusters a ROLLBACK TO that savepoint undoes the guard, and the outer transaction could still commit.
 //
-// PostgreSQL answers a COMMIT whose wait for a synchronous standby is cancelled with success and a warning,
-// and a failover undoes it. lib/pq cancels it when the context ends with which tx was begun, such as
-// [Lease.Context], and tx.Commit returns nil. So begin tx with a context that does not end while it
-// commits, or use [Registry.ExecuteLockedTx], which takes care of that. Nor should statement_timeout or
-// pg_cancel_backend end a COMMIT: no driver makes an error of the warning.
+// PostgreSQL answers a COMMIT whose wait for a synchronous standby is cancelled with success and a
+// warning, and a failover undoes it. lib/pq cancels it when the context ends with which tx was
+// begun, such as [Lease.Context], and tx.Commit returns nil. So begin tx with a context that does
+// not end while it commits, or use [Registry.ExecuteLockedTx], which takes care of that. Nor should
+// statement_timeout or pg_cancel_backend end a COMMIT: no driver returns an error for the warning.
 //
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
-// no such protection: that is what Token is for. With AutoRenew, a Guard that comes when a renewal is
-// overdue first renews the lease, by a statement of the registry's own: it waits up to a fifteenth of TTL
-// for that, and a second at most. So transactions that follow one another lose no lease if each
-// is shorter than TTL / 2, however many leases there are.
+// no such protection: use [Lease.Token] for it. With AutoRenew, a Guard that comes when a
+// renewal is overdue first renews the lease, by a statement of the registry's own: it waits
+// up to a fifteenth of TTL for that, and a second at most. So transactions that follow one
+// another lose no lease if each is shorter than TTL / 2, however many leases there are.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
 // [ErrDatabase] if the statement failed. After any error roll tx back: on MySQL a Guard
@@ -89,13 +89,13 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 //
 //	err := sqllock.GuardFunc(ctx, lease, tx.QueryRow)
 //
-// queryRow sends a query in the transaction and returns its first row. It must be the method of the
-// transaction: that of a pool or a connection guards nothing, and GuardFunc cannot notice. If there is
-// no row, Scan must return an error that wraps [sql.ErrNoRows], as that of pgx v5 does. What Guard
-// promises and returns is the same. On MySQL and MariaDB, where a guard may have to change the row,
-// GuardFunc returns [ErrInvalid].
+// queryRow sends a query in the transaction and returns its first row. It must be the method of
+// the transaction: that of a pool or a connection guards nothing, and GuardFunc cannot detect
+// that. If there is no row, Scan must return an error that wraps [sql.ErrNoRows], as that of
+// pgx v5 does. What Guard promises and returns is the same. On MySQL and MariaDB, where a guard
+// may have to change the row, GuardFunc returns [ErrInvalid].
 //
-// It is a function and no method because only functions can take a queryRow of any type of row.
+// It is a function, because a method cannot have a type parameter for the type of the row.
 func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, lease *Lease, queryRow func(ctx context.Context, query string, args ...any) R) error {
 	if queryRow == nil {
 		return lease.held().Guard(ctx, nil)
@@ -118,8 +118,8 @@ func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, leas
 // COMMIT was sent, every error is an ErrDatabase, also if ctx ended meanwhile, except for a
 // refusal of the database.
 //
-// The error is fn's, or says with [ErrLockLost], [ErrNotAcquired] or [ErrDatabase] what
-// came between. If fn panics the transaction is rolled back and the lock is released.
+// The error is fn's, or an [ErrLockLost], [ErrNotAcquired] or [ErrDatabase]. If fn panics
+// the transaction is rolled back and the lock is released.
 //
 // db is a pool of the database that the lock is in. That should be the application's,
 // while the registry has a small one of its own.

@@ -11,7 +11,7 @@ import (
 // A JdbcLock is the lock of one key in a registry. It has the name of Spring's lock that
 // it mirrors; there is no JDBC in it.
 //
-// The context owns a lock, not the goroutine. Lock gives a [*Lease], and a caller that
+// The context owns a lock, not the goroutine. Lock returns a [*Lease], and a caller that
 // locks with [Lease.Context], or a context made from it, enters the same lock again. Any
 // other context is another owner and waits, also in the same goroutine.
 //
@@ -77,14 +77,14 @@ const forever time.Duration = -1
 // made from ctx. Use [JdbcLock.TryLockFor] to limit the wait without limiting the work.
 //
 // If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An [ErrDatabase] ends the
-// wait at once, unless [RegistryOptions.WaitThroughOutages] is set, and so does [ErrClosed]. If the database does not answer the first caller of a
-// key in this registry, the callers that wait behind it get the same error. Whatever the
-// error, the caller does not hold the lock.
+// wait at once, unless [RegistryOptions.WaitThroughOutages] is set, and so does [ErrClosed]. If
+// the database does not answer the first caller of a key in this registry, the callers that
+// wait behind it get the same error. After any error, the caller does not hold the lock.
 //
 // If ctx carries a lease of this lock, the lock is entered again at once and the lease
-// renewed, unless a guarded transaction has its row pinned: then what is left of the lease is all there
-// is. The row is released with the last of its leases. If that lease is lost, so is
-// the new one: [ErrLockLost].
+// renewed, unless a guarded transaction has its row pinned: then the lease is not extended.
+// The row is released with the last of its leases. If that lease is lost, so is the new
+// one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
 	lease := new(Lease)
 	return lease.unless(l.locks.Lock(ctx, l.request, forever, &lease.use, lease))

@@ -7,9 +7,9 @@ import (
 	"github.com/sqllock/sqllock/internal/engine"
 )
 
-// A Lease is a lock that is held for a time. Unlock gives it back. It ends by itself at
-// its Deadline. A lease that has ended before Unlock, or whose row was removed or taken,
-// is lost: its context ends, and every method returns [ErrLockLost].
+// A Lease is a lock that is held for a time. Unlock releases it. It ends by itself at its
+// Deadline. A lease that has ended before Unlock, or whose row was removed or taken, is
+// lost: its context ends, and every method returns [ErrLockLost].
 //
 // A nil Lease, which comes with an error of Lock, holds nothing: Unlock, Renew, RenewFor
 // and Guard return [ErrNotHeld], so that a deferred Unlock does no harm before the error
@@ -46,9 +46,9 @@ func (l *Lease) Key() string { return l.held().Key() }
 // in the order of their LOCK_KEYs (see [Registry.ObtainAll]), else one.
 func (l *Lease) Keys() []string { return l.held().Keys() }
 
-// Holder returns what stands in CLIENT_ID while the lease lasts: the client id of the
-// repository, a dash and the number of this acquisition of the row. Callers of one
-// process that hand the row over to each other have the same Holder.
+// Holder returns the CLIENT_ID of the row while the lease lasts: the client id of the
+// repository, a dash and the number of this acquisition of the row. Callers of one process
+// that hand the row over to each other have the same Holder.
 func (l *Lease) Holder() string {
 	holder, _, _ := l.held().Term()
 	return holder
@@ -60,7 +60,7 @@ func (l *Lease) Holder() string {
 // repository draws none: see [RepositoryOptions].
 //
 // A storage outside of the database that remembers the highest token it has seen, and
-// refuses lower ones, is safe from a holder that has lost its lease and does not know it
+// refuses lower ones, is safe from a holder that has lost its lease and has not noticed it
 // yet. Inside the database [Lease.Guard] is simpler.
 func (l *Lease) Token() int64 {
 	_, token, _ := l.held().Term()
@@ -97,9 +97,9 @@ func (l *Lease) Renew(ctx context.Context) error { return l.held().Renew(ctx) }
 // RenewFor is Renew with another time-to-live: it makes the lease last for ttl from now,
 // once. It is for a step that takes longer than the others. The errors are those of Renew.
 //
-//   - No renewal shortens a lease. If the lease lasts for longer than ttl already,
-//     RenewFor changes nothing. Neither Renew, nor AutoRenew, nor entering the lock
-//     again takes back what RenewFor gave.
+//   - No renewal shortens a lease. If the lease lasts for longer than ttl already, RenewFor
+//     changes nothing. Neither Renew, nor AutoRenew, nor entering the lock again shortens
+//     it later.
 //   - The time-to-live of the lease stays what it was. Later renewals use that one, also
 //     those by AutoRenew.
 //   - [RegistryOptions.MaxHold] does not limit RenewFor.
@@ -114,8 +114,8 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 	return l.held().RenewFor(ctx, ttl)
 }
 
-// Unlock gives the lease back. If the lock was entered several times, the last Unlock
-// releases it. A lock with a minimum hold stays taken until that has passed: see
+// Unlock ends the lease. If the lock was entered several times, the last Unlock releases
+// it. A lock with a minimum hold stays taken until that has passed: see
 // [JdbcLock.WithMinHold]. Only the first call of Unlock does anything. Later ones return
 // what the first returned, so Unlock may be deferred and also called early.
 //
@@ -128,10 +128,10 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 //   - [ErrDatabase] if the row could not be released. It stays until the next acquisition
 //     of the key in this process, or until its time-to-live ends. A row that was to be kept
 //     for a minimum hold stays until its time-to-live ends.
-//   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays
-//     as after an ErrDatabase. (On SQLite, where such a transaction locks the whole file,
-//     the error is an ErrDatabase. So it is, after 5 s, on Oracle's MySQL over a pool of one's own whose
-//     sessions have the server's innodb_lock_wait_timeout, 50 s; set it to 1 in the DSN.)
+//   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays as
+//     after an ErrDatabase. (On SQLite, where such a transaction locks the whole file, the
+//     error is an ErrDatabase. So it is, after 5 s, on Oracle's MySQL over a pool of your own
+//     whose sessions have the server's innodb_lock_wait_timeout, 50 s; set it to 1 in the DSN.)
 //
 // On PostgreSQL a release does not wait for the disk. If the server crashes within a
 // second or so it may forget the release. Then, too, the row stays until its time-to-live

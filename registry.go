@@ -215,7 +215,7 @@ func (r *Registry) IdleBetweenTries() time.Duration { return r.idle }
 func (r *Registry) Observers() []*observe.Observer { return slices.Clone(r.observers) }
 
 // Obtain returns the lock of key. While the lock is cached, it is the same object each
-// time. Obtain sends nothing to the database; a lock need not be given back.
+// time. Obtain sends nothing to the database; a lock need not be returned.
 //
 // Keys that the [KeyMapper] maps to one LOCK_KEY are one lock, as two spellings of a UUID
 // are: they exclude each other, and a caller that holds one enters the other. Each spelling
@@ -254,15 +254,15 @@ func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 //     with callers that hold one key and want another, either. That time grows from nothing to 2 s with
 //     each try that fails. Where it has let others pass it is the next. While another process has one of
 //     the keys, it keeps none of the others.
-//   - A refusal is a [*HeldError] about a key that was held.
+//   - If not all keys are free, the error is a [*HeldError] about a key that was held.
 //   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys
 //     or several. If ctx carries leases of some of the keys and not of all, Lock returns
 //     [ErrInvalid]: it would wait for itself.
 //   - Joint locks are neither handed over to the next caller of the process (see
 //     [RegistryOptions.HandOff]) nor cached.
 //
-// Keys that differ, and that the collation of LOCK_KEY takes for one, cannot be acquired together: Lock
-// and the like return an [ErrInvalid] that names the collation.
+// Different keys that are equal in the collation of LOCK_KEY cannot be acquired together:
+// Lock and TryLock return an [ErrInvalid] that names the collation.
 //
 // Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more
 // than [MaxKeys] or a bad one give an [ErrInvalid].
@@ -352,9 +352,9 @@ func (r *Registry) ExecuteLockedTx(ctx context.Context, key string, db *sql.DB, 
 //   - [ErrClosed] after Close,
 //   - [ErrInvalid] for a bad key.
 //
-// The lease is the caller's own, not a further entry: Unlock gives it back for all that
-// use it. fn may therefore unlock early. The release after fn then does nothing and returns
-// the same result, see [Lease.Unlock]. In [Registry.ExecuteLockedTx] leave that to the
+// The lease is the caller's own, not a further entry: Unlock ends it for all that use it.
+// fn may therefore unlock early. The release after fn then does nothing and returns the
+// same result, see [Lease.Unlock]. In [Registry.ExecuteLockedTx] leave that to the
 // registry: the transaction pins the row, so Unlock returns [ErrPinned] there, and ends the
 // context, which rolls the transaction back.
 func (r *Registry) LeaseFrom(ctx context.Context, key string) (*Lease, error) {

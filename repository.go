@@ -79,31 +79,31 @@ type RepositoryOptions struct {
 	Isolation Isolation
 
 	// Acquirers, if set, is a pool on the same database whose sessions are SERIALIZABLE by
-	// default. An acquisition is then a single statement there, and needs no round trips for BEGIN
-	// and COMMIT. It stays the caller's. It is for the isolation Serializable alone; the packages
-	// with an Open set it.
+	// default. An acquisition is then a single statement there, and needs no round trips for
+	// BEGIN and COMMIT. The caller still has to close it. It is for the isolation
+	// Serializable alone; the packages with an Open set it.
 	//   - On PostgreSQL it is a second pool, with default_transaction_isolation=serializable in
 	//     its DSN. Two connections are enough.
 	//   - On MariaDB it may be the repository's own pool, with tx_isolation='SERIALIZABLE' in its
-	//     DSN. It is of use if the source of fencing tokens is a sequence, as `sqllock migrate
-	//     up` creates it. The application should have another pool: its transactions on this one
-	//     are SERIALIZABLE unless they say otherwise, and then each SELECT locks what it reads.
+	//     DSN. It has an effect if the source of fencing tokens is a sequence, as `sqllock migrate
+	//     up` creates it. The application should have another pool: its transactions on this one are
+	//     SERIALIZABLE unless they say otherwise, and then each SELECT locks what it reads.
 	//   - On Oracle's MySQL it is not used. On SQLite it is an error.
 	//
-	// Each statement returns the isolation in which it ran. If that was another one, because
-	// the session was reset or a pooler lost the setting, the row is acquired once more in an
-	// explicit transaction, and so are all others for a minute. Observer.Fallback is told.
+	// Each statement returns the isolation in which it ran. If that was another one, because the
+	// session was reset or a pooler lost the setting, the row is acquired once more in an
+	// explicit transaction, and so are all others for a minute. Observer.Fallback is called.
 	Acquirers *sql.DB
 
-	// Observers are told what happens in the repository, and in all registries over it. Nil
+	// Observers receive what happens in the repository, and in all registries over it. Nil
 	// ones are left out.
 	Observers []*observe.Observer
 
 	// MultiStatements says that the pool takes several statements with arguments in one
-	// message: the DSN of go-sql-driver has multiStatements=true and interpolateParams=true. An
-	// acquisition in an explicit transaction is then one message, and one round trip. Set
-	// them for a pool of sqllock's own alone: where an application builds statements of what
-	// users write, multiStatements makes a fault in that worse. It is for MySQL and MariaDB;
+	// message: the DSN of go-sql-driver has multiStatements=true and interpolateParams=true.
+	// An acquisition in an explicit transaction is then one message, and one round trip. Set
+	// them for a pool of sqllock's own alone: if an application builds statements from
+	// users' input, multiStatements makes SQL injection worse. It is for MySQL and MariaDB;
 	// mysqllock.Open sets it.
 	MultiStatements bool
 
@@ -111,15 +111,15 @@ type RepositoryOptions struct {
 	Keys KeyMapper
 
 	// Layout is the layout of the table. By default NewRepository asks the database, and
-	// thereby checks that the dialect is right and that the table exists. If Layout is
-	// set, NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On
-	// MySQL each attempt to acquire then reads the row first, which Oracle's MySQL needs
-	// and MariaDB does not. In a cluster of Galera or a replication group locks are then
-	// also acquired where the server is no member, and read-write locks may have a reader and a
-	// writer at once if several servers write. On MariaDB acquisitions then fail with [ErrSchema] if the
-	// source of fencing tokens is a sequence, unless the dialect is
-	// dialect.MySQL().WithSequence(). mysqllock.Open looks for itself, once: a
-	// process that was started before the migration must be restarted after it.
+	// thereby checks that the dialect is right and that the table exists. If Layout is set,
+	// NewRepository sends nothing, as with Spring's checkDatabaseOnStart=false. On MySQL
+	// each attempt to acquire then reads the row first, which Oracle's MySQL needs and
+	// MariaDB does not. In a cluster of Galera or a replication group locks are then also
+	// acquired where the server is no member, and read-write locks may have a reader and a
+	// writer at once if several servers write. On MariaDB acquisitions then fail with
+	// [ErrSchema] if the source of fencing tokens is a sequence, unless the dialect is
+	// dialect.MySQL().WithSequence(). mysqllock.Open checks this, once: a process that was
+	// started before the migration must be restarted after it.
 	Layout dialect.Layout
 
 	// TTL is the time-to-live of all rows in the four-column table of Spring Integration 4
@@ -214,9 +214,9 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 	}
 }
 
-// A Repository is the lock table: it acquires, renews, deletes and lists rows. It knows
-// nothing of waiting, of local callers, or of what a lease means to its holder. That is the
-// [Registry]'s part, and most users need nothing else.
+// A Repository is the lock table: it acquires, renews, deletes and lists rows. It does not
+// handle waiting, local callers or leases. The [Registry] does, and most users need only
+// that.
 //
 // It mirrors Spring's DefaultLockRepository, except that ownership is per acquisition: each
 // call of NewHolder returns another CLIENT_ID, so that a late statement of one acquisition can
@@ -244,9 +244,9 @@ type Repository struct {
 	observers []*observe.Observer
 }
 
-// NewRepository returns a repository over db, which stays the caller's: it is never closed or
-// reconfigured. Libraries over database/sql give theirs away: db.DB of sqlx and bun, db.DB() of
-// GORM, stdlib.OpenDBFromPool(pool) for a pgxpool. d is the dialect of the server, whatever the
+// NewRepository returns a repository over db, which it never closes or reconfigures.
+// Libraries over database/sql have such a pool: db.DB of sqlx and bun, db.DB() of GORM,
+// stdlib.OpenDBFromPool(pool) for a pgxpool. d is the dialect of the server, whatever the
 // driver. opts may be nil.
 //
 // Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
@@ -324,8 +324,8 @@ type Acquisition struct {
 	Acquired bool
 	// Token is the fencing token of the acquisition: see [Lease.Token].
 	Token int64
-	// Row is the row of another holder if Acquired is false. It is zero if that row went
-	// away in the meantime.
+	// Row is the row of another holder if Acquired is false. It is zero if that row was
+	// deleted in the meantime.
 	Row Row
 }
 
@@ -500,8 +500,8 @@ func converted(read []locktable.Row, err error) ([]Row, error) {
 // returns false if the row does not carry that holder any more, because the lock was released or
 // acquired again in the meantime, with the same exception as [Repository.Delete].
 //
-// It breaks the lock: if the holder is alive, it works on until its next renewal fails, beside
-// the next holder.
+// It breaks the lock: if the holder is alive, it goes on working until its next renewal
+// fails, at the same time as the next holder.
 //
 // The errors are [ErrDatabase], [ErrPinned], [ErrInvalid] if the row has no holder, or that of ctx.
 // A row whose CLIENT_ID is NULL has none; neither sqllock nor Spring makes such rows.

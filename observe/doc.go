@@ -1,5 +1,5 @@
-// Package observe has what observers of a registry, or of a repository, are told: for logs, metrics and
-// traces. It imports the standard library alone, and package sqllock imports it.
+// Package observe has the events that observers of a registry or a repository receive: for logs,
+// metrics and traces. It imports only the standard library, and package sqllock imports it.
 //
 //	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 //		Observers: []*observe.Observer{observe.SlogObserver(slog.Default())},

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// An Observer is told what happens to locks: for logs, metrics and traces. Any number of them may
-// be set in [sqllock.RepositoryOptions], for the repository and all registries over it, or in
-// [sqllock.RegistryOptions], for one registry. Each function may be nil. Later versions may add functions,
-// and fields to the events.
+// An Observer receives the events of locks: for logs, metrics and traces. Any number of
+// them may be set in [sqllock.RepositoryOptions], for the repository and all registries
+// over it, or in [sqllock.RegistryOptions], for one registry. Each function may be nil.
+// Later versions may add functions, and fields to the events.
 //
 // The functions are called by the goroutines that do the work, several at a time, and must return
 // soon: Acquire and its function delay the caller of Lock; LeaseEnd that of Unlock, or the next
@@ -16,17 +16,17 @@ import (
 // term. They may call any method of the registry. Events of calls that Close has ended may come
 // after Close has returned.
 //
-// No function is called with a mutex held, so a panic leaves no lock taken. It goes on in the
-// goroutine that made the call, once the other observers were told: each Acquire that has returned has
-// its answer, and each lease its end. In Acquire and its function that is the caller's goroutine; a
-// lock that was acquired is released first. A lease that expires, a renewal and an election have goroutines of
-// sqllock's own, in which a panic ends the process. That a lease has expired may also be found by the
-// caller's goroutine, in a method of the lease or of its context.
+// No function is called with a mutex held, so a panic leaves no lock taken. It continues in the
+// goroutine that made the call, after the other observers were called: each Acquire that has
+// returned receives its answer, and each lease its end. In Acquire and its function that is the
+// caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal
+// and an election have goroutines of sqllock's own, in which a panic ends the process. The caller's
+// goroutine may also detect that a lease has expired, in a method of the lease or of its context.
 type Observer struct {
-	// Acquire is called when a caller asks for a lock. The context that it returns, which must
-	// be made from ctx, is used for the statements of the acquisition and for the context of
-	// the lease. The function that it returns, if it is not nil, is called once, when the
-	// caller is about to have its answer. A nil context leaves ctx as it was.
+	// Acquire is called when a caller asks for a lock. The context that it returns, which
+	// must be made from ctx, is used for the statements of the acquisition and for the
+	// context of the lease. The function that it returns, if it is not nil, is called once,
+	// just before the caller gets its answer. A nil context leaves ctx as it was.
 	//
 	// A statement that acquires several locks for several callers belongs to none of them: it
 	// does not get this context, and AcquireEnd.Batched is true.
@@ -34,10 +34,10 @@ type Observer struct {
 	// Bad input, and the errors of [sqllock.Registry.Obtain], are not reported.
 	Acquire func(ctx context.Context, e AcquireStart) (context.Context, func(AcquireEnd))
 
-	// LeaseEnd is called once for each acquisition, when the last lease of it is over. ctx has
-	// the values of what Acquire returned, and may have ended. LeaseEnd comes after the
-	// function that Acquire returned. The next caller of this process may be told first that
-	// it has the lock.
+	// LeaseEnd is called once for each acquisition, when the last lease of it is over. ctx
+	// has the values of what Acquire returned, and may have ended. LeaseEnd comes after the
+	// function that Acquire returned. The next caller of this process may get its answer
+	// first.
 	//
 	// Close of the registry calls it for each lease, one after the other, and waits for it: with
 	// the reason [EndClosed] it must not call Close itself.
@@ -50,9 +50,9 @@ type Observer struct {
 	// Election is called when the state of an elector of package leader changes.
 	Election func(ctx context.Context, e Election)
 
-	// Fallback is called when acquisitions begin to take more round trips than they should: see
-	// [sqllock.RepositoryOptions.Acquirers]. It is about the repository: observers that are set in
-	// RegistryOptions are not told.
+	// Fallback is called when acquisitions begin to take more round trips than they should:
+	// see [sqllock.RepositoryOptions.Acquirers]. It is about the repository: those of
+	// observers that are set in RegistryOptions are not called.
 	Fallback func(ctx context.Context, e Fallback)
 
 	// Refusal is called when package job or gocronlock refuses to run a job, with an
@@ -110,7 +110,7 @@ type AcquireEnd struct {
 	Batched bool
 }
 
-// An Outcome is a short name for how an attempt to get a lock has ended.
+// An Outcome is a short name for the result of a call that asked for a lock.
 type Outcome string
 
 // The outcomes of an acquisition.
@@ -134,7 +134,7 @@ type LeaseEnd struct {
 	// Err is what [sqllock.Lease.Unlock] returns: an [sqllock.ErrLockLost] if the lease is lost, the error of
 	// the release if that failed, [sqllock.ErrClosed] if the registry was closed, else nil.
 	Err error
-	// Held is how long the lock was held, and Left how long the lease would have lasted still.
+	// Held is how long the lock was held, and Left how much longer the lease would have lasted.
 	Held, Left time.Duration
 	// AutoRenew is that of the AcquireStart.
 	AutoRenew bool
@@ -164,8 +164,8 @@ type Renewal struct {
 	Leases, Lost, Pinned int
 	// Took is how long it took.
 	Took time.Duration
-	// Left is how long the shortest of the leases had still to last when the database had
-	// answered, before that made it longer: 0 if it was over.
+	// Left is how much time the shortest of the leases had left when the database answered,
+	// before this renewal extended it: 0 if it was over.
 	Left time.Duration
 	// Err is the error, or nil. AutoRenew tries again; a lease is lost only when its context
 	// ends. An [sqllock.ErrPinned] says that some rows are still locked by others.

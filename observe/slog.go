@@ -14,12 +14,12 @@ import (
 //   - When renewals begin to fail there is one warning, and one line of level Info when they
 //     succeed again.
 //   - The first [Fallback] is a warning.
-//   - All else is of level Debug: one line for each answer to a caller that asked for a lock, for
-//     each end of a lease, and for each change of an elector. A poll is no line, nor is a renewal
-//     that went as the one before.
+//   - Everything else has level Debug: one line for each answer to a caller that asked for
+//     a lock, for each end of a lease, and for each change of an elector. Polls are not
+//     logged, nor is a renewal with the same result as the one before.
 //
-// Lines are written with the contexts of the events, so a handler finds the caller's trace. Use
-// one for each registry: it does not know which registry a renewal is of.
+// Lines are written with the contexts of the events, so a handler finds the caller's trace.
+// Use one for each registry: it does not know to which registry a renewal belongs.
 func SlogObserver(logger *slog.Logger) *Observer {
 	if logger == nil {
 		logger = slog.Default()

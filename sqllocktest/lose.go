@@ -13,10 +13,10 @@ import (
 // taker is the client id of the process that has a lock after [Registry.Lose].
 const taker = "taker"
 
-// Lose takes the lock of key away from its holder, in whichever of the registries that is: its
-// row gets another holder, whose client id is "taker" and which keeps it until one time-to-live of
-// the registry's options after Lose has returned. A registry that waits for the lock may be faster, and
-// has it then. Lose works while the database is broken for the registries, too.
+// Lose takes the lock of key away from its holder, in any of the registries: its row gets
+// another holder, whose client id is "taker" and which keeps it until one time-to-live of
+// the registry's options after Lose has returned. A registry that waits for the lock may be
+// faster, and has it then. Lose works while the database is broken for the registries, too.
 //
 // Lose returns when the holder has noticed: the context of its lease has ended with cause
 // [sqllock.ErrLockLost]. With AutoRenew that is at the next renewal, otherwise at the deadline of

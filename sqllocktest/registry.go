@@ -18,8 +18,8 @@ import (
 // maxConns is the size of a pool.
 const maxConns = 8
 
-// A Registry is a [sqllock.Registry] on a database of its own, and what a test needs to make
-// things happen to it. All methods are safe for concurrent use.
+// A Registry is a [sqllock.Registry] on a database of its own, with methods that a test
+// calls to cause faults. All methods are safe for concurrent use.
 type Registry struct {
 	*sqllock.Registry
 
@@ -73,10 +73,10 @@ func (r *Registry) Another() *sqllock.Registry {
 // [sqllock.Registry.ExecuteLockedTx] and [sqllock.Lease.Guard]. It is closed when the test ends.
 func (r *Registry) DB() *sql.DB { return r.db }
 
-// Break makes every statement of the registries, and of [Registry.DB], fail with err from now
-// on. Break(nil) mends the database. Statements that are under way when Break is called may
-// still succeed. What a registry returns is a [sqllock.ErrDatabase] in which errors.Is finds
-// err. A lease that cannot be renewed is lost at its deadline.
+// Break makes every statement of the registries, and of [Registry.DB], fail with err from
+// now on. Break(nil) repairs the database. Statements in flight when Break is called may
+// still succeed. What a registry returns is a [sqllock.ErrDatabase] in which errors.Is
+// finds err. A lease that cannot be renewed is lost at its deadline.
 func (r *Registry) Break(err error) {
 	if err == nil {
 		r.network.Follow(nil)

@@ -6,8 +6,8 @@
 //		return sendReport(ctx) // stop when ctx ends: another instance may run the job soon after
 //	})
 //
-// Call report each minute, say, on every instance. If it returns a [sqllock.ErrNotAcquired], the run was
-// skipped.
+// Call report each minute, for example, on every instance. If it returns a
+// [sqllock.ErrNotAcquired], the run was skipped.
 package job
 
 import (
@@ -23,34 +23,34 @@ import (
 // it returns a [sqllock.ErrNotAcquired] at once and has not run fn: this run is skipped. All
 // instances must use the same key, which must not change between builds.
 //
-// minHold is how long the lock stays taken at least, from when it was acquired, also after fn has
-// returned or failed, and after [sqllock.Registry.Close]. With it, a fast job does not run again on an instance whose clock is late.
-// Choose it longer than the clocks of the instances differ, and shorter than the time between two
-// runs: half of that time fits. With 0 the lock is free when fn returns.
+// minHold is how long the lock stays taken at least, from when it was acquired, also after fn has returned
+// or failed, and after [sqllock.Registry.Close]. With it, a fast job does not run again on an instance
+// whose clock is late. It must be longer than the difference of the instances' clocks, and shorter than the
+// time between two runs: half of that time is a good choice. With 0 the lock is free when fn returns.
 //
 // The lease is renewed automatically for as long as fn runs, whatever the registry's AutoRenew says.
 // Its time-to-live, the registry's, is how long the lock stays taken after an instance has
 // crashed, even if minHold is longer: the job may then run again in the same period. A registry with
 // a MaxHold ends the lease after that.
 //
-// The context of fn is that of the lease: it is made from the one that the returned function is
-// given, ends with cause [sqllock.ErrLockLost] before another instance can run the job, and
-// carries the lease for [sqllock.Registry.LeaseFrom]. fn must return when it ends. If it goes on
-// it runs beside the job of another instance.
+// The context of fn is that of the lease: it is made from the one that the returned
+// function is given, ends with cause [sqllock.ErrLockLost] before another instance can run
+// the job, and carries the lease for [sqllock.Registry.LeaseFrom]. fn must return when it
+// ends. If it goes on, another instance may run the job at the same time.
 //
 // The errors of the returned function are
 //
 //   - [sqllock.ErrNotAcquired], a *[sqllock.HeldError] with the key, if the run is skipped. If the
 //     context given has ended, its error is found, too.
 //   - [sqllock.ErrDatabase], if the database failed before fn was run, or [sqllock.ErrClosed].
-//   - [sqllock.ErrInvalid] for a bad key, a negative minHold, or if registry or fn is nil. Observers of the
-//     registry are told, since a scheduler may drop it: [observe.SlogObserver] writes an error.
+//   - [sqllock.ErrInvalid] for a bad key, a negative minHold, or if registry or fn is nil. Observers of
+//     the registry receive it too, since a scheduler may drop it: [observe.SlogObserver] logs an error.
 //   - fn's own error, joined with that of [sqllock.Lease.Unlock]: sqllock.ErrLockLost, if the
 //     lease was lost while fn ran, or an ErrDatabase, if the lock was not released. The job has run
 //     then.
 //
-// An fn that acquires other locks should not return their ErrNotAcquired as it is: its caller would
-// take it for a skipped run. The Key of the HeldError is then the other lock's.
+// An fn that acquires other locks should not return their ErrNotAcquired unchanged: the run
+// would look skipped. The Key of the HeldError is then the other lock's.
 //
 // A panic of fn releases the lock, and goes on. The returned function is safe for concurrent use:
 // two calls in one process exclude each other as those of two instances do. Called with the

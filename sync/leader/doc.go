@@ -22,9 +22,9 @@
 //     process can lead.
 //   - When Run's context ends, or [Elector.Resign] is called, the lease is renewed until the
 //     function has returned. Then it is released, and the next elector leads.
-//   - The function's own context says "stop now". The context of its lease,
-//     [sqllock.Lease.Context], lasts for as long as the lease is held: use it for what has to
-//     be done after that.
+//   - When the function's own context ends, it must stop. The context of its lease,
+//     [sqllock.Lease.Context], lasts for as long as the lease is held: use it for what has
+//     to be done after that.
 //   - Run calls the function in its own goroutine and waits for it. A goroutine that the
 //     function starts must have ended when the function returns.
 //
@@ -40,10 +40,10 @@
 //	the function returns an error  | (it has returned)       | release; Run returns the error
 //	it panics, or calls Goexit     | (it has ended)          | release; the panic, or Goexit, goes on
 //
-// "Others first" means that the elector sits out: it campaigns again when another leads, at
-// the latest after [Options].SitOut. An error that the function returns after its context has
-// ended does not end Run: the work was interrupted. The same is true if the release finds that
-// the lease was lost before. [Options].OnError receives the error.
+// "Others first" means that the elector pauses: it campaigns again when another leads, at
+// the latest after [Options].SitOut. An error that the function returns after its context
+// has ended does not end Run: the work was interrupted. The same is true if the release
+// finds that the lease was lost before. [Options].OnError receives the error.
 //
 // An error of the database does not end the election either. A candidate reports it to
 // OnError, waits a moment, and tries again.

@@ -10,12 +10,12 @@ import (
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
-// Downgrade turns the write lock into a read lock, and no writer comes in between: it acquires a read
+// Downgrade turns the write lock into a read lock, without another writer in between: it acquires a read
 // lease while lease, the write lease, is held, and then unlocks that. It waits only for the database.
 //
-// The context of the read lease is made from ctx, which must not be made from that of lease, since that
-// ends. So ctx is the one that was given to [Lock.Lock], say. If the write lock was entered several
-// times, it is held until the others unlock it, too.
+// The context of the read lease is made from ctx, which must not be made from that of
+// lease, since that ends. So ctx is, for example, the one that was given to [Lock.Lock]. If
+// the write lock was entered several times, it is held until the others unlock it, too.
 //
 // On an error there is no read lease, and lease is what it was: unlock it. The errors are
 //

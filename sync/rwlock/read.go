@@ -12,8 +12,8 @@ import (
 // same time. The context of the lease is made from ctx. If a writer waits, RLock waits until that
 // has had the lock.
 //
-//   - If ctx carries a read lease of this lock, RLock enters it again at once, whoever waits: see
-//     [sqllock.JdbcLock.Lock].
+//   - If ctx carries a read lease of this lock, RLock enters it again at once, even if a
+//     writer waits: see [sqllock.JdbcLock.Lock].
 //   - If ctx carries a write lease of this lock, or a plain lease of its key, RLock does not wait for
 //     that. The read lease may outlast it only if it is made by [Lock.Downgrade].
 //   - The lease has a fencing token, which fences nothing: it is not comparable with those of other
@@ -37,8 +37,8 @@ func (l *Lock) RLock(ctx context.Context) (*sqllock.Lease, error) {
 // it returns [sqllock.ErrNotAcquired]. It does not wait, except for the database. The other errors
 // are those of [Lock.RLock].
 //
-// Of a TryRLock and a [Lock.TryLock] at the same moment both may be refused. So may a TryRLock beside
-// another one, if a writer's lease has ended and its row is left: one of them takes that row over.
+// A TryRLock and a [Lock.TryLock] at the same moment may both be refused. So may one of two
+// TryRLocks, if a writer's lease has ended and its row is left: the other one takes that row over.
 func (l *Lock) TryRLock(ctx context.Context) (*sqllock.Lease, error) {
 	return l.read(ctx, seats.NotAtAll)
 }

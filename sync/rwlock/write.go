@@ -11,15 +11,15 @@ import (
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
-// Lock acquires the write lock, waiting for as long as ctx lasts: until no other writer and no reader
-// holds it. From when it has the writer's row it keeps new readers out while it waits for those that
-// are in. The context of the lease is made from ctx.
+// Lock acquires the write lock, waiting for as long as ctx lasts: until no other writer and
+// no reader holds it. As soon as it has the writer's row it keeps new readers out, and
+// waits for the present ones. The context of the lease is made from ctx.
 //
 //   - If ctx carries a write lease of this lock, Lock enters it again at once: see
 //     [sqllock.JdbcLock.Lock].
 //   - If ctx carries a read lease of this lock, Lock returns [sqllock.ErrInvalid] at once: it would
 //     wait for itself.
-//   - If ctx carries a plain lease of the key, Lock enters that, and waits for the readers that are in.
+//   - If ctx carries a plain lease of the key, Lock enters that, and waits for the present readers.
 //   - If Lock has waited for readers, it renews the lease for its whole time-to-live before it returns.
 //     [sqllock.RegistryOptions.MaxHold] counts from when it had the writer's row, so the wait for readers
 //     counts too.

@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	return printers.Execute(ctx, 1, func(ctx context.Context) error {
-//		return print(ctx) // in three places at most
+//		return print(ctx) // at most three at a time
 //	})
 //
 // A permit is a row: permit 0 is the plain lock of the key "K permit 0", where K is the LOCK_KEY of
@@ -35,9 +35,9 @@
 //     with those of others that hold permits at the same time.
 //   - A permit that could not be released, because the database did not answer, counts as held until
 //     its time-to-live ends.
-//   - In its turn a wait ends with the first error of the database, also if the registry waits through
-//     outages ([sqllock.RegistryOptions]). A caller that waits for its turn does go on then, and gets
-//     [sqllock.ErrNotAcquired] if its limit ends meanwhile.
+//   - While a caller has the turn, its wait ends with the first error of the database, also if
+//     the registry waits through outages ([sqllock.RegistryOptions]). A caller that waits for
+//     its turn keeps waiting, and gets [sqllock.ErrNotAcquired] if its limit ends meanwhile.
 //
 // # Changing the number of permits
 //

@@ -126,8 +126,8 @@ type Holder struct {
 	Age, Left time.Duration
 }
 
-// Holders returns the holders of permits in all processes, the oldest first. Permits with higher
-// numbers than [Semaphore.Permits], of processes that know of more, are not seen.
+// Holders returns the holders of permits in all processes, the oldest first. Permits with
+// higher numbers than [Semaphore.Permits], of processes that have more permits, are not seen.
 //
 // The errors are [sqllock.ErrDatabase], or that of ctx. A closed registry makes no difference.
 func (s *Semaphore) Holders(ctx context.Context) ([]Holder, error) {
