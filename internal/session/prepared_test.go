@@ -145,14 +145,16 @@ func TestPreparedStatements_BehindAPooler(t *testing.T) {
 	}
 }
 
-// A statement whose context ends is cancelled, and the connection works on or is replaced.
+// A statement whose context ends is cancelled, and the connection works on or is replaced. It is cancelled only once the
+// server executes it: PostgreSQL forgets a request to cancel that comes before the statement.
 func TestPreparedStatements_Cancelled(t *testing.T) {
 	t.Parallel()
-	target, err := pqdriver.Parse(dbtest.Postgres(t).DSN)
+	db := dbtest.Postgres(t)
+	target, err := pqdriver.Parse(db.DSN)
 	must(t, err)
 	s := newTable(t, target)
 	wait := func(ctx context.Context, seconds float64) error {
-		_, err := s.pools.DB.ExecContext(ctx, "SELECT pg_sleep($1)", seconds)
+		_, err := s.pools.DB.ExecContext(ctx, "SELECT pg_sleep($1) -- is cancelled", seconds)
 		return err
 	}
 	for range 3 {
@@ -162,6 +164,10 @@ func TestPreparedStatements_Cancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- wait(ctx, 3600) }()
+		for executing := 0; executing == 0; {
+			must(t, db.DB.GetContext(t.Context(), &executing,
+				"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%-- is cancelled'"))
+		}
 		cancel()
 		if err := <-ended; err == nil {
 			t.Error("no error")
