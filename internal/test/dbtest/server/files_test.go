@@ -5,41 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/check"
 )
-
-// TestFetched: a program is fetched by one of several callers, after a failure anew, and without what a
-// killed process has left.
-func TestFetched(t *testing.T) {
-	if err := onlyAMD64(); err != nil {
-		t.Skip(err)
-	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv(InstallVariable, "yes")
-	_, err := fetched(t.Context(), "thing", `touch "$1/half"; echo the mirror is closed >&2; exit 3`)
-	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "the mirror is closed") {
-		t.Errorf("error %v is not an ErrMissing with the script's output", err)
-	}
-	left := filepath.Join(os.Getenv("XDG_CACHE_HOME"), "sqllock-dbtest", "thing.partial", "half")
-	check.Must(t, os.MkdirAll(left, 0o700))
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			dir, err := fetched(t.Context(), "thing", `echo "$2" >"$1/$$"`, "argument")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || files[0].Name() == "half" {
-				t.Errorf("files %v, error %v", files, err)
-			}
-		})
-	}
-	all.Wait()
-}
 
 // TestNothingIsInstalledWithoutPermission checks both ways to get a program.
 func TestNothingIsInstalledWithoutPermission(t *testing.T) {
@@ -73,22 +42,5 @@ func TestScratch(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(parent, "*")); len(left) != 0 {
 		t.Errorf("%q are not removed", left)
-	}
-}
-
-func TestPgbouncerTarget(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"postgres://me@db:5433/x?sslmode=disable": "host=db port=5433 user='me'",
-		"postgres://me:it%27s@[::1]:1/x":          "host=::1 port=1 user='me' password='it''s'",
-		"postgres:///x?host=/run/postgresql":      "",
-		"postgres://me@db/x":                      "host=db port=5432 user='me'",
-		"postgres://db/x":                         "",
-		"host=db port=5432":                       "",
-	} {
-		got, err := pgbouncerTarget(url)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, error %v; not %q", url, got, err, want)
-		}
 	}
 }

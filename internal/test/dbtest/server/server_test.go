@@ -147,28 +147,6 @@ func open(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// TestServer stops, kills and restarts a server with its data. It takes seconds, because these do.
-func TestServer(t *testing.T) {
-	for _, name := range []string{server.Postgres, server.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			s := startNew(t, name)
-			db := open(t, s.DSN())
-			_, err := db.ExecContext(t.Context(), "CREATE TABLE kept AS SELECT 7 AS id")
-			must(t, err)
-			for _, end := range []func() error{s.Stop, s.Kill} {
-				must(t, end())
-				must(t, end()) // a server that is down stays so
-				if err := db.PingContext(t.Context()); err == nil {
-					t.Fatal("the server answers although it was ended")
-				}
-				must(t, s.Restart(t.Context()))
-				var kept int
-				must(t, open(t, s.DSN()).QueryRowContext(t.Context(), "SELECT id FROM kept").Scan(&kept))
-			}
-		})
-	}
-}
-
 // TestServerThatEnds crashes a server by itself.
 func TestServerThatEnds(t *testing.T) {
 	s := startNew(t, server.Postgres)
@@ -195,36 +173,4 @@ func TestServerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	check.Is(t, s.Restart(ctx), context.Canceled)
-}
-
-// TestDurableServers: what the other servers turn off.
-func TestDurableServers(t *testing.T) {
-	need(t, server.Postgres)
-	for name, durable := range map[string]struct {
-		start    func(context.Context, string) (*server.Server, error)
-		question string
-	}{
-		"postgres": {
-			server.StartDurablePostgres,
-			"SELECT COUNT(*) FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'on'",
-		},
-		"mysql": {server.StartDurableMariaDB, "SELECT @@innodb_flush_log_at_trx_commit + 2 * @@innodb_doublewrite"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scratch, err := server.NewScratch()
-			must(t, err)
-			t.Cleanup(func() { must(t, scratch.Remove()) })
-			s, err := durable.start(t.Context(), filepath.Join(scratch.Dir, name))
-			if isMissing(err) {
-				t.Skipf("SKIPPED, no server to test with: %v", err)
-			}
-			must(t, err)
-			t.Cleanup(func() { must(t, s.Stop()) })
-			var n int
-			must(t, open(t, s.DSN()).QueryRowContext(t.Context(), durable.question).Scan(&n))
-			if n != 3 {
-				t.Errorf("%d: committed transactions can be lost", n)
-			}
-		})
-	}
 }
