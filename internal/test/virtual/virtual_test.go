@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
 func TestMain(m *testing.M) { testmain.Run(m) }
+
+var must = check.Must
 
 // inBubbles runs a test in a bubble for each layout.
 func inBubbles(t *testing.T, test func(*testing.T, *dbtest.DB)) {
