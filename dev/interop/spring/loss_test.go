@@ -65,24 +65,6 @@ func TestWeLoseToJava(t *testing.T) {
 	})
 }
 
-// TestWeTakeOverFromKilledJava checks that sqllock acquires the lock of a killed Java process
-// after the time-to-live, and not before.
-func TestWeTakeOverFromKilledJava(t *testing.T) {
-	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		ctx := patiently(t)
-		jvm := start(t, c.generation, nil)
-		java := c.javaIn(t, jvm, javaclient.Settings{TTL: short}).Thread("a")
-		before := time.Now()
-		must(t, java.Lock(ctx, key))
-		jvm.Kill()
-		lease, err := c.lock(t, short).Lock(ctx)
-		must(t, err)
-		wantExpired(t, before)
-		must(t, lease.Unlock(ctx))
-	})
-}
-
 // TestJavaTakesOverFromOurKilledProcess checks that Java acquires the lock of a killed Go
 // process.
 func TestJavaTakesOverFromOurKilledProcess(t *testing.T) {

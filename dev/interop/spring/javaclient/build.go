@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dev/interop/spring"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // A Generation of Spring Integration is a profile of the Maven project.
@@ -48,8 +49,8 @@ var building sync.Mutex
 func Build(ctx context.Context, generation Generation) (*Program, error) {
 	building.Lock()
 	defer building.Unlock()
-	if err := tools(ctx); err != nil {
-		return nil, fmt.Errorf("build %s: %w", generation, err)
+	if err := server.Ensure(ctx, []string{"java", "javac", "mvn"}, "maven", "default-jdk-headless"); err != nil {
+		return nil, fmt.Errorf("build %s: %w: %w", generation, ErrMissing, err)
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
