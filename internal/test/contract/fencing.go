@@ -30,6 +30,11 @@ var fencingTests = []test{
 		f.expire()
 		_, err := r.DeleteExpired(f.Context())
 		f.must(err)
+		last = f.checkHigher(f.abandon(), last)
+		f.expire()
+		lease := f.acquire(f.lock(ttl)) // a storage compares tokens, whether they come from a Lease or an Acquisition
+		last = f.checkHigher(lease.Token(), last)
+		f.must(lease.Unlock(f.Context()))
 		f.checkHigher(f.abandon(), last)
 	}),
 	inEachCell("TokensRiseUnderContention", func(f *fixture) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // handOffTests are about handing the row of a lock from one caller of a process to the next.
@@ -136,36 +135,6 @@ var handOffTests = []test{
 		}
 		f.must(got.lease.Unlock(f.Context()))
 		f.must(r.Close(f.Context()))
-	}),
-	once("OtherProcessesGetTheirTurn", func(f *fixture) {
-		// Several callers in one process, of which one is always waiting, and a
-		// single caller in another process.
-		r, other := f.registry(ttl), f.lock(ttl)
-		ctx, stop := context.WithCancel(f.Context())
-		ended := make(chan error, 4)
-		for range 4 {
-			go func() {
-				for {
-					err := r.ExecuteLocked(ctx, "k", func(context.Context) error {
-						time.Sleep(time.Millisecond) // in a bubble, statements take no time
-						return nil
-					})
-					if err != nil {
-						ended <- err
-						return
-					}
-				}
-			}()
-		}
-		for range 3 {
-			lease, err := other.TryLockFor(f.Context(), ttl)
-			f.must(err)
-			f.must(lease.Unlock(f.Context()))
-		}
-		stop()
-		for range 4 {
-			check.Is(f, <-ended, context.Canceled)
-		}
 	}),
 }
 

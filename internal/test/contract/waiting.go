@@ -18,14 +18,6 @@ var waitingTests = []test{
 		f.must(lease.Unlock(f.Context()))
 		f.granted(got)
 	}),
-	once("LockWaitsForUnlockInItsOwnProcess", func(f *fixture) {
-		l := f.lock(ttl)
-		lease := f.acquire(l)
-		got := f.waiter(f.Context(), l)
-		f.stillWaiting(got)
-		f.must(lease.Unlock(f.Context()))
-		f.granted(got)
-	}),
 	inEachCell("LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
 		f.acquireRow(f.process(), "k", ttl) // and crashes
