@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
@@ -146,34 +145,6 @@ func (b *trial) lagUntilLate(ctx context.Context, c *cluster.Cluster, r *rand.Ra
 		}
 	}
 	return nil
-}
-
-// TestControlNodeOutside has a node of Group Replication that takes writes and is no member, and a
-// sqllock that does not ask: the same lock has a holder there and one in the group. It takes a minute,
-// in which nodes start and leases end.
-func TestControlNodeOutside(t *testing.T) {
-	inParallel(t)
-	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
-	b := newTrial(t, "control, a node outside of its group", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
-	b.config.Kill, b.config.Isolation, b.config.Unaware = false, sqllock.ReadCommitted, true
-	b.nemeses = []nemesis{{"outside", outside}}
-	b.short = []string{"outside"}
-	r := b.run()
-	if len(r.Overlaps) == 0 {
-		t.Error("there were never two holders: the control is not caught")
-	}
-	b.caught(r)
-}
-
-// outside lets a node take writes that is no member, and gives it new data afterwards: with its own
-// it could not join again.
-func outside(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
-	n := c.Nodes[2]
-	if err := errors.Join(n.Kill(), n.StartOutside(ctx, "--super-read-only=OFF", "--read-only=OFF")); err != nil {
-		return err
-	}
-	sleep(ctx, 15*time.Second)
-	return errors.Join(n.Kill(), n.Wipe())
 }
 
 // TestControlClock sets the clock of a node of Galera forward by more than a time-to-live: there each

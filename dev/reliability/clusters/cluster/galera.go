@@ -245,14 +245,8 @@ WHERE variable_name IN ('wsrep_cluster_size', 'wsrep_local_state_comment', 'wsre
 
 // awaitSynced waits for a node that may be the only one.
 func (n *Node) awaitSynced(ctx context.Context, dsn string) error {
-	for {
+	return n.await(ctx, func() error {
 		_, err := synced(ctx, dsn)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || n.daemon.hasEnded() {
-			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
-		}
-		sleep(ctx)
-	}
+		return err
+	})
 }

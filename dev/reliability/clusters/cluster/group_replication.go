@@ -175,16 +175,10 @@ func (g groupReplication) bootstrap(ctx context.Context, c *Cluster) error {
 
 // awaitLocal waits until the node answers, be it a member or not.
 func (n *Node) awaitLocal(ctx context.Context) error {
-	for {
+	return n.await(ctx, func() error {
 		_, err := ask(ctx, "mysql", n.local(), "SELECT 1")
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || n.daemon.hasEnded() {
-			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
-		}
-		sleep(ctx)
-	}
+		return err
+	})
 }
 
 // interval is one of the intervals in a set of transactions.
@@ -269,12 +263,4 @@ func (n *Node) StartOutside(ctx context.Context, arguments ...string) (err error
 		return err
 	}
 	return n.awaitLocal(ctx)
-}
-
-// Wipe removes the data of a node that is down. It then starts as a new node of its group.
-func (n *Node) Wipe() error {
-	if _, ok := n.cluster.engine.(groupReplication); !ok {
-		return fmt.Errorf("%s: %w", n, errors.ErrUnsupported)
-	}
-	return os.RemoveAll(n.path("data"))
 }

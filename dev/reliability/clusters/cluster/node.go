@@ -142,6 +142,20 @@ func (n *Node) awaitJoined(ctx context.Context, members int) error {
 	}
 }
 
+// await waits until a node that was started is ready.
+func (n *Node) await(ctx context.Context, ready func() error) error {
+	for {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || n.daemon.hasEnded() {
+			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
+		}
+		sleep(ctx)
+	}
+}
+
 // sleep pauses between two looks.
 func sleep(ctx context.Context) {
 	timer := time.NewTimer(100 * time.Millisecond)

@@ -122,16 +122,13 @@ func (p *patroni) bootstrap(ctx context.Context, c *Cluster) error {
 // awaitJoinedIn waits until the node takes writes, in a database that is there from the beginning.
 func (n *Node) awaitJoinedIn(ctx context.Context, database string) error {
 	dsn := strings.Replace(n.DSN(), "/sqllock", "/"+database, 1)
-	for {
+	return n.await(ctx, func() error {
 		state, err := ask(ctx, "pgx", dsn, "SELECT pg_is_in_recovery()::text")
-		if err == nil && state == "false" {
-			return nil
+		if err == nil && state != "false" {
+			err = errors.New("it takes no writes yet")
 		}
-		if ctx.Err() != nil || n.daemon.hasEnded() {
-			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
-		}
-		sleep(ctx)
-	}
+		return err
+	})
 }
 
 // prepare starts etcd and writes the nodes' files.
