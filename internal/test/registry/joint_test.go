@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -196,7 +197,7 @@ func TestJoint_HandOff(t *testing.T) {
 // A waiter subscribes to the row that is in the way, and to the next one when that is free.
 func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		db, waker := migrated(t), &fakeWaker{}
+		db, waker := migrated(t), &shared.Waker{}
 		repository := newRepository(t, db.DB, nil)
 		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
 		leases := make(map[string]*sqllock.Lease)
@@ -217,7 +218,7 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 		// watched returns the key that the waiter is subscribed to.
 		watched := func() string {
 			synctest.Wait()
-			topics, subscriptions := waker.seen()
+			topics, subscriptions := waker.Seen()
 			if subscriptions != 1 {
 				t.Fatalf("%d subscriptions", subscriptions)
 			}
@@ -239,12 +240,12 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 		// b is taken anew, and lasts longest, when c is free.
 		must(t, leases["b"].RenewFor(t.Context(), 2*never))
 		must(t, leases["c"].Unlock(t.Context()))
-		waker.wakeAll()
+		waker.WakeAll()
 		if key := watched(); key != "b" {
 			t.Errorf("watches %s", key)
 		}
 		must(t, leases["b"].Unlock(t.Context()))
-		waker.wakeAll()
+		waker.WakeAll()
 		must(t, <-acquired)
 	})
 }

@@ -2,71 +2,26 @@ package registry_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
 )
-
-// A fakeWaker wakes waiters when the test wants it to.
-type fakeWaker struct {
-	mu            sync.Mutex
-	topics        []string
-	subscriptions map[chan struct{}]bool
-	onWatch       func() // runs before a subscription is made
-}
-
-func (w *fakeWaker) Watch(topic string) (<-chan struct{}, func()) {
-	if w.onWatch != nil {
-		w.onWatch()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.subscriptions == nil {
-		w.subscriptions = make(map[chan struct{}]bool)
-	}
-	wake := make(chan struct{}, 1)
-	w.topics, w.subscriptions[wake] = append(w.topics, topic), true
-	return wake, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !w.subscriptions[wake] {
-			panic("stopped twice")
-		}
-		delete(w.subscriptions, wake)
-	}
-}
-
-// wakeAll wakes all subscribers, and waits until all have received it.
-func (w *fakeWaker) wakeAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for wake := range w.subscriptions {
-		wake <- struct{}{}
-	}
-}
-
-// seen returns all topics so far, and how many subscriptions there are.
-func (w *fakeWaker) seen() (topics []string, subscriptions int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.topics, len(w.subscriptions)
-}
 
 // TestWake_ReleaseBeforeTheSubscription releases after the waiter's try, and before it
 // has subscribed: no wake-up will come.
 func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		db, waker := migrated(t), &fakeWaker{}
+		db, waker := migrated(t), &shared.Waker{}
 		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k"))
-		waker.onWatch = func() { must(t, lease.Unlock(t.Context())) }
+		waker.OnWatch = func() { must(t, lease.Unlock(t.Context())) }
 		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
 		got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
 		must(t, err)
 		must(t, got.Unlock(t.Context()))
-		if _, subscriptions := waker.seen(); subscriptions != 0 {
+		if _, subscriptions := waker.Seen(); subscriptions != 0 {
 			t.Errorf("%d subscriptions stay", subscriptions)
 		}
 	})
@@ -75,15 +30,15 @@ func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
 // TestWake_WaiterSubscribesOnce wakes the waiter a few times without a release: it tries, and waits on.
 func TestWake_WaiterSubscribesOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		db, waker := migrated(t), &fakeWaker{}
+		db, waker := migrated(t), &shared.Waker{}
 		repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
 		lease := locked(t, obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k"))
 		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
 		ctx, cancel := context.WithCancel(t.Context())
-		waker.onWatch = func() {
+		waker.OnWatch = func() {
 			go func() {
 				for range 5 {
-					waker.wakeAll()
+					waker.WakeAll()
 				}
 				cancel()
 			}()
@@ -93,7 +48,7 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 		must(t, err)
 		key, err := repository.LockKey("k")
 		must(t, err)
-		topics, subscriptions := waker.seen()
+		topics, subscriptions := waker.Seen()
 		if len(topics) != 1 || topics[0] != names.Topic("r", key) {
 			t.Errorf("watched %q", topics)
 		}
@@ -107,12 +62,12 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 // TestWake_CallerThatNeedNotWait spares a lock that is free the subscription.
 func TestWake_CallerThatNeedNotWait(t *testing.T) {
 	t.Parallel()
-	waker := &fakeWaker{}
+	waker := &shared.Waker{}
 	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
 	lease := locked(t, obtain(t, registry, "k"))
 	is(t, errorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	must(t, lease.Unlock(t.Context()))
-	if topics, _ := waker.seen(); len(topics) != 0 {
+	if topics, _ := waker.Seen(); len(topics) != 0 {
 		t.Errorf("watched %q", topics)
 	}
 }
