@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/wire"
 )
 
 const (
@@ -69,8 +70,8 @@ func (o *outcome) add(gap time.Duration, heldUp bool) {
 // blackHole is one trial.
 func (b *base) blackHole(t *testing.T, rivals *sqllock.Registry, all *outcome) {
 	t.Helper()
-	n := newNetwork(t, b)
-	lease := acquire(t, b.renewing(t, open(t, b.driver, n.dsn, 2), blackHoleTTL), t.Name())
+	n, dsn := wire.Through(t, b.dsn)
+	lease := acquire(t, b.renewing(t, open(t, b.driver, dsn, 2), blackHoleTTL), t.Name())
 	ended := awaitEnd(lease)
 	won := rival(t, rivals, blackHoleTTL, lease.Key())
 	pause(t.Context(), rand.N(blackHoleTTL))
@@ -191,7 +192,7 @@ func TestCallsIntoABlackHole(t *testing.T) {
 
 // An inFlight is what a call into a black hole is made with.
 type inFlight struct {
-	network  *network
+	network  *wire.Proxy
 	db       *sql.DB // over the network
 	registry *sqllock.Registry
 	lease    *sqllock.Lease
@@ -252,8 +253,8 @@ func executesTx(work func(context.Context, *sql.Tx) error) callInto {
 // callInto is false if the lease ended before the call did all that it has to do under it.
 func (b *base) callInto(t *testing.T, c callInto, ttl time.Duration) (longEnough bool) {
 	t.Helper()
-	n := newNetwork(t, b)
-	db := open(t, b.driver, n.dsn, 3)
+	n, dsn := wire.Through(t, b.dsn)
+	db := open(t, b.driver, dsn, 3)
 	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: ttl}), key: fmt.Sprint(t.Name(), ttl, ", another")}
 	lock := obtain(t, f.registry, fmt.Sprint(t.Name(), ttl))
 	if c.minHold > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -233,10 +234,10 @@ func (l *leaders) stoppedOnce(t *testing.T, roles []string, ttl time.Duration) b
 // cutOff has the network of the leaders drop everything.
 func (l *leaders) cutOff(t *testing.T, rounds, roles int) {
 	inRounds(t, "cut off", rounds, roles, func(t *testing.T, roles []string) {
-		n := newNetwork(t, l.base)
+		n, dsn := wire.Through(t, l.dsn)
 		rivals := l.registryOn(t, l.dsn)
 		for _, role := range roles {
-			l.candidate(t, l.registryOn(t, n.dsn), role)
+			l.candidate(t, l.registryOn(t, dsn), role)
 			await(t, l.role(role).began)
 			l.candidate(t, rivals, role)
 			pause(t.Context(), leaderTTL/3/time.Duration(len(roles)))

@@ -15,6 +15,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -22,7 +23,7 @@ import (
 // that follows. The channel is closed when COMMIT is sent.
 func swallowCommits(t *testing.T, db *dbtest.DB) (dsn string, committing chan struct{}) {
 	t.Helper()
-	proxy, dsn := through(t, db)
+	proxy, dsn := wire.Through(t, db.DSN)
 	committing = make(chan struct{})
 	var once sync.Once
 	proxy.Watch(func() func([]byte) {

@@ -168,14 +168,6 @@ func endable(t *testing.T, db *dbtest.DB) (dsn string, end func()) {
 	}
 }
 
-// hostOf returns where a server is.
-func hostOf(t *testing.T, s *server.Server) string {
-	t.Helper()
-	dsn, err := url.Parse(s.DSN())
-	must(t, err)
-	return dsn.Host
-}
-
 // postgresPair starts a primary and its synchronous replica. Without PostgreSQL the test is skipped, but not in CI.
 func postgresPair(t *testing.T) (primary, replica *server.Server) {
 	t.Helper()
@@ -201,24 +193,22 @@ func TestOutage_FailoverOfAnOpenedRegistry(t *testing.T) {
 		t.Skip("SKIPPED: make test-all starts a primary and a replica")
 	}
 	primary, replica := postgresPair(t)
-	dsn, err := url.Parse(primary.DSN())
-	must(t, err)
-	proxy := wire.New(t, dsn.Host)
-	dsn.Host = proxy.Addr
+	proxy, dsn := wire.Through(t, primary.DSN())
 	registries := make(map[string]*sqllock.Registry)
 	before := make(map[string]*sqllock.Lease)
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
-		registries[o.name] = o.opened(t, dsn.String(), openOptions{
+		registries[o.name] = o.opened(t, dsn, openOptions{
 			migrate:    true,
 			repository: sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { t.Errorf("%s: %v", o.name, reason) })},
 			registry:   sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true},
 		})
-		before[o.name], err = registries[o.name].Lock(t.Context(), "held by "+o.name)
+		lease, err := registries[o.name].Lock(t.Context(), "held by "+o.name)
 		must(t, err)
+		before[o.name] = lease
 	}
 
 	must(t, primary.Kill())
-	proxy.LeadTo(hostOf(t, replica))
+	proxy.LeadTo(replica.Address())
 	type result struct {
 		name  string
 		lease *sqllock.Lease
@@ -242,7 +232,7 @@ func TestOutage_FailoverOfAnOpenedRegistry(t *testing.T) {
 	}
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted} {
-			_, err := o.open(t.Context(), dsn.String(), openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}})
+			_, err := o.open(t.Context(), dsn, openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}})
 			if !errors.Is(err, sqllock.ErrReadOnly) {
 				t.Errorf("%s.Open of a replica, %v: %v", o.name, isolation, err)
 			}
@@ -306,7 +296,7 @@ func TestOutage_OfTheServer(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
-			proxy, dsn := through(t, db)
+			proxy, dsn := wire.Through(t, db.DSN)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true}})
 			before, err := registry.Lock(t.Context(), "before")
 			must(t, err)
@@ -433,7 +423,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
-			proxy, dsn := through(t, db)
+			proxy, dsn := wire.Through(t, db.DSN)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
@@ -475,8 +465,8 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
-			first, dsn := through(t, db)
-			second, _ := through(t, db)
+			first, dsn := wire.Through(t, db.DSN)
+			second, _ := wire.Through(t, db.DSN)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
 			registry := o.opened(t, hosts, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })

@@ -3,37 +3,16 @@ package servers_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
-
-// through returns a proxy to the server of a database, and the DSN that leads through it.
-func through(t *testing.T, db *dbtest.DB) (*wire.Proxy, string) {
-	t.Helper()
-	if db.Dialect.Name == dialect.MySQL().Name {
-		config, err := mysql.ParseDSN(db.DSN)
-		must(t, err)
-		proxy := wire.New(t, config.Addr)
-		config.Net, config.Addr = "tcp", proxy.Addr
-		return proxy, config.FormatDSN()
-	}
-	dsn, err := url.Parse(db.DSN)
-	must(t, err)
-	proxy := wire.New(t, dsn.Host)
-	dsn.Host = proxy.Addr
-	return proxy, dsn.String()
-}
 
 // An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing
 // token, counted on the wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition
@@ -62,7 +41,7 @@ func TestRoundTrips(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
-			proxy, dsn := through(t, db)
+			proxy, dsn := wire.Through(t, db.DSN)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
 			permits, err := semaphore.New(registry, "s", 10)
 			must(t, err)
@@ -177,7 +156,7 @@ func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 				t.Run(o.name, func(t *testing.T) {
 					t.Parallel()
 					db := up(t, o.database)
-					proxy, dsn := through(t, db)
+					proxy, dsn := wire.Through(t, db.DSN)
 					app, err := sqlx.Open(db.DB.DriverName(), dsn)
 					must(t, err)
 					t.Cleanup(func() { _ = app.Close() })
