@@ -114,20 +114,13 @@ func TestOptions_BadInputSendsNothing(t *testing.T) {
 func TestOptions_ReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
-	pool, err := sqlx.Open(db.Driver, "file:"+strings.TrimPrefix(db.DSN, "file:")+separator(db.DSN)+"_pragma=query_only(1)")
+	pool, err := sqlx.Open(db.Driver, db.With(t, map[string]string{"_pragma": "query_only(1)"}))
 	must(t, err)
 	t.Cleanup(func() { must(t, pool.Close()) })
 	_, err = obtain(t, newRegistry(t, newRepository(t, pool, nil), nil), "k").Lock(t.Context())
 	if !errors.Is(err, sqllock.ErrReadOnly) || !errors.Is(err, sqllock.ErrDatabase) {
 		t.Fatal(err)
 	}
-}
-
-func separator(dsn string) string {
-	if strings.Contains(dsn, "?") {
-		return "&"
-	}
-	return "?"
 }
 
 // The rows of the four-column table do not say when they expire, so one time-to-live judges

@@ -29,30 +29,6 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// So it is over the pool that Open makes.
-func TestOpen_RemovedFile(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir() + "/locks.db"
-	open := func() *sqllock.Registry {
-		r, err := sqlitelock.Open(t.Context(), path, &sqlitelock.Options{Registry: sqllock.RegistryOptions{TTL: ttl}})
-		must(t, err)
-		t.Cleanup(func() { must(t, r.Close(context.Background())) })
-		return r
-	}
-	old := open()
-	lease, err := old.Lock(t.Context(), "k")
-	must(t, err)
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		must(t, os.Remove(path+suffix))
-	}
-	other, err := open().Lock(t.Context(), "k")
-	must(t, err)
-	is(t, lease.Renew(t.Context()), sqllock.ErrLockLost)
-	must(t, other.Renew(t.Context()))
-	must(t, other.Unlock(t.Context()))
-	is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
-}
-
 // Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. It takes
 // servers of its own.
 func TestOpen_ChoosesThePrimary(t *testing.T) {
@@ -162,12 +138,16 @@ func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.R
 }
 
 // From an empty database to a lock, in one call. The goroutines and connections of the pools
-// end with Close.
+// end with Close. Behind PgBouncer Open falls back to explicit transactions, and says so. Elsewhere it does not.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
 		t.Helper()
-		first, second := o.opened(t, db.DSN, openOptions{migrate: true}), o.opened(t, db.DSN, openOptions{})
+		var fallbacks []error
+		first := o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{
+			Observers: onFallbacks(func(reason error) { fallbacks = append(fallbacks, reason) }),
+		}})
+		second := o.opened(t, db.DSN, openOptions{})
 		lease, err := first.Lock(t.Context(), "k")
 		must(t, err)
 		if lease.Token() == 0 {
@@ -183,28 +163,12 @@ func TestOpen(t *testing.T) {
 			t.Errorf("rows %+v", rows)
 		}
 		must(t, lease.Unlock(t.Context()))
+		if told := len(fallbacks) == 1; told != (db.Server == server.PgBouncer) || len(fallbacks) > 1 {
+			t.Errorf("fallbacks: %v", fallbacks)
+		}
 		again, err := second.TryLock(t.Context(), "k")
 		must(t, err)
 		must(t, again.Unlock(t.Context()))
-	})
-}
-
-// Close closes the pool, whose connections would otherwise stay, and calls the option once.
-func TestOpen_CloseClosesThePool(t *testing.T) {
-	t.Parallel()
-	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
-		t.Helper()
-		closed := 0
-		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{
-			OnClose: func() error { closed++; return nil },
-		}})
-		must(t, err)
-		for range 2 {
-			must(t, r.Close(t.Context()))
-		}
-		if _, err := r.Repository().List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || closed != 1 {
-			t.Errorf("after Close: %v; OnClose was called %d times", err, closed)
-		}
 	})
 }
 
@@ -476,7 +440,8 @@ func TestOpen_ChecksItsOptionsFirst(t *testing.T) {
 	}
 }
 
-// A Close whose context has ended leaves the pool open, so that another one can release.
+// A Close whose context has ended leaves the pool open, so that another one can release. That one closes the pool, whose
+// connections would otherwise stay, and calls the option once.
 func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
@@ -494,9 +459,11 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 		if err := r.Close(ended); err == nil || closed != 0 {
 			t.Errorf("error %v, OnClose was called %d times", err, closed)
 		}
-		must(t, r.Close(t.Context()))
-		if closed != 1 {
-			t.Errorf("OnClose was called %d times", closed)
+		for range 2 {
+			must(t, r.Close(t.Context()))
+		}
+		if _, err := r.Repository().List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || closed != 1 {
+			t.Errorf("after Close: %v; OnClose was called %d times", err, closed)
 		}
 		lease, err := other.TryLock(t.Context(), "k")
 		must(t, err)
@@ -516,26 +483,4 @@ func TestOpen_DatabaseThatIsNotUTF8(t *testing.T) {
 			t.Errorf("DSN with %q: %v", of, err)
 		}
 	}
-}
-
-// Behind PgBouncer Open falls back to explicit transactions, and says so. Elsewhere it does not.
-func TestOpen_SaysThatItFallsBack(t *testing.T) {
-	t.Parallel()
-	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
-		t.Helper()
-		var reasons []error
-		registry := o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{
-			Observers: onFallbacks(func(reason error) { reasons = append(reasons, reason) }),
-		}})
-		lease, err := registry.Lock(t.Context(), "k")
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
-		want := 0
-		if db.Server == server.PgBouncer {
-			want = 1
-		}
-		if len(reasons) != want {
-			t.Errorf("fallbacks: %v", reasons)
-		}
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -25,21 +24,13 @@ func TestSession_HostileIsRefused(t *testing.T) {
 	settings["autocommit"] = "0"
 	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
 		for name, value := range settings {
-			config, err := mysql.ParseDSN(db.DSN)
-			must(t, err)
-			if config.Params == nil {
-				config.Params = make(map[string]string)
-			}
-			config.Params[name] = value
 			want := "has " + name + "="
 			if name == "autocommit" {
 				want = "autocommit=1"
 			}
-			pool, err := sqlx.Open("mysql", config.FormatDSN())
-			must(t, err)
-			t.Cleanup(func() { must(t, pool.Close()) })
+			pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{name: value}))
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-				_, err = sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s, %v: %v", name, isolation, err)
 				}
@@ -329,7 +320,11 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, test.open)
-			pool := db.OpenDSN(t, test.driver, db.DSN+separator(db.DSN)+test.parameter)
+			with := func(parameter string) string {
+				name, value, _ := strings.Cut(parameter, "=")
+				return db.With(t, map[string]string{name: value})
+			}
+			pool := db.OpenDSN(t, test.driver, with(test.parameter))
 			own := []sqllock.RepositoryOptions{{Keys: sqllock.PlainKeys}, {Region: "größe"}}
 			for _, opts := range own {
 				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &opts)
@@ -339,7 +334,7 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 			}
 			_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, nil)
 			must(t, err)
-			for driver, pool := range driversOf(t, db, db.DSN+separator(db.DSN)+test.cure) {
+			for driver, pool := range driversOf(t, db, with(test.cure)) {
 				for _, opts := range own {
 					if _, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &opts); err != nil {
 						t.Error(driver, err)

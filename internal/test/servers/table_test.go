@@ -70,25 +70,6 @@ func TestTable_WrongIsNamed(t *testing.T) {
 	})
 }
 
-// TestTable_WholeSecondsAreRefused: the table of Spring 4.3 on MySQL.
-func TestTable_WholeSecondsAreRefused(t *testing.T) {
-	t.Parallel()
-	db := dbtest.MySQL(t)
-	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100),
-		CLIENT_ID CHAR(36), CREATED_DATE DATETIME NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`)
-	must(t, err)
-	if _, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "DATETIME(6)") {
-		t.Fatal(err)
-	}
-}
-
-func separator(dsn string) string {
-	if strings.Contains(dsn, "?") {
-		return "&"
-	}
-	return "?"
-}
-
 // Oracle's MySQL has a statement wait for a pinned row for 50 s. So each attempt reads the row
 // before, also if the layout was given and the server has not been asked what it is.
 func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
@@ -328,6 +309,7 @@ func TestTable_TimesThatAreNoneForALease(t *testing.T) {
 		"PostgreSQL, TIMESTAMPTZ":  {dbtest.Postgres, "TIMESTAMP", "TIMESTAMPTZ", []string{"column EXPIRED_AFTER is timestamp with time zone", "without time zone"}},
 		"PostgreSQL, whole second": {dbtest.Postgres, "TIMESTAMP(0)", "TIMESTAMPTZ(0)", []string{"column CREATED_DATE is timestamp(0) without", "column EXPIRED_AFTER is timestamp(0) with"}},
 		"PostgreSQL, a domain":     {dbtest.Postgres, "TIMESTAMP", "TIME_OF_LEASE", nil},
+		"MariaDB, whole seconds":   {dbtest.MySQL, "DATETIME", "DATETIME", []string{"column CREATED_DATE", "DATETIME(6)"}},
 		"MariaDB, milliseconds":    {dbtest.MySQL, "DATETIME(3)", "DATETIME(3)", nil},
 		"PostgreSQL, milliseconds": {dbtest.Postgres, "TIMESTAMP(3)", "TIMESTAMP(3)", nil},
 	} {

@@ -206,31 +206,6 @@ func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 // tokensPerNumber is how many fencing tokens lie between two numbers of the database.
 const tokensPerNumber = 65536
 
-// A storage compares tokens, whether they come from a Lease or from an Acquisition.
-func TestToken_OneScale(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-		r := repository(t, db, nil)
-		registry := newRegistry(t, r, nil)
-		var last int64
-		for range 3 {
-			lease, err := obtain(t, registry, "k").TryLock(t.Context())
-			must(t, err)
-			token := lease.Token()
-			must(t, lease.Unlock(t.Context()))
-			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-			must(t, err)
-			_, err = r.Delete(t.Context(), "k", "holder")
-			must(t, err)
-			if token <= last || got.Token <= token {
-				t.Fatalf("tokens %d, %d, %d", last, token, got.Token)
-			}
-			last = got.Token
-		}
-	})
-}
-
 // A sequence that was set too high gives no negative token but an error, and nothing
 // is acquired.
 func TestToken_SequenceBeyondAll(t *testing.T) {
