@@ -7,15 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/child"
@@ -35,7 +30,7 @@ func TestFencing(t *testing.T) {
 			acquisitions = 105_000
 		}
 		f.start()
-		for f.noted() < acquisitions || killed < 3 {
+		for f.acquisitions() < acquisitions || killed < 3 {
 			pause(t.Context(), 100*time.Millisecond+rand.N(500*time.Millisecond))
 			if t.Context().Err() != nil {
 				t.Fatal(t.Context().Err())
@@ -102,21 +97,15 @@ const fencingTTL = time.Second
 type fleet struct {
 	*base
 	t        *testing.T
-	notes    string // a directory with a file for each key
+	notes    string // a directory with the witness of each key
 	children []*child.Process
 }
 
 // newFleet returns a fleet whose processes have to be started.
 func (b *base) newFleet(t *testing.T, processes int) *fleet {
 	t.Helper()
-	f := &fleet{base: b, t: t, notes: t.TempDir(), children: make([]*child.Process, processes)}
-	for key := range fencedKeys {
-		must(t, os.WriteFile(f.notesOf(key), nil, 0o600))
-	}
-	return f
+	return &fleet{base: b, t: t, notes: t.TempDir(), children: make([]*child.Process, processes)}
 }
-
-func (f *fleet) notesOf(key int) string { return filepath.Join(f.notes, fmt.Sprint(key)) }
 
 func (f *fleet) start() {
 	f.t.Helper()
@@ -150,7 +139,7 @@ func (f *fleet) end() {
 func (f *fleet) work() {
 	f.t.Helper()
 	const some = 100
-	for want, limit := f.noted()+some, time.Now().Add(promptly); f.noted() < want; pause(f.t.Context(), 5*time.Millisecond) {
+	for want, limit := f.acquisitions()+some, time.Now().Add(promptly); f.acquisitions() < want; pause(f.t.Context(), 5*time.Millisecond) {
 		if time.Now().After(limit) {
 			f.t.Fatal("no lock is acquired")
 		}
@@ -167,65 +156,34 @@ func (f *fleet) kill(c *child.Process) {
 	c.Kill()
 }
 
-// lineLength is the length of each line that a holder writes.
-const lineLength = 22
+// witnessOf is the witness of a key.
+func witnessOf(dir, key string) witness { return witness{path: filepath.Join(dir, key), capacity: 1} }
 
-// noted returns the approximate number of recorded acquisitions.
-func (f *fleet) noted() int {
+// recorded returns the number of tokens that holders have recorded, and how many of them were not higher
+// than all earlier ones of their key.
+func (f *fleet) recorded() (all, wrong int) {
 	f.t.Helper()
-	var size int64
 	for key := range fencedKeys {
-		info, err := os.Stat(f.notesOf(key))
+		seen, err := witnessOf(f.notes, fmt.Sprint(key)).read()
 		must(f.t, err)
-		size += info.Size()
+		all, wrong = all+seen.Tokens, wrong+len(seen.Violations)
 	}
-	return int(size / (2 * lineLength))
+	return all, wrong
 }
 
-// rising returns the number of tokens that holders have recorded, and how many of them were not higher
-// than all earlier ones of their key, which fails the test.
+func (f *fleet) acquisitions() int {
+	f.t.Helper()
+	all, _ := f.recorded()
+	return all
+}
+
+// rising is recorded at the end. A token that did not rise fails the test.
 func (f *fleet) rising() (all, wrong int) {
 	f.t.Helper()
-	for key := range fencedKeys {
-		n, w := rising(f.t, f.notesOf(key))
-		all, wrong = all+n, wrong+w
-	}
-	if wrong > 0 {
+	if all, wrong = f.recorded(); wrong > 0 {
 		f.t.Errorf("%d of %d tokens did not rise", wrong, all)
 	}
 	return all, wrong
-}
-
-// rising is [fleet.rising] for one file.
-func rising(t *testing.T, path string) (all, wrong int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
-	var highest int64
-	for line := range strings.Lines(string(text)) {
-		rest, confirmed := strings.CutPrefix(line, "+")
-		if !confirmed {
-			continue
-		}
-		token, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-		must(t, err)
-		all++
-		if token <= highest {
-			wrong++
-		}
-		highest = max(highest, token)
-	}
-	return all, wrong
-}
-
-func TestRisingCountsWrongTokens(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "notes")
-	const text = " 01\n+01\n 02\n 03\n+03\n 02\n+02\n+03\n 09\n"
-	must(t, os.WriteFile(path, []byte(text), 0o600))
-	if all, wrong := rising(t, path); all != 4 || wrong != 2 {
-		t.Errorf("%d of %d", wrong, all)
-	}
 }
 
 const (
@@ -281,7 +239,7 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	case err != nil:
 		return err
 	}
-	if err := note(filepath.Join(do.Dir, key), lease); err != nil {
+	if err := witnessOf(do.Dir, key).record(key, lease); err != nil {
 		return err
 	}
 	switch rand.N(500) {
@@ -290,31 +248,4 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 		_ = lease.Unlock(ctx) // on a busy machine the lease may be lost
 	}
 	return nil
-}
-
-// note appends the token of a lease to a file. A second line records that the lease was still
-// valid after the first line had been written: so the holder wrote it, even if this process
-// was stopped in between.
-func note(path string, lease *sqllock.Lease) error {
-	turn := flock.New(path)
-	if err := turn.Lock(); err != nil { // otherwise another line could come in between
-		return err
-	}
-	defer turn.Close()
-	if lease.Context().Err() != nil {
-		return nil
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := fmt.Fprintf(file, " %020d\n", lease.Token()); err != nil {
-		return err
-	}
-	if lease.Context().Err() != nil {
-		return nil
-	}
-	_, err = fmt.Fprintf(file, "+%020d\n", lease.Token())
-	return err
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"github.com/sqllock/sqllock"
 )
 
 // A witness sees who holds something at a time, over all processes, and knows nothing of the lock
@@ -33,6 +35,7 @@ type stay struct {
 type sight struct {
 	Inside     map[string]stay
 	Highest    map[string]int64 // tokens, by row
+	Tokens     int              // how many there were
 	Violations []string
 }
 
@@ -48,12 +51,27 @@ func (w witness) enter(s stay) error {
 			}
 		}
 		for row, token := range s.Tokens {
-			if token <= seen.Highest[row] {
-				seen.Violations = append(seen.Violations, fmt.Sprintf("%s: token %d comes after %d", row, token, seen.Highest[row]))
-			}
-			seen.Highest[row] = max(seen.Highest[row], token)
+			seen.add(row, token)
 		}
 		seen.Inside[s.ID] = s
+	})
+}
+
+// add notes a token, which must be higher than those before.
+func (s *sight) add(row string, token int64) {
+	if token <= s.Highest[row] {
+		s.Violations = append(s.Violations, fmt.Sprintf("%s: token %d comes after %d", row, token, s.Highest[row]))
+	}
+	s.Highest[row] = max(s.Highest[row], token)
+	s.Tokens++
+}
+
+// record notes the token of a lease that lasts. A later holder's comes after it, since that holder waits for the witness.
+func (w witness) record(row string, lease *sqllock.Lease) error {
+	return w.see(func(seen *sight) {
+		if lease.Context().Err() == nil {
+			seen.add(row, lease.Token())
+		}
 	})
 }
 
@@ -87,22 +105,35 @@ func (w witness) see(look func(*sight)) error {
 		return err
 	}
 	defer turn.Close()
-	seen := sight{Inside: make(map[string]stay), Highest: make(map[string]int64)}
-	text, err := os.ReadFile(w.path)
-	if err == nil {
-		err = json.Unmarshal(text, &seen)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	seen, err := w.read()
+	if err != nil {
 		return err
 	}
 	look(&seen)
-	if text, err = json.Marshal(seen); err != nil {
+	text, err := json.Marshal(seen)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.path, text, 0o600)
+	if err := os.WriteFile(w.path+".new", text, 0o600); err != nil { // the process may be killed meanwhile
+		return err
+	}
+	return os.Rename(w.path+".new", w.path)
 }
 
-// TestWitness: the witness of [TestContention] can fail it.
+// read reads the file, which is complete at each instant.
+func (w witness) read() (sight, error) {
+	seen := sight{Inside: make(map[string]stay), Highest: make(map[string]int64)}
+	text, err := os.ReadFile(w.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return seen, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &seen)
+	}
+	return seen, err
+}
+
+// TestWitness: the witness of [TestContention], and of [TestFencing], can fail it.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	one := stay{ID: "one", Takes: map[string]int{"a": 1}, Tokens: map[string]int64{"a": 5}}
