@@ -79,20 +79,15 @@ func TestTheTurnIsLost(t *testing.T) {
 		f.Unlock(all)
 		select {
 		case <-first.done:
-			f.waits(second)
-			f.Must(first.err)
-			f.Unlock(first.lease)
-			<-second.done
-			f.Must(second.err)
-			f.Unlock(second.lease)
 		case <-second.done:
-			f.waits(first)
-			f.Must(second.err)
-			f.Unlock(second.lease)
-			<-first.done
-			f.Must(first.err)
-			f.Unlock(first.lease)
+			first, second = second, first
 		}
+		f.waits(second)
+		f.Must(first.err)
+		f.Unlock(first.lease)
+		<-second.done
+		f.Must(second.err)
+		f.Unlock(second.lease)
 		f.has()
 	})
 }
