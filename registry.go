@@ -41,7 +41,12 @@ type RegistryOptions struct {
 	// IdleBetweenTries is the longest pause between two polls of a lock that another
 	// process holds. Default 100 ms. The pause begins at 25 ms, or a quarter of
 	// IdleBetweenTries if that is longer, and grows with what polls cost. It is the longest
-	// with a Waker, and after a poll that finds that others have acquired the lock again.
+	// with a Waker.
+	//
+	// While processes take the lock in turns, the pause is IdleBetweenTries after a poll that
+	// finds another holder, 100 ms at most, and shrinks to 6 ms with the time that the caller
+	// has waited. A process whose callers have had the lock for 100 ms, one after the other,
+	// then steps back, for 150 ms at most. So all are likely to get their turns.
 	IdleBetweenTries time.Duration
 
 	// Waker, if set, wakes waiters when the lock is released: package notify has one for

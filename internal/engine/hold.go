@@ -41,6 +41,7 @@ func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
 // An entry is what all holds of one LOCK_KEY in a registry share.
 type entry struct {
 	mutex  fair.Mutex[*hold]
+	rivals rivals
 	streak streaks
 	// takenUntil is when the lease may end that the last attempt has found. Only the
 	// owner of mutex uses it.

@@ -28,8 +28,9 @@ type waiter struct {
 	*Locks
 
 	hold    *hold
-	once    bool // it tries once and does not wait
-	holders int  // how many it has used up in a row
+	once    bool      // it tries once and does not wait
+	holders int       // how many it has used up in a row
+	since   time.Time // when it was first in the queue of its process
 	subscription
 
 	busy   int           // the key of a joint lock at which its caller queues first
@@ -62,21 +63,13 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 		return h.ownerAt(0), err
 	}
 	h.observed.noteDequeued()
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
 	if h.dropIfOver(); !h.wasHandedOver() && !w.once && !w.stepBack(ctx) {
 		return locktable.Row{}, ctx.Err()
 	}
 	return locktable.Row{}, nil
-}
-
-// stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
-// false if ctx ended first.
-func (w *waiter) stepBack(ctx context.Context) bool {
-	for i := range w.hold.count() {
-		if !w.hold.entryAt(i).streak.end(ctx, w.idle) {
-			return false
-		}
-	}
-	return true
 }
 
 // queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at

@@ -40,20 +40,11 @@ func (h *hold) unlock(u *Use) error {
 	if last, err := h.leave(u); !last {
 		return err
 	}
-	began, inStreak := h.acquired, h.inTurns
-	if ctx.by.IsZero() && h.mayBeHandedOver() {
-		tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle)
-		if !tooLong && h.handOver(ctx) {
-			return nil
-		}
-		if tooLong {
-			began, inStreak = h.term.since, true
-		}
+	if ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
+		return nil
 	}
 	released, err := h.releaseRow(ctx)
-	if inStreak {
-		h.entry.streak.note(began)
-	}
+	h.noteStreaks()
 	switch {
 	case err != nil:
 		err = failure.AsDatabase(err) // it was cut short by the end of the lease, not of the caller's context
@@ -141,7 +132,8 @@ func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	return h.config.handOff && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
+	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true)
+	return h.config.handOff && !tooLong && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
 }
 
 // take takes over the row of another hold. It is called while h waits.

@@ -293,7 +293,11 @@ func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 func (w *waiter) recordRow(seen locktable.Row) {
 	h := w.hold
 	h.noteOutage(nil)
-	h.entryAt(h.place(seen)).takenUntil = time.Now().Add(min(seen.Left, h.ttl))
+	e := h.entryAt(h.place(seen))
+	e.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
+	if !isFree(seen) {
+		e.noteRival(seen.Holder)
+	}
 	h.observed.noteHolder(seen.Holder)
 }
 
@@ -362,7 +366,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
 		return seen, ctx.Err()
 	}
-	contended := false
+	changed := false
 	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
@@ -372,7 +376,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		seen = row
 	}
 	for {
-		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, contended))
+		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, changed))
 		switch {
 		case err != nil:
 			return seen, failure.Of(err, h.key)
@@ -382,18 +386,31 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		h.observed.notePoll()
 		h.observed.noteHolder(row.Holder)
 		h.noteOutage(nil)
-		contended = row.Holder != seen.Holder || row.Age < seen.Age
+		changed = row.Holder != seen.Holder || row.Age < seen.Age
+		if !isFree(row) {
+			h.entryAt(h.place(row)).noteRival(row.Holder)
+		}
 		if seen = row; isFree(seen) || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
 			return seen, nil
 		}
 	}
 }
 
-// pace is how the waiter polls: often at first, and every IdleBetweenTries if a release would wake
-// it. If others have acquired the lock since the last poll, they are to have as good a chance as
-// this process, even if they poll every IdleBetweenTries, as Spring does.
-func (w *waiter) pace(seen locktable.Row, contended bool) locktable.Pace {
-	p := locktable.Pace{Longest: w.idle, Rare: contended || w.waker != nil, Wake: w.wake}
+// pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
+// the rule of [pauseAfter]. If the row has changed since the last poll, and the process that has it seems to be always the
+// same, that is to have as good a chance as this one, even if it polls every IdleBetweenTries, as Spring does.
+func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
+	p := locktable.Pace{Longest: w.idle, Wake: w.wake}
+	switch rivals := &w.hold.entryAt(w.hold.place(seen)).rivals; {
+	case w.waker != nil:
+		p.Pause = w.idle
+	case seen.Age < youngFor && rivals.compete(rivalsKnownFor):
+		if pause := pauseAfter(time.Since(w.since), w.idle); changed || pause < locktable.ShortestPoll(w.idle) {
+			p.Pause = pause
+		}
+	case changed:
+		p.Pause = w.idle
+	}
 	if seen.Left < w.idle { // it may be the longest Duration there is: add nothing to it
 		// A row is expired only after its last microsecond, or millisecond.
 		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,8 +56,8 @@ const (
 	// pollShare is how many times longer than a poll the pause after it is, if the waiters
 	// accept that: polls take no more than a few per cent of one processor of the server.
 	pollShare = 24
-	// shortestPoll is the shortest pause, unless the longest is shorter.
-	shortestPoll = 25 * time.Millisecond
+	// soonShare is the same for a waiter that asks for a pause.
+	soonShare = 8
 	// pollSlowAfter is how long waiters wait for the answer to a poll. Its connection may be
 	// dead, so they poll together once more. If that fails, too, each reads its row by itself.
 	pollSlowAfter = time.Second
@@ -82,16 +83,18 @@ type polls struct {
 	cost  time.Duration // of a poll, smoothed
 	last  time.Time     // when the last poll ended
 	less  time.Duration // the random part of the pause after it, in thousandths
-	floor time.Time     // no poll begins before that
 }
+
+// ShortestPoll is the shortest pause before a poll of a waiter that asks for none, if that may be longer.
+func ShortestPoll(longest time.Duration) time.Duration { return max(25*time.Millisecond, longest/4) }
 
 // A Pace says how often a waiter polls.
 type Pace struct {
 	// Longest is the longest pause before a poll.
 	Longest time.Duration
-	// Rare has the pause be the longest, less a random part. Otherwise it is as short as the
-	// cost of a poll permits.
-	Rare bool
+	// Pause, unless it is 0, is the pause, less a random part; it is longer if polls cost much. Otherwise it is as short
+	// as the cost of a poll permits.
+	Pause time.Duration
 	// Left, unless it is 0, is when the lease that the waiter has seen is over. If no poll comes before
 	// that, the waiter reads its row by itself.
 	Left time.Duration
@@ -109,12 +112,12 @@ type pollRound struct {
 
 // A pollCall waits for a poll.
 type pollCall struct {
-	claim   Claim
-	longest time.Duration
-	due     time.Time
-	place   int             // in the queue, or inRound, or gone
-	again   bool            // a poll of many has failed it
-	answer  chan pollAnswer // has room for the answer
+	claim  Claim
+	pace   Pace
+	due    time.Time
+	place  int             // in the queue, or inRound, or gone
+	again  bool            // a poll of many has failed it
+	answer chan pollAnswer // has room for the answer
 }
 
 // Places of a call that is not in the queue.
@@ -136,15 +139,14 @@ func (p *polls) join(c Claim, pace Pace) *pollCall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	call := &pollCall{claim: c, longest: pace.Longest, answer: make(chan pollAnswer, 1)}
-	if call.due = p.last.Add(p.pause(pace.Longest)); call.due.Before(now) {
-		call.due = now.Add(p.pause(pace.Longest))
-	}
-	if pace.Rare {
-		call.due = now.Add(pace.Longest - jitter.N(pace.Longest/5+1))
+	call := &pollCall{claim: c, pace: pace, answer: make(chan pollAnswer, 1)}
+	if pause := p.ownPause(pace); pause > 0 {
+		call.due = now.Add(pause - jitter.N(pause/5+1))
+	} else if call.due = p.last.Add(p.pause(pace)); call.due.Before(now) {
+		call.due = now.Add(p.pause(pace))
 	}
 	p.enqueue(call)
-	p.arm(call.due)
+	p.arm(p.start(call))
 	return call
 }
 
@@ -166,15 +168,35 @@ func (p *polls) dequeue(call *pollCall) {
 
 // pause returns how long after a poll the next one begins. It is the same for all callers, less a
 // random part.
-func (p *polls) pause(longest time.Duration) time.Duration {
-	return min(longest, max(shortestPoll, longest/4, p.cost*pollShare)) / 1000 * (1000 - p.less)
+func (p *polls) pause(pace Pace) time.Duration {
+	return min(pace.Longest, max(ShortestPoll(pace.Longest), p.cost*pollShare)) / 1000 * (1000 - p.less)
+}
+
+// ownPause returns the pause that a caller asks for, or 0.
+func (p *polls) ownPause(pace Pace) time.Duration {
+	if pace.Pause == 0 {
+		return 0
+	}
+	return min(pace.Longest, max(pace.Pause, p.cost*soonShare))
+}
+
+// start returns when a poll for a call can begin. Those who have failed need not wait out the pause.
+func (p *polls) start(call *pollCall) time.Time {
+	if call.again {
+		return call.due
+	}
+	pause := p.pause(call.pace)
+	if own := p.ownPause(call.pace); own > 0 {
+		pause = min(pause, own)
+	}
+	if earliest := p.last.Add(pause); call.due.Before(earliest) {
+		return earliest
+	}
+	return call.due
 }
 
 // arm has the next poll begin at due, or earlier if that is planned.
 func (p *polls) arm(due time.Time) {
-	if due.Before(p.floor) {
-		due = p.floor
-	}
 	switch {
 	case p.round != nil || !p.armed.IsZero() && !due.Before(p.armed):
 		return
@@ -193,7 +215,7 @@ func (p *polls) rearm() {
 	}
 	p.armed = time.Time{}
 	if len(p.queue) > 0 {
-		p.arm(slices.MinFunc(p.queue, func(a, b *pollCall) int { return a.due.Compare(b.due) }).due)
+		p.arm(p.start(slices.MinFunc(p.queue, func(a, b *pollCall) int { return p.start(a).Compare(p.start(b)) })))
 	}
 }
 
@@ -266,7 +288,9 @@ func (p *polls) begin() *pollRound {
 		p.rearm()
 		return nil
 	}
-	round.longest = slices.MinFunc(round.calls, func(a, b *pollCall) int { return int(a.longest - b.longest) }).longest
+	for _, call := range round.calls {
+		round.longest = min(cmp.Or(round.longest, call.pace.Longest), call.pace.Longest)
+	}
 	round.slow = time.AfterFunc(pollSlowAfter, func() { p.fail(round) })
 	p.round, p.armed = round, time.Time{}
 	return round
@@ -284,7 +308,7 @@ func (p *polls) end(round *pollRound) bool {
 	// One that is very late tells little about the next one.
 	took := min(time.Since(round.began), 2*round.longest/pollShare)
 	p.cost += (took - p.cost) / 4
-	p.plan(round)
+	p.plan()
 	return true
 }
 
@@ -298,7 +322,7 @@ func (p *polls) fail(round *pollRound) {
 	if p.round != round {
 		return
 	}
-	p.plan(round)
+	p.plan()
 	if len(round.calls) == 1 {
 		return
 	}
@@ -311,17 +335,15 @@ func (p *polls) fail(round *pollRound) {
 		default:
 			call.again, call.due = true, now
 			p.enqueue(call)
-			p.floor = now // those who failed need not wait out the pause
 		}
 	}
 	p.rearm()
 }
 
 // plan ends a round.
-func (p *polls) plan(round *pollRound) {
+func (p *polls) plan() {
 	p.round = nil
 	p.last = time.Now()
 	p.less = jitter.N[time.Duration](201) // so that processes do not poll in step
-	p.floor = p.last.Add(p.pause(round.longest))
 	p.rearm()
 }

@@ -3,40 +3,74 @@ package rwlock_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 type acquire func(context.Context) (*sqllock.Lease, error)
 
+// kinds of locks, by how a process acquires one.
+var kinds = map[string]func(*sqllock.Registry) (acquire, error){
+	"plain": func(r *sqllock.Registry) (acquire, error) {
+		lock, err := r.Obtain("k")
+		return lock.Lock, err
+	},
+	"permit": func(r *sqllock.Registry) (acquire, error) {
+		s, err := semaphore.New(r, "k", 1)
+		return func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, 1) }, err
+	},
+	"writer": func(r *sqllock.Registry) (acquire, error) {
+		l, err := rwlock.New(r, "k")
+		return l.Lock, err
+	},
+	// One to three keys out of six.
+	"joint": func(r *sqllock.Registry) (acquire, error) {
+		return func(ctx context.Context) (*sqllock.Lease, error) {
+			keys := []string{"k1", "k2", "k3", "k4", "k5", "k6"}
+			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			lock, err := r.ObtainAll(keys[:1+rand.IntN(3)]...)
+			if err != nil {
+				return nil, err
+			}
+			return lock.Lock(ctx)
+		}, nil
+	},
+	// One to three permits of three.
+	"permits": func(r *sqllock.Registry) (acquire, error) {
+		s, err := semaphore.New(r, "k", 3)
+		return func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, 1+rand.IntN(3)) }, err
+	},
+	// A reader, or in every fourth call a writer.
+	"reader or writer": func(r *sqllock.Registry) (acquire, error) {
+		l, err := rwlock.New(r, "k")
+		return func(ctx context.Context) (*sqllock.Lease, error) {
+			if rand.IntN(4) == 0 {
+				return l.Lock(ctx)
+			}
+			return l.RLock(ctx)
+		}, err
+	},
+}
+
 // TestWaitsBesideABusyProcess has a caller wait beside a process whose callers have the lock one after the
 // other: for a plain lock that is handed over, a permit, and a write lock. The waits are in proportion to
 // the interval at which the caller polls.
 func TestWaitsBesideABusyProcess(t *testing.T) {
 	t.Parallel()
-	for what, acquireOf := range map[string]func(*sqllock.Registry) (acquire, error){
-		"plain": func(r *sqllock.Registry) (acquire, error) {
-			lock, err := r.Obtain("k")
-			return lock.Lock, err
-		},
-		"permit": func(r *sqllock.Registry) (acquire, error) {
-			s, err := semaphore.New(r, "k", 1)
-			return func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, 1) }, err
-		},
-		"writer": func(r *sqllock.Registry) (acquire, error) {
-			l, err := rwlock.New(r, "k")
-			return l.Lock, err
-		},
-	} {
+	for _, kind := range []string{"plain", "permit", "writer"} {
 		for _, interval := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second} {
-			runInBubble(t, fmt.Sprintf("%s, %v", what, interval), func(f *fixture) {
+			runInBubble(t, fmt.Sprintf("%s, %v", kind, interval), func(f *fixture) {
 				process := func() acquire {
-					acquire, err := acquireOf(f.processWith(sqllock.RegistryOptions{
+					acquire, err := kinds[kind](f.processWith(sqllock.RegistryOptions{
 						TTL: time.Minute, AutoRenew: true, IdleBetweenTries: interval, HandOff: true,
 					}).registry)
 					f.Must(err)
@@ -80,4 +114,97 @@ func (f *fixture) waitsBeside(busy, acquire acquire, hold time.Duration) (longes
 		time.Sleep(hold)
 	}
 	return longest
+}
+
+// TestWaitsAmongProcesses has the callers of some processes want one lock all the time, over a network, and hold it for up
+// to 10 ms each. Processes know nothing of each other, so the bounds are those of bad luck. With SQLLOCK_SIMULATE=all it
+// goes on for a minute, and has all kinds; otherwise for a few seconds, in which a process has few turns, so that its share
+// says little.
+func TestWaitsAmongProcesses(t *testing.T) {
+	t.Parallel()
+	lasts, leastShare, all := 8*time.Second, 0.2, os.Getenv("SQLLOCK_SIMULATE") == "all"
+	if all {
+		lasts, leastShare = time.Minute, 0.5
+	}
+	eight := []int{2, 2, 2, 2, 2, 2, 2, 2}
+	for _, c := range []struct {
+		kind     string
+		interval time.Duration
+		callers  []int // of each process
+		always   bool
+	}{
+		{"plain", 25 * time.Millisecond, eight, false},
+		{"plain", 100 * time.Millisecond, eight, true},
+		{"plain", time.Second, eight, false},
+		{"plain", 3 * time.Second, eight, true},
+		{"plain", 100 * time.Millisecond, []int{4, 4, 4, 1}, true},
+		{"joint", 100 * time.Millisecond, eight, true},
+		{"permits", 100 * time.Millisecond, eight, false},
+		{"reader or writer", 100 * time.Millisecond, eight, false},
+		{"joint", 3 * time.Second, eight, false},
+		{"permits", 3 * time.Second, eight, false},
+		{"reader or writer", 3 * time.Second, eight, false},
+	} {
+		if !all && !c.always {
+			continue
+		}
+		runInBubble(t, fmt.Sprintf("%s, %v, %v", c.kind, c.interval, c.callers), func(f *fixture) {
+			var processes []acquire
+			for range c.callers {
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: c.interval})
+				p.network.Follow(travel)
+				acquire, err := kinds[c.kind](p.registry)
+				f.Must(err)
+				processes = append(processes, acquire)
+			}
+			waits, counts := f.compete(processes, c.callers, lasts)
+			slices.Sort(waits)
+			p99, longest := waits[len(waits)*99/100], waits[len(waits)-1]
+			share := float64(slices.Min(counts)*len(counts)) / float64(len(waits))
+			f.Logf("%.0f a second, p99 %v, longest %v, least share %.2f", float64(len(waits))/lasts.Seconds(),
+				p99.Round(time.Millisecond), longest.Round(time.Millisecond), share)
+			if p99 > 2*time.Second || longest > 3*time.Second || share < leastShare {
+				f.Errorf("p99 %v, longest %v, least share %.2f", p99, longest, share)
+			}
+		})
+	}
+}
+
+// travel is a statement or its answer under way.
+func travel(context.Context, flaky.Moment) error {
+	time.Sleep(100*time.Microsecond + time.Duration(rand.ExpFloat64()*float64(150*time.Microsecond)))
+	return nil
+}
+
+// compete has so many callers of each process acquire, hold and release again and again. It returns how long they have
+// waited, and how often each process has acquired.
+func (f *fixture) compete(processes []acquire, callers []int, lasts time.Duration) (waits []time.Duration, counts []int) {
+	var (
+		mu  sync.Mutex
+		all sync.WaitGroup
+	)
+	counts = make([]int, len(processes))
+	began := time.Now()
+	for i, acquire := range processes {
+		for range callers[i] {
+			all.Go(func() {
+				for time.Since(began) < lasts {
+					asked := time.Now()
+					lease, err := acquire(f.Context())
+					if err != nil {
+						f.Error(err)
+						return
+					}
+					mu.Lock()
+					waits = append(waits, time.Since(asked))
+					counts[i]++
+					mu.Unlock()
+					time.Sleep(rand.N(10 * time.Millisecond))
+					f.Unlock(lease)
+				}
+			})
+		}
+	}
+	all.Wait()
+	return waits, counts
 }

@@ -10,12 +10,12 @@ import (
 // TestStreak_AProcessStepsBack has callers have the lock one after the other for longer than a streak may last.
 func TestStreak_AProcessStepsBack(t *testing.T) {
 	t.Parallel()
-	const interval, longest, pause = 200 * time.Millisecond, 2 * time.Second, 300 * time.Millisecond
+	const longest, pause = 2 * time.Second, 300 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		var s streaks
 		hold := func() (waited time.Duration) {
 			before := time.Now()
-			if !s.end(t.Context(), interval) {
+			if !s.end(t.Context(), longest, pause) {
 				t.Fatal("the context has ended")
 			}
 			acquired := time.Now()
@@ -56,14 +56,15 @@ func TestStreak_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
 		var s streaks
-		s.note(time.Now().Add(-longestStreak(interval)))
+		const longest = 10 * interval
+		s.note(time.Now().Add(-longest))
 		ctx, cancel := context.WithTimeout(t.Context(), interval)
 		defer cancel()
-		if s.end(ctx, interval) {
+		if s.end(ctx, longest, stepBack(interval)) {
 			t.Error("it did not step back")
 		}
 		before := time.Now()
-		if !s.end(t.Context(), interval) || time.Since(before) != stepBack(interval)-interval {
+		if !s.end(t.Context(), longest, stepBack(interval)) || time.Since(before) != stepBack(interval)-interval {
 			t.Errorf("the next caller has waited for %v", time.Since(before))
 		}
 	})
