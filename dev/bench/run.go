@@ -43,15 +43,31 @@ func runFull(ctx context.Context, arguments []string) error {
 	return p.run(ctx)
 }
 
+func runContention(ctx context.Context, arguments []string) error {
+	p := plan{settings: load.Full()}
+	p.settings.Rounds, p.settings.Warm = 1, 0
+	set := flags("contention")
+	set.StringVar(&p.out, "out", "", "a file for the raw data; default none")
+	only := set.String("only", "", "beginnings of contenders' names, with commas in between; default all")
+	contest := set.String("contest", "", "contests whose names contain this; default all")
+	set.DurationVar(&p.settings.Measure, "for", 10*time.Second, "how long each lasts")
+	if err := set.Parse(arguments); err != nil {
+		return err
+	}
+	p.contenders = selected(contender.Contestants(), words(*only), func(c contender.Contender) string { return c.Name })
+	p.loads = slices.DeleteFunc(load.Contests(), func(l load.Load) bool { return !strings.Contains(l.Name, *contest) })
+	return p.run(ctx)
+}
+
 func runSmoke(ctx context.Context, arguments []string) error {
-	p := plan{settings: load.Smoke(), loads: load.All(), strict: true}
+	p := plan{settings: load.Smoke(), loads: append(load.All(), load.Contests()...), strict: true}
 	set := flags("smoke")
 	set.StringVar(&p.out, "out", "", "a file for the raw data; default none")
 	all := set.Bool("all", false, "all contenders, not only some")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
-	for _, c := range contender.All() {
+	for _, c := range append(contender.All(), contender.Contestants()...) {
 		if c.Quick || *all {
 			p.contenders = append(p.contenders, c)
 		}

@@ -26,6 +26,10 @@ type Contender struct {
 	Loads []string
 	// If Quick is true, the contender takes part in the smoke test.
 	Quick bool
+	// Together is how many sessions of a contest share a process of the operating system; 0 is one.
+	Together int
+	// Beside are the names of the two contenders that have half of the processes of a contest each, if it is two.
+	Beside []string
 
 	// FindVersion returns the version if only the contender knows it. It may be nil.
 	FindVersion func(ctx context.Context) (string, error)

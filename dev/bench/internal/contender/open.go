@@ -2,7 +2,6 @@ package contender
 
 import (
 	"context"
-	"slices"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
@@ -18,32 +17,39 @@ const openConnections = 4
 // opened are the registries of pgxlock.Open and the like: sqllock as a newcomer has it; and the same
 // for those who know its single locks only.
 func opened() []Contender {
-	return slices.Concat(
-		openedBy(postgresPGX, func(ctx context.Context, at Place) (*sqllock.Registry, error) {
-			return pgxlock.Open(ctx, at.DSN, &pgxlock.Options{Registry: sqllock.RegistryOptions{TTL: at.TTL}})
-		}),
-		openedBy(postgresPQ, func(ctx context.Context, at Place) (*sqllock.Registry, error) {
-			return pqlock.Open(ctx, at.DSN, &pqlock.Options{Registry: sqllock.RegistryOptions{TTL: at.TTL}})
-		}),
-		openedBy(mariaDB, func(ctx context.Context, at Place) (*sqllock.Registry, error) {
-			return mysqllock.Open(ctx, at.DSN, &mysqllock.Options{Registry: sqllock.RegistryOptions{TTL: at.TTL}})
-		}),
-		openedBy(sqlite, func(ctx context.Context, at Place) (*sqllock.Registry, error) {
-			// As the other contenders on SQLite, its commits survive a crash of the machine.
-			dsn := "file:" + at.DSN + "/bench.db?_pragma=synchronous(FULL)"
-			return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Registry: sqllock.RegistryOptions{TTL: at.TTL}})
-		}),
-	)
+	var all []Contender
+	for _, d := range []database{postgresPGX, postgresPQ, mariaDB, sqlite} {
+		all = append(all, openedOn(d, sqllock.RegistryOptions{}, false)...)
+	}
+	return all
 }
 
-func openedBy(d database, open func(context.Context, Place) (*sqllock.Registry, error)) []Contender {
+// open is the function Open for a database. Only PostgreSQL can wake.
+func open(ctx context.Context, d database, at Place, registry sqllock.RegistryOptions, wake bool) (*sqllock.Registry, error) {
+	registry.TTL = at.TTL
+	switch d.short {
+	case postgresPGX.short:
+		return pgxlock.Open(ctx, at.DSN, &pgxlock.Options{Registry: registry, Wake: wake})
+	case postgresPQ.short:
+		return pqlock.Open(ctx, at.DSN, &pqlock.Options{Registry: registry, Wake: wake})
+	case mariaDB.short:
+		return mysqllock.Open(ctx, at.DSN, &mysqllock.Options{Registry: registry})
+	default:
+		// As the other contenders on SQLite, its commits survive a crash of the machine.
+		dsn := "file:" + at.DSN + "/bench.db?_pragma=synchronous(FULL)"
+		return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Registry: registry})
+	}
+}
+
+// openedOn returns a contender with joint locks, and the same without.
+func openedOn(d database, options sqllock.RegistryOptions, wake bool) []Contender {
 	pkg := map[string]string{"pgx": "pgxlock", "pq": "pqlock", "mysql": "mysqllock", "sqlite": "sqlitelock"}[d.short]
 	settings := pkg + ".Open, by its defaults: a pool of its own, of four connections"
 	if d.kind == durable.SQLite {
 		settings += "; synchronous(FULL)"
 	}
 	session := func(ctx context.Context, at Place) (*openedSession, error) {
-		registry, err := open(ctx, at)
+		registry, err := open(ctx, d, at, options, wake)
 		return &openedSession{registry}, err
 	}
 	joint := Contender{
@@ -74,8 +80,11 @@ type openedSession struct{ registry *sqllock.Registry }
 func (s *openedSession) Connections() int { return openConnections }
 
 func (s *openedSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	return unlocking(s.registry.Lock(ctx, key))
+	return Unlocking(s.registry.Lock(ctx, key))
 }
+
+// Registry is for locks of more than one key.
+func (s *openedSession) Registry() *sqllock.Registry { return s.registry }
 
 func (s *openedSession) Close() error { return s.registry.Close(context.Background()) }
 
@@ -88,10 +97,11 @@ func (s *jointSession) LockAll(ctx context.Context, keys []string) (Unlock, erro
 	if err != nil {
 		return nil, err
 	}
-	return unlocking(lock.Lock(ctx))
+	return Unlocking(lock.Lock(ctx))
 }
 
-func unlocking(lease *sqllock.Lease, err error) (Unlock, error) {
+// Unlocking returns the result of a call that acquires a lease.
+func Unlocking(lease *sqllock.Lease, err error) (Unlock, error) {
 	if err != nil {
 		return nil, err
 	}

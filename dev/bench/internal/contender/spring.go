@@ -31,7 +31,8 @@ func (d spring) contender(loads []string) Contender {
 		Version:     "7.0",
 		FindVersion: javaVersion,
 		Database:    d.kind,
-		Settings:    "the defaults; HikariCP with 10 connections",
+		Settings:    "the defaults; HikariCP with 10 connections; in contests, four registries to a JVM",
+		Together:    4,
 		Quick:       d.kind == durable.Postgres,
 		Loads:       loads,
 		Prepare: func(ctx context.Context, at Place) error {

@@ -116,7 +116,7 @@ func (s *sqllockSession) Connections() int {
 }
 
 func (s *sqllockSession) Lock(ctx context.Context, key string) (Unlock, error) {
-	return unlocking(s.registry.Lock(ctx, key))
+	return Unlocking(s.registry.Lock(ctx, key))
 }
 
 func (s *sqllockSession) Close() error {

@@ -40,10 +40,14 @@ func (s *Server) answer(ctx context.Context, query string) (answer string, err e
 func (s *Server) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if drivers[s.Kind] == "" {
-		return s.redisVersion(ctx)
+	switch s.Kind {
+	case Postgres, MariaDB:
+		return s.answer(ctx, "SELECT version()")
+	case Etcd:
+		return s.said(ctx, "GET /version HTTP/1.0\r\n\r\n", `"etcdserver":"`, `"`)
+	default:
+		return s.said(ctx, "INFO server\r\n", "redis_version:", "\r")
 	}
-	return s.answer(ctx, "SELECT version()")
 }
 
 var durability = map[string]string{
@@ -62,22 +66,22 @@ func (s *Server) Durability(ctx context.Context) (string, error) {
 	return s.answer(ctx, question)
 }
 
-// redisVersion uses Redis's protocol without a driver.
-func (s *Server) redisVersion(ctx context.Context) (string, error) {
+// said asks without a driver, and returns what stands between two texts of the answer.
+func (s *Server) said(ctx context.Context, question, before, after string) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Address())
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close() //nolint:errcheck // nothing is written any more
-	if _, err := conn.Write([]byte("INFO server\r\n")); err != nil {
+	if _, err := conn.Write([]byte(question)); err != nil {
 		return "", err
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	answer := make([]byte, 4096)
 	n, err := conn.Read(answer)
-	_, version, _ := strings.Cut(string(answer[:n]), "redis_version:")
-	version, _, _ = strings.Cut(version, "\r")
-	return "Redis " + version, err
+	_, version, _ := strings.Cut(string(answer[:n]), before)
+	version, _, _ = strings.Cut(version, after)
+	return s.Kind + " " + version, err
 }
 
 // tick is the unit of times in /proc on Linux.

@@ -103,3 +103,20 @@ func redis(settings ...string) func(ctx context.Context) (recipe, error) {
 		return r, err
 	}
 }
+
+// etcd is Debian's, with its own defaults: it waits for the disk at each commit.
+func etcd(ctx context.Context) (recipe, error) {
+	err := server.Ensure(ctx, []string{"etcd"}, "etcd-server")
+	r := recipe{dsn: func(address string) string { return "http://" + address }}
+	r.Recipe = server.Recipe{
+		Serve: func(dir string, port int) []string {
+			clients := fmt.Sprintf("http://127.0.0.1:%d", port)
+			return []string{
+				server.Find("etcd"), "--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", clients,
+				"--advertise-client-urls", clients, "--listen-peer-urls", "http://127.0.0.1:0",
+			}
+		},
+		Quit: syscall.SIGTERM, Orphaned: syscall.SIGKILL,
+	}
+	return r, err
+}

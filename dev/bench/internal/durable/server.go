@@ -20,6 +20,7 @@ const (
 	Redis       = "redis"
 	RedisAlways = "redis-always" // waits for the disk, as the SQL servers do
 	SQLite      = "sqlite"
+	Etcd        = "etcd" // one member; its DSN is the URL of its clients
 )
 
 // A Server is a running server.
@@ -42,6 +43,7 @@ var recipes = map[string]func(ctx context.Context) (recipe, error){
 	MariaDB:     mariadb,
 	Redis:       redis(),
 	RedisAlways: redis("--appendonly", "yes", "--appendfsync", "always"),
+	Etcd:        etcd,
 }
 
 // Start starts a kind of server with its data in dir. It installs missing programs.

@@ -21,7 +21,7 @@ func handOff() Load {
 		defer cancel()
 		var players [2]*player
 		for i := range players {
-			if players[i], err = enter(ctx, c.Name, a.Place(c)); err != nil {
+			if players[i], err = enter(ctx, part{Contender: c.Name, Place: a.Place(c)}); err != nil {
 				return round, err
 			}
 			defer players[i].leave()

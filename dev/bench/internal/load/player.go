@@ -35,7 +35,11 @@ type player struct {
 type part struct {
 	Contender string
 	Place     contender.Place
+	Entry     *entry // of a player in a contest, or nil
 }
+
+// longestAnswer is that of a contest.
+const longestAnswer = 1 << 28
 
 var (
 	errSilent = errors.New("no answer in time")
@@ -43,12 +47,12 @@ var (
 )
 
 // enter starts a player, and returns after it has used its database once.
-func enter(ctx context.Context, name string, at contender.Place) (*player, error) {
+func enter(ctx context.Context, p part) (*player, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(part{name, at})
+	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
@@ -63,36 +67,47 @@ func enter(ctx context.Context, name string, at contender.Place) (*player, error
 	if err != nil {
 		return nil, err
 	}
-	p := &player{in: in, answers: make(chan string, 1), cmd: cmd}
+	entered := &player{in: in, answers: make(chan string, 1), cmd: cmd}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		defer close(p.answers)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			p.answers <- lines.Text()
+		defer close(entered.answers)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, longestAnswer)
+		for lines.Scan() {
+			entered.answers <- lines.Text()
 		}
 	}()
-	const start = 30 * time.Second // a Java process takes long
-	_, err = p.answer(start)
-	return p, err
+	const start = time.Minute // Java processes take long
+	_, err = entered.answer(start)
+	return entered, err
 }
 
 func (p *player) ask(what string) { _, _ = io.WriteString(p.in, what+"\n") } // the answer has the error
 
 // answer returns the time in the player's answer.
 func (p *player) answer(limit time.Duration) (time.Duration, error) {
+	line, err := p.line(limit)
+	if err != nil {
+		return 0, err
+	}
+	ns, err := strconv.ParseInt(line, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %q", errPlayer, line)
+	}
+	return time.Duration(ns), nil
+}
+
+// line returns the player's answer.
+func (p *player) line(limit time.Duration) (string, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case line := <-p.answers:
-		ns, err := strconv.ParseInt(line, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %q", errPlayer, line)
-		}
-		return time.Duration(ns), nil
+		return line, nil
 	case <-timer.C:
-		return 0, errSilent
+		return "", errSilent
 	}
 }
 
@@ -108,18 +123,21 @@ func (p *player) leave() {
 }
 
 // Play runs a player.
-func Play(ctx context.Context, text string) error {
+func Play(ctx context.Context, text string) (err error) {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
-	for _, c := range contender.All() {
-		if c.Name == p.Contender {
-			err := during(ctx, c, p.Place, func(session contender.Session) error { return play(ctx, session) })
-			return errors.Join(err, contender.End())
-		}
+	c, found := contender.Find(p.Contender)
+	switch {
+	case !found:
+		return fmt.Errorf("%w: no contender %q", errPlayer, p.Contender)
+	case p.Entry != nil:
+		err = p.Entry.take(ctx, c, p.Place)
+	default:
+		err = during(ctx, c, p.Place, func(session contender.Session) error { return play(ctx, session) })
 	}
-	return fmt.Errorf("%w: no contender %q", errPlayer, p.Contender)
+	return errors.Join(err, contender.End())
 }
 
 func play(ctx context.Context, session contender.Session) error {

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 )
 
 // The size of a picture, and of the labels beside it.
@@ -60,7 +62,7 @@ type label struct {
 type labels []label
 
 // add draws a line: those of sqllock strong and in colours, others thin and grey, and dashed if their
-// locks have no lease.
+// locks have no lease, or for etcd, whose order is that of arrival.
 func (l *labels) add(p *plot.Plot, contender string, points plotter.XYs) error {
 	line, err := plotter.NewLine(points)
 	if err != nil {
@@ -70,6 +72,9 @@ func (l *labels) add(p *plot.Plot, contender string, points plotter.XYs) error {
 	switch {
 	case strong:
 		line.Color, line.Width = ours[l.ofOurs()%len(ours)], vg.Points(2.2)
+	case contender == durable.Etcd:
+		line.Color, line.Width = rivalColour, vg.Points(1)
+		line.Dashes = []vg.Length{vg.Points(10), vg.Points(3)}
 	case hasLease(contender):
 		line.Color, line.Width = rivalColour, vg.Points(1)
 	default:

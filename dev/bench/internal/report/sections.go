@@ -32,6 +32,7 @@ var sections = []section{
 	{"renewal", plain(renewal)},
 	{"memory", plain(memory)},
 	{"ten-keys", plain(tenKeys)},
+	{"contests", contests},
 }
 
 func plain(text func(*record.File) string) func(*record.File, string, string) (string, error) {
@@ -40,7 +41,7 @@ func plain(text func(*record.File) string) func(*record.File, string, string) (s
 
 var titles = map[string]string{
 	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite",
-	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always",
+	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always", durable.Etcd: "etcd",
 }
 
 // missing is in the cell of what was not measured.
