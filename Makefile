@@ -117,13 +117,6 @@ model: ## check the protocol as a model, exhaustively, and that the checker catc
 reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
 	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
-# CONTENTION=10s is shorter, and leaves docs/more.md as it is.
-CONTENTION ?= 60s
-.PHONY: contention
-contention: ## have processes compete for joint locks, a semaphore and a read-write lock; update docs/more.md (9 minutes)
-	SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -run=TestContention \
-		-contention=$(CONTENTION) $(if $(filter 60s,$(CONTENTION)),-page=$(CURDIR)/docs/more.md)
-
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
 CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
 
@@ -176,6 +169,15 @@ bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages
 	set -e; for raw in $(RAW); do $(GO) -C dev/bench run . run -out ../../$$raw; done
 	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(RAW:%=../../%)) \
 		-doc ../../docs/performance.md -doc ../../docs/benchmarks.md -pictures ../../docs/pictures
+
+CONTENTION = 10s
+CONTENDED = $(foreach run,$(shell seq $(RUNS)),testdata/bench/contention$(run).json)
+
+.PHONY: contention
+contention: ## have processes compete for locks, ours and others', and update docs/fairness.md (12 minutes; RUNS=3 as for the page)
+	mkdir -p testdata/bench
+	set -e; for raw in $(CONTENDED); do $(GO) -C dev/bench run . contention -for $(CONTENTION) -out ../../$$raw; done
+	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(CONTENDED:%=../../%)) -doc ../../docs/fairness.md -pictures ../../docs/pictures
 
 .PHONY: bench-smoke
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)

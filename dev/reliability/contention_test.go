@@ -4,14 +4,10 @@ package reliability
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,51 +19,25 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-var contention = flag.Duration("contention", 0, "how long processes compete, for the figures of docs/more.md (default: a second, without figures)")
-
 // TestContention has processes compete for joint locks, for a semaphore and for a read-write lock,
 // without a pause. A witness that knows nothing of the locks sees who holds what at a time. Each
-// process must get its turn.
+// caller must get its turn. How long callers wait is measured by the benchmark.
 func TestContention(t *testing.T) {
 	inParallel(t)
-	totals := newTable(t, "contention", "processes compete for", "database, driver", "processes", "acquisitions", "violations",
-		"wait: p99", "longest", "acquisitions of a process: least", "mean")
-	byKind := newTable(t, "contention waits", "processes compete for", "who waits", "database, driver", "acquisitions",
-		"wait: median", "p99", "longest")
-	totals.file, byKind.file = "more.md", "more.md"
-	cells := append(servers[1:3:3], sqlite)
-	processes, lasts := 4, time.Second
-	if *contention > 0 {
-		cells, processes, lasts = cells[:2], 8, *contention
-	}
-	each(t, cells, func(t *testing.T, place int, c cell) {
-		for i, competed := range competitions {
+	each(t, append(servers[1:3:3], sqlite), func(t *testing.T, _ int, c cell) {
+		for _, competed := range competitions {
 			t.Run(competed.name, func(t *testing.T) {
 				inParallel(t)
-				result := c.newBase(t).compete(t, competed, processes, lasts)
-				if *contention == 0 {
-					t.Log(result)
-					return
-				}
-				row := len(cells)*i + place
-				result.total(totals, row, competed, c.name)
-				for k, kind := range competed.kinds {
-					result.ofKind(byKind, 100*i+10*k+place, competed.name, kind, c.name)
-				}
+				c.newBase(t).compete(t, competed)
 			})
 		}
 	})
 }
 
-// contest is how long the calls of each process have waited, and what the witness complains of.
-type contest struct {
-	processes  []waits
-	violations []string
-}
-
 // compete runs processes that compete for a while.
-func (b *base) compete(t *testing.T, competed competition, processes int, lasts time.Duration) contest {
+func (b *base) compete(t *testing.T, competed competition) {
 	t.Helper()
+	const processes, lasts = 4, time.Second
 	do := task{Role: "contender", Kind: b.name, DSN: b.dsn, TTL: contentionTTL, Dir: t.TempDir(), Competition: competed.name, Lasts: lasts}
 	children := make([]*child.Process, processes)
 	for i := range children {
@@ -80,82 +50,14 @@ func (b *base) compete(t *testing.T, competed competition, processes int, lasts 
 	for _, c := range children {
 		c.Tell("go")
 	}
-	pause(t.Context(), lasts)
-	var result contest
-	for i, c := range children {
+	for _, c := range children {
 		c.Want("done")
-		do.Number = i
-		text, err := os.ReadFile(do.waitsPath())
-		must(t, err)
-		own := make(waits)
-		must(t, json.Unmarshal(text, &own))
-		if own.calls() == 0 {
-			t.Errorf("process %d has acquired nothing", i)
-		}
-		result.processes = append(result.processes, own)
 	}
-	var err error
-	result.violations, err = do.witness().violations()
+	violations, err := do.witness().violations()
 	must(t, err)
-	if n := len(result.violations); n > 0 {
-		t.Errorf("%d violations: %s", n, strings.Join(result.violations[:min(n, 10)], "; "))
+	if n := len(violations); n > 0 {
+		t.Errorf("%d violations: %s", n, strings.Join(violations[:min(n, 10)], "; "))
 	}
-	return result
-}
-
-// calls is how many calls have acquired something.
-func (w waits) calls() (n int) {
-	for _, some := range w {
-		n += len(some)
-	}
-	return n
-}
-
-// of returns how long the calls of some kinds have waited, in any process, the shortest first.
-func (c contest) of(kinds []string) (all []time.Duration) {
-	for _, own := range c.processes {
-		for _, kind := range kinds {
-			all = append(all, own[kind]...)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// String returns the number of acquisitions of each process.
-func (c contest) String() string {
-	calls := make([]int, len(c.processes))
-	for i, own := range c.processes {
-		calls[i] = own.calls()
-	}
-	return fmt.Sprintf("%d acquisitions", calls)
-}
-
-// total adds the row of all calls.
-func (c contest) total(figures *table, place int, competed competition, cell string) {
-	all, least := 0, c.processes[0].calls()
-	for _, own := range c.processes {
-		all, least = all+own.calls(), min(least, own.calls())
-	}
-	_, p99, longest := tail(c.of(competed.kinds))
-	figures.add(place, competed.name, cell, len(c.processes), all, len(c.violations), p99, longest, least, all/len(c.processes))
-}
-
-// ofKind adds the row of one kind of call.
-func (c contest) ofKind(figures *table, place int, competition, kind, cell string) {
-	all := c.of([]string{kind})
-	median, p99, longest := tail(all)
-	figures.add(place, competition, kind, cell, len(all), median, p99, longest)
-}
-
-// tail returns the median, the 99th percentile and the maximum of durations, which are sorted.
-func tail(sorted []time.Duration) (median, p99, longest string) {
-	if len(sorted) == 0 {
-		return "-", "-", "-"
-	}
-	show := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
-	last := len(sorted) - 1
-	return show(sorted[last/2]), show(sorted[last*99/100]), show(sorted[last])
 }
 
 const (
@@ -171,7 +73,7 @@ const (
 
 // A wish is what a caller wants next.
 type wish struct {
-	kind    string         // of the call
+	what    string
 	takes   map[string]int // in the eyes of the witness
 	fences  bool           // whether its tokens rise
 	acquire func(context.Context) (*sqllock.Lease, error)
@@ -181,29 +83,23 @@ type wish struct {
 type competition struct {
 	name     string
 	capacity int // of the witness
-	kinds    []string
 	// open returns a function that chooses at random what a caller wants next.
 	open func(*sqllock.Registry) (choose func() (wish, error), err error)
 }
 
 var competitions = []competition{
-	{"joint locks", 1, keyKinds, jointLocks},
-	{"semaphore", len(permitKinds), permitKinds, permitsOfOne},
-	{"read-write lock", everything, []string{"read", "write"}, readersAndWriters},
-	{"one plain lock, to compare", 1, []string{"lock"}, plainLock},
+	{"joint locks", 1, jointLocks},
+	{"semaphore", permits, permitsOfOne},
+	{"read-write lock", everything, readersAndWriters},
+	{"one plain lock", 1, plainLock},
 }
-
-var (
-	keyKinds    = []string{"1 key", "2 keys", "3 keys"}
-	permitKinds = []string{"1 permit", "2 permits", "3 permits"}
-)
 
 // jointLocks are of one to three keys out of six, in any order.
 func jointLocks(registry *sqllock.Registry) (func() (wish, error), error) {
 	return func() (wish, error) {
-		const keys = 6
-		n := 1 + rand.N(len(keyKinds))
-		w := wish{kind: keyKinds[n-1], takes: make(map[string]int), fences: true}
+		const keys, most = 6, 3
+		n := 1 + rand.N(most)
+		w := wish{what: fmt.Sprintf("a lock of %d keys", n), takes: make(map[string]int), fences: true}
 		chosen := make([]string, n)
 		for i, number := range rand.Perm(keys)[:n] {
 			chosen[i] = fmt.Sprint("account ", number)
@@ -217,15 +113,17 @@ func jointLocks(registry *sqllock.Registry) (func() (wish, error), error) {
 	}, nil
 }
 
+const permits = 3
+
 func permitsOfOne(registry *sqllock.Registry) (func() (wish, error), error) {
-	s, err := semaphore.New(registry, "renders", len(permitKinds))
+	s, err := semaphore.New(registry, "renders", permits)
 	if err != nil {
 		return nil, err
 	}
 	return func() (wish, error) {
-		n := 1 + rand.N(len(permitKinds))
+		n := 1 + rand.N(permits)
 		return wish{
-			kind: permitKinds[n-1], takes: map[string]int{"permits": n}, fences: true,
+			what: fmt.Sprintf("a call for %d permits", n), takes: map[string]int{"permits": n}, fences: true,
 			acquire: func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, n) },
 		}, nil
 	}, nil
@@ -242,40 +140,30 @@ func readersAndWriters(registry *sqllock.Registry) (func() (wish, error), error)
 	return func() (wish, error) {
 		const writers = 4 // one call in so many writes
 		if rand.N(writers) == 0 {
-			return wish{"write", map[string]int{"prices": everything}, true, l.Lock}, nil
+			return wish{"a writer", map[string]int{"prices": everything}, true, l.Lock}, nil
 		}
-		return wish{"read", map[string]int{"prices": 1}, false, l.RLock}, nil
+		return wish{"a reader", map[string]int{"prices": 1}, false, l.RLock}, nil
 	}, nil
 }
 
 func plainLock(registry *sqllock.Registry) (func() (wish, error), error) {
 	lock, err := registry.Obtain("report")
-	return func() (wish, error) { return wish{"lock", map[string]int{"report": 1}, true, lock.Lock}, nil }, err
+	return func() (wish, error) { return wish{"a plain lock", map[string]int{"report": 1}, true, lock.Lock}, nil }, err
 }
 
-// waits are how long the calls of a kind have waited.
-type waits map[string][]time.Duration
-
-// A contender is a process that competes until its time is over. Its waits go to a file.
+// A contender is a process that competes until its time is over.
 func contender(ctx context.Context, do task, told <-chan string) error {
 	const connections = 4
 	db, registry, err := do.open(ctx, connections, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
 	}
-	all, err := compete(ctx, registry, do, told)
-	text, failure := json.Marshal(all)
-	if failure == nil {
-		failure = os.WriteFile(do.waitsPath(), text, 0o600)
-	}
-	if err := errors.Join(err, failure, registry.Close(ctx), db.Close()); err != nil {
+	if err := errors.Join(compete(ctx, registry, do, told), registry.Close(ctx), db.Close()); err != nil {
 		return err
 	}
 	fmt.Println("done")
 	return nil
 }
-
-func (do task) waitsPath() string { return filepath.Join(do.Dir, fmt.Sprint("waits ", do.Number)) }
 
 func (do task) competition() competition {
 	for _, c := range competitions {
@@ -291,43 +179,33 @@ func (do task) witness() witness {
 }
 
 // compete has all callers of this process compete, from the test's word on.
-func compete(ctx context.Context, registry *sqllock.Registry, do task, told <-chan string) (waits, error) {
+func compete(ctx context.Context, registry *sqllock.Registry, do task, told <-chan string) error {
 	choose, err := do.competition().open(registry)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fmt.Println("working")
 	<-told
 	ctx, cancel := context.WithTimeout(ctx, do.Lasts+contentionEnd)
 	defer cancel()
 	end := time.Now().Add(do.Lasts)
-	var (
-		callers  sync.WaitGroup
-		mu       sync.Mutex
-		all      = make(waits)
-		failures []error
-	)
-	for caller := range contentionCallers {
+	var callers sync.WaitGroup
+	failures := make([]error, contentionCallers)
+	for caller := range failures {
 		callers.Go(func() {
-			own := make(waits)
 			var err error
 			for n := 0; err == nil && (n == 0 || time.Now().Before(end)); n++ {
-				err = competeOnce(ctx, choose, do.witness(), fmt.Sprint(do.Number, "/", caller, "/", n), own)
+				err = competeOnce(ctx, choose, do.witness(), fmt.Sprint(do.Number, "/", caller, "/", n))
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			for kind, some := range own {
-				all[kind] = append(all[kind], some...)
-			}
-			failures = append(failures, err)
+			failures[caller] = err
 		})
 	}
 	callers.Wait()
-	return all, errors.Join(failures...)
+	return errors.Join(failures...)
 }
 
 // competeOnce acquires what a caller wants, holds it in the witness's sight, and releases it.
-func competeOnce(ctx context.Context, choose func() (wish, error), w witness, id string, own waits) error {
+func competeOnce(ctx context.Context, choose func() (wish, error), w witness, id string) error {
 	want, err := choose()
 	if err != nil {
 		return err
@@ -338,9 +216,8 @@ func competeOnce(ctx context.Context, choose func() (wish, error), w witness, id
 		lease, err = want.acquire(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("%s has waited for %v: %w", want.kind, time.Since(asked), err)
+		return fmt.Errorf("%s has waited for %v: %w", want.what, time.Since(asked), err)
 	}
-	own[want.kind] = append(own[want.kind], time.Since(asked))
 	s := stay{ID: id, Takes: want.takes, Tokens: make(map[string]int64)}
 	if want.fences {
 		for _, row := range lease.Keys() {
