@@ -22,6 +22,7 @@
 //	:next     the CLIENT_ID that replaces the holder's
 //	:client   the part of CLIENT_ID that all acquisitions of a client share
 //	:rows     several rows
+//	:count    how many rows
 //	:ttl      the time-to-live, in µs
 //	:left     the time from now to the end of the lease, in µs
 //	:shift    :left - :ttl, in µs

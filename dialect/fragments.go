@@ -45,7 +45,7 @@ type fragments struct {
 
 	acquireAll, acquireRow map[Layout]string
 
-	pick, pickAny              string
+	pick, pickAll, pickAny     string
 	renewAll, deleteAll        string
 	pickExpired, deleteExpired string
 	pickClient, deleteClient   string

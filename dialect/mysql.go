@@ -46,6 +46,7 @@ func MySQL() Dialect {
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
 			pick:          asValues + "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			pickAll:       asValues + "SELECT COUNT(*) INTO @sqllock_picked FROM {table by key} WHERE (LOCK_KEY, CLIENT_ID) IN (:rows) AND {mine} AND {valid} FOR UPDATE SKIP LOCKED",
 			pickAny:       asValues + "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) AND COALESCE(LENGTH(CLIENT_ID), 0) >= 0 FOR UPDATE SKIP LOCKED", // see deletePicked
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     asValues + "DELETE {table} FROM {table by key} WHERE {mine}",

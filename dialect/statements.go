@@ -81,6 +81,11 @@ type Statements struct {
 	// and holder do not belong together. It skips rows that others have locked. It is ""
 	// where RenewAll does all this itself.
 	Pick string
+	// PickAll picks what Pick returns, except that keys and holders belong together, and has the session
+	// remember how many rows there are. :rows stands for PickRow, once for each row, separated by commas.
+	// In the same transaction IfAll ends RenewAll, KeepAll or DeleteAll, which then changes no row unless
+	// PickAll has picked :count of them, and AllPicked returns whether it has. All are "" where Pick is.
+	PickAll, PickRow, IfAll, AllPicked string
 	// PickAny returns the LOCK_KEYs of the rows with one of :keys, and locks them. It skips rows that
 	// others have locked. It is "" where the statements that acquire do not wait for long.
 	PickAny string
@@ -207,6 +212,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{lockTimeout.update}", f.lockTimeout.inUpdate,
 		"{lockTimeout.delete}", f.lockTimeout.inDelete,
 	).Replace
+	var pickRow, ifAll, allPicked string
+	if f.pickAll != "" {
+		pickRow, ifAll, allPicked = "(:key, :holder)", " AND @sqllock_picked = :count", "SELECT @sqllock_picked = :count"
+	}
 	peekAll := cmp.Or(f.peekAll, "SELECT "+rowColumns+" FROM {table} WHERE REGION = :region AND LOCK_KEY IN "+f.list(":keys"))
 	peekCurrent := ""
 	if f.waits+f.before+f.isMember != "" {
@@ -245,7 +254,9 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		GuardAll:          fill(f.guardAll),
 		GuardAllByWriting: fill(strings.Replace(f.guardByWriting, ofRow, "WHERE {mine}", 1)),
 
-		Pick:     fill(f.pick),
+		Pick:    fill(f.pick),
+		PickAll: fill(f.pickAll),
+		PickRow: pickRow, IfAll: ifAll, AllPicked: allPicked,
 		PickAny:  fill(f.pickAny),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill(cmp.Or(f.heldAll, "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}")),

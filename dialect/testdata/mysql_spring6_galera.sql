@@ -39,6 +39,9 @@ UPDATE INT_LOCK FORCE INDEX (PRIMARY) SET CREATED_DATE = TIMESTAMPADD(MICROSECON
 -- Pick
 /*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) AND @@wsrep_on AND COALESCE(@sqllock_cluster, @sqllock_cluster := (SELECT VARIABLE_VALUE FROM /*M! information_schema *//*!80000 performance_schema */.global_status WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid')) = '0000-aaaa' FOR UPDATE SKIP LOCKED;
 
+-- PickAll
+/*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ SELECT COUNT(*) INTO @sqllock_picked FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE (LOCK_KEY, CLIENT_ID) IN (:rows) AND REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) AND @@wsrep_on AND COALESCE(@sqllock_cluster, @sqllock_cluster := (SELECT VARIABLE_VALUE FROM /*M! information_schema *//*!80000 performance_schema */.global_status WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid')) = '0000-aaaa' FOR UPDATE SKIP LOCKED;
+
 -- HeldAll
 SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND TIMESTAMPADD(MICROSECOND, :ttl, CREATED_DATE) >= UTC_TIMESTAMP(6) AND @@wsrep_on AND COALESCE(@sqllock_cluster, @sqllock_cluster := (SELECT VARIABLE_VALUE FROM /*M! information_schema *//*!80000 performance_schema */.global_status WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid')) = '0000-aaaa';
 

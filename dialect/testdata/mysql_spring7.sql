@@ -80,6 +80,18 @@ UPDATE INT_LOCK FORCE INDEX (PRIMARY) SET CREATED_DATE = TIMESTAMPADD(MICROSECON
 -- Pick
 /*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ SELECT LOCK_KEY, CLIENT_ID FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) FOR UPDATE SKIP LOCKED;
 
+-- PickAll
+/*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ SELECT COUNT(*) INTO @sqllock_picked FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE (LOCK_KEY, CLIENT_ID) IN (:rows) AND REGION = :region AND LOCK_KEY IN (:keys) AND CLIENT_ID IN (:holders) AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) FOR UPDATE SKIP LOCKED;
+
+-- PickRow
+(:key, :holder);
+
+-- IfAll
+ AND @sqllock_picked = :count;
+
+-- AllPicked
+SELECT @sqllock_picked = :count;
+
 -- PickAny
 /*M! SET STATEMENT in_predicate_conversion_threshold=0 FOR */ SELECT LOCK_KEY FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND COALESCE(LENGTH(CLIENT_ID), 0) >= 0 FOR UPDATE SKIP LOCKED;
 

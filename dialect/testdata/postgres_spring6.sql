@@ -81,6 +81,18 @@ LATERAL (SELECT 1 FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = mine.k AND
 -- Pick
 ;
 
+-- PickAll
+;
+
+-- PickRow
+;
+
+-- IfAll
+;
+
+-- AllPicked
+;
+
 -- PickAny
 ;
 

@@ -80,6 +80,18 @@ UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID WHERE REGION = :region AND (LOCK_KEY, 
 -- Pick
 ;
 
+-- PickAll
+;
+
+-- PickRow
+;
+
+-- IfAll
+;
+
+-- AllPicked
+;
+
 -- PickAny
 ;
 

@@ -196,13 +196,17 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Resu
 		}
 		w.expired = expired
 	}
-	o.Unknown, _, o.Err = t.write(ctx, w, true)
+	if t.statements.acquireJoint.text != "" && len(w.expired) == 0 {
+		o.Unknown, o.Resent, o.Err = w.exchange(ctx)
+	} else {
+		o.Unknown, _, o.Err = t.write(ctx, w, true)
+	}
 	switch {
 	case errors.Is(o.Err, errPinned):
 		bounded.Sleep(ctx, 1+jitter.N(longestPinnedPause))
 		return batch.Outcome[Result]{}
 	case errors.Is(o.Err, errPartlyTaken):
-		return batch.Outcome[Result]{}
+		return batch.Outcome[Result]{Resent: o.Resent}
 	case o.Err != nil:
 		return o
 	}
@@ -235,6 +239,32 @@ func (w *jointRows) run(ctx context.Context, db executor, _ bool) (written bool,
 		err = t.errOneRow()
 	}
 	return written, err
+}
+
+// exchange does what run does in a transaction of two messages: one that begins it and acquires the rows, and
+// COMMIT or ROLLBACK.
+func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err error) {
+	t := w.table
+	text, args, err := t.statements.acquireJoint.bindMany(t.statements.acquireRow, w.rows)
+	if err != nil {
+		return false, false, err
+	}
+	var refused error
+	try := t.pool.TryWhole()
+	for try.Next(ctx) {
+		unknown, refused = false, nil
+		if try.Err = w.send(ctx, try.Conn, text, args); try.Err != nil {
+			continue // there was no COMMIT
+		}
+		if len(w.tokens) < len(w.rows.rows) {
+			refused = t.explainPartly(ctx, try.Conn, w.rows)
+			_, try.Err = try.Conn.ExecContext(ctx, "ROLLBACK")
+			continue
+		}
+		_, try.Err = try.Conn.ExecContext(ctx, "COMMIT")
+		unknown = try.Err != nil && !t.errors.isRefusedCommit(try.Err)
+	}
+	return unknown, try.Resent, cmp.Or(refused, try.Err)
 }
 
 // explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some

@@ -93,7 +93,9 @@
 //   - On SQLite there is one writer at a time, and the driver's busy_timeout limits the wait.
 //
 // Statements about many rows wait for none of them: they use SKIP LOCKED. MySQL's UPDATE and
-// DELETE cannot, so there a SELECT picks the rows first, in the same transaction.
+// DELETE cannot, so there a SELECT picks the rows first, in the same transaction. With MultiStatements both are
+// one message: the SELECT counts the rows into a variable of the session, and the other statement changes
+// nothing unless all were counted. If they were not, the transaction of two statements follows.
 //
 // # How long a statement may take
 //
@@ -143,6 +145,10 @@
 // would be rolled back too. In READ COMMITTED another acquisition may come between two of its rows,
 // so it counts what it got and does not look before. It always is an explicit transaction, also in
 // Autocommit and where there are acquirers.
+//
+// MySQL and MariaDB read the rows before, because the statement would wait for one that is being renewed. With
+// MultiStatements a message then begins the transaction and acquires the rows, and COMMIT or ROLLBACK ends it.
+// Rows that have expired take an explicit transaction, which picks them first: they may be pinned.
 //
 // # Polls of many rows
 //

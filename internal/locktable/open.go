@@ -55,12 +55,15 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.readBeforeAcquire = !t.dialect.Returning && !t.dialect.ReturnsHolder && !mariaDB
 	t.refusalsLockRows = mariaDB && t.acquirers == nil && (!config.Autocommit || !t.dialect.ReturnsHolder)
 	var err error
-	message := ""
-	if config.MultiStatements && !config.Autocommit {
-		message = messageLevel(t.level)
+	var in levels
+	if config.MultiStatements {
+		in.joint = messageLevel(t.level)
+	}
+	if !config.Autocommit && in.joint != "" {
+		in.acquire = in.joint
 		t.refusalsLockRows = false // for no longer than the server works
 	}
-	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, message, t.acquirers != nil || config.Autocommit && t.dialect.ReturnsHolder); err != nil {
+	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, in, t.acquirers != nil || config.Autocommit && t.dialect.ReturnsHolder); err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}
 	anywhere := config.Dialect.Statements(t.layout, t.names)

@@ -67,13 +67,42 @@ func (t *Table) deleteMany(ctx context.Context, v values) (gone map[rowID]bool, 
 	return t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, v)
 }
 
-// changeMany runs s, a statement for many rows, for those of v's that are not pinned, and returns them.
-func (t *Table) changeMany(ctx context.Context, try transaction.Try, s statement, v values) (changed map[rowID]bool, resent bool, err error) {
+// changeMany runs s for those of v's rows that are not pinned, and returns them.
+func (t *Table) changeMany(ctx context.Context, try transaction.Try, s many, v values) (changed map[rowID]bool, resent bool, err error) {
 	if t.statements.pick.text == "" {
-		return t.selectRowIDs(ctx, try, s, v)
+		return t.selectRowIDs(ctx, try, s.statement, v)
 	}
-	changed, err = t.pickAnd(ctx, s, v)
-	return changed, false, err
+	if s.message.text != "" && len(v.rows) <= maxInMessage {
+		var all bool
+		all, resent, err = t.changeAll(ctx, s.message, v)
+		switch {
+		case err != nil:
+			return nil, resent, err
+		case all:
+			return v.ids(), resent, nil
+		}
+	}
+	changed, err = t.pickAnd(ctx, s.statement, v)
+	return changed, resent, err
+}
+
+// maxInMessage is for how many rows a message is sent that changes all of them or none. It names each of them
+// three times.
+const maxInMessage = 1000
+
+// changeAll sends s, a message that changes all of v's rows, or none if some are pinned or not held. done
+// reports which.
+func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, resent bool, err error) {
+	text, args, err := s.bindMany(t.statements.pickRow, v)
+	if err != nil {
+		return false, false, err
+	}
+	try := t.pool.TryWhole()
+	for try.Next(ctx) {
+		done = false
+		try.Err = readMessage(ctx, try.Conn, text, args, func(rows *sql.Rows) error { return rows.Scan(&done) })
+	}
+	return done, try.Resent, try.Err
 }
 
 // pickAnd runs s, a statement for many rows, for those of v's that are not pinned, and
@@ -85,10 +114,7 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 			return err
 		}
 		some := v.only(found)
-		picked = make(map[rowID]bool, len(some.rows))
-		for _, c := range some.rows {
-			picked[c.id()] = true
-		}
+		picked = some.ids()
 		if len(picked) > 0 {
 			_, err = exec(ctx, tx, s, some)
 		}

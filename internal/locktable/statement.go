@@ -33,7 +33,7 @@ type statement struct {
 func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
-		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows", "limit",
+		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows", "limit", "count",
 	} {
 		names[name] = name
 	}
@@ -116,6 +116,15 @@ func (v values) holders() []string {
 	return holders
 }
 
+// ids are the rows that v is about.
+func (v values) ids() map[rowID]bool {
+	ids := make(map[rowID]bool, len(v.rows))
+	for _, row := range v.rows {
+		ids[row.id()] = true
+	}
+	return ids
+}
+
 // only returns v with those of its rows that are in ids.
 func (v values) only(ids map[rowID]bool) values {
 	some := make([]Claim, 0, len(ids))
@@ -165,6 +174,8 @@ func (s statement) args(v values) []any {
 			args[i] = v.token
 		case "limit":
 			args[i] = int64(v.limit)
+		case "count":
+			args[i] = int64(len(v.rows))
 		case "rows":
 			args[i] = proposed(v.rows)
 		case "keys":
@@ -232,7 +243,7 @@ func (s statement) bindMany(row statement, v values) (string, []any, error) {
 
 func (s statement) list(items []string) any {
 	if s.expands {
-		return items
+		return slices.Compact(items) // the rows of a joint claim have one holder
 	}
 	text, _ := json.Marshal(items) // strings always can be
 	return string(text)
@@ -240,42 +251,55 @@ func (s statement) list(items []string) any {
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, listFirst, count, held, renew, pick, pickAny, renewAll, heldAll, keep, keepAll statement
+	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, listFirst, count, held, renew, pick, pickRow, pickAny, heldAll, keep statement
 
 	peekCurrent statement // see current.go
 	// guards are for one row, guardsAll for several.
 	guards, guardsAll guards
 	// acquireVerified and acquireAllVerified also return the isolation in which they ran, or are "".
 	acquireVerified, acquireAllVerified statement
-	// acquireMessage and acquireAllMessage are transactions in one message each, or "".
-	acquireMessage, acquireAllMessage                                                      statement
-	release, releaseAll, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
-	cluster, clusterVariables, beforeCurrent, afterCurrent                                 string
+	// acquireMessage and acquireAllMessage are transactions in one message each, or "". acquireJoint leaves its
+	// transaction open.
+	acquireMessage, acquireAllMessage, acquireJoint                            statement
+	renewAll, keepAll, releaseAll                                              many
+	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
+	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
+
+// A many is a statement that changes many rows. Where there is a pick, it must be given only rows that were
+// picked. message, unless it is "", is a transaction in one message that picks the rows and changes them, or
+// changes none if it cannot pick all.
+type many struct{ statement, message statement }
+
+// levels are the isolations of transactions that are sent in messages. They are "" where there are none.
+type levels struct{ acquire, joint string }
 
 // guards pin rows in a transaction of the user's: by locks, or by a change. anywhere is writing without the
 // condition that the server is a member of its cluster.
 type guards struct{ locking, writing, anywhere statement }
 
-// compileAll compiles the texts. level is the isolation of transactions that are one message, or
-// "" if there are none. If verify is true, there are acquisitions that return the isolation in which
+// compileAll compiles the texts. If verify is true, there are acquisitions that return the isolation in which
 // they ran.
-func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region, level string, verify bool) (statements, error) {
+func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string, in levels, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
 	acquireAll := texts.AcquireAll
 	if texts.AcquireRow != "" { // bindRows fills it in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
 	}
-	var acquireVerified, acquireAllVerified, acquireMessage, acquireAllMessage string
+	var acquireVerified, acquireAllVerified string
 	if verify {
 		acquireVerified, acquireAllVerified = texts.Acquire+", "+texts.Isolation, acquireAll+", "+texts.Isolation
 	}
-	if level != "" {
-		acquireMessage = message(level, texts.Acquire, texts.Draw, texts.Outcome)
-		acquireAllMessage = message(level, acquireAll, texts.DrawOne, texts.Number, texts.HeldAll)
-		if d.ReturnsHolder {
-			acquireAllMessage = message(level, acquireAll)
+	acquiring := []string{acquireAll, texts.DrawOne, texts.Number, texts.HeldAll}
+	if d.ReturnsHolder {
+		acquiring = acquiring[:1]
+	}
+	together := func(change string) string {
+		if in.joint == "" {
+			return ""
 		}
+		pick := strings.Replace(texts.PickAll, ":rows", "{rows}", 1)
+		return message(messageLevel(sql.LevelReadCommitted), pick, change+texts.IfAll, texts.AllPicked)
 	}
 	all := statements{
 		cluster: texts.Cluster, clusterVariables: texts.ClusterVariables,
@@ -290,12 +314,14 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.AcquireRow, &all.acquireRow},
 		{acquireVerified, &all.acquireVerified},
 		{acquireAllVerified, &all.acquireAllVerified},
-		{acquireMessage, &all.acquireMessage},
-		{acquireAllMessage, &all.acquireAllMessage},
+		{message(in.acquire, texts.Acquire, texts.Draw, texts.Outcome), &all.acquireMessage},
+		{message(in.acquire, acquiring...), &all.acquireAllMessage},
+		{begun(in.joint, acquiring...), &all.acquireJoint},
 		{texts.PeekAll, &all.peekAll},
 		{texts.PeekCurrent, &all.peekCurrent},
 		{texts.DrawOne, &all.drawOne},
-		{texts.DeleteAll, &all.releaseAll},
+		{texts.DeleteAll, &all.releaseAll.statement},
+		{together(texts.DeleteAll), &all.releaseAll.message},
 		{texts.Draw, &all.draw},
 		{texts.Trim, &all.trim},
 		{texts.Peek, &all.peek},
@@ -309,11 +335,14 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.GuardAll, &all.guardsAll.locking},
 		{texts.GuardAllByWriting, &all.guardsAll.writing},
 		{texts.Pick, &all.pick},
+		{texts.PickRow, &all.pickRow},
 		{texts.PickAny, &all.pickAny},
-		{texts.RenewAll, &all.renewAll},
+		{texts.RenewAll, &all.renewAll.statement},
+		{together(texts.RenewAll), &all.renewAll.message},
 		{texts.HeldAll, &all.heldAll},
 		{texts.Keep, &all.keep},
-		{texts.KeepAll, &all.keepAll},
+		{texts.KeepAll, &all.keepAll.statement},
+		{together(texts.KeepAll), &all.keepAll.message},
 		{texts.Delete, &all.release},
 		{texts.PickClient, &all.pickClient},
 		{texts.DeleteClient, &all.deleteClient},
@@ -334,13 +363,24 @@ func messageLevel(level sql.IsolationLevel) string { return strings.ToUpper(leve
 
 // message returns a transaction of the isolation, in one message: one round trip, whatever the
 // number of statements. It depends on nothing that is set in the session. Empty statements
-// are left out.
+// are left out. Without an isolation there is none.
 func message(level string, statements ...string) string {
-	text := "SET TRANSACTION ISOLATION LEVEL " + level + ";\nSTART TRANSACTION;\n"
+	if level == "" {
+		return ""
+	}
+	return begun(level, append(statements, "COMMIT")...)
+}
+
+// begun is message for a transaction that is left open.
+func begun(level string, statements ...string) string {
+	if level == "" {
+		return ""
+	}
+	text := "SET TRANSACTION ISOLATION LEVEL " + level + ";\nSTART TRANSACTION"
 	for _, s := range statements {
 		if s != "" {
-			text += s + ";\n"
+			text += ";\n" + s
 		}
 	}
-	return text + "COMMIT"
+	return text
 }

@@ -31,7 +31,7 @@ func TestAllTextsCanBePrepared(t *testing.T) {
 				s.renew, s.release, s.deleteClient, s.pickExpired, s.keep,
 			}
 			if db.Dialect.JSONLists {
-				all = append(all, s.acquireAll, s.peekAll, s.pick, s.renewAll, s.heldAll, s.releaseAll, s.deleteExpired)
+				all = append(all, s.acquireAll, s.peekAll, s.pick, s.renewAll.statement, s.heldAll, s.releaseAll.statement, s.deleteExpired)
 			}
 			for _, s := range all {
 				if s.text == "" {

@@ -240,39 +240,42 @@ func (w *manyRows) message(ctx context.Context) (resent bool, err error) {
 		return false, err
 	}
 	try := t.pool.TryWhole()
+	for try.Next(ctx) {
+		try.Err = w.send(ctx, try.Conn, text, args)
+	}
+	return try.Resent, try.Err
+}
+
+// send sends a message that acquires the rows, and notes which it has acquired.
+func (w *manyRows) send(ctx context.Context, conn executor, text string, args []any) (err error) {
+	t := w.table
 	if t.dialect.ReturnsHolder {
-		var got acquired
-		for try.Next(ctx) {
-			got = t.newAcquired(w.rows)
-			try.Err = readMessage(ctx, try.Conn, text, args, func(rows *sql.Rows) error { return got.scan(rows, false) })
+		got := t.newAcquired(w.rows)
+		if err := readMessage(ctx, conn, text, args, func(rows *sql.Rows) error { return got.scan(rows, false) }); err != nil {
+			return err
 		}
-		if err = try.Err; err == nil {
-			w.tokens, err = got.result()
-		}
-		return try.Resent, err
+		w.tokens, err = got.result()
+		return err
 	}
 	var number, answers int64
-	var owned map[rowID]bool
-	for try.Next(ctx) {
-		answers, owned = 0, make(map[rowID]bool, len(w.rows.rows))
-		try.Err = readMessage(ctx, try.Conn, text, args, func(rows *sql.Rows) error {
-			answers++
-			return rows.Scan(&number)
-		}, func(rows *sql.Rows) error {
-			id, err := scanRowID(rows)
-			owned[id] = true
-			return err
-		})
+	owned := make(map[rowID]bool, len(w.rows.rows))
+	err = readMessage(ctx, conn, text, args, func(rows *sql.Rows) error {
+		answers++
+		return rows.Scan(&number)
+	}, func(rows *sql.Rows) error {
+		id, err := scanRowID(rows)
+		owned[id] = true
+		return err
+	})
+	if err == nil && answers != 1 {
+		err = errNoOutcome
 	}
-	if try.Err != nil {
-		return try.Resent, try.Err
-	}
-	if answers != 1 {
-		return try.Resent, errNoOutcome
+	if err != nil {
+		return err
 	}
 	token, err := t.tokens.of(number)
 	w.note(owned, token)
-	return try.Resent, err
+	return err
 }
 
 // serializable is how the database names the isolation of acquirers.
@@ -395,11 +398,7 @@ type acquired struct {
 }
 
 func (t *Table) newAcquired(v values) acquired {
-	a := acquired{t, make(map[rowID]bool, len(v.rows)), make(map[string]int64, len(v.rows)), new(int)}
-	for _, c := range v.rows {
-		a.mine[c.id()] = true
-	}
-	return a
+	return acquired{t, v.ids(), make(map[string]int64, len(v.rows)), new(int)}
 }
 
 // scan scans a row that the statement returns.

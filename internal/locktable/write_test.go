@@ -71,7 +71,10 @@ func mockedSequence(t *testing.T) (*Table, *sql.DB, sqlmock.Sqlmock) {
 	t.Cleanup(func() { _ = db.Close() }) // the mock did not expect it
 	names, err := dialect.NamesFor("")
 	check.Must(t, err)
-	table, err := Open(t.Context(), Config{DB: db, Dialect: dialect.MySQL().WithSequence(), Names: names, Region: "r", Layout: dialect.Spring7})
+	table, err := Open(t.Context(), Config{
+		DB: db, Dialect: dialect.MySQL().WithSequence(), Names: names, Region: "r", Layout: dialect.Spring7,
+		Isolation: sql.LevelSerializable, MultiStatements: true,
+	})
 	check.Must(t, err)
 	return table, db, mock
 }

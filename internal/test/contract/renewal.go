@@ -40,6 +40,9 @@ var renewalTests = []test{
 		f.must(err)
 		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Lost, locktable.Renewed, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
+		outcome, err = f.renewAll([]owned{{Key: "x", Holder: y}, {Key: "y", Holder: x}}, ttl)
+		f.must(err)
+		equal(f, "outcome of each other's", fmt.Sprint(outcome), fmt.Sprint([]locktable.Outcome{locktable.Lost, locktable.Lost}))
 	}),
 	inEachCell("RenewAllExtends", func(f *fixture) {
 		r := f.process()
@@ -165,7 +168,7 @@ func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome
 	names, err := dialect.NamesFor("")
 	f.must(err)
 	table, err := locktable.Open(f.Context(), locktable.Config{
-		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region,
+		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region, MultiStatements: f.cell.MultiStatements,
 	})
 	f.must(err)
 	claims := make([]locktable.Claim, len(rows))

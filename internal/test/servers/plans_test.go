@@ -24,7 +24,7 @@ const plannedRows = 200_000
 // mayRead are the statements that are not for rows that are named, or for no rows of the lock table at all.
 var mayRead = []string{
 	"List", "ListFirst", "Count", "PickExpired", "DeleteExpired", "PickClient", "DeleteClient", "CountClient", // read the whole table
-	"AcquireRow", "Isolation", "Outcome", "Number", "DrawOne", "Trim", "BeforeCurrent", "AfterCurrent", "Columns", "Fence", "Clock",
+	"AcquireRow", "PickRow", "IfAll", "AllPicked", "Isolation", "Outcome", "Number", "DrawOne", "Trim", "BeforeCurrent", "AfterCurrent", "Columns", "Fence", "Clock",
 	"Cluster", "ClusterVariables", "ReadOnly", "Version", "File",
 }
 
@@ -54,7 +54,11 @@ func plannedStatements(t *testing.T, d dialect.Dialect) (all []planned) {
 			counts = []int{1, 100, 1999}
 		}
 		for _, keys := range counts {
-			all = append(all, boundFor(t, d, name, text, texts.AcquireRow, keys))
+			row := texts.AcquireRow
+			if name == "PickAll" {
+				row = texts.PickRow
+			}
+			all = append(all, boundFor(t, d, name, text, row, keys))
 		}
 	}
 	return all
