@@ -211,8 +211,8 @@ func joined(some, more []*observe.Observer) (all []*observe.Observer) {
 // Repository returns the repository of the registry: for [Repository.List] and the like.
 func (r *Registry) Repository() *Repository { return r.repository }
 
-// IdleBetweenTries returns the setting of [RegistryOptions]: for packages that wait for locks in
-// ways of their own, as package semaphore does.
+// IdleBetweenTries returns the setting of [RegistryOptions]: for packages that wait for
+// locks in their own way, as package semaphore does.
 func (r *Registry) IdleBetweenTries() time.Duration { return r.idle }
 
 // Observers returns the observers of the registry, and of its repository: for packages that
@@ -434,7 +434,7 @@ func (r *Registry) Waiting() map[string]int { return r.locks.Waiting() }
 
 // DeleteExpired removes the expired rows of the region, of all clients, and returns how
 // many there were. An attempt to acquire takes over an expired row by itself. DeleteExpired
-// is for keys that are not asked for again.
+// is for keys that are not used again.
 func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
 	if err := r.locks.CheckOpen(); err != nil {
 		return 0, err
@@ -445,7 +445,7 @@ func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
 // ExpireUnusedOlderThan forgets the locks that are neither held nor waited for and were
 // last used longer than age ago, and returns how many there were. It frees memory and does
 // not touch the database: see [Registry.DeleteExpired] for that. Call it from time to time
-// where keys are many; package cleanup does. A negative age gives an [ErrInvalid].
+// if there are many keys; package cleanup does. A negative age gives an [ErrInvalid].
 func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
 	if age < 0 {
 		return 0, invalid("age %v is negative", age)
@@ -454,8 +454,8 @@ func (r *Registry) ExpireUnusedOlderThan(age time.Duration) (int, error) {
 }
 
 // SetCacheCapacity changes how many lock objects are kept. If there are more, unused ones
-// are evicted at once, the longest unused first, and others when they fall out of use. A
-// capacity below 1 gives an [ErrInvalid].
+// are evicted at once, the longest unused first, and others when they are no longer in use.
+// A capacity below 1 gives an [ErrInvalid].
 func (r *Registry) SetCacheCapacity(capacity int) error {
 	if capacity < 1 {
 		return invalid("CacheCapacity %d: it must be at least 1", capacity)

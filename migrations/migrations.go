@@ -9,9 +9,9 @@
 //	3   the column EXPIRED_AFTER of INT_LOCK, as in Spring Integration 7
 //
 // A table that Spring has created is adopted, with or without EXPIRED_AFTER and with its
-// rows. Version 3 ends the work of a Spring before 7: its INSERT gives no EXPIRED_AFTER, is refused,
-// and its callers wait for ever. So a table without the column gets it only if [Options.Layout] or
-// [Goto] asks for it.
+// rows. With version 3, a Spring before 7 cannot lock: its INSERT without EXPIRED_AFTER is
+// refused, and its callers wait for ever. So a table without the column gets it only if
+// [Options.Layout] or [Goto] asks for it.
 //
 // The current version is stored in a table of its own, INT_LOCK_MIGRATIONS, in
 // golang-migrate's format. It is written only when a step is complete, and each step can be
@@ -40,10 +40,10 @@ const (
 	latest  = 3
 )
 
-// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. Without a Layout it
-// makes new tables of version 3, and leaves a lock table without EXPIRED_AFTER at version 2, so that
-// a Spring before 7 that uses it goes on working. It never migrates down. If the tables are up to date, it only reads, so an application without
-// the right to change the schema can call it at each start. opts may be nil.
+// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. Without a Layout it makes new
+// tables of version 3, and leaves a lock table without EXPIRED_AFTER at version 2, so that a Spring before 7
+// that uses it goes on working. It never migrates down. If the tables are up to date, it only reads. So an
+// application without the right to change the schema can call it at each start. opts may be nil.
 //
 // Up returns errors of the database and [ErrDialect], [ErrOption], [dialect.ErrPrefix],
 // [ErrState] and [ErrBusy].

@@ -5,9 +5,9 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with sessions as locks need them:
-// docs/pool.md has what they are. An application that has a pool already, and wants locks to
-// use it, calls [sqllock.NewRepository] instead.
+// The registry has a pool of its own, of four connections, with the session settings that
+// locks need: see docs/pool.md. To use a pool of the application's instead, call
+// [sqllock.NewRepository].
 package pgxlock
 
 import (
@@ -26,14 +26,14 @@ type Options struct {
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting, without a Waker if Wake is set.
 	Registry sqllock.RegistryOptions
-	// Wake, if true, has releases wake waiters, in this process and in others that set it:
+	// Wake, if true, makes releases wake waiters, in this process and in others that set it:
 	// see package notify. It needs one more connection, which a pooler in front of the
 	// server must not share.
 	Wake bool
-	// Migrate, if true, creates the tables if need be, and brings them up to date. The user
-	// of the DSN must be allowed to change the schema then. A table without EXPIRED_AFTER
-	// gets that column, which ends the work of a Spring before 7, only if Layout of Repository
-	// is dialect.Spring7.
+	// Migrate, if true, creates the tables if they are missing, and brings them up to date.
+	// The user of the DSN must be allowed to change the schema then. A table without
+	// EXPIRED_AFTER gets that column only if Layout of Repository is dialect.Spring7: with
+	// it, a Spring before 7 cannot lock.
 	Migrate bool
 }
 

@@ -6,9 +6,9 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with the settings that locks need:
-// docs/pool.md has what they are. An application that has a pool already, and wants locks to
-// use it, calls [sqllock.NewRepository] instead.
+// The registry has a pool of its own, of four connections, with the settings that locks
+// need: see docs/pool.md. To use a pool of the application's instead, call
+// [sqllock.NewRepository].
 package sqlitelock
 
 import (
@@ -28,13 +28,13 @@ type Options struct {
 	Registry sqllock.RegistryOptions
 }
 
-// Open opens the SQLite file that dsn names, and returns a registry. dsn is a path,
-// sqlite:PATH, or one of SQLite's URIs, file:PATH?name=value. A file that does not exist is
-// created, but not its directory, and the tables in it are created or brought up to date.
-// Several processes may open one file. What excludes no other process is refused: a database in
-// memory, a temporary one, and a file without locks (nolock, vfs=unix-none). SQLite ignores
-// parameters and pragmas that it does not know. If the file is removed or replaced later, leases are lost
-// at their next renewal, and acquisitions return [sqllock.ErrSchema]. opts may be nil.
+// Open opens the SQLite file that dsn names, and returns a registry. dsn is a path, sqlite:PATH, or
+// one of SQLite's URIs, file:PATH?name=value. A file that does not exist is created, but not its
+// directory, and the tables in it are created or brought up to date. Several processes may open one
+// file. A database that other processes cannot share is refused: one in memory, a temporary one,
+// and a file without locks (nolock, vfs=unix-none). SQLite ignores parameters and pragmas that it
+// does not know. If the file is removed or replaced later, leases are lost at their next renewal,
+// and acquisitions return [sqllock.ErrSchema]. opts may be nil.
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,
