@@ -5,3 +5,5 @@ package program
 func helpers(func()) map[string]func() { return map[string]func(){} }
 
 func startAgain() {}
+
+func catchIgnored() {}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 )
 
@@ -53,5 +54,15 @@ func become(command []string) {
 func startAgain() {
 	if program, err := os.Executable(); err == nil {
 		_ = syscall.Exec(program, os.Args, os.Environ())
+	}
+}
+
+// catchIgnored catches the signals that this process was started to ignore, as by nohup or in the background of a
+// script. execve resets what is caught, so that the programs which tests start do not ignore them, too.
+func catchIgnored() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 }

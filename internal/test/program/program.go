@@ -24,6 +24,7 @@ func Main(m *testing.M, sqllock func(), names ...string) {
 	}
 	if commands[filepath.Base(os.Args[0])] == nil {
 		exitAtOnce()
+		catchIgnored()
 	}
 	testscript.Main(m, commands)
 }
