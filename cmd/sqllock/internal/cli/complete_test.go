@@ -2,7 +2,6 @@ package cli
 
 import (
 	"net"
-	"sync"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,10 @@ import (
 // hangs. The second that this takes is the limit itself.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	address := silentServer(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the system accepts for it
+	check.Must(t, err)
+	defer listener.Close()
+	address := listener.Addr().String()
 	for _, dsn := range []string{"postgres://app@" + address + "/app?sslmode=disable", "mysql://app@" + address + "/app"} {
 		flags := &connect.Flags{DSN: dsn, Prefix: "INT_", Region: "DEFAULT"}
 		cmd := &cobra.Command{}
@@ -26,26 +28,4 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("%s: %q, %v", dsn, offered, directive)
 		}
 	}
-}
-
-// silentServer returns the address of a server that says nothing until the test has ended.
-func silentServer(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check.Must(t, err)
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		accepting.Wait()
-	})
-	return listener.Addr().String()
 }

@@ -2,21 +2,26 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
@@ -27,40 +32,84 @@ func TestMain(m *testing.M) { program.Main(m, Main, exec.HelperNames...) }
 //
 //	run N ARGS…                                    runs sqllock, and checks that it ends with code N
 //	exitcode N PROGRAM ARGS…                       checks that a program ends with code N
-//	row DATABASE LOCK_KEY REGION HOLDER AGE LEFT   puts a row into an SQLite file
-//	spring6 DATABASE                               creates Spring 6's table in one, with a row of orders/42
-//	dropcolumns DATABASE                           removes all columns but LOCK_KEY
-//	binary FILE                                    writes a file that is neither a program nor text
+//	sql DATABASE STATEMENT                         executes a statement in an SQLite file
+//	row DATABASE LOCK_KEY REGION HOLDER AGE LEFT   puts a row into one
 //
 // run calls the program in this process, which takes a tenth of the time; it is for command lines
 // that start no process. exec sqllock is the program itself. The scripts of exec take seconds,
 // because each exec starts three processes.
-func TestScripts(t *testing.T) {
-	scripts, err := filepath.Abs("testdata/script") // run changes the directory
-	check.Must(t, err)
-	testscript.Run(t, testscript.Params{
-		Dir: scripts,
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program takes a second longer
-			program, err := osexec.LookPath("sqllock")
-			if err != nil {
-				return err
-			}
-			env.Setenv("SQLLOCK", program)
-			env.Setenv("DEFAULT_DB", env.WorkDir+"/state/sqllock/sqllock.db")
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"run":         runHere,
-			"exitcode":    wantExitCode,
-			"row":         scripted(insertRow),
-			"spring6":     scripted(createSpring6),
-			"dropcolumns": scripted(dropColumns),
-			"binary":      writeBinary,
-		},
-	})
+func TestScripts(t *testing.T) { runScripts(t, "", nil, "script") }
+
+// TestDatabases runs the scripts of testdata/databases, each with a new database, to which SQLLOCK_DSN leads. Its
+// kind is a condition of scripts, and so is tls, if PostgreSQL may have it. UNIQUE is a name that no other script has. These commands are added:
+//
+//	sql STATEMENT      executes a statement
+//	dsn PATTERN TEXT   replaces what matches a regular expression in SQLLOCK_DSN
+//	hold KEY           acquires a lock for a minute, and sets HOLDER
+func TestDatabases(t *testing.T) {
+	for kind, test := range map[string]struct {
+		create  func(testing.TB) *dbtest.DB
+		folders []string
+	}{
+		"sqlite":       {dbtest.SQLite, []string{"databases/each"}},
+		"postgres":     {dbtest.Postgres, []string{"databases/each", "databases/postgres"}},
+		"mysql":        {dbtest.MySQL, []string{"databases/each", "databases/mysql", "databases/grants"}},
+		"oracle-mysql": {dbtest.OracleMySQL, []string{"databases/grants"}},
+		"pgbouncer":    {dbtest.PgBouncer, []string{"databases/pgbouncer"}},
+	} {
+		t.Run(kind, func(t *testing.T) { runScripts(t, kind, test.create, test.folders...) })
+	}
 }
+
+// runScripts runs the scripts of folders of testdata, with databases of a kind if create is not nil.
+func runScripts(t *testing.T, kind string, create func(testing.TB) *dbtest.DB, folders ...string) {
+	t.Helper()
+	p := testscript.Params{
+		Setup: func(env *testscript.Env) error { return setUp(env, create) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"run": runHere, "exitcode": wantExitCode, "sql": executeSQL, "row": insertRow, "dsn": changeDSN, "hold": hold,
+		},
+	}
+	if create != nil {
+		p.Condition = func(condition string) (bool, error) {
+			mayHaveTLS := !strings.Contains(os.Getenv("SQLLOCK_TEST_POSTGRES"), "sslmode=disable")
+			return condition == kind || condition == "tls" && mayHaveTLS, nil
+		}
+	}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
+		check.Must(t, err)
+		for _, file := range files {
+			file, err = filepath.Abs(file) // run changes the directory
+			check.Must(t, err)
+			p.Files = append(p.Files, file)
+		}
+	}
+	testscript.Run(t, p)
+}
+
+func setUp(env *testscript.Env, create func(testing.TB) *dbtest.DB) error {
+	env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program takes a second longer
+	running.Lock()                            // a script's directory of temporary files, in which no other database may be
+	defer running.Unlock()
+	program, err := osexec.LookPath("sqllock")
+	if err != nil {
+		return err
+	}
+	env.Setenv("SQLLOCK", program)
+	env.Setenv("DEFAULT_DB", env.WorkDir+"/state/sqllock/sqllock.db")
+	if create != nil {
+		db := create(env.T().(testing.TB)) // as testscript says
+		env.Values[databaseOf{}] = db
+		env.Setenv(connect.DSNVariable, db.DSN)
+		env.Setenv("UNIQUE", strings.ToLower(rand.Text()[:12]))
+	}
+	return nil
+}
+
+// databaseOf is the key of a script's database.
+type databaseOf struct{}
 
 // running guards the variables and the directory of this process.
 var running sync.Mutex
@@ -112,46 +161,53 @@ func wantExitCode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// scripted returns a command for scripts that calls fn with an SQLite file, its first
-// argument.
-func scripted(fn func(db *sql.DB, args []string) error) func(*testscript.TestScript, bool, []string) {
-	return func(ts *testscript.TestScript, _ bool, args []string) {
-		if len(args) == 0 {
-			ts.Fatalf("the database is missing")
-		}
-		db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0])+"?_pragma=busy_timeout(10000)")
+// executeSQL executes a statement in the script's database, or in an SQLite file.
+func executeSQL(ts *testscript.TestScript, _ bool, args []string) {
+	if db, ok := ts.Value(databaseOf{}).(*dbtest.DB); ok {
+		_, err := db.DB.ExecContext(context.Background(), strings.Join(args, " "))
 		ts.Check(err)
-		defer func() { ts.Check(db.Close()) }()
-		ts.Check(fn(db, args[1:]))
+		return
 	}
+	if len(args) != 2 {
+		ts.Fatalf("usage: sql DATABASE STATEMENT")
+	}
+	executeIn(ts, args[0], args[1])
 }
 
-func writeBinary(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 1 {
-		ts.Fatalf("usage: binary FILE")
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("\x7fno program\x00\n"), 0o755))
+func executeIn(ts *testscript.TestScript, file, statement string, args ...any) {
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(file)+"?_pragma=busy_timeout(10000)")
+	ts.Check(err)
+	defer func() { ts.Check(db.Close()) }()
+	_, err = db.ExecContext(context.Background(), statement, args...)
+	ts.Check(err)
 }
 
-func insertRow(db *sql.DB, args []string) error {
-	if len(args) != 5 {
-		return errors.New("usage: row DATABASE LOCK_KEY REGION HOLDER AGE LEFT, both in seconds")
+func insertRow(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 6 {
+		ts.Fatalf("usage: row DATABASE LOCK_KEY REGION HOLDER AGE LEFT, both in seconds")
 	}
-	_, err := db.ExecContext(context.Background(), `INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
+	executeIn(ts, args[0], `INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 VALUES (?, ?, ?, datetime('now', 'subsec', '-' || ? || ' seconds'), datetime('now', 'subsec', ? || ' seconds'))`,
-		args[0], args[1], args[2], args[3], args[4])
-	return err
+		args[1], args[2], args[3], args[4], args[5])
 }
 
-func createSpring6(db *sql.DB, _ []string) error {
-	_, err := db.ExecContext(context.Background(), `CREATE TABLE INT_LOCK (
-LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL,
-CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION));
-INSERT INTO INT_LOCK VALUES ('d5642a7a-3ff9-3c02-839e-0a4ee8b8f024', 'DEFAULT', 'java', datetime('now', 'subsec', '-20 seconds'))`)
-	return err
+func changeDSN(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, dsn := regexp.MustCompile(args[0]), ts.Getenv(connect.DSNVariable)
+	if !pattern.MatchString(dsn) {
+		ts.Fatalf("the DSN %s has no %s", dsn, pattern)
+	}
+	ts.Setenv(connect.DSNVariable, pattern.ReplaceAllString(dsn, args[1]))
 }
 
-func dropColumns(db *sql.DB, _ []string) error {
-	_, err := db.ExecContext(context.Background(), `DROP TABLE INT_LOCK; CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36))`)
-	return err
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	db := ts.Value(databaseOf{}).(*dbtest.DB)
+	r, err := sqllock.NewRepository(context.Background(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{ClientID: "test"})
+	ts.Check(err)
+	holder := r.NewHolder()
+	got, err := r.Acquire(context.Background(), args[0], holder, time.Minute)
+	ts.Check(err)
+	if !got.Acquired {
+		ts.Fatalf("%s is held: %+v", args[0], got)
+	}
+	ts.Setenv("HOLDER", holder)
 }
