@@ -56,7 +56,7 @@ func TestFindings(t *testing.T) {
 				t.Errorf("errors %v and %v", lines, asJSON)
 			}
 			for _, f := range findings {
-				if (f.severity != good) != (f.advice != "") {
+				if (f.Severity != good) != (f.Advice != "") {
 					t.Errorf("%+v: a problem has advice, and nothing else", f)
 				}
 			}

@@ -75,12 +75,12 @@ func (e *examination) collationFinding(name, collation string) finding {
 	}
 	f := finding{good, "collation", fmt.Sprintf("%s has %s, which does not distinguish a from A: this does not affect Spring's keys", name, collation), ""}
 	if name == "REGION" {
-		f.text = fmt.Sprintf("%s has %s: regions that differ only in case are the same", name, collation)
+		f.Text = fmt.Sprintf("%s has %s: regions that differ only in case are the same", name, collation)
 	}
 	if name == "LOCK_KEY" && e.flags.PlainKeys {
-		f.severity = noteworthy
-		f.text = fmt.Sprintf("%s has %s, so plain keys that differ only in case are the same lock", name, collation)
-		f.advice = fmt.Sprintf("ALTER TABLE %s MODIFY LOCK_KEY CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, while no program uses it", e.names.Lock)
+		f.Severity = noteworthy
+		f.Text = fmt.Sprintf("%s has %s, so plain keys that differ only in case are the same lock", name, collation)
+		f.Advice = fmt.Sprintf("ALTER TABLE %s MODIFY LOCK_KEY CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, while no program uses it", e.names.Lock)
 	}
 	return f
 }
@@ -91,16 +91,16 @@ func (e *examination) timeFinding(name, kind string, digits int64) finding {
 	f := finding{good, "precision", fmt.Sprintf("%s keeps %d digits of a second", name, digits), ""}
 	isZoned := strings.EqualFold(kind, "timestamp")
 	if digits < 6 || isZoned {
-		f.severity = noteworthy
-		f.advice = fmt.Sprintf("ALTER TABLE %s MODIFY %s DATETIME(6) NOT NULL, while no program uses it", e.names.Lock, name)
+		f.Severity = noteworthy
+		f.Advice = fmt.Sprintf("ALTER TABLE %s MODIFY %s DATETIME(6) NOT NULL, while no program uses it", e.names.Lock, name)
 	}
 	if digits < minDigits {
-		f.severity = broken
-		f.text += ": a lease would end before its holder knows"
+		f.Severity = broken
+		f.Text += ": a lease would end before its holder knows"
 	}
 	if isZoned {
-		f.severity = broken
-		f.text = name + " is a TIMESTAMP: sessions of different time zones would hold one lock together"
+		f.Severity = broken
+		f.Text = name + " is a TIMESTAMP: sessions of different time zones would hold one lock together"
 	}
 	return f
 }

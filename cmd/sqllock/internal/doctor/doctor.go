@@ -114,7 +114,7 @@ func Findings(flags *connect.Flags) func(context.Context) ([]page.Finding, error
 		findings, err := examine(ctx, flags)
 		shown := make([]page.Finding, len(findings))
 		for i, f := range findings {
-			shown[i] = page.Finding{Severity: []page.Severity{page.Good, page.Note, page.Broken}[f.severity], Subject: f.subject, Text: f.text, Advice: f.advice}
+			shown[i] = page.Finding(f)
 		}
 		return shown, err
 	}

@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/testmain"
+	"github.com/sqllock/sqllock/monitor/page"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestClockFinding(t *testing.T) {
 	for _, test := range []struct {
 		difference time.Duration
-		severity   severity
+		severity   page.Severity
 		text       string
 	}{
 		{0, good, "no difference"},
@@ -21,7 +25,7 @@ func TestClockFinding(t *testing.T) {
 		{-2 * time.Hour, noteworthy, "2h0m behind this host's"},
 	} {
 		got := clockFinding(test.difference, 10*time.Millisecond)
-		if got.severity != test.severity || !strings.Contains(got.text, test.text) || (got.advice != "") != (got.severity != good) {
+		if got.Severity != test.severity || !strings.Contains(got.Text, test.text) || (got.Advice != "") != (got.Severity != good) {
 			t.Errorf("clockFinding(%v) = %+v", test.difference, got)
 		}
 	}

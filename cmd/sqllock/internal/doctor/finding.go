@@ -1,50 +1,29 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/monitor/page"
 )
 
-// A severity says how bad a finding is.
-type severity int
+// A finding is one line of the output, and the advice after it. Its JSON form is documented in docs/cli.md; fields are
+// only ever added.
+type finding page.Finding
 
 const (
-	good severity = iota
-	noteworthy
-	broken
+	good       = page.Good
+	noteworthy = page.Note
+	broken     = page.Broken
 )
 
-func (s severity) mark() string { return []string{"✓", "!", "✗"}[s] }
-
-// MarshalText implements encoding.TextMarshaler, for JSON.
-func (s severity) MarshalText() ([]byte, error) {
-	return []byte([]string{"good", "note", "broken"}[s]), nil
-}
-
-// A finding is one line of the output, and the advice after it.
-type finding struct {
-	severity severity
-	subject  string
-	text     string
-	advice   string // "" if there is nothing to do
-}
-
-// MarshalJSON implements json.Marshaler. The form is documented in docs/cli.md; fields are only
-// ever added.
-func (f finding) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Severity severity `json:"severity"`
-		Subject  string   `json:"subject"`
-		Text     string   `json:"text"`
-		Advice   string   `json:"advice,omitempty"`
-	}{f.severity, f.subject, f.text, f.advice})
-}
+// marks are what the lines begin with.
+var marks = map[page.Severity]string{good: "✓", noteworthy: "!", broken: "✗"}
 
 // writeFindings prints the findings. It returns an error without text if something is
 // broken.
@@ -56,11 +35,7 @@ func writeFindings(w io.Writer, findings []finding, asJSON bool) error {
 	if err := write(w, findings); err != nil {
 		return err
 	}
-	worst := good
-	for _, f := range findings {
-		worst = max(worst, f.severity)
-	}
-	if worst == broken {
+	if slices.ContainsFunc(findings, func(f finding) bool { return f.Severity == broken }) {
 		return &exit.Error{Code: exit.Failure}
 	}
 	return nil
@@ -69,9 +44,9 @@ func writeFindings(w io.Writer, findings []finding, asJSON bool) error {
 func writeLines(w io.Writer, findings []finding) error {
 	var text strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&text, "%s %-12s %s\n", f.severity.mark(), f.subject, f.text)
-		if f.advice != "" {
-			fmt.Fprintf(&text, "  %-12s → %s\n", "", f.advice)
+		fmt.Fprintf(&text, "%s %-12s %s\n", marks[f.Severity], f.Subject, f.Text)
+		if f.Advice != "" {
+			fmt.Fprintf(&text, "  %-12s → %s\n", "", f.Advice)
 		}
 	}
 	_, err := io.WriteString(w, text.String())

@@ -50,7 +50,7 @@ func roundTrip(ctx context.Context, r *sqllock.Repository) error {
 
 func (e *examination) roundTripAdvice(err error) string {
 	if e.Dialect.Classify(err) == dialect.ReadOnly {
-		return e.readOnlyFinding().advice
+		return e.readOnlyFinding().Advice
 	}
 	return e.rightsAdvice() + ", and that no trigger or other job changes it"
 }
