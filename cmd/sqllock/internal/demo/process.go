@@ -89,12 +89,19 @@ func (p *process) failure() error {
 	return &exit.Error{Code: code, Err: fmt.Errorf("worker %d (process %d) ended unexpectedly: %v", p.number, p.child.Cmd.Process.Pid, p.child.State)}
 }
 
+// stopTimeout is how long a worker may take to stop by itself. It has no children.
+const stopTimeout = 3 * time.Second
+
 // stop ends workers, and returns when they have ended.
 func stop(workers []*process) {
 	for _, p := range workers {
 		_ = p.orders.Close() // they stop at the end of their orders
 	}
 	for _, p := range workers {
-		p.child.KillAfter(3 * time.Second)
+		select {
+		case <-p.child.Ended:
+		case <-time.After(stopTimeout):
+			p.kill()
+		}
 	}
 }

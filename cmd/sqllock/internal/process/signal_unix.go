@@ -27,11 +27,6 @@ func (c *Child) Signal(s os.Signal) {
 // Kill sends SIGKILL.
 func (c *Child) Kill() { c.Signal(syscall.SIGKILL) }
 
-// groupHasMembers reports whether the group of a child that has ended has members.
-func (c *Child) groupHasMembers() bool {
-	return !c.SharesTerminal && syscall.Kill(-c.Cmd.Process.Pid, 0) == nil
-}
-
 // GotFromTerminal reports whether the terminal has sent a signal of this process to
 // the child too.
 func (c *Child) GotFromTerminal(s os.Signal) bool {

@@ -22,8 +22,6 @@ func (c *Child) Signal(s os.Signal) {
 // Kill ends the child.
 func (c *Child) Kill() { _ = c.Cmd.Process.Kill() }
 
-func (c *Child) groupHasMembers() bool { return false }
-
 // GotFromTerminal reports whether the console has sent a signal to the child too.
 func (c *Child) GotFromTerminal(s os.Signal) bool { return s == os.Interrupt }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,13 +23,16 @@ func Table() ([]Process, error) {
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		if p, ok := parse(filepath.Base(filepath.Dir(path)), statFields(stat)); ok {
+		// The second field of proc(5) is the command's name, which may contain any characters.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if p, ok := parse(filepath.Base(filepath.Dir(path)), fields); ok {
 			table = append(table, p)
 		}
 	}
 	return table, nil
 }
 
+// parse reads the fields of a stat file from the third on, the state.
 func parse(pid string, fields [][]byte) (p Process, ok bool) {
 	if len(fields) < 3 {
 		return p, false
