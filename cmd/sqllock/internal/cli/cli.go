@@ -31,10 +31,9 @@ func Main() {
 
 // run runs a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, interrupt := context.WithCancelCause(ctx)
-	defer interrupt(nil)
-	root := newRootCommand(func() { interrupt(interrupted{}) }) //nolint:contextcheck // commands get theirs from cobra
-	return execute(ctx, root, args, stdin, stdout, stderr)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	return execute(ctx, Command(), args, stdin, stdout, stderr)
 }
 
 // execute runs a command line by a tree of commands.
@@ -57,12 +56,8 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// Command returns the tree of commands, for programs that document it: man pages, completions.
-func Command() *cobra.Command { return newRootCommand(func() {}) }
-
-// newRootCommand returns the tree of commands. It calls interrupt when a signal asks the
-// process to end.
-func newRootCommand(interrupt func()) *cobra.Command {
+// Command returns the tree of commands.
+func Command() *cobra.Command {
 	var flags connect.Flags
 	root := &cobra.Command{
 		Use:   "sqllock COMMAND",
@@ -96,7 +91,7 @@ The exit code is 0 for success, or:
 		SilenceErrors:    true, // run reports them
 		SilenceUsage:     true,
 		Version:          currentBuild().String(),
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { endOnSignals(cmd, interrupt) },
+		PersistentPreRun: endOnSignals,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -116,20 +111,22 @@ The exit code is 0 for success, or:
 	return root
 }
 
-// endOnSignals calls interrupt when a signal asks the process to end, so that the command
+// endOnSignals ends the context of a command when a signal asks the process to end, so that the command
 // can clean up. exec and lead handle signals themselves.
-func endOnSignals(cmd *cobra.Command, interrupt func()) {
+func endOnSignals(cmd *cobra.Command, _ []string) {
 	if runsCommand(cmd) {
 		return
 	}
+	ctx, interrupt := context.WithCancelCause(cmd.Context())
+	cmd.SetContext(ctx)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		defer signal.Stop(signals) // the next one kills
 		select {
 		case <-signals:
-			interrupt()
-		case <-cmd.Context().Done():
+			interrupt(interrupted{})
+		case <-ctx.Done():
 		}
 	}()
 }

@@ -48,7 +48,7 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 
 // understand returns what the command would say of the words before it does anything.
 func understand(words []string) error {
-	cmd, rest, err := newRootCommand(func() {}).Find(words)
+	cmd, rest, err := Command().Find(words)
 	if err != nil {
 		return err
 	}

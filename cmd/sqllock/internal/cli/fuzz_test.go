@@ -52,7 +52,7 @@ func FuzzCommandLines(f *testing.F) {
 			t.Skip("it would reach another database")
 		}
 		check.Must(t, os.WriteFile(file, migrated, 0o600))
-		root := newRootCommand(func() {})
+		root := Command()
 		harmless(root)
 		var stdout, stderr strings.Builder
 		code := execute(t.Context(), root, args, strings.NewReader(""), &stdout, &stderr)

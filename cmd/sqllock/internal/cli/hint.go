@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,46 +45,21 @@ func flagHint(cmd *cobra.Command, err error) string {
 	}
 }
 
-// similarFlag returns the flag of a command that a mistyped one most likely stands for, or "".
-func similarFlag(cmd *cobra.Command, mistyped string) (name string) {
-	if len(mistyped) < 3 {
-		return ""
-	}
-	least := 4 // two changes make another word of a short one, three of any
-	if len(mistyped) > 5 {
-		least = 6
-	}
+// similarFlag returns the flag of a command that a mistyped one most likely stands for, or "". Cobra compares names of
+// commands.
+func similarFlag(cmd *cobra.Command, mistyped string) string {
+	most := min(len(mistyped)/3, 2) // two changes make another word of a short one, three of any
+	var flags cobra.Command
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		n := 2 * distance(mistyped, flag.Name)
-		if mistyped[0] != flag.Name[0] {
-			n++ // the first letter is rarely wrong
-		}
-		if n < least && !flag.Hidden {
-			name, least = flag.Name, n
-		}
+		flags.AddCommand(&cobra.Command{Use: flag.Name, Hidden: flag.Hidden, Run: func(*cobra.Command, []string) {}})
 	})
-	return name
-}
-
-// distance returns how many characters must be inserted, removed or replaced to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+	for flags.SuggestionsMinimumDistance = 1; flags.SuggestionsMinimumDistance <= most; flags.SuggestionsMinimumDistance++ {
+		if similar := flags.SuggestionsFor(mistyped); len(similar) > 0 {
+			first := slices.IndexFunc(similar, func(name string) bool { return name[0] == mistyped[0] }) // it is rarely wrong
+			return similar[max(first, 0)]
 		}
 	}
-	return row[len(b)]
+	return ""
 }
 
 // runsCommand reports whether a command runs another one.
