@@ -70,24 +70,33 @@ func TestExecRenews(t *testing.T) {
 	})
 }
 
-// TestExecWithoutRenewal checks that the lock is lost with --no-renew, and that the command is
-// ended.
-func TestExecWithoutRenewal(t *testing.T) {
+// TestExecLosesTheLease has a lease end with --no-renew, and deletes one row of several. Both end the command.
+func TestExecLosesTheLease(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
-	db := dbtest.SQLite(t)
-	migrated(t, db)
-	program.WithTTL(t, 250*time.Millisecond, func(ttl time.Duration) (longEnough bool) {
-		p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "--no-renew", "--grace", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
-		if !p.Stdout.Find("inside") {
-			return false
-		}
-		p.WantCode(exit.LockLost)
-		program.Contains(t, p.Stderr.Rest(),
-			`sqllock: the lock "nightly" is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m`+"\n",
-			`sqllock: the lock "nightly" was lost while the command ran; the command ended with signal: terminated`)
-		return true
-	})
+	for name, flags := range map[string][]string{
+		"nightly": {"nightly", "--no-renew"},
+		"a, b":    {"a", "--key", "b"},
+		"k":       {"k", "--permits", "2", "--take", "2"},
+	} {
+		db := dbtest.SQLite(t)
+		migrated(t, db)
+		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
+			args := append([]string{"exec", "--grace", "1h", "--ttl", ttl.String()}, flags...)
+			p := program.Start(t, db.DSN, append(args, "--", "sh", "-c", "echo inside; exec sleep 1000")...)
+			if !p.Stdout.Find("inside") {
+				return false
+			}
+			if name != "nightly" {
+				db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = (SELECT max(LOCK_KEY) FROM INT_LOCK)")
+			}
+			p.WantCode(exit.LockLost)
+			program.Contains(t, p.Stderr.Rest(),
+				fmt.Sprintf("sqllock: the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m\n", name),
+				fmt.Sprintf("sqllock: the lock %q was lost while the command ran; the command ended with signal: terminated", name))
+			return true
+		})
+	}
 }
 
 // stubborn is a command that writes "asked" on SIGTERM and does not end.
@@ -123,30 +132,6 @@ func TestExecLosesLock(t *testing.T) {
 		p.Stdout.Rest() // it ends when all processes of the command's group have ended
 		return true
 	})
-}
-
-// TestExecLosesOneOfSeveral deletes one row of several, which ends the command.
-func TestExecLosesOneOfSeveral(t *testing.T) {
-	program.Slow(t)
-	t.Parallel()
-	for name, flags := range map[string][]string{
-		"a, b": {"a", "--key", "b"},
-		"k":    {"k", "--permits", "2", "--take", "2"},
-	} {
-		db := dbtest.SQLite(t)
-		migrated(t, db)
-		program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
-			args := append([]string{"exec", "--ttl", ttl.String()}, flags...)
-			p := program.Start(t, db.DSN, append(args, "--", "sh", "-c", "echo inside; exec sleep 1000")...)
-			if !p.Stdout.Find("inside") {
-				return false
-			}
-			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = (SELECT max(LOCK_KEY) FROM INT_LOCK)")
-			p.WantCode(exit.LockLost)
-			program.Contains(t, p.Stderr.Rest(), fmt.Sprintf("the lock %q is lost", name), "ended with signal: terminated")
-			return true
-		})
-	}
 }
 
 // TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with

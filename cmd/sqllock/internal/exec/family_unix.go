@@ -104,7 +104,7 @@ func (f *family) stop() {
 	for i, p := range f.members {
 		known[i] = p.PID
 	}
-	stopped := stopFamily(known, f.group, process.Table)
+	stopped := stopFamily(known, f.group, process.Table, func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) })
 	table, _ := process.Table() // without one, only the command itself was found
 	f.members = make([]process.Process, len(stopped))
 	for i, pid := range stopped {
@@ -147,8 +147,8 @@ const (
 
 // stopFamily stops the known members of a family and all others, and returns them, parents before
 // their children. Processes of other users, which cannot be stopped, are not in it.
-func stopFamily(known []int, group int, table func() ([]process.Process, error)) []int {
-	family, others := stop(known)
+func stopFamily(known []int, group int, table func() ([]process.Process, error), stop func(pid int) error) []int {
+	family, others := stopEach(known, stop)
 	// A process may start another child until it is listed as stopped. The first table
 	// read after that contains all of them.
 	allStopped := false
@@ -162,7 +162,7 @@ func stopFamily(known []int, group int, table func() ([]process.Process, error))
 		if allStopped && len(found) == 0 {
 			break
 		}
-		ours, theirs := stop(found)
+		ours, theirs := stopEach(found, stop)
 		if len(ours) > 0 {
 			inVain = 0
 		}
@@ -172,10 +172,10 @@ func stopFamily(known []int, group int, table func() ([]process.Process, error))
 	return family
 }
 
-// stop stops processes, and returns which were told so and which this user may not stop.
-func stop(pids []int) (stopped, others []int) {
+// stopEach stops processes, and returns which were told so and which this user may not stop.
+func stopEach(pids []int, stop func(pid int) error) (stopped, others []int) {
 	for _, pid := range pids {
-		switch err := syscall.Kill(pid, syscall.SIGSTOP); {
+		switch err := stop(pid); {
 		case err == nil:
 			stopped = append(stopped, pid)
 		case errors.Is(err, syscall.EPERM):

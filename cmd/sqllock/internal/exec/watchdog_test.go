@@ -4,7 +4,9 @@ package exec
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,17 +68,23 @@ func TestExecStandsStill(t *testing.T) {
 			t.Parallel()
 			db := dbtest.SQLite(t)
 			migrated(t, db)
-			p := program.Start(t, db.DSN, subcommand, "--ttl", "3s", "--grace", "100ms", "nightly", "--",
-				"sh", "-c", "trap 'echo asked' TERM; echo inside; echo $$; while :; do sleep 1000 & wait; done")
-			p.Stdout.Await("inside")
-			command := p.Stdout.Number()
-			p.Signal(syscall.SIGSTOP)
-			p.Stdout.Await("asked")
-			eventually(t, "the command has ended", func() bool { return ended(t, command) })
-			p.Signal(syscall.SIGCONT)
-			p.Stderr.Await(`the lock "nightly" `)
-			p.Signal(syscall.SIGKILL) // lead may have begun the next term, whose command ignores SIGTERM
-			_ = p.Cmd.Wait()
+			asked := filepath.Join(t.TempDir(), "asked")
+			program.WithTTL(t, 3*time.Second, func(ttl time.Duration) (longEnough bool) {
+				p := program.Start(t, db.DSN, subcommand, "--ttl", ttl.String(), "--grace", "100ms", "nightly", "--",
+					"sh", "-c", `trap 'echo > "$0"' TERM; echo inside; echo $$; while :; do sleep 1000 & wait; done`, asked)
+				if !p.Stdout.Find("inside") {
+					return false
+				}
+				command := p.Stdout.Number()
+				p.Signal(syscall.SIGSTOP)
+				eventually(t, "the command has ended", func() bool { return ended(t, command) })
+				_, err := os.Stat(asked)
+				p.Signal(syscall.SIGCONT)
+				p.Stderr.Await(`the lock "nightly" `)
+				p.Signal(syscall.SIGKILL) // lead may have begun the next term, whose command ignores SIGTERM
+				_ = p.Cmd.Wait()
+				return err == nil // else exec was stopped when it was about to end the command itself
+			})
 		})
 	}
 }
