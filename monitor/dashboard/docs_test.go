@@ -22,17 +22,13 @@ func TestTheDocumentHasAllThatThereIs(t *testing.T) {
 			t.Errorf("the %s %s is not in docs/observability.md", kind, text)
 		}
 	}
-	for name, labels := range existing(t) {
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count"), "_bucket")
-		has("metric", base)
-		for label, values := range labels {
-			if label == "le" {
-				continue
-			}
-			has("label", label)
-			for _, value := range values {
-				if label != "election" {
-					has("value", value)
+	for _, family := range familiesThatExist(t) {
+		has("metric", family.GetName())
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				has("label", label.GetName())
+				if label.GetName() != "election" {
+					has("value", label.GetValue())
 				}
 			}
 		}

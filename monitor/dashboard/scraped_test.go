@@ -1,0 +1,200 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/sqllock/sqllock"
+)
+
+// familiesThatExist returns the metrics of a registry after everything has happened once.
+func familiesThatExist(t *testing.T) (families []*dto.MetricFamily) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		rows := newStage(t, sqllock.RegistryOptions{})
+		observers, prom, _ := both(t, nil, rows.repository)
+		_, stop := everything(t, observers...)
+		var err error
+		families, err = prom.Gather()
+		must(t, err)
+		stop()
+	})
+	return families
+}
+
+// The metrics are scraped for an hour.
+const (
+	scrapeInterval = 15 * time.Second
+	scrapes        = 240
+)
+
+// A scraped is Prometheus's engine over the metrics that exist, each of which has risen all the time.
+type scraped struct {
+	*testing.T
+	engine *promql.Engine
+	names  []string // of the families
+	series []storage.Series
+}
+
+func scrape(t *testing.T) *scraped {
+	t.Helper()
+	s := &scraped{T: t, engine: promql.NewEngine(promql.EngineOpts{
+		Logger: promslog.NewNopLogger(), MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}),
+	})}
+	chunk := chunkenc.NewXORChunk()
+	to, err := chunk.Appender()
+	must(t, err)
+	for i := range scrapes {
+		to.Append(0, (time.Duration(i) * scrapeInterval).Milliseconds(), float64(i))
+	}
+	for _, family := range familiesThatExist(t) {
+		s.names = append(s.names, family.GetName())
+		samples, err := expfmt.ExtractSamples(new(expfmt.DecodeOptions), family)
+		must(t, err)
+		for _, sample := range samples {
+			of := map[string]string{"job": "shop", "instance": "app-1"} // which Prometheus adds
+			for name, value := range sample.Metric {
+				of[string(name)] = string(value)
+			}
+			s.series = append(s.series, &storage.SeriesEntry{Lset: labels.FromMap(of), SampleIteratorFn: chunk.Iterator})
+		}
+	}
+	return s
+}
+
+// find evaluates an expression at the end of the hour.
+func (s *scraped) find(expr string) promql.Vector {
+	s.Helper()
+	querier := &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+		found := &seriesSet{SeriesSet: storage.EmptySeriesSet()}
+		for _, one := range s.series {
+			if labels.Selector(matchers).Matches(one.Labels()) {
+				found.left = append(found.left, one)
+			}
+		}
+		return found
+	}}
+	query, err := s.engine.NewInstantQuery(s.Context(), &storage.MockQueryable{MockQuerier: querier}, nil, expr, time.UnixMilli(0).Add(scrapes*scrapeInterval))
+	must(s.T, err)
+	found, err := query.Exec(s.Context()).Vector()
+	must(s.T, err)
+	return found
+}
+
+// A seriesSet iterates over a list of series.
+type seriesSet struct {
+	storage.SeriesSet // has neither errors nor warnings
+	now               storage.Series
+	left              []storage.Series
+}
+
+func (s *seriesSet) Next() bool {
+	if len(s.left) == 0 {
+		return false
+	}
+	s.now, s.left = s.left[0], s.left[1:]
+	return true
+}
+
+func (s *seriesSet) At() storage.Series { return s.now }
+
+// check checks that each selector of an expression finds something, and that each label by which it groups is one
+// of what was found. It returns the names that the expression uses.
+func (s *scraped) check(expr string) (used []string, err error) {
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool)
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		used = append(used, selector.Name)
+		found := s.find(selector.String())
+		if len(found) == 0 {
+			err = errors.Join(err, fmt.Errorf("there is no %s", selector))
+		}
+		for _, one := range found {
+			one.Metric.Range(func(l labels.Label) { known[l.Name] = true })
+		}
+		return nil
+	})
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		if aggregate, ok := node.(*parser.AggregateExpr); ok {
+			for _, label := range aggregate.Grouping {
+				if !known[label] {
+					err = errors.Join(err, fmt.Errorf("no label %q in %s", label, expr))
+				}
+			}
+		}
+		return nil
+	})
+	return used, err
+}
+
+// checkAll checks expressions, and that all metrics are used.
+func (s *scraped) checkAll(exprs map[string]string) {
+	s.Helper()
+	var used []string
+	for where, expr := range exprs {
+		names, err := s.check(expr)
+		if err != nil {
+			s.Errorf("%s: %v", where, err)
+		}
+		used = append(used, names...)
+	}
+	for _, name := range s.names {
+		if !slices.ContainsFunc(used, func(one string) bool { return strings.HasPrefix(one, name) }) {
+			s.Errorf("%s is not used", name)
+		}
+	}
+}
+
+// TestTheDashboardShowsWhatThereIs compares each of its expressions with the metrics, and the other way
+// round. None of its panels is empty: names and labels that are right can still join to nothing.
+func TestTheDashboardShowsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	s, exprs := scrape(t), panels(t)
+	s.checkAll(exprs)
+	for where, expr := range exprs {
+		if len(s.find(expr)) == 0 {
+			t.Errorf("%s is empty", where)
+		}
+	}
+}
+
+// TestTheAlertsUseWhatThereIs compares each alert with the metrics, and the other way round.
+func TestTheAlertsUseWhatThereIs(t *testing.T) {
+	t.Parallel()
+	scrape(t).checkAll(rules(t))
+}
+
+// TestADashboardOfAnotherVersionIsNoticed checks what the checks find.
+func TestADashboardOfAnotherVersionIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := scrape(t)
+	for _, bad := range []string{`sqllock_row`, `sqllock_rows{status="held"}`, `sqllock_rows{state="free"}`, `sum by (status) (sqllock_rows)`, `sum(`} {
+		if _, err := s.check(bad); err == nil {
+			t.Errorf("%s was not noticed", bad)
+		}
+	}
+	if used, err := s.check(`max by (job, state) (sqllock_rows{state=~"h.*"})`); err != nil || len(used) != 1 {
+		t.Error(used, err)
+	}
+}
