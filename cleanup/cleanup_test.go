@@ -7,145 +7,116 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cleanup"
 	"github.com/sqllock/sqllock/internal/test/check"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
-	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/sqllocktest"
 )
 
-var must = check.Must
+func TestMain(m *testing.M) { testmain.Run(m) }
 
-func TestMain(m *testing.M) {
-	testmain.Run(m)
+// inBubble runs a test in virtual time, with a registry that has two expired rows and one unused lock.
+func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		for _, key := range []string{"a", "b"} {
+			_, err := r.Repository().Acquire(t.Context(), key, r.Repository().NewHolder(), sqllock.MinTTL)
+			check.Must(t, err)
+		}
+		_, err := r.Obtain("unused")
+		check.Must(t, err)
+		time.Sleep(time.Second)
+		test(t, r)
+	})
 }
 
-// newRegistry returns a registry with two expired rows and one unused lock.
-func newRegistry(t *testing.T) (*sqllock.Registry, *dbtest.DB) {
-	t.Helper()
-	db := dbtest.SQLite(t)
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	must(t, err)
-	registry, err := sqllock.NewRegistry(repository, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
-	for _, key := range []string{"a", "b"} {
-		_, err := repository.Acquire(t.Context(), key, repository.NewHolder(), sqllock.MinTTL)
-		must(t, err)
-	}
-	for row := (sqllock.Row{}); !row.Expired(); {
-		row, _, err = repository.Peek(t.Context(), "b")
-		must(t, err)
-	}
-	_, err = registry.Obtain("unused")
-	must(t, err)
-	return registry, db
+func logger(to *bytes.Buffer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level}))
 }
 
 func TestOnce(t *testing.T) {
-	t.Parallel()
-	registry, _ := newRegistry(t)
-	var log bytes.Buffer
-	opts := &cleanup.Options{Age: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	got, err := cleanup.Once(t.Context(), registry, opts)
-	must(t, err)
-	if got != (cleanup.Result{Forgotten: 1, Deleted: 2}) {
-		t.Fatalf("%+v", got)
-	}
-	if line := log.String(); !strings.Contains(line, "level=INFO") || !strings.Contains(line, "forgotten=1 deleted=2") {
-		t.Fatal(line)
-	}
-	log.Reset()
-	got, err = cleanup.Once(t.Context(), registry, opts)
-	must(t, err)
-	if got != (cleanup.Result{}) || log.Len() != 0 {
-		t.Fatalf("%+v %s", got, log.String())
-	}
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		var log bytes.Buffer
+		opts := &cleanup.Options{Age: time.Nanosecond, Logger: logger(&log, slog.LevelInfo)}
+		got, err := cleanup.Once(t.Context(), r.Registry, opts)
+		check.Must(t, err)
+		if got != (cleanup.Result{Forgotten: 1, Deleted: 2}) {
+			t.Fatalf("%+v", got)
+		}
+		if line := log.String(); !strings.Contains(line, "level=INFO") || !strings.Contains(line, "forgotten=1 deleted=2") {
+			t.Fatal(line)
+		}
+		log.Reset()
+		got, err = cleanup.Once(t.Context(), r.Registry, opts)
+		check.Must(t, err)
+		if got != (cleanup.Result{}) || log.Len() != 0 {
+			t.Fatalf("%+v %s", got, log.String())
+		}
+	})
 }
 
 func TestOnceReportsErrors(t *testing.T) {
-	t.Parallel()
-	registry, db := newRegistry(t)
-	_, err := db.DB.ExecContext(t.Context(), "DROP TABLE INT_LOCK")
-	must(t, err)
-	var log bytes.Buffer
-	opts := &cleanup.Options{Age: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	got, err := cleanup.Once(t.Context(), registry, opts)
-	if !errors.Is(err, sqllock.ErrSchema) || got.Forgotten != 1 {
-		t.Fatalf("%+v %v", got, err)
-	}
-	if !strings.Contains(log.String(), "level=WARN") {
-		t.Fatal(log.String())
-	}
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		cutOff := errors.New("cut off")
+		r.Break(cutOff)
+		var log bytes.Buffer
+		got, err := cleanup.Once(t.Context(), r.Registry, &cleanup.Options{Age: time.Nanosecond, Logger: logger(&log, slog.LevelInfo)})
+		check.Is(t, err, cutOff)
+		if got.Forgotten != 1 || !strings.Contains(log.String(), "level=WARN") {
+			t.Fatalf("%+v, %s", got, log.String())
+		}
+	})
 }
 
 func TestBadOptions(t *testing.T) {
-	t.Parallel()
-	registry, _ := newRegistry(t)
-	for _, opts := range []*cleanup.Options{{Interval: -1}, {Age: -1}} {
-		if _, err := cleanup.Once(t.Context(), registry, opts); !errors.Is(err, sqllock.ErrInvalid) {
-			t.Error(err)
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		for _, opts := range []*cleanup.Options{{Interval: -1}, {Age: -1}} {
+			_, err := cleanup.Once(t.Context(), r.Registry, opts)
+			check.Is(t, err, sqllock.ErrInvalid)
+			check.Is(t, cleanup.Run(t.Context(), r.Registry, opts), sqllock.ErrInvalid)
 		}
-		check.Is(t, cleanup.Run(t.Context(), registry, opts), sqllock.ErrInvalid)
-	}
-}
-
-// rounds sends each line of a log to a channel.
-type rounds chan string
-
-func (r rounds) Write(line []byte) (int, error) {
-	r <- string(line)
-	return len(line), nil
+	})
 }
 
 func TestRunRepeatsUntilItsContextEnds(t *testing.T) {
-	t.Parallel()
-	registry, db := newRegistry(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	log := make(rounds, 100)
-	ended := make(chan error)
-	go func() {
-		ended <- cleanup.Run(ctx, registry, &cleanup.Options{
-			Interval: time.Millisecond, Age: time.Hour,
-			Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		})
-	}()
-	if first := <-log; !strings.Contains(first, "deleted=2") {
-		t.Error(first)
-	}
-	if second := <-log; !strings.Contains(second, "deleted=0") {
-		t.Error(second)
-	}
-	for _, outage := range []struct{ begins, shows string }{
-		{"ALTER TABLE INT_LOCK RENAME TO AWAY", "level=WARN"}, {"ALTER TABLE AWAY RENAME TO INT_LOCK", "deleted=0"},
-	} {
-		db.DB.MustExec(outage.begins)
-		for line := <-log; !strings.Contains(line, outage.shows); {
-			line = <-log
-		}
-	}
-	cancel()
-	for {
-		select {
-		case <-log:
-		case err := <-ended:
-			if !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var log bytes.Buffer
+		ended := make(chan error)
+		go func() {
+			ended <- cleanup.Run(ctx, r.Registry, &cleanup.Options{Interval: time.Minute, Age: time.Hour, Logger: logger(&log, slog.LevelDebug)})
+		}()
+		shows := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, want) {
+				t.Errorf("%q, want %q", line, want)
 			}
-			return
+			log.Reset()
 		}
-	}
+		shows("deleted=2")
+		for _, round := range []struct {
+			outage error
+			shows  string
+		}{{nil, "deleted=0"}, {errors.New("cut off"), "level=WARN"}, {nil, "deleted=0"}} {
+			r.Break(round.outage)
+			time.Sleep(time.Minute)
+			shows(round.shows)
+		}
+		cancel()
+		check.Is(t, <-ended, context.Canceled)
+	})
 }
 
 func TestRunEndsWithTheRegistry(t *testing.T) {
-	t.Parallel()
-	registry, _ := newRegistry(t)
-	must(t, registry.Close(t.Context()))
-	if err := cleanup.Run(t.Context(), registry, nil); !errors.Is(err, sqllock.ErrClosed) {
-		t.Fatal(err)
-	}
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		check.Must(t, r.Close(t.Context()))
+		check.Is(t, cleanup.Run(t.Context(), r.Registry, nil), sqllock.ErrClosed)
+	})
 }
