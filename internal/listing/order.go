@@ -21,6 +21,19 @@ func (o Order) Column() string { return strings.TrimPrefix(string(o), "-") }
 // Descending reports whether the greatest comes first.
 func (o Order) Descending() bool { return strings.HasPrefix(string(o), "-") }
 
+// By returns the order that a viewer chooses who names a column: of ages the greatest first, and the opposite if it is
+// the order already.
+func (o Order) By(column string) Order {
+	first, opposite := Order(column), Order("-"+column)
+	if column == Oldest.Column() {
+		first, opposite = opposite, first
+	}
+	if o == first {
+		return opposite
+	}
+	return first
+}
+
 // Valid reports whether there is such a column.
 func (o Order) Valid() bool { return slices.Contains(Columns, o.Column()) }
 

@@ -66,20 +66,9 @@ func (q query) address(name string) string {
 	return name
 }
 
-// sortedBy returns the query with another order: the opposite one if it is sorted by the column
-// already. Times are sorted in descending order first, except the time left.
+// sortedBy returns the query with another order.
 func (q query) sortedBy(column string) query {
-	order := listing.Order(column)
-	if column == "age" {
-		order = "-age"
-	}
-	if q.Order == order {
-		order = listing.Order("-" + column)
-		if q.Order.Descending() {
-			order = listing.Order(column)
-		}
-	}
-	q.Order, q.Page = order, 1
+	q.Order, q.Page = q.Order.By(column), 1
 	return q
 }
 

@@ -3,10 +3,10 @@ package show
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock"
@@ -94,41 +94,29 @@ func writeTable(w io.Writer, rows []rowView, width int) error {
 		_, err := fmt.Fprintln(w, "no locks")
 		return err
 	}
-	text := renderTable(rows, true)
-	if lineWidth(text) > width {
-		text = renderTable(rows, false)
+	rendered := renderTable(rows, true)
+	if text.LongestLineLen(rendered) > width {
+		rendered = renderTable(rows, false)
 	}
-	_, err := fmt.Fprintln(w, text)
+	_, err := fmt.Fprintln(w, rendered)
 	return err
 }
 
 func renderTable(rows []rowView, lockKeys bool) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	header := table.Row{"Key", "Lock key", "Region", "Holder", "Acquired", "Time left", "State"}
-	t.AppendHeader(withoutSecond(header, lockKeys))
+	t.SetColumnConfigs([]table.ColumnConfig{{Name: "Lock key", Hidden: !lockKeys}})
+	t.AppendHeader(table.Row{"Key", "Lock key", "Region", "Holder", "Acquired", "Time left", "State"})
 	for _, v := range rows {
 		key := v.keyText()
 		if v.Key == nil && !lockKeys {
 			key = format.Printable(v.LockKey)
 		}
-		row := table.Row{key, format.Printable(v.LockKey), format.Printable(v.Region), v.holderText(), format.Duration(v.age) + " ago", v.leftText(), v.State}
-		t.AppendRow(withoutSecond(row, lockKeys))
+		t.AppendRow(table.Row{
+			key, format.Printable(v.LockKey), format.Printable(v.Region), v.holderText(), format.Duration(v.age) + " ago", v.leftText(), v.State,
+		})
 	}
 	return t.Render()
-}
-
-func withoutSecond(row table.Row, keep bool) table.Row {
-	if keep {
-		return row
-	}
-	return append(row[:1:1], row[2:]...)
-}
-
-// lineWidth returns the number of columns of a rendered table.
-func lineWidth(text string) int {
-	first, _, _ := strings.Cut(text, "\n")
-	return len([]rune(first))
 }
 
 // printTTL prints the time-to-live by which the command has decided what has expired, if

@@ -99,7 +99,8 @@ func (m *model) choose(key string) tea.Cmd {
 	case "end":
 		m.move(len(m.shown))
 	case "k", "a", "r", "h", "l":
-		m.sortBy(sortKeys[key])
+		m.order = m.order.By(sortKeys[key])
+		m.arrange()
 	case "e":
 		m.unexpired = !m.unexpired
 		m.arrange()

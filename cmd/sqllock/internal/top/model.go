@@ -184,23 +184,6 @@ func (m *model) move(by int) {
 	m.scroll()
 }
 
-// sortBy sorts by a column, the other way if that is the order already.
-func (m *model) sortBy(column string) {
-	first := listing.Order(column)
-	if column == "age" {
-		first = listing.Oldest
-	}
-	switch {
-	case m.order != first:
-	case first.Descending():
-		first = listing.Order(column)
-	default:
-		first = "-" + first
-	}
-	m.order = first
-	m.arrange()
-}
-
 // removed shows what became of the removal of a row.
 func (m *model) removed(r removal) {
 	switch {
