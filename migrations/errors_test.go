@@ -199,16 +199,6 @@ func TestHeldLocksKeepTheTable(t *testing.T) {
 	}
 }
 
-func TestExpiredLocksDoNotKeepTheTable(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		up(t, db, nil)
-		run(t, db, insert5)
-		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
-		wantAt(t, db, 0, 0)
-	})
-}
-
 func TestCancelledContext(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
