@@ -8,57 +8,57 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// TestExamples takes twelve seconds, because longjob works for longer than its lease.
+// TestExamples runs all of them; the README has each. It takes twelve seconds, because longjob works for longer than its
+// lease.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
-	for _, name := range []string{"cron", "consumer", "leader", "transfer", "fencedfiles", "longjob", "httpkeys"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			compare(t, name, output(t, filepath.Join(bin, name)))
-		})
-	}
-	t.Run("shutdown", func(t *testing.T) {
-		t.Parallel()
-		program := exec.CommandContext(t.Context(), filepath.Join(bin, "shutdown")) //nolint:gosec // it was built here
-		output, err := program.StdoutPipe()
-		must(t, err)
-		must(t, program.Start())
-		var printed strings.Builder
-		for lines := bufio.NewScanner(output); lines.Scan(); {
-			if printed.Len() == 0 {
-				must(t, program.Process.Signal(os.Interrupt)) // after the first step
-			}
-			printed.WriteString(lines.Text() + "\n")
-		}
-		must(t, program.Wait())
-		// The machine may stand still for a second before the signal comes, and do another step.
-		first, _, _ := strings.Cut(printed.String(), "\n")
-		_, last, _ := strings.Cut(printed.String(), "stopping\n")
-		compare(t, "shutdown", first+"\nstopping\n"+last)
-	})
-}
-
-// TestEachExampleIsTested finds a program that no test runs, or that the README does not have.
-func TestEachExampleIsTested(t *testing.T) {
-	t.Parallel()
 	programs, err := filepath.Glob("*/main.go")
-	must(t, err)
-	for _, program := range programs {
-		name := filepath.Dir(program)
-		for _, file := range []string{"README.md", "examples_test.go"} {
-			text, err := os.ReadFile(file) //nolint:gosec // one of the two
-			must(t, err)
-			if quoted := `"` + name + `"`; !strings.Contains(string(text), quoted) && !strings.Contains(string(text), "./"+name+"`") {
-				t.Errorf("%s does not have %s", file, name)
-			}
-		}
-	}
+	check.Must(t, err)
+	readme, err := os.ReadFile("README.md")
+	check.Must(t, err)
 	if len(programs) != 8 {
 		t.Errorf("%d programs", len(programs))
 	}
+	for _, program := range programs {
+		name := filepath.Dir(program)
+		if !strings.Contains(string(readme), "./"+name+"`") {
+			t.Errorf("the README does not have %s", name)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := output
+			if name == "shutdown" {
+				run = interrupted
+			}
+			compare(t, name, run(t, filepath.Join(bin, name)))
+		})
+	}
+}
+
+// interrupted runs shutdown, and interrupts it after its first step.
+func interrupted(t *testing.T, path string) string {
+	t.Helper()
+	program := exec.CommandContext(t.Context(), path) //nolint:gosec // it was built here
+	output, err := program.StdoutPipe()
+	check.Must(t, err)
+	check.Must(t, program.Start())
+	var printed strings.Builder
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if printed.Len() == 0 {
+			check.Must(t, program.Process.Signal(os.Interrupt))
+		}
+		printed.WriteString(lines.Text() + "\n")
+	}
+	check.Must(t, program.Wait())
+	// The machine may stand still for a second before the signal comes, and do another step.
+	first, _, _ := strings.Cut(printed.String(), "\n")
+	_, last, _ := strings.Cut(printed.String(), "stopping\n")
+	return first + "\nstopping\n" + last
 }
 
 // output runs a program. A machine that stands still for longer than a lease costs it: then the program
@@ -91,7 +91,7 @@ func build(t *testing.T) string {
 func compare(t *testing.T, name, printed string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(name, "main.go")) //nolint:gosec // one of the programs
-	must(t, err)
+	check.Must(t, err)
 	comment, _, _ := strings.Cut(string(text), "package main")
 	blocks := strings.Split(comment, "//\n")
 	var wanted strings.Builder
@@ -100,12 +100,5 @@ func compare(t *testing.T, name, printed string) {
 	}
 	if printed != wanted.String() {
 		t.Errorf("it printed\n%s\nits comment says\n%s", printed, &wanted)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

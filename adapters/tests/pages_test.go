@@ -1,6 +1,9 @@
 package tests_test
 
 import (
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,29 +33,16 @@ func TestPackageComments(t *testing.T) {
 		"adapters/certmagiclock/locker.go", "adapters/gocronlock/locker.go", "adapters/gooselock/locker.go", "adapters/httplock/middleware.go", "sync/job/job.go",
 		"sqllocktest/doc.go",
 	} {
-		text, err := os.ReadFile("../../" + file)
+		parsed, err := parser.ParseFile(token.NewFileSet(), "../../"+file, nil, parser.PackageClauseOnly|parser.ParseComments)
 		must(t, err)
-		comment, _, _ := strings.Cut(string(text), "\npackage ")
+		var text strings.Builder
+		for _, block := range new(comment.Parser).Parse(parsed.Doc.Text()).Content {
+			if code, ok := block.(*comment.Code); ok {
+				text.WriteString("```go\n" + code.Text + "```\n")
+			}
+		}
 		page := filepath.Join(t.TempDir(), strings.ReplaceAll(file, "/", "-"))
-		must(t, os.WriteFile(page, []byte(asPage(comment)), 0o600))
+		must(t, os.WriteFile(page, []byte(text.String()), 0o600))
 		pagecode.Check(t, page, code...)
 	}
-}
-
-// asPage returns a comment as Markdown.
-func asPage(comment string) string {
-	var page strings.Builder
-	inCode := false
-	for line := range strings.Lines(comment) {
-		indented := strings.HasPrefix(line, "//\t")
-		if indented != inCode && strings.TrimSpace(line) != "//" {
-			page.WriteString(map[bool]string{true: "```go\n", false: "```\n"}[indented])
-			inCode = indented
-		}
-		page.WriteString(strings.TrimPrefix(strings.TrimPrefix(line, "//"), " "))
-	}
-	if inCode {
-		page.WriteString("```\n")
-	}
-	return page.String()
 }
