@@ -13,7 +13,10 @@ import (
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/program"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // writeLocked creates an SQLite file that another connection is writing to, like a process
 // that opens the default database at the same time. The file is not in WAL mode yet.

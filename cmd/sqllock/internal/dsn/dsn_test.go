@@ -14,7 +14,10 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestParseDSN(t *testing.T) {
 	t.Setenv("PGHOST", "")

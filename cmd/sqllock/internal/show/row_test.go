@@ -9,7 +9,10 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestTable(t *testing.T) {
 	known := state.KnownKeys{"d5642a7a-3ff9-3c02-839e-0a4ee8b8f024": "orders/42"}

@@ -11,7 +11,10 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 // useDirectory gives the test its own state directory, and returns it.
 func useDirectory(t *testing.T) string {

@@ -15,7 +15,10 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/test/golden"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 )
+
+func TestMain(m *testing.M) { testmain.Run(m) }
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 

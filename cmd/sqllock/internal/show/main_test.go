@@ -1,9 +1,0 @@
-package show_test
-
-import (
-	"testing"
-
-	"github.com/sqllock/sqllock/internal/test/testmain"
-)
-
-func TestMain(m *testing.M) { testmain.Run(m) }
