@@ -5,12 +5,17 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+
+	"github.com/sqllock/sqllock/internal/printable"
 )
 
 //go:embed assets
 var assets embed.FS
 
-var templates = template.Must(template.New("").ParseFS(assets, "assets/*.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"text":     printable.Text, // of the table
+	"duration": func(seconds float64) string { return duration(ofSeconds(seconds)) },
+}).ParseFS(assets, "assets/*.html"))
 
 // render writes a page, or an error if the template fails.
 func render(w http.ResponseWriter, status int, name string, data any) {

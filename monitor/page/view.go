@@ -76,16 +76,11 @@ type rowView struct {
 	Token   int64   `json:"token,omitempty"`
 	Waiting int     `json:"waiting"`
 
-	Name, Client, Number string  `json:"-"` // safe to show, as the next ones
-	LockKeyText          string  `json:"-"`
-	RegionText           string  `json:"-"`
-	HolderText           string  `json:"-"`
+	Name, Client, Number string  `json:"-"` // safe to show
 	Hashed               bool    `json:"-"` // Name is a hash
 	Full                 float64 `json:"-"`
 	Low                  bool    `json:"-"` // little time is left
-	AgeText, LeftText    string  `json:"-"`
 	Ended                float64 `json:"-"` // how long ago the lease ended
-	EndedText            string  `json:"-"`
 	Unlock               string  `json:"-"` // address, or ""
 }
 
@@ -97,8 +92,7 @@ type leaderView struct {
 	Age    float64 `json:"age_seconds"`
 	Left   float64 `json:"left_seconds"`
 
-	AgeText, LeftText string `json:"-"`
-	Unknown           bool   `json:"unknown,omitempty"` // its row may be beyond the limit
+	Unknown bool `json:"unknown,omitempty"` // its row may be beyond the limit
 }
 
 // A waitView is a key that callers of this process wait for.
@@ -191,9 +185,7 @@ func (p *page) row(l listing.Lock, s snapshot) rowView {
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
 		Age: seconds(l.Age), Left: seconds(l.Left), Expired: l.Expired(), Here: here, Token: held.Token,
 		Name: l.Name(), Client: printable.Text(client), Number: number,
-		LockKeyText: printable.Text(l.LockKey), RegionText: printable.Text(l.Region), HolderText: printable.Text(l.Row.Holder), Hashed: l.Key == "",
-		Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, AgeText: duration(l.Age), LeftText: duration(l.Left),
-		Ended: seconds(-l.Left), EndedText: duration(-l.Left),
+		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
 	}
 	if l.Region == p.registry.Repository().Region() {
 		row.Waiting = s.waiting[l.LockKey].count
@@ -231,10 +223,7 @@ func (p *page) leaders(s snapshot, roles []string) []leaderView {
 			}
 			leader.Unknown = false
 			if row := p.row(l, s); !row.Expired {
-				leader = leaderView{
-					Role: leader.Role, Client: row.Client, Holder: printable.Text(row.Holder),
-					Age: row.Age, Left: row.Left, AgeText: row.AgeText, LeftText: row.LeftText,
-				}
+				leader = leaderView{Role: leader.Role, Client: row.Client, Holder: printable.Text(row.Holder), Age: row.Age, Left: row.Left}
 			}
 		}
 		leaders = append(leaders, leader)
