@@ -43,27 +43,6 @@ func TestEveryMutationAppliesOnce(t *testing.T) {
 	}
 }
 
-func TestATextThatOccursTwiceIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const text = "one two one\n"
-	if err := os.WriteFile(filepath.Join(dir, "file"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []mutation{
-		{edits: []edit{{"file", "one", "three"}}},
-		{edits: []edit{{"file", "two", "four"}, {"file", "three", "five"}}},
-		{edits: []edit{{"missing", "one", "two"}}},
-	} {
-		if _, err := m.apply(dir); err == nil {
-			t.Errorf("%+v was applied", m.edits)
-		}
-		if got := read(t, dir, "file"); got != text {
-			t.Errorf("%+v: %q was left", m.edits, got)
-		}
-	}
-}
-
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	const summary = "simulation: seeds from 5 on, 4 worlds, 1h0m0s of virtual time, 100 acquisitions\n"
