@@ -20,7 +20,7 @@ func TestBun(t *testing.T) {
 		t.Helper()
 		prepare(t, test)
 		db := bun.NewDB(test.DB.DB, bunDialect(test))
-		check(t, test, db.DB, func(ctx context.Context, lease *sqllock.Lease) error {
+		guarded(t, test, db.DB, func(ctx context.Context, lease *sqllock.Lease) error {
 			err := db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 				if err := lease.Guard(ctx, tx.Tx); err != nil {
 					return err

@@ -18,7 +18,7 @@ func TestEnt(t *testing.T) {
 		prepare(t, test)
 		driver := entsql.OpenDB(entDialect(test), test.DB.DB)
 		client := &entClient{driver: driver}
-		check(t, test, driver.DB(), func(ctx context.Context, lease *sqllock.Lease) error {
+		guarded(t, test, driver.DB(), func(ctx context.Context, lease *sqllock.Lease) error {
 			return withdrawByEnt(ctx, client, lease)
 		})
 	})

@@ -27,7 +27,7 @@ func TestGORM(t *testing.T) {
 				must(t, err)
 				pool, err := db.DB()
 				must(t, err)
-				check(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
+				guarded(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
 					err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 						if err := lease.Guard(ctx, tx.Statement.ConnPool.(sqllock.Tx)); err != nil {
 							return err

@@ -9,10 +9,13 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
 	"github.com/sqllock/sqllock/migrations"
 )
+
+var must = check.Must
 
 // prepare makes the lock table, and an account with a balance of 100.
 func prepare(t *testing.T, db *dbtest.DB) {
@@ -47,9 +50,9 @@ func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, err
 	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
 }
 
-// check checks that withdraw, which takes 10 from the account in a transaction that it guards,
+// guarded checks that withdraw, which takes 10 from the account in a transaction that it guards,
 // does so under the lock, and does not once the lock has another holder.
-func check(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
+func guarded(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
 	t.Helper()
 	registry, err := registryOn(t.Context(), pool, db.Dialect)
 	must(t, err)
@@ -121,13 +124,6 @@ func checkBalance(t *testing.T, db *dbtest.DB, want int) {
 	must(t, db.DB.GetContext(t.Context(), &got, "SELECT balance FROM accounts WHERE id = 1"))
 	if got != want {
 		t.Errorf("balance %d, want %d", got, want)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

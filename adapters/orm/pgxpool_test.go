@@ -21,7 +21,7 @@ func TestPgxpool(t *testing.T) {
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { must(t, db.Close()) })
-	check(t, test, db, func(ctx context.Context, lease *sqllock.Lease) error {
+	guarded(t, test, db, func(ctx context.Context, lease *sqllock.Lease) error {
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			if err := sqllock.GuardFunc(ctx, lease, tx.QueryRow); err != nil {
 				return err

@@ -18,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
+	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -66,6 +67,23 @@ func newFixtureWithoutListener(t *testing.T) *fixture {
 	t.Cleanup(func() { _ = pool.Close() }) // a cancelled call leaves a broken connection
 	dsn := db.With(t, map[string]string{"application_name": name})
 	return &fixture{T: t, db: db, dsn: dsn, name: name, waiting: waiting, pool: pool}
+}
+
+// newGatedFixture returns a fixture whose listener has short timeouts and connects over a network that can fail. The
+// channel receives what OnConnection is called with.
+func newGatedFixture(t *testing.T) (*fixture, *wire.Proxy, chan error) {
+	t.Helper()
+	f, connection := newFixtureWithoutListener(t), make(chan error, 1000)
+	dsn, err := url.Parse(f.dsn)
+	must(t, err)
+	network := wire.New(t, dsn.Host)
+	dsn.Host = network.Addr
+	listener, err := notify.ListenImpatiently(t.Context(), dsn.String(), &notify.Options{
+		OnConnection: func(err error) { connection <- err },
+	})
+	must(t, err)
+	f.setListener(listener)
+	return f, network, connection
 }
 
 // setListener sets the listener, which is closed before the database is dropped.

@@ -97,18 +97,18 @@ func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 // TestTheListenerReconnects releases a lock while the listener is disconnected.
 func TestTheListenerReconnects(t *testing.T) {
 	t.Parallel()
-	f, gate, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t)
 	release := f.acquire(f.holder(), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")
-	gate.close()
-	for range 2 { // the connection breaks, and the next one is refused
+	server := network.LeadTo("") // breaks the connection
+	for range 2 {                // the connection breaks, and the next one is refused
 		if err := wait(t, connection); err == nil {
 			t.Fatal("reported as connected")
 		}
 	}
 	release()
 	f.checkWaiting(got)
-	gate.open()
+	network.LeadTo(server)
 	f.checkAcquired(got)
 	for err := range connection {
 		if err == nil {
@@ -123,10 +123,10 @@ func TestTheListenerReconnects(t *testing.T) {
 
 func TestWithoutTheListenerWaitersPoll(t *testing.T) {
 	t.Parallel()
-	f, gate, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t)
 	release := f.acquire(f.holder(), "k")
 	got := f.lockInBackground(t.Context(), f.registry(20*time.Millisecond), "k")
-	gate.close()
+	network.LeadTo("")
 	if err := wait(t, connection); err == nil {
 		t.Fatal("reported as connected")
 	}
@@ -150,10 +150,10 @@ func TestAfterCloseWaitersPoll(t *testing.T) {
 // TestADeadConnectionIsDetected uses a network that drops all data.
 func TestADeadConnectionIsDetected(t *testing.T) {
 	t.Parallel()
-	f, gate, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t)
 	release := f.acquire(f.holder(), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")
-	gate.Freeze()
+	network.Freeze()
 	release()
 	if err := wait(t, connection); err == nil {
 		t.Fatal("reported as connected")
@@ -164,11 +164,11 @@ func TestADeadConnectionIsDetected(t *testing.T) {
 // TestAnIdleConnectionIsKept lets the listener ping the server a few times.
 func TestAnIdleConnectionIsKept(t *testing.T) {
 	t.Parallel()
-	f, gate, connection := newGatedFixture(t)
-	gate.Trips() // those of the start
+	f, network, connection := newGatedFixture(t)
+	network.Trips() // those of the start
 	pings := 0
 	f.until("pinged three times", func() bool {
-		pings += gate.Trips()
+		pings += network.Trips()
 		return pings >= 3
 	})
 	if len(connection) != 0 {
