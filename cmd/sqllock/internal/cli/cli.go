@@ -33,7 +33,7 @@ func Main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	return execute(ctx, Command(), args, stdin, stdout, stderr)
+	return execute(ctx, Command(), args, stdin, stdout, stderr) //nolint:contextcheck // commands get theirs from cobra
 }
 
 // execute runs a command line by a tree of commands.

@@ -17,17 +17,16 @@ import (
 func TestWatchdogOnASlowMachine(t *testing.T) {
 	t.Parallel()
 	machine := []process.Process{{PID: 1, Group: 1}, {PID: 2, Parent: 1, Group: 2}}
-	table := func() ([]process.Process, error) {
-		time.Sleep(time.Minute)
-		for _, p := range machine {
-			if next := len(machine) + 1; !p.Stopped && next <= 10 {
-				machine = append(machine, process.Process{PID: next, Parent: p.PID, Group: next})
-			}
-		}
-		return slices.Clone(machine), nil
-	}
 	synctest.Test(t, func(t *testing.T) {
-		family := stopFamily([]int{1}, 1, table, func(pid int) error {
+		family := stopFamily([]int{1}, 1, func() ([]process.Process, error) {
+			time.Sleep(time.Minute)
+			for _, p := range machine {
+				if next := len(machine) + 1; !p.Stopped && next <= 10 {
+					machine = append(machine, process.Process{PID: next, Parent: p.PID, Group: next})
+				}
+			}
+			return slices.Clone(machine), nil
+		}, func(pid int) error {
 			machine[pid-1].Stopped = true
 			return nil
 		})
@@ -43,12 +42,11 @@ func TestWatchdogBesideProcessesThatItCannotStop(t *testing.T) {
 	t.Parallel()
 	const root = 1
 	looked := 0
-	table := func() ([]process.Process, error) {
-		looked++
-		return []process.Process{{PID: root, Stopped: true}, {PID: root + looked, Parent: root}}, nil
-	}
 	synctest.Test(t, func(t *testing.T) {
-		family := stopFamily([]int{root}, 0, table, func(pid int) error {
+		family := stopFamily([]int{root}, 0, func() ([]process.Process, error) {
+			looked++
+			return []process.Process{{PID: root, Stopped: true}, {PID: root + looked, Parent: root}}, nil
+		}, func(pid int) error {
 			if pid == root {
 				return nil
 			}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
 
@@ -99,4 +101,11 @@ func awaitEnd(parent int) {
 	for look := 0; os.Getppid() == parent && look < 10*looks; look++ {
 		time.Sleep(pause / 10)
 	}
+}
+
+// now returns the time of the clock by which Go measures durations.
+func now() instant {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // every system has it
+	return instant(t.Nano())
 }

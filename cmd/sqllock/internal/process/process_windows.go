@@ -27,3 +27,23 @@ func (c *Child) GotFromTerminal(s os.Signal) bool { return s == os.Interrupt }
 
 // ExitCode returns the child's exit code.
 func (c *Child) ExitCode() int { return c.State.ExitCode() }
+
+// NotifyStops does nothing: Windows does not stop processes.
+func NotifyStops(chan<- os.Signal) {}
+
+// IsStop returns false.
+func IsStop(os.Signal) bool { return false }
+
+// IsContinue returns false.
+func IsContinue(os.Signal) bool { return false }
+
+// Stop does nothing.
+func (c *Child) Stop() {}
+
+// Resume does nothing.
+func (c *Child) Resume() {}
+
+// StopSelf does nothing.
+func StopSelf() {}
+
+func attributes(bool, bool) *syscall.SysProcAttr { return nil }

@@ -1,5 +1,0 @@
-package process
-
-import "syscall"
-
-func attributes(bool, bool) *syscall.SysProcAttr { return nil }
