@@ -7,8 +7,7 @@ package durable
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
+	"strings"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
@@ -30,12 +29,12 @@ type Server struct {
 	Kind string
 	// Settings are the differences from the server's defaults.
 	Settings []string
-
-	dsn func(address string) string
 }
 
 // DSN returns the DSN of the server, or of a proxy in front of it at another address.
-func (s *Server) DSN(address string) string { return s.dsn(address) }
+func (s *Server) DSN(address string) string {
+	return strings.Replace(s.Server.DSN(), s.Address(), address, 1)
+}
 
 // recipes find the programs, and install what is missing.
 var recipes = map[string]func(ctx context.Context) (recipe, error){
@@ -53,10 +52,9 @@ func Start(ctx context.Context, kind, dir string) (*Server, error) {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	r.Name = kind
-	r.DSN = func(port int) string { return r.dsn(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) }
 	started, err := server.Start(ctx, r.Recipe, dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Server: started, Kind: kind, Settings: r.settings, dsn: r.dsn}, nil
+	return &Server{Server: started, Kind: kind, Settings: r.settings}, nil
 }

@@ -2,34 +2,45 @@ package server
 
 import "context"
 
-// The settings that the other servers turn off. If an option is given twice, the last one
-// applies.
+// The settings that the other servers turn off.
 var (
 	durablePostgres = settings("fsync=on", "synchronous_commit=on", "full_page_writes=on")
 	durableMariaDB  = []string{"--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite=ON"}
 )
 
-// StartDurablePostgres is [StartPostgres] with a server that loses no committed transaction.
+// DurablePostgres is the recipe of [StartPostgres] for a server that loses no committed transaction.
 // After [Server.Kill], the server of StartPostgres may have lost the most recent ones.
-func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
+func DurablePostgres(ctx context.Context) (Recipe, error) {
 	recipe, err := postgresHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Start(ctx, recipe.with(durablePostgres...), dir)
+	return recipe.With(durablePostgres...), err
 }
 
-// StartDurableMariaDB is [StartMariaDB] with a server that loses no committed transaction.
-func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
+// DurableMariaDB is the recipe of [StartMariaDB] for a server that loses no committed transaction.
+func DurableMariaDB(ctx context.Context) (Recipe, error) {
 	daemon, err := ensureMariaDB(ctx)
+	return mariadb(daemon).With(durableMariaDB...), err
+}
+
+// StartDurablePostgres starts a server by the recipe of [DurablePostgres].
+func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
+	return startBy(ctx, DurablePostgres, dir)
+}
+
+// StartDurableMariaDB starts a server by the recipe of [DurableMariaDB].
+func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
+	return startBy(ctx, DurableMariaDB, dir)
+}
+
+func startBy(ctx context.Context, recipe func(context.Context) (Recipe, error), dir string) (*Server, error) {
+	r, err := recipe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return Start(ctx, mariadb(daemon).with(durableMariaDB...), dir)
+	return Start(ctx, r, dir)
 }
 
-// with returns the recipe with additional arguments for the server.
-func (r Recipe) with(arguments ...string) Recipe {
+// With returns the recipe with additional arguments for the server. If an option is given twice, the last one applies.
+func (r Recipe) With(arguments ...string) Recipe {
 	serve := r.Serve
 	r.Serve = func(dir string, port int) []string { return append(serve(dir, port), arguments...) }
 	return r

@@ -20,11 +20,11 @@ func StartMariaDBPair(ctx context.Context, dir string) (primary, replica *Server
 	if err != nil {
 		return nil, nil, err
 	}
-	recipe := mariadb(daemon).with(durableMariaDB...).with("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
-	if primary, err = Start(ctx, recipe.with("--server-id=1"), filepath.Join(dir, "primary")); err != nil {
+	recipe := mariadb(daemon).With(durableMariaDB...).With("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
+	if primary, err = Start(ctx, recipe.With("--server-id=1"), filepath.Join(dir, "primary")); err != nil {
 		return nil, nil, err
 	}
-	if replica, err = Start(ctx, recipe.with("--server-id=2"), filepath.Join(dir, "replica")); err != nil {
+	if replica, err = Start(ctx, recipe.With("--server-id=2"), filepath.Join(dir, "replica")); err != nil {
 		return nil, nil, errors.Join(err, primary.Stop())
 	}
 	if err := primary.replicateTo(ctx, replica); err != nil {

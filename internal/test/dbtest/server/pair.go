@@ -22,12 +22,12 @@ func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Serve
 	if err != nil {
 		return nil, nil, err
 	}
-	primary, err = Start(ctx, recipe.with(durablePostgres...).with(settings(
+	primary, err = Start(ctx, recipe.With(durablePostgres...).With(settings(
 		"synchronous_standby_names="+replicaName, "synchronous_commit=remote_apply")...), filepath.Join(dir, "primary"))
 	if err != nil {
 		return nil, nil, err
 	}
-	replica, err = Start(ctx, recipe.with(durablePostgres...).replicating(primary), filepath.Join(dir, "replica"))
+	replica, err = Start(ctx, recipe.With(durablePostgres...).replicating(primary), filepath.Join(dir, "replica"))
 	if err != nil {
 		return nil, nil, errors.Join(err, primary.Stop())
 	}
