@@ -27,6 +27,7 @@
 //	:left     the time from now to the end of the lease, in µs
 //	:shift    :left - :ttl, in µs
 //	:token    a fencing token
+//	:turn     the number of a key among those that sessions queue for
 //
 // # Time
 //

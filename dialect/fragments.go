@@ -51,6 +51,7 @@ type fragments struct {
 	pickClient, deleteClient   string
 
 	lockTimeout lockTimeout
+	turns       Turns
 
 	readOnly string
 	version  string

@@ -64,7 +64,18 @@ func TestNotifyingStatements(t *testing.T) {
 	}
 }
 
-func render(s dialect.Statements) string {
+// TestTurns does the same for the texts with which sessions queue. An embedded database has none.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL()} {
+		golden.Check(t, filepath.Join("testdata", d.Name+"_turns.sql"), render(d.Turns(names(t))))
+	}
+	if d := dialect.SQLite(); d.Turns(names(t)) != (dialect.Turns{}) {
+		t.Error("SQLite has no sessions of a server")
+	}
+}
+
+func render(s any) string {
 	var text strings.Builder
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {

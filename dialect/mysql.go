@@ -57,6 +57,7 @@ func MySQL() Dialect {
 			// In seconds, and only on MariaDB. Oracle's MySQL cannot limit a single
 			// statement; there the session's innodb_lock_wait_timeout applies.
 			lockTimeout: lockTimeout{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
+			turns:       mysqlTurns,
 			readOnly:    "SELECT @@global.read_only",
 			version:     "SELECT VERSION()",
 			described:   describedByMySQL,

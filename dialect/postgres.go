@@ -70,6 +70,7 @@ func Postgres() Dialect {
 				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS lock_timeout",
 				inDelete: " USING " + setLockTimeout + " AS lock_timeout, " + setAsyncCommit + " AS async_commit",
 			},
+			turns:    postgresTurns,
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
 			version:  "SELECT version()",
 
