@@ -52,6 +52,15 @@ func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
 	return &JdbcLock{l.locks, l.request.WithAutoRenew(on)}
 }
 
+// WithFair returns a handle of the same lock that is acquired in the order of arrival between
+// processes, or not, whatever [RegistryOptions.Fair] says, which describes it. A fair lock is not handed
+// over: see [RegistryOptions.HandOff].
+//
+// Where there can be no such order, the methods of the handle that lock return an [ErrInvalid].
+func (l *JdbcLock) WithFair(on bool) *JdbcLock {
+	return &JdbcLock{l.locks, l.request.WithFair(on)}
+}
+
 // WithMinHold returns a handle of the same lock that stays taken until d has passed since
 // the acquisition, however early [Lease.Unlock] comes. It is for a job that is to run at
 // most once in that time over all instances, however short it is. 0 means none.

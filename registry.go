@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -70,6 +71,38 @@ type RegistryOptions struct {
 	// Observers are told what happens in the registry, beside those of [RepositoryOptions].
 	// Nil ones, and those that the repository has too, are left out.
 	Observers []*observe.Observer
+
+	// Fair, if true, has callers acquire in the order of arrival between processes, too, as far
+	// as these are fair. [JdbcLock.WithFair] chooses for one lock. It is for PostgreSQL, and
+	// for a single MySQL or MariaDB: otherwise NewRegistry returns an [ErrInvalid].
+	//
+	//   - Within a process callers queue first, and the first of them queues on the server, in
+	//     a session of its own. So each process has one place in the queue of a key: its next
+	//     caller comes after those of the other processes that wait already. The one whose turn
+	//     it is polls the row, every 2 ms at first and later a sixteenth of the time for which
+	//     the lock has been held, and never less often than IdleBetweenTries. With a Waker it is the
+	//     one that is woken. Nothing is written while callers wait.
+	//   - The row alone says who holds the lock, and the turn is only order. Java services, and
+	//     registries that are not fair, acquire out of turn.
+	//   - If the process whose turn it is crashes, the next one has it at once. If it is stopped or
+	//     cut off, the server ends its session after 5 s. Meanwhile a lock that is free stays
+	//     free. So it is for each such process that waits.
+	//   - A caller that waits for its turn for longer than a minute goes to the end of the queue: on
+	//     PostgreSQL the statement that waits keeps VACUUM from removing rows that have died since
+	//     it began. The session of the one whose turn it is does not.
+	//   - A repository has 16 such sessions at most, and no more than half of the connections
+	//     of its pool, which must have two at least: see [RepositoryOptions.Turns]. If more keys
+	//     are waited for, or a session cannot be had, callers wait as for a lock that is not
+	//     fair, and Observer.Fallback is told.
+	//   - An uncontended lock takes one round trip more. TryLock returns [ErrNotAcquired]
+	//     also if another process waits.
+	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the others as it
+	//     finds them free.
+	//   - A pooler that gives out sessions for a transaction each, as PgBouncer in transaction mode, is
+	//     refused with an ErrInvalid by the first call that locks, or by Open of pgxlock and pqlock.
+	//
+	// It cannot be combined with HandOff.
+	Fair bool
 
 	// HandOff, if true, has Unlock hand the row over to the next caller in this process
 	// that waits for the same lock, in the order of arrival and without a statement. Each
@@ -152,6 +185,11 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	if fixedTTL != 0 && o.TTL != fixedTTL {
 		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
 	}
+	if o.Fair {
+		if err := repository.table.CheckTurns(); err != nil {
+			return nil, failure.Of(err, "")
+		}
+	}
 	onClose := func() error { return nil }
 	if o.OnClose != nil {
 		onClose = sync.OnceValue(o.OnClose)
@@ -164,7 +202,8 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		observers:  all,
 		idle:       o.IdleBetweenTries,
 		locks: engine.New(repository.table, o.Waker, heldError, all, engine.Settings{
-			TTL: o.TTL, AutoRenew: o.AutoRenew, MaxHold: o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
+			Defaults: engine.Request{}.WithTTL(o.TTL).WithAutoRenew(o.AutoRenew).WithFair(o.Fair),
+			MaxHold:  o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
 			HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
 		}),
 	}, nil
@@ -192,6 +231,8 @@ func (o *RegistryOptions) complete() error {
 		return invalid("IdleBetweenTries %v is negative", o.IdleBetweenTries)
 	case o.CacheCapacity < 0:
 		return invalid("CacheCapacity %d is negative", o.CacheCapacity)
+	case o.Fair && o.HandOff:
+		return invalid("Fair and HandOff: what is handed over within the process is not in the order of arrival between processes")
 	case o.MaxHold != 0 && o.MaxHold < o.TTL:
 		return invalid("MaxHold %v is shorter than TTL, %v", o.MaxHold, o.TTL)
 	}

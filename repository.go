@@ -95,6 +95,12 @@ type RepositoryOptions struct {
 	// explicit transaction, and so are all others for a minute. Observer.Fallback is called.
 	Acquirers *sql.DB
 
+	// Turns, if set, is a pool on the same database for the sessions in which callers of fair locks
+	// wait: see [RegistryOptions.Fair]. It stays the caller's. Its connections must let a
+	// statement wait for a minute at least (readTimeout of go-sql-driver). By default they come from the repository's
+	// pool. The packages with an Open set it.
+	Turns *sql.DB
+
 	// Observers receive what happens in the repository, and in all registries over it. Nil
 	// ones are left out.
 	Observers []*observe.Observer
@@ -286,7 +292,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 	table, err := locktable.Open(ctx, locktable.Config{
 		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
-		Acquirers: o.Acquirers, MultiStatements: o.MultiStatements,
+		Acquirers: o.Acquirers, Turns: o.Turns, MultiStatements: o.MultiStatements,
 		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none
 		DisableBatching: o.DisableBatching,
 	})

@@ -198,5 +198,6 @@ const (
 	ElectorRetired   ElectorState = "retired" // Run has returned
 )
 
-// A Fallback says why acquisitions take more round trips than they should.
+// A Fallback says why acquisitions take more round trips than they should, or why a caller of a fair
+// lock waits out of turn.
 type Fallback struct{ Reason error }

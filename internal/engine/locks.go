@@ -47,8 +47,7 @@ type Locks struct {
 
 // Settings are those of a registry. Package sqllock documents them.
 type Settings struct {
-	TTL                time.Duration // of a request that sets none
-	AutoRenew          bool          // of a request that does not set it
+	Defaults           Request       // of a handle: its settings, without a key
 	MaxHold            time.Duration // or 0
 	IdleBetweenTries   time.Duration
 	HandOff            bool
@@ -68,7 +67,7 @@ func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Obs
 		idle:      o.IdleBetweenTries,
 		waker:     wake,
 		heldError: held,
-		defaults:  Request{ttl: o.TTL, autoRenew: o.AutoRenew},
+		defaults:  o.Defaults,
 		entries:   lru.New[string, entry](o.CacheCapacity),
 		waiting:   make(map[*hold]context.CancelCauseFunc),
 		holds:     make(map[*hold]struct{}),
@@ -80,7 +79,7 @@ func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Obs
 	s.closing, s.close = context.WithCancelCause(context.Background())
 	s.config = holdConfig{table: t, onEnd: s.removeHold, handOff: o.HandOff, idle: o.IdleBetweenTries}
 	if t.Layout() == dialect.Spring6 {
-		s.config.fixedTTL = o.TTL
+		s.config.fixedTTL = o.Defaults.ttl
 	}
 	s.renewal = renewal{
 		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,

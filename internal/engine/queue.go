@@ -32,6 +32,7 @@ type waiter struct {
 	holders int       // how many it has used up in a row
 	since   time.Time // when it was first in the queue of its process
 	subscription
+	place // between the processes
 
 	busy   int           // the key of a joint lock at which its caller queues first
 	slice  time.Duration // for how long the caller of a joint lock has kept its keys at last
@@ -66,7 +67,7 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	if w.since.IsZero() {
 		w.since = time.Now()
 	}
-	if h.dropIfOver(); !h.wasHandedOver() && !w.once && !w.stepBack(ctx) {
+	if h.dropIfOver(); !h.wasHandedOver() && !w.once && !w.isInOrder() && !w.stepBack(ctx) {
 		return locktable.Row{}, ctx.Err()
 	}
 	return locktable.Row{}, nil

@@ -114,7 +114,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	}
 	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
 		// The users of h are notified before the next holder is.
-		if next.isJoint() || next.ttl != h.ttl || !h.endUse(nil) {
+		if next.isJoint() || next.fair || next.ttl != h.ttl || !h.endUse(nil) {
 			return false
 		}
 		next.take(given)
@@ -133,7 +133,7 @@ func (h *hold) mayBeHandedOver() bool {
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
 	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true)
-	return h.config.handOff && !tooLong && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
+	return h.config.handOff && !h.fair && !tooLong && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
 }
 
 // take takes over the row of another hold. It is called while h waits.

@@ -18,6 +18,7 @@ type Request struct {
 	ttl       time.Duration
 	minHold   time.Duration // how long the row stays at least
 	autoRenew bool
+	fair      bool // see WithFair
 	inTurns   bool // see InTurns
 	inFront   bool // it waits before the others of this process
 }
@@ -55,6 +56,12 @@ func (r Request) WithAutoRenew(on bool) Request {
 // WithMinHold returns r for a lock that stays taken for d at least.
 func (r Request) WithMinHold(d time.Duration) Request {
 	r.minHold = d
+	return r
+}
+
+// WithFair returns r for a lock that is acquired in the order of arrival between processes, or not.
+func (r Request) WithFair(on bool) Request {
+	r.fair = on
 	return r
 }
 

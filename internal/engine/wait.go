@@ -99,6 +99,11 @@ func (s *Locks) Check(r Request) error {
 	if r.minHold < 0 {
 		return failure.Invalid("minimum hold %v of %q is negative", r.minHold, r.key)
 	}
+	if r.fair {
+		if err := s.table.CheckTurns(); err != nil {
+			return failure.Of(err, r.key)
+		}
+	}
 	return s.config.checkTTL(r.key, r.ttl)
 }
 
@@ -176,6 +181,7 @@ const (
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	defer w.unsubscribe()
+	defer w.leaveTurn(ctx)
 	for next := queueing; ; {
 		switch next {
 		case queueing:
@@ -225,6 +231,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 
 // yield gives up the places of a joint lock's caller at its keys. It returns false if ctx ended.
 func (w *waiter) yield(ctx context.Context) bool {
+	w.leaveTurn(ctx)
 	w.hold.releaseMutexes()
 	w.unsubscribe()
 	return bounded.Sleep(ctx, 1+jitter.N(maxScatter))
@@ -233,6 +240,7 @@ func (w *waiter) yield(ctx context.Context) bool {
 // sitOut waits before the next try while the database fails. It returns false if ctx ended.
 func (w *waiter) sitOut(ctx context.Context, err error) bool {
 	h := w.hold
+	w.leaveTurn(ctx)
 	outage := h.entry.outage.Load().after(err, w.idle)
 	h.noteOutage(outage)
 	if !outage.sleep(ctx) {
@@ -309,6 +317,12 @@ var errFreshHolder = errors.New("another holder is to try")
 // times in a row.
 func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
+	if may, err := w.mayTry(ctx); err != nil || !may {
+		if err == nil && w.once { // to say who holds it
+			seen, _, err = w.table.Read(ctx, h.claim())
+		}
+		return seen, false, failure.Of(err, h.key)
+	}
 	h.acquired = time.Now()
 	got, err := w.table.Acquire(ctx, h.claim())
 	h.observed.noteAttempt(got.Batched)
@@ -362,6 +376,9 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 // pollRow reads the row again and again.
 func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
+	if w.isInOrder() {
+		return w.pollInTurn(ctx)
+	}
 	if isFree(seen) { // the row was about to go: try again almost at once
 		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
 		return seen, ctx.Err()

@@ -162,6 +162,13 @@
 // reads its row by itself, four at a time, since the error need not be theirs. On PostgreSQL from 128 keys on the statement looks each
 // row of the table up in a hash table of the keys; fewer are looked up by the primary key.
 //
+// # Turns
+//
+// A fair caller queues for its turn before it acquires: in a session of its own, by a lock of the server's, which grants it in the
+// order of arrival. The one that has the turn alone polls the row, acquires it by the statement that all use, and gives the
+// turn up; then the statement of the next one returns. A first attempt looks whether the turn is free. The row alone
+// says who holds: where there is no turn to be had, order is lost, and nothing else. See turn.go, and package dialect for the texts.
+//
 // # Renewals of many rows
 //
 // RenewAll renews up to 10 000 rows by one statement. PostgreSQL and SQLite take the keys and

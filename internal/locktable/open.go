@@ -71,6 +71,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	if err == nil {
 		t.statements.guardsAll.anywhere, err = compile(anywhere.GuardAllByWriting, t.dialect, t.region)
 	}
+	if err == nil {
+		err = t.openTurns(config)
+	}
 	if err != nil {
 		return nil, &Error{opening.op, Failed, err}
 	}

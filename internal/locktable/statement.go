@@ -33,7 +33,7 @@ type statement struct {
 func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
-		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows", "limit", "count",
+		"region", "key", "holder", "client", "ttl", "left", "shift", "keys", "holders", "token", "next", "rows", "limit", "count", "turn",
 	} {
 		names[name] = name
 	}
@@ -84,6 +84,7 @@ type values struct {
 	client  string        // what the holders of a client begin with
 	token   int64
 	limit   int
+	turn    int64
 	rows    []Claim
 	keys    []string // instead of those of rows
 }
@@ -176,6 +177,8 @@ func (s statement) args(v values) []any {
 			args[i] = int64(v.limit)
 		case "count":
 			args[i] = int64(len(v.rows))
+		case "turn":
+			args[i] = v.turn
 		case "rows":
 			args[i] = proposed(v.rows)
 		case "keys":

@@ -21,7 +21,8 @@ type Config struct {
 	Isolation       sql.IsolationLevel // of the transaction that acquires
 	Autocommit      bool               // acquire without an explicit transaction
 	Acquirers       *sql.DB            // sessions with that isolation, which acquire without one; nil for none
-	OnFallback      func(error)        // is told why one of Acquirers was not used; may be nil
+	Turns           *sql.DB            // for the sessions that wait for turns; nil for DB itself
+	OnFallback      func(error)        // is told why one of Acquirers or a turn was not used; may be nil
 	MultiStatements bool               // DB takes several statements, with arguments, in one message
 	DisableBatching bool
 }
@@ -51,6 +52,7 @@ type Table struct {
 	refusalsLockRows bool
 	certification    certification
 	file             file
+	turns            turns
 	// home is the cluster that a server must be a member of to acquire.
 	home Cluster
 

@@ -119,7 +119,7 @@ func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*s
 	s.memory.try(keys)
 	limited, cancel := context.WithCancelCause(ctx)
 	goOn := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
-	lease, err := t.Apply(lock).TryLock(limited)
+	lease, err := t.Apply(lock).WithFair(false).TryLock(limited) // who comes first is decided by the turn
 	if err != nil {
 		goOn()
 		cancel(nil)

@@ -39,16 +39,10 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	if create && t.Creating != "" {
 		source = t.Creating
 	}
-	connector, err := t.Connector(source, s)
+	db, err := t.open(source, s, limit)
 	if err != nil {
 		return nil, err
 	}
-	if !t.Dialect.Embedded {
-		connector = t.rotate(connector, s)
-	}
-	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
-	setLimit(db, limit)
-	db.SetConnMaxIdleTime(t.Idle)
 	limited, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	if err := t.ping(limited, db); err != nil {
@@ -62,6 +56,39 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	}
 	return db, nil
 }
+
+// open returns a pool that has not connected yet.
+func (t Target) open(source string, s Settings, limit int) (*sqlx.DB, error) {
+	connector, err := t.Connector(source, s)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Dialect.Embedded {
+		connector = t.rotate(connector, s)
+	}
+	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
+	setLimit(db, limit)
+	db.SetConnMaxIdleTime(t.Idle)
+	return db, nil
+}
+
+// turns returns the pool of the sessions that wait for turns: as long as the server lets them. It connects when it is used,
+// and keeps no connection for long.
+func (t Target) turns() (*sqlx.DB, error) {
+	if t.Dialect.Turns(dialect.Names{}).Begin == "" {
+		return nil, nil
+	}
+	db, err := t.open(t.Source, Settings{}, turnSessions)
+	if err == nil {
+		db.SetConnMaxIdleTime(turnIdle)
+	}
+	return db, err
+}
+
+const (
+	turnSessions = 16 // more than wait at a time
+	turnIdle     = 10 * time.Second
+)
 
 func setLimit(db *sqlx.DB, limit int) {
 	db.SetMaxOpenConns(limit)

@@ -113,8 +113,8 @@ func (t Target) check(ctx context.Context, o Options) error {
 		o.Repository.Layout = dialect.Spring7 // then the database is not asked
 	}
 	switch {
-	case o.Repository.Acquirers != nil || o.Repository.MultiStatements:
-		return fmt.Errorf("%w: Acquirers and MultiStatements are chosen by Open", sqllock.ErrInvalid)
+	case o.Repository.Acquirers != nil || o.Repository.Turns != nil || o.Repository.MultiStatements:
+		return fmt.Errorf("%w: Acquirers, Turns and MultiStatements are chosen by Open", sqllock.ErrInvalid)
 	case o.Listen != nil && o.Registry.Waker != nil:
 		return fmt.Errorf("%w: Wake and a Waker: Open makes one itself", sqllock.ErrInvalid)
 	}
@@ -167,6 +167,12 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	o.Repository.Acquirers, o.Repository.MultiStatements = nil, p.pools.MultiStatements
 	if p.pools.Acquirers != nil {
 		o.Repository.Acquirers = p.pools.Acquirers.DB
+	}
+	if p.pools.Turns != nil {
+		o.Repository.Turns = p.pools.Turns.DB
+	}
+	if p.pools.Pooler != nil && o.Registry.Fair {
+		return nil, fmt.Errorf("%w: Fair: %w", sqllock.ErrInvalid, p.pools.Pooler)
 	}
 	if p.pools.Pooler != nil {
 		for _, one := range o.Repository.Observers {

@@ -17,6 +17,8 @@ type Pools struct {
 	// Acquirers have sessions that are SERIALIZABLE, for acquisitions. It is nil if there are
 	// none, and DB itself if its sessions are.
 	Acquirers *sqlx.DB
+	// Turns connects when it is used. It is nil for a database that has no turns, or behind a pooler.
+	Turns *sqlx.DB
 	// MultiStatements reports whether DB takes several statements in one message.
 	MultiStatements bool
 	// Pooler says why the settings of sessions are not relied on. It is nil if they are.
@@ -54,6 +56,9 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	}
 	if err == nil && n.Acquirers && t.HasIsolation {
 		err = p.addAcquirers(ctx, t, s, n.Connections)
+	}
+	if err == nil {
+		p.Turns, err = t.turns()
 	}
 	if err == nil {
 		s.kept.Store(kept)
@@ -139,7 +144,7 @@ const closeTimeout = 10 * time.Second
 
 // Close closes the pools.
 func (p *Pools) Close() (err error) {
-	for _, db := range []**sqlx.DB{&p.Acquirers, &p.DB} {
+	for _, db := range []**sqlx.DB{&p.Turns, &p.Acquirers, &p.DB} {
 		if *db != nil {
 			err = errors.Join(err, (*db).Close())
 			*db = nil

@@ -1,0 +1,302 @@
+package locktable
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
+)
+
+const (
+	// maxTurns is how many sessions of a table wait for turns, or have them, at a time.
+	maxTurns = 16
+	// KeepTurnEvery is how often a turn is kept at least. The server ends the session of one after five seconds.
+	KeepTurnEvery = time.Second
+	// leaveTimeout is how long the answers to what ends a turn may take.
+	leaveTimeout = time.Second
+	// turnWait is how long the server lets a session wait for its turn.
+	turnWait = time.Minute
+	// maxTurnTries is how often a turn is asked for in sessions that end in less than shortestTurnWait.
+	maxTurnTries     = 3
+	shortestTurnWait = 10 * time.Second
+)
+
+var (
+	errNoTurns = errors.New("the order of arrival between processes needs sessions that queue on a server: those of PostgreSQL, MySQL or MariaDB")
+	errNodes   = errors.New("the order of arrival between processes needs one server: sessions on several nodes of a cluster do not queue together")
+	errOneConn = errors.New("the order of arrival between processes: a caller that waits for its turn keeps a connection, and the pool has only one: " +
+		"give it more by SetMaxOpenConns, or set RepositoryOptions.Turns")
+	errPooledTurns = errors.New("the order of arrival between processes: a pooler in front of the server gives its few sessions out for a transaction each, " +
+		"and callers that wait for their turns would keep them from all others: set RepositoryOptions.Turns to a pool that leads to the server itself")
+	errNoPlace  = fmt.Errorf("%d keys are waited for in turn already, or half of the pool's connections are", maxTurns)
+	errTurnOver = errors.New("the server has ended the wait for the turn")
+)
+
+// turns are the sessions in which callers of this table wait for turns, or have them.
+type turns struct {
+	pool       *sql.DB
+	shared     bool // with all else that the table sends
+	texts      dialect.Turns
+	onFallback func(error) // may be nil
+	refused    error       // why there are none, or nil
+	inUse      atomic.Int32
+	direct     atomic.Bool // no pooler was found in front of the server
+
+	isFree statement
+}
+
+func (t *Table) openTurns(config Config) (err error) {
+	u := &t.turns
+	u.pool, u.shared, u.onFallback, u.texts = config.Turns, config.Turns == nil, config.OnFallback, t.dialect.Turns(t.names)
+	if u.shared {
+		u.pool = config.DB
+	}
+	switch {
+	case u.texts.Begin == "":
+		u.refused = errNoTurns
+	case t.home.Galera, t.home.RefusesSerializable():
+		u.refused = errNodes
+	}
+	u.isFree, err = compile(u.texts.IsFree, t.dialect, t.region)
+	return err
+}
+
+// limit is how many sessions there may be now. Half of a pool that is shared is for all else.
+func (u *turns) limit() int {
+	most := u.pool.Stats().MaxOpenConnections
+	switch {
+	case most == 0:
+		return maxTurns
+	case u.shared:
+		most /= 2
+	}
+	return min(most, maxTurns)
+}
+
+// CheckTurns returns an error if there can be no turns. It sends nothing.
+func (t *Table) CheckTurns() error {
+	err := t.turns.refused
+	if err == nil && t.turns.limit() == 0 {
+		err = errOneConn
+	}
+	if err != nil {
+		return &Error{"", WrongSession, err}
+	}
+	return nil
+}
+
+// turnOf returns the number of a key.
+func (t *Table) turnOf(lockKey string) int64 {
+	sum := sha256.Sum256([]byte(t.Topic(lockKey)))
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number will do
+}
+
+// TurnIsFree reports whether no session has the turn of a key. Then none waits for it, either.
+func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
+	if err := t.checkDirect(ctx); err != nil {
+		return false, err
+	}
+	if t.reads != nil {
+		if err := t.reads.take(ctx); err != nil {
+			return false, t.errors.explain(ctx, reading.op, err)
+		}
+	}
+	n, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (int, error) {
+		return t.count(ctx, t.turns.isFree, values{turn: t.turnOf(lockKey)})
+	}, nil)
+	if t.reads != nil {
+		t.reads.cancel(err)
+	}
+	return n > 0, err
+}
+
+// poolerTries is how often two connections are compared. Other clients of a pooler may come in between.
+const poolerTries = 5
+
+// checkDirect returns an error if a pooler gives one session of the server to two connections, once.
+func (t *Table) checkDirect(ctx context.Context) error {
+	u := &t.turns
+	if u.direct.Load() || u.texts.Session == "" {
+		return nil
+	}
+	_, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (none struct{}, err error) {
+		first, err := u.pool.Conn(ctx)
+		if err != nil {
+			return none, err
+		}
+		defer func() { _ = first.Close() }() // goes back to the pool
+		second, err := u.pool.Conn(ctx)
+		if err != nil {
+			return none, err
+		}
+		defer func() { _ = second.Close() }()
+		for range poolerTries {
+			var sessions [2]int64
+			for i, conn := range []*sql.Conn{first, second} {
+				if err := conn.QueryRowContext(ctx, u.texts.Session).Scan(&sessions[i]); err != nil {
+					return none, err
+				}
+			}
+			if sessions[0] == sessions[1] {
+				return none, &Error{"", WrongSession, errPooledTurns}
+			}
+		}
+		u.direct.Store(true)
+		return none, nil
+	}, nil)
+	return err
+}
+
+// A Turn is the place at the head of the queue for a key, over all processes. Its caller acquires the row as any other
+// does: the turn is a courtesy, and excludes no statement. It is used by one goroutine at a time.
+type Turn struct {
+	turns *turns
+	conn  *sql.Conn
+	key   int64
+	kept  time.Time
+	class func(error) dialect.Class
+}
+
+// text returns a text with the number of the key. It has no arguments, so no driver prepares it.
+func (turn *Turn) text(of string) string {
+	return strings.ReplaceAll(of, ":turn", strconv.FormatInt(turn.key, 10))
+}
+
+// TakeTurn waits for the turn of a key. It writes nothing. When ctx ends, it returns a moment later, and the session that
+// waits is closed.
+//
+// The server ends each wait after a minute, and the place in the queue is lost: on PostgreSQL a statement that waits keeps
+// VACUUM from removing rows. Then TakeTurn waits anew. If there can be no turn now, it returns an error, which OnFallback
+// is told.
+func (t *Table) TakeTurn(ctx context.Context, lockKey string) (*Turn, error) {
+	for tries := 0; ; {
+		began := time.Now()
+		turn, err := t.takeTurn(ctx, lockKey)
+		if err == nil {
+			return turn, nil
+		}
+		if bounded.Ended(ctx) != nil {
+			return nil, t.errors.explain(ctx, reading.op, err)
+		}
+		if time.Since(began) < shortestTurnWait {
+			tries++
+		}
+		if tries < maxTurnTries && !errors.Is(err, errNoPlace) {
+			continue
+		}
+		if t.turns.onFallback != nil {
+			t.turns.onFallback(fmt.Errorf("a caller waits for a lock without its turn: %w", err))
+		}
+		return nil, err
+	}
+}
+
+// takeTurn waits in one session, for not much longer than the server lets it.
+func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
+	limited, cancel := context.WithTimeout(ctx, turnWait+answerTimeout)
+	defer cancel()
+	return bounded.Do(limited, bounded.Grace, func() (*Turn, error) { return t.waitForTurn(limited, lockKey) }, func(late *Turn, _ error) {
+		if late != nil {
+			late.Leave(ctx, nil)
+		}
+	})
+}
+
+// waitForTurn waits for the turn in a session.
+func (t *Table) waitForTurn(ctx context.Context, lockKey string) (turn *Turn, err error) {
+	u := &t.turns
+	if int(u.inUse.Add(1)) > u.limit() {
+		u.inUse.Add(-1)
+		return nil, errNoPlace
+	}
+	conn, err := u.pool.Conn(ctx)
+	if err != nil {
+		u.inUse.Add(-1)
+		return nil, err
+	}
+	turn = &Turn{turns: u, conn: conn, key: t.turnOf(lockKey), class: t.errors}
+	if err = turn.ping(ctx); err != nil { // a connection of the pool may have died silently
+		turn.leaveAfter(ctx, err)
+		return nil, err
+	}
+	had := 1
+	if _, err = conn.ExecContext(ctx, turn.text(u.texts.Begin)); err == nil && u.texts.Take != "" {
+		err = conn.QueryRowContext(ctx, turn.text(u.texts.Take)).Scan(&had)
+	}
+	if err == nil && had != 1 {
+		err = errTurnOver
+	}
+	if err != nil {
+		turn.leaveAfter(ctx, err)
+		return nil, err
+	}
+	turn.kept = time.Now()
+	return turn, nil
+}
+
+// Keep has the server know that the turn is in use. It returns false if the turn is lost.
+func (turn *Turn) Keep(ctx context.Context) bool {
+	if time.Since(turn.kept) < KeepTurnEvery {
+		return true
+	}
+	turn.kept = time.Now()
+	return turn.ping(ctx) == nil
+}
+
+func (turn *Turn) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
+	return err
+}
+
+// Leave gives the turn up, whatever has become of ctx: the next one in the queue has it. left, unless it is nil, is closed when that is done, which
+// is before the session goes back to its pool.
+func (turn *Turn) Leave(ctx context.Context, left chan<- struct{}) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) {
+		u := turn.turns
+		_, err := turn.conn.ExecContext(ctx, turn.text(u.texts.End))
+		if left != nil {
+			close(left)
+		}
+		if err == nil && u.texts.After != "" {
+			_, err = turn.conn.ExecContext(ctx, u.texts.After)
+		}
+		turn.giveBack(err == nil)
+		return struct{}{}, err
+	}, nil)
+}
+
+// leaveAfter ends a wait that an error has ended. The session goes on if the server has said no more than that the wait
+// took too long.
+func (turn *Turn) leaveAfter(ctx context.Context, err error) {
+	switch {
+	case errors.Is(err, errTurnOver), turn.class(err) == dialect.Blocked:
+		turn.Leave(ctx, nil)
+	case errors.Is(err, bounded.ErrNoAnswer):
+		go turn.giveBack(false) // it waits for the driver
+	default:
+		turn.giveBack(false)
+	}
+}
+
+// giveBack gives the connection back to the pool, or closes it.
+func (turn *Turn) giveBack(usable bool) {
+	if !usable {
+		_ = turn.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	}
+	_ = turn.conn.Close() // there is nothing to be done about an error
+	turn.turns.inUse.Add(-1)
+}

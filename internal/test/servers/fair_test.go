@@ -1,0 +1,400 @@
+package servers_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/wire"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+var fair = sqllock.RegistryOptions{Fair: true, TTL: never, WaitThroughOutages: true}
+
+// A line is the processes that want a fair lock, and the order in which they get it.
+type line struct {
+	*testing.T
+
+	db     *dbtest.DB
+	driver string
+	turns  dialect.Turns // with the number of the key
+	turn   string        // what the server calls the turn
+	held   *sqllock.Lease
+
+	others  int // how many queue whenever one of them has acquired
+	mu      sync.Mutex
+	got     []int
+	waiting sync.WaitGroup
+}
+
+type lockFunc func(context.Context) (*sqllock.Lease, error)
+
+// eachLine runs a test on each server and driver over which locks can be fair.
+func eachLine(t *testing.T, test func(*line)) {
+	t.Helper()
+	for name, s := range map[string]struct {
+		open   func(testing.TB) *dbtest.DB
+		driver string
+	}{
+		"PostgreSQL, pgx": {dbtest.Postgres, "pgx"}, "PostgreSQL, lib/pq": {dbtest.PostgresNewest, "postgres"},
+		"MariaDB": {dbtest.MySQL, "mysql"}, "MySQL": {dbtest.OracleMySQL, "mysql"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&line{T: t, db: up(t, s.open), driver: s.driver})
+		})
+	}
+}
+
+// forKey has l look at the queue of a key.
+func (l *line) forKey(key string) {
+	l.Helper()
+	names, err := dialect.NamesFor("")
+	must(l, err)
+	lockKey, err := sqllock.SpringKeys(key)
+	must(l, err)
+	sum := sha256.Sum256([]byte(names.Topic(sqllock.DefaultRegion, lockKey)))
+	number := fmt.Sprint(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // as the library does
+	l.turns, l.got = l.db.Dialect.Turns(names), nil
+	for _, text := range []*string{&l.turns.Begin, &l.turns.Take, &l.turns.End} {
+		*text = strings.ReplaceAll(*text, ":turn", number)
+	}
+	call, before := l.turns.Begin, "_xact_lock("
+	if l.db.Name == "mysql" {
+		call, before = l.turns.End, "RELEASE_LOCK("
+	}
+	_, l.turn, _ = strings.Cut(strings.TrimSuffix(call, ")"), before)
+}
+
+// sessions returns the server's numbers of those that have the turn, and of those that wait for it.
+func (l *line) sessions() (has, wait []int) {
+	l.Helper()
+	const locks = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND CAST(classid AS BIGINT) << 32 | CAST(objid AS BIGINT) = "
+	queries := []string{locks + l.turn + " AND granted", locks + l.turn + " AND NOT granted"}
+	if l.db.Name == "mysql" {
+		queries = []string{
+			"SELECT id FROM (SELECT IS_USED_LOCK(" + l.turn + ") AS id) AS used WHERE id IS NOT NULL",
+			"SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND state = 'User lock' AND id <> COALESCE(IS_USED_LOCK(" + l.turn + "), 0)",
+		}
+	}
+	must(l, l.db.DB.SelectContext(l.Context(), &has, queries[0]))
+	must(l, l.db.DB.SelectContext(l.Context(), &wait, queries[1]))
+	return has, wait
+}
+
+// await waits until so many sessions have the turn or wait for it.
+func (l *line) await(n int) {
+	l.Helper()
+	awaitThat(l.T, fmt.Sprintf("%d processes queue", n), func() bool {
+		has, wait := l.sessions()
+		return len(has)+len(wait) == n
+	})
+}
+
+// process returns the fair registry of another process, over a DSN.
+func (l *line) process(dsn string) *sqllock.Registry {
+	l.Helper()
+	return l.over(l.db.OpenDSN(l, l.driver, dsn), sqllock.RepositoryOptions{}, fair)
+}
+
+func (l *line) over(pool *sqlx.DB, of sqllock.RepositoryOptions, o sqllock.RegistryOptions) *sqllock.Registry {
+	l.Helper()
+	return newRegistry(l.T, repository(l.T, &dbtest.DB{DB: pool, Dialect: l.db.Dialect}, &of), &o)
+}
+
+// hold has a process hold the lock.
+func (l *line) hold(lock lockFunc) {
+	l.Helper()
+	var err error
+	l.held, err = lock(l.Context())
+	must(l, err)
+}
+
+// queue has the i-th process lock so often, and unlock each time.
+func (l *line) queue(i, times int, lock lockFunc) {
+	l.waiting.Go(func() {
+		for n := range times {
+			lease, err := lock(l.Context())
+			if err != nil {
+				l.Errorf("process %d: %v", i, err)
+				return
+			}
+			l.mu.Lock()
+			l.got = append(l.got, i)
+			l.mu.Unlock()
+			if l.others > 0 && n < times-1 {
+				l.await(l.others)
+			}
+			if err := lease.Unlock(l.Context()); err != nil {
+				l.Errorf("process %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// queueUp has some processes queue for a key, one after the other.
+func (l *line) queueUp(key string, times int, processes ...*sqllock.Registry) {
+	l.Helper()
+	for i, r := range processes {
+		l.queue(i, times, obtain(l.T, r, key).Lock)
+		l.await(i + 1)
+	}
+}
+
+// want unlocks what is held, and checks in which order the processes acquire.
+func (l *line) want(order ...int) {
+	l.Helper()
+	must(l, l.held.Unlock(l.Context()))
+	l.waiting.Wait()
+	if !slices.Equal(l.got, order) {
+		l.Errorf("acquired in the order %v, want %v", l.got, order)
+	}
+	l.await(0)
+}
+
+// Processes acquire in the order in which they have come, and those that ask again come after those that wait: one round
+// after the other. Of the sessions that queue on PostgreSQL, the one that has the turn does not keep VACUUM from anything.
+func TestFair_OrderOfArrival(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		l.forKey("k")
+		processes := make([]*sqllock.Registry, 5)
+		for i := range processes {
+			processes[i] = l.process(l.db.DSN)
+		}
+		l.others = len(processes) - 1
+		alone := l.process(l.db.DSN)
+		l.hold(obtain(l.T, alone, "k").Lock)
+		l.queueUp("k", 4, processes...)
+		has, wait := l.sessions()
+		for session, want := range map[int]bool{has[0]: false, wait[0]: true} {
+			keeps := want
+			if l.db.Name == "postgres" {
+				must(l, l.db.DB.GetContext(l.Context(), &keeps, "SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = $1", session))
+			}
+			if keeps != want {
+				l.Errorf("session %d of %d, %d: it has a snapshot: %v", session, has, wait, keeps)
+			}
+		}
+		l.want(slices.Repeat([]int{0, 1, 2, 3, 4}, 4)...)
+		for range 3 { // its own turn is no other caller's
+			lease, err := alone.TryLock(l.Context(), "k")
+			must(l, err)
+			must(l, lease.Unlock(l.Context()))
+		}
+	})
+}
+
+// The one that is next is the one that is woken: none of them polls.
+func TestFair_Wake(t *testing.T) {
+	t.Parallel()
+	l := &line{T: t, db: up(t, dbtest.Postgres)}
+	l.forKey("k")
+	processes := make([]*sqllock.Registry, 4)
+	for i := range processes {
+		listener, err := notify.Listen(t.Context(), l.db.DSN, nil)
+		must(t, err)
+		t.Cleanup(func() { must(t, listener.Close()) })
+		processes[i] = l.over(l.db.Open(t), sqllock.RepositoryOptions{Notify: true},
+			sqllock.RegistryOptions{Fair: true, TTL: never, IdleBetweenTries: never, Waker: listener})
+	}
+	l.others = 2
+	l.hold(obtain(t, processes[3], "k").Lock)
+	l.queueUp("k", 2, processes[:3]...)
+	l.want(0, 1, 2, 0, 1, 2)
+}
+
+// A try does not wait for its turn, and does not overtake those that wait.
+func TestFair_TryLockIsRefusedWhileAnotherWaits(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		l.forKey("k")
+		conn, err := l.db.DB.Conn(l.Context())
+		must(l, err)
+		defer conn.Close()
+		send := func(text string) {
+			_, err := conn.ExecContext(l.Context(), text)
+			must(l, err)
+		}
+		send(l.turns.Begin)
+		if l.turns.Take != "" {
+			send(l.turns.Take)
+		}
+		lock := obtain(l.T, l.process(l.db.DSN), "k")
+		_, err = lock.TryLock(l.Context())
+		is(l, err, sqllock.ErrNotAcquired)
+		for _, free := range []*sqllock.JdbcLock{lock.WithFair(false), lock} {
+			l.hold(free.TryLock)
+			must(l, l.held.Unlock(l.Context()))
+			send(l.turns.End)
+		}
+	})
+}
+
+// The session of the process whose turn it is is ended by the server, or it is cut off: after seconds, without a word. The next
+// one has the turn then, and the other one comes last.
+func TestFair_EndOfTheTurn(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cut off %v", cut), func(t *testing.T) {
+			t.Parallel()
+			eachLine(t, func(l *line) {
+				proxy, dsn := wire.Through(l.T, l.db.DSN)
+				l.forKey("k")
+				l.hold(obtain(l.T, l.process(l.db.DSN), "k").Lock)
+				l.queueUp("k", 1, l.process(dsn), l.process(l.db.DSN), l.process(l.db.DSN))
+				has, wait := l.sessions()
+				if cut {
+					proxy.Freeze()
+				} else {
+					end := map[string]string{"postgres": "SELECT pg_terminate_backend(%d)", "mysql": "KILL %d"}[l.db.Name]
+					_, err := l.db.DB.ExecContext(l.Context(), fmt.Sprintf(end, has[0]))
+					must(l, err)
+				}
+				awaitThat(l.T, "the next one has the turn, and the first one queues again", func() bool {
+					now, others := l.sessions()
+					return len(now) == 1 && slices.Contains(wait, now[0]) && len(others) == 2
+				})
+				l.want(1, 2, 0)
+			})
+		})
+	}
+}
+
+// A caller that gives up while it waits for its turn, or whose registry is closed, returns at once and leaves no session in the
+// queue.
+func TestFair_GivingUp(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		l.forKey("k")
+		l.hold(obtain(l.T, l.process(l.db.DSN), "k").Lock)
+		l.queueUp("k", 1, l.process(l.db.DSN), l.process(l.db.DSN))
+		ctx, cancel := context.WithCancel(l.Context())
+		closed := l.process(l.db.DSN)
+		for _, c := range []struct {
+			lock   lockFunc
+			giveUp func()
+			want   error
+		}{
+			{obtain(l.T, l.process(l.db.DSN), "k").Lock, cancel, sqllock.ErrNotAcquired},
+			{obtain(l.T, closed, "k").Lock, func() { must(l, closed.Close(context.Background())) }, sqllock.ErrClosed},
+		} {
+			gaveUp := make(chan error, 1)
+			waiting := ctx
+			if ctx.Err() != nil {
+				waiting = l.Context()
+			}
+			go func() { gaveUp <- errorOf(c.lock(waiting)) }()
+			l.await(3)
+			c.giveUp()
+			is(l, <-gaveUp, c.want)
+			l.await(2)
+		}
+		l.want(0, 1)
+	})
+}
+
+// A pool of one connection is refused. In one of two there is a session for one key: callers of another one wait out of turn, and
+// an observer is told.
+func TestFair_SmallPools(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		one := repository(l.T, &dbtest.DB{DB: limited(l.db.Open(l), 1), Dialect: l.db.Dialect}, nil)
+		_, err := sqllock.NewRegistry(one, &fair)
+		is(l, err, sqllock.ErrInvalid)
+		_, err = obtain(l.T, newRegistry(l.T, one, nil), "k").WithFair(true).TryLock(l.Context())
+		is(l, err, sqllock.ErrInvalid)
+
+		told := make(chan error, 16)
+		small := l.over(limited(l.db.Open(l), 2), sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
+		other := l.process(l.db.DSN)
+		l.forKey("b")
+		l.hold(obtain(l.T, other, "b").Lock)
+		l.queueUp("b", 1, small)
+		a, err := other.Lock(l.Context(), "a")
+		must(l, err)
+		l.queue(1, 1, obtain(l.T, small, "a").Lock)
+		if reason := <-told; !strings.Contains(reason.Error(), "turn") {
+			l.Error(reason)
+		}
+		must(l, a.Unlock(l.Context()))
+		awaitThat(l.T, "a is acquired", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.got) == 1
+		})
+		l.want(1, 0)
+	})
+}
+
+// Where sessions cannot queue, a fair lock is refused.
+func TestFair_Refused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"sqlitelock", "pgxlock, PgBouncer", "pqlock, PgBouncer"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := byName(t, name)
+			db := up(t, o.database)
+			_, err := o.open(t.Context(), db.DSN, openOptions{registry: fair})
+			is(t, err, sqllock.ErrInvalid)
+			_, err = obtain(t, o.opened(t, db.DSN, openOptions{}), "k").WithFair(true).TryLock(t.Context())
+			is(t, err, sqllock.ErrInvalid)
+			r, err := sqllock.NewRegistry(repository(t, db, nil), &fair)
+			if err == nil {
+				_, err = r.Lock(t.Context(), "k")
+			}
+			is(t, err, sqllock.ErrInvalid)
+		})
+	}
+}
+
+// The locks that are made of several rows are as fair as what their callers wait for: a key, or the row of the turn.
+func TestFair_JointLocksPermitsAndWriters(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		lockKey, err := sqllock.SpringKeys("k")
+		must(l, err)
+		for key, lockOf := range map[string]func(*sqllock.Registry) lockFunc{
+			"l": func(r *sqllock.Registry) lockFunc { return obtainAll(l.T, r, "k", "l").Lock }, // whose LOCK_KEY comes first
+			lockKey + " permit turn": func(r *sqllock.Registry) lockFunc {
+				s, err := semaphore.New(r, "k", 1)
+				must(l, err)
+				return func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, 1) }
+			},
+			lockKey + " reader turn": func(r *sqllock.Registry) lockFunc {
+				lock, err := rwlock.New(r, "k")
+				must(l, err)
+				return lock.Lock
+			},
+		} {
+			l.forKey(key)
+			l.hold(lockOf(l.process(l.db.DSN)))
+			for i := range 4 {
+				l.queue(i, 1, lockOf(l.process(l.db.DSN)))
+				if key == "l" {
+					l.await(i + 1)
+					continue
+				}
+				awaitThat(l.T, "the first one has the row of the turn", func() bool {
+					_, has, err := repository(l.T, l.db, nil).Peek(l.Context(), key)
+					must(l, err)
+					return has
+				})
+				l.await(i)
+			}
+			l.want(0, 1, 2, 3)
+		}
+	})
+}
