@@ -8,14 +8,16 @@ import (
 
 func TestNamesAreUnique(t *testing.T) {
 	t.Parallel()
-	seen := make(map[string]bool)
-	for _, c := range contender.All() {
-		if seen[c.Name] {
-			t.Errorf("two contenders are called %q", c.Name)
-		}
-		seen[c.Name] = true
-		if c.Library == "" || c.Database == "" || c.Open == nil {
-			t.Errorf("%q is not complete", c.Name)
+	for _, all := range [][]contender.Contender{contender.All(), contender.Contestants()} {
+		seen := make(map[string]bool)
+		for _, c := range all {
+			if seen[c.Name] {
+				t.Errorf("two contenders are called %q", c.Name)
+			}
+			seen[c.Name] = true
+			if c.Library == "" || c.Database == "" || c.Open == nil {
+				t.Errorf("%q is not complete", c.Name)
+			}
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (c contest) parts(entrants []entrant, at contender.Place, lasts time.Durati
 type side struct {
 	waits     []float64
 	acquired  int
-	open      float64 // the longest wait of a call that was still waiting at the end
+	waitsOn   float64 // the longest wait of a call that was still waiting at the end
 	overtaken int     // how often one of them was overtaken, at most
 	least     float64 // acquisitions of a caller, in the process that has the fewest
 }
@@ -153,33 +153,20 @@ func (c contest) round(entrants []entrant, calls []call, lasts time.Duration) re
 		callers += e.Callers
 	}
 	for i, one := range calls {
-		e, wait := entrants[one.Entrant], millis(time.Duration(one.Ended-one.Asked))
-		s := sides[e.Kind]
-		s.waits = append(s.waits, wait)
-		s.overtaken = max(s.overtaken, overtakers(calls[:i], one))
-		if !one.Acquired {
-			s.open = max(s.open, wait)
-			continue
+		e := entrants[one.Entrant]
+		sides[e.Kind].add(one, overtakers(calls[:i], one))
+		if one.Acquired {
+			acquired++
+			each[e.Number] += 1 / float64(e.Callers)
 		}
-		s.acquired++
-		acquired++
-		each[e.Number] += 1 / float64(e.Callers)
 	}
 	for _, e := range entrants {
 		sides[e.Kind].least = min(sides[e.Kind].least, each[e.Number])
 	}
 	round := record.Round{Values: make(map[string]float64)}
 	for kind, s := range sides {
-		slices.Sort(s.waits)
-		longest := stats.Quantile(s.waits, 1)
-		for name, value := range map[string]float64{
-			"per_s": float64(s.acquired) / lasts.Seconds(), "p50_ms": stats.Quantile(s.waits, 0.5), "p99_ms": stats.Quantile(s.waits, 0.99),
-			"longest_ms": longest, "least_share": s.least * float64(callers) / float64(max(1, acquired)), "overtaken": float64(s.overtaken),
-		} {
+		for name, value := range s.values(lasts, float64(max(1, acquired))/float64(callers)) {
 			round.Values[kind+"/"+name] = value
-		}
-		if s.open == longest {
-			round.Values[kind+"/waits_on"] = 1
 		}
 		if c.keeps && len(sides) == 1 {
 			for _, wait := range s.waits {
@@ -188,6 +175,31 @@ func (c contest) round(entrants []entrant, calls []call, lasts time.Duration) re
 		}
 	}
 	return round
+}
+
+func (s *side) add(one call, overtaken int) {
+	wait := millis(time.Duration(one.Ended - one.Asked))
+	s.waits = append(s.waits, wait)
+	s.overtaken = max(s.overtaken, overtaken)
+	if one.Acquired {
+		s.acquired++
+	} else {
+		s.waitsOn = max(s.waitsOn, wait)
+	}
+}
+
+// values has waits_on only if the longest wait has not ended. mean is how often a caller of any kind has acquired.
+func (s *side) values(lasts time.Duration, mean float64) map[string]float64 {
+	slices.Sort(s.waits)
+	longest := stats.Quantile(s.waits, 1)
+	values := map[string]float64{
+		"per_s": float64(s.acquired) / lasts.Seconds(), "p50_ms": stats.Quantile(s.waits, 0.5), "p99_ms": stats.Quantile(s.waits, 0.99),
+		"longest_ms": longest, "least_share": s.least / mean, "overtaken": float64(s.overtaken),
+	}
+	if s.waitsOn == longest {
+		values["waits_on"] = 1
+	}
+	return values
 }
 
 // overtakers returns how many calls have asked later than one, and acquired before it did. Calls are in the order of
