@@ -163,7 +163,8 @@ func TestWaitsAmongProcesses(t *testing.T) {
 			share := float64(slices.Min(counts)*len(counts)) / float64(len(waits))
 			f.Logf("%.0f a second, p99 %v, longest %v, least share %.2f", float64(len(waits))/lasts.Seconds(),
 				p99.Round(time.Millisecond), longest.Round(time.Millisecond), share)
-			if p99 > 2*time.Second || longest > 3*time.Second || share < leastShare {
+			// In the first seconds they do not know of each other, and poll every quarter of an interval.
+			if p99 > 2*time.Second || longest > 3*time.Second+c.interval/4 || share < leastShare {
 				f.Errorf("p99 %v, longest %v, least share %.2f", p99, longest, share)
 			}
 		})

@@ -4,7 +4,7 @@
 //
 // A [World] is a database and up to four processes that share it, in a synctest bubble. About ten
 // minutes of virtual time pass in a second. A [Plan], which a seed determines, has its settings:
-// one of three shapes, the options of each process, and the faults. The callers in the processes
+// one of four shapes, the options of each process, and the faults. The callers in the processes
 // lock, work, renew, enter again, write in guarded transactions and unlock at random, while the
 // faults of the plan occur: see [Fault]. Then the faults end, and every lock must be available
 // again.
@@ -50,6 +50,8 @@
 // refused because of a row that its own process has left behind; and Close leaves no row unless it
 // returns an error. The last two hold where no statement arrives after its caller has returned.
 // Semaphores and read-write locks do not promise that no attempt is refused because of such a row.
+//
+// In contended worlds no caller is overtaken by those of other processes more than a number of times.
 //
 // While there are no faults: no caller waits for a lock that has been free for 5 s plus
 // IdleBetweenTries, nor for permits or a read-write lock that have been free for a time-to-live more.

@@ -58,6 +58,8 @@ const (
 	// Crowded worlds have processes of many callers that begin at the same time, so that
 	// statements are batched and locks are handed over, and most of their faults are delays.
 	Crowded Shape = "crowded"
+	// Contended worlds have no faults, and one lock that all callers of several processes want all the time.
+	Contended Shape = "contended"
 )
 
 // burstRate is the probability of a fault after another.
@@ -116,6 +118,7 @@ func NewPlan(seed uint64) Plan {
 	}
 	p.drawOutageWaits(rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // as above
 	p.drawSeveralRows(rand.New(rand.NewPCG(seed, 3))) //nolint:gosec // as above
+	p.drawContended(rand.New(rand.NewPCG(seed, 4)))   //nolint:gosec // as above
 	return p
 }
 
@@ -141,6 +144,25 @@ func (p *Plan) drawSeveralRows(r *rand.Rand) {
 func (p *Plan) drawOutageWaits(r *rand.Rand) {
 	for i := range p.Processes {
 		p.Processes[i].Registry.WaitThroughOutages = p.Shape == General && r.IntN(3) == 0
+	}
+}
+
+// drawContended makes one world out of twenty contended. It draws from a source of its own, too.
+func (p *Plan) drawContended(r *rand.Rand) {
+	if r.IntN(20) > 0 {
+		return
+	}
+	p.Shape, p.Keys, p.Faults, p.FaultRate = Contended, 1, nil, 0
+	p.Duration, p.Latency = 30*time.Second, time.Millisecond/2
+	p.Think, p.Hold = time.Millisecond, 15*time.Millisecond
+	p.Joint, p.Permits, p.ReadWrite = false, 0, false
+	process := p.Processes[0]
+	process.Registry.HandOff, process.Registry.MaxHold, process.MinHold = false, 0, false
+	process.Workers, process.Connections, process.Wakes = 2, 0, false
+	p.Processes = nil
+	for i := range 3 + r.IntN(4) {
+		process.Name = "p" + strconv.Itoa(i+1)
+		p.Processes = append(p.Processes, process)
 	}
 }
 

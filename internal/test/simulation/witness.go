@@ -144,6 +144,7 @@ func (w *witness) acquiredWithin(p *process, lease *sqllock.Lease, writer *claim
 		c.latest = later(lease.Deadline(), time.Now().Add(longest))
 	}
 	w.claims[c] = struct{}{}
+	w.overtakes(c)
 	w.using[c.holder]++
 	w.checkLease(c)
 	if w.isForced(c.holder) { // the row is gone, and a hand-over asks no database

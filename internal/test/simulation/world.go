@@ -172,7 +172,11 @@ func (w *World) live() {
 	if w.plan.Can(Failover) {
 		w.all.Go(w.failOver)
 	}
-	w.pause(time.Until(w.calmFrom) + calm)
+	lasts := time.Until(w.calmFrom)
+	if w.plan.Shape != Contended { // which is calm all the time
+		lasts += calm
+	}
+	w.pause(lasts)
 	w.stop()
 	w.all.Wait()
 	if !w.isBroken() {
