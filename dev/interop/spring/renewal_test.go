@@ -3,7 +3,6 @@
 package spring_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -46,46 +45,6 @@ func TestJavaRenews(t *testing.T) {
 		must(t, err)
 		must(t, lease.Unlock(ctx))
 	})
-}
-
-// TestWeRenew checks that sqllock's renewals exclude Java for longer than the time-to-live.
-func TestWeRenew(t *testing.T) {
-	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		ctx := patiently(t)
-		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
-		lease, err := c.lock(t, short).Lock(ctx)
-		must(t, err)
-		renewing, stop := context.WithCancel(ctx)
-		renewed := make(chan error, 1)
-		go func() { renewed <- renewUntil(renewing, lease) }()
-		locked, err := java.TryLock(ctx, key, beyond)
-		stop()
-		must(t, err)
-		if locked {
-			t.Error("Java got a lock that we renew")
-		}
-		must(t, <-renewed)
-		must(t, lease.Unlock(ctx))
-		wantLock(t, java)
-		must(t, java.Unlock(ctx, key))
-	})
-}
-
-// renewUntil renews repeatedly until ctx ends.
-func renewUntil(ctx context.Context, lease *sqllock.Lease) error {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := lease.Renew(context.WithoutCancel(ctx)); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // TestWeRenewBesideJavaThatPolls checks that AutoRenew keeps a lease while Java services poll for

@@ -43,28 +43,6 @@ var leaderTests = []test{
 			f.Fatalf("token %d after %d", second.lease.Token(), first.lease.Token())
 		}
 	}),
-	once("AnObserverSeesEachLeader", func(f *fixture) {
-		r := f.process()
-		var electors []*leader.Elector
-		var terms <-chan leaderTerm
-		var seen []string
-		for now, err := range leader.Observe(f.Context(), r, "k", f.cell.idle()) {
-			f.must(err)
-			switch {
-			case len(seen) == 0:
-				equal(f, "the first leader", now, leader.Leader{})
-				electors, terms = f.electors(2, nil)
-			case now.Holder != "":
-				term := <-terms
-				equal(f, "holder", now.Holder, term.lease.Holder())
-				f.must(electors[term.of].Resign(f.Context()))
-			}
-			if seen = append(seen, now.Holder); len(seen) > 5 {
-				return
-			}
-		}
-		f.Fatalf("the sequence has ended: %v", seen)
-	}),
 	once("AnElectorWaitsForALock", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		electors, terms := f.electors(1, nil)

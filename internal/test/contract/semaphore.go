@@ -60,21 +60,6 @@ var semaphoreTests = []test{
 		f.must(all.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
 	}),
-	once("AWaiterGetsPermitsThatAnotherProcessReleases", func(f *fixture) {
-		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
-		leases := []*sqllock.Lease{f.permits(one, 1), f.permits(one, 1)}
-		got := make(chan result, 1)
-		go func() {
-			lease, err := other.Acquire(f.Context(), 2)
-			got <- result{lease, err}
-		}()
-		for _, lease := range leases {
-			f.stillWaiting(got)
-			f.must(lease.Unlock(f.Context()))
-		}
-		f.granted(got)
-		equal(f, "rows", len(f.rows(f.process())), 0) // neither permits nor the turn
-	}),
 	inEachCell("PermitsOfACrashedProcessAreFreeAfterTheTTL", func(f *fixture) {
 		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
 		crashed := f.permits(one, 2)

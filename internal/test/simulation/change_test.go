@@ -28,13 +28,3 @@ func TestReductionsCanBeApplied(t *testing.T) {
 		}
 	}
 }
-
-func TestBadChanges(t *testing.T) {
-	t.Parallel()
-	for _, changes := range []string{"-p9", "keys=many", "-no-such-fault", "p9.workers=1", "duration=long", "salt=-1"} {
-		plan := simulation.NewPlan(1)
-		if err := plan.Apply(changes); err == nil {
-			t.Errorf("%q was accepted", changes)
-		}
-	}
-}
