@@ -579,16 +579,15 @@ func TestCluster_NewRepository(t *testing.T) {
 func TestCluster_NewRepositoryEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(_, actual string) error {
+	db, mock := matching(t, func(actual, _ string) bool {
 		if strings.HasPrefix(actual, "SELECT CAST(") {
 			cancel()
 		}
-		return nil
-	})))
-	must(t, err)
+		return true
+	})
 	expectInspected(mock)
 	mock.ExpectQuery("").WillReturnError(errDenied)
-	_, err = sqllock.NewRepository(ctx, db, dialect.MySQL(), nil)
+	_, err := sqllock.NewRepository(ctx, db, dialect.MySQL(), nil)
 	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
