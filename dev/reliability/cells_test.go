@@ -5,17 +5,16 @@ package reliability
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -195,14 +194,7 @@ func sentAt(lease *sqllock.Lease, ttl time.Duration, answered time.Time) time.Ti
 }
 
 // pause waits; the time is part of the trial.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+var pause = bounded.Sleep
 
 func lost(t *testing.T, what string, err error) {
 	t.Helper()
@@ -215,16 +207,9 @@ func lost(t *testing.T, what string, err error) {
 // does not end its transaction in 3 s.
 func (b *base) withServerTimeout(t *testing.T, dsn string) string {
 	t.Helper()
+	db := dbtest.DB{Driver: b.driver, DSN: dsn}
 	if b.driver == "mysql" {
-		config, err := mysql.ParseDSN(dsn)
-		must(t, err)
-		config.Params = map[string]string{"idle_transaction_timeout": "3"}
-		return config.FormatDSN()
+		return db.With(t, map[string]string{"idle_transaction_timeout": "3"})
 	}
-	u, err := url.Parse(dsn)
-	must(t, err)
-	query := u.Query()
-	query.Set("idle_in_transaction_session_timeout", "3000")
-	u.RawQuery = query.Encode()
-	return u.String()
+	return db.With(t, map[string]string{"idle_in_transaction_session_timeout": "3000"})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // A nemesis does harm to a cluster. [cluster.Cluster.Heal] undoes it.
@@ -59,14 +60,7 @@ func seconds(r *rand.Rand, least, most int) time.Duration {
 	return time.Duration(least)*time.Second + time.Duration(r.Int64N(int64(most-least)*int64(time.Second)))
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+var sleep = bounded.Sleep
 
 // The harms to a node.
 var (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // pass lets all leases end that are not renewed. In virtual time it waits. On a server it makes the rows so
@@ -112,11 +113,7 @@ func (f *fixture) guardBeyond(acquire func() *sqllock.Lease) (guarded *sqllock.L
 // pause waits, between two polls or for what must not happen.
 func (f *fixture) pause(d time.Duration) {
 	f.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-f.Context().Done():
+	if !bounded.Sleep(f.Context(), d) {
 		f.Fatal(f.Context().Err())
 	}
 }

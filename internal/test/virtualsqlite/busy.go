@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // busyTimeout is what [DSN] sets as SQLite's busy_timeout.
@@ -31,11 +33,7 @@ func awaited[R any](ctx context.Context, patient bool, run func() (R, error)) (R
 		if !patient || !isBusy(err) || time.Since(began) >= busyTimeout {
 			return result, err
 		}
-		pause := time.NewTimer(busyPauses[min(tries, len(busyPauses)-1)] * time.Millisecond)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !bounded.Sleep(ctx, busyPauses[min(tries, len(busyPauses)-1)]*time.Millisecond) {
 			return result, ctx.Err()
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // A Node is a database server on a host of its own.
@@ -157,14 +159,7 @@ func (n *Node) await(ctx context.Context, ready func() error) error {
 }
 
 // sleep pauses between two looks.
-func sleep(ctx context.Context) {
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+func sleep(ctx context.Context) { bounded.Sleep(ctx, 100*time.Millisecond) }
 
 // run starts the node's daemon.
 func (n *Node) run(user string, environment []string, command ...string) (err error) {

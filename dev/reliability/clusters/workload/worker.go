@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
 
 // workerVariable is an environment variable with the task of a copy of the test program.
@@ -149,13 +150,4 @@ func (w *worker) loop(ctx context.Context, goroutine int) {
 }
 
 // pause returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+var pause = bounded.Sleep
