@@ -357,7 +357,7 @@ func refusesLateCommits(t *testing.T, c lateCommit) {
 			t.Logf("trial %d: %v", n, err)
 		}
 	}
-	if err := c.run(t, "share lock", time.Minute, guardByShareLock); err != nil {
+	if err := c.run(t, "share lock", time.Minute, workload.PlainGuard); err != nil {
 		t.Errorf("the control was refused: %v", err)
 	}
 }
@@ -489,19 +489,6 @@ func (c lateCommit) stall(t *testing.T) (apply func()) {
 }
 
 func guard(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error { return l.Guard(ctx, tx) }
-
-// guardByShareLock is what Guard does on a server of its own.
-func guardByShareLock(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error {
-	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? LOCK IN SHARE MODE", l.Holder())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	if !rows.Next() {
-		return errors.Join(rows.Err(), sql.ErrNoRows)
-	}
-	return rows.Err()
-}
 
 func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock.Registry {
 	t.Helper()

@@ -23,7 +23,7 @@ const writeLimit = 8 * time.Second
 func (v *visit) guard(ctx context.Context, tx *sqlx.Tx, wait time.Duration) error {
 	guard := v.lease.Guard
 	if v.Config.Unaware {
-		guard = v.plainGuard
+		guard = func(ctx context.Context, tx sqllock.Tx) error { return PlainGuard(ctx, v.lease, tx) }
 	}
 	err := guard(ctx, tx)
 	if err == nil {
@@ -101,13 +101,13 @@ func insert(ctx context.Context, tx *sqlx.Tx, e history.Event) error {
 	return err
 }
 
-// plainGuard is Guard as a single server needs it: a share lock on the row, which is in no write
+// PlainGuard is Guard as a single server needs it: a share lock on the row, which is in no write
 // set.
-func (v *visit) plainGuard(ctx context.Context, tx sqllock.Tx) error {
-	if v.lease.Context().Err() != nil {
+func PlainGuard(ctx context.Context, lease *sqllock.Lease, tx sqllock.Tx) error {
+	if lease.Context().Err() != nil {
 		return sqllock.ErrLockLost
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE", v.lease.Holder())
+	rows, err := tx.QueryContext(ctx, "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = ? AND EXPIRED_AFTER >= UTC_TIMESTAMP(6) LOCK IN SHARE MODE", lease.Holder())
 	if err != nil {
 		return err
 	}
