@@ -114,7 +114,7 @@ func NewPlan(seed uint64) Plan {
 		p.makeDefinite(r)
 	case Crowded:
 		p.makeCrowded(r)
-	case General:
+	case General, Contended: // which is drawn below
 	}
 	p.drawOutageWaits(rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // as above
 	p.drawSeveralRows(rand.New(rand.NewPCG(seed, 3))) //nolint:gosec // as above
