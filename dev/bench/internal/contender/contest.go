@@ -35,6 +35,11 @@ var manners = []manner{
 		name: "default", settings: "the defaults: IdleBetweenTries 100 ms",
 		contests: []string{OneLock, LoneCaller, ManyCallers, JointLock, Semaphore, ReadWrite}, onPostgres: []string{OneLockLong},
 	},
+	{
+		name: "fair", settings: "Fair", registry: sqllock.RegistryOptions{Fair: true},
+		contests: []string{OneLock, LoneCaller, ManyCallers}, onPostgres: []string{OneLockLong, JointLock, Semaphore, ReadWrite},
+	},
+	{name: "fair, wake", settings: "Fair and Wake", registry: sqllock.RegistryOptions{Fair: true}, wake: true, onPostgres: []string{OneLock}},
 	{name: "wake", settings: "Wake", wake: true, onPostgres: []string{OneLock, LoneCaller, ManyCallers}},
 	{name: "25 ms", settings: "IdleBetweenTries 25 ms", registry: pause(25 * time.Millisecond), contests: []string{OtherPauses}},
 	{name: "1 s", settings: "IdleBetweenTries 1 s", registry: pause(time.Second), contests: []string{OtherPauses}},
