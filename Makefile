@@ -80,10 +80,10 @@ given = $(if $(filter command,$(origin $(1))),$($(1)))
 SIMULATION = SQLLOCK_SIMULATE=$(if $(call given,WORLDS),,$(SIMULATE)) SQLLOCK_SIMULATION_WORLDS=$(call given,WORLDS) SQLLOCK_SIMULATION_TWICE=$(or $(call given,TWICE),10) \
 	SQLLOCK_SIMULATION_FROM=$(call given,FROM) SQLLOCK_SIMULATION_SEED=$(call given,SEED) SQLLOCK_SIMULATION_CHANGES='$(call given,CHANGES)'
 .PHONY: simulate
-simulate: ## try random schedules and faults in virtual time (1 minute)
+simulate: ## try random schedules and faults in virtual time (2 minutes)
 	overlay=$$($(GO) run ./internal/test/simulation/overlay bin/overlay) && \
 		$(SIMULATION) nice $(GO) test -overlay=$$overlay -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) -run=TestSimulation ./internal/test/simulation \
-		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run=TestElections ./sync/leader) \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run='TestElections|TestWaitsAmongProcesses' ./sync/leader ./sync/rwlock) \
 		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate WORLDS=$(WORLDS).' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says; -search=60 looks for other

@@ -1,6 +1,7 @@
 package rwlock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -32,18 +33,9 @@ var kinds = map[string]func(*sqllock.Registry) (acquire, error){
 		l, err := rwlock.New(r, "k")
 		return l.Lock, err
 	},
-	// One to three keys out of six.
-	"joint": func(r *sqllock.Registry) (acquire, error) {
-		return func(ctx context.Context) (*sqllock.Lease, error) {
-			keys := []string{"k1", "k2", "k3", "k4", "k5", "k6"}
-			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-			lock, err := r.ObtainAll(keys[:1+rand.IntN(3)]...)
-			if err != nil {
-				return nil, err
-			}
-			return lock.Lock(ctx)
-		}, nil
-	},
+	"joint":   someOfSix(1, 3),
+	"one key": someOfSix(1, 1),
+	"all six": someOfSix(6, 6),
 	// One to three permits of three.
 	"permits": func(r *sqllock.Registry) (acquire, error) {
 		s, err := semaphore.New(r, "k", 3)
@@ -59,6 +51,21 @@ var kinds = map[string]func(*sqllock.Registry) (acquire, error){
 			return l.RLock(ctx)
 		}, err
 	},
+}
+
+// someOfSix returns how a process acquires a number of six keys together.
+func someOfSix(least, most int) func(*sqllock.Registry) (acquire, error) {
+	return func(r *sqllock.Registry) (acquire, error) {
+		return func(ctx context.Context) (*sqllock.Lease, error) {
+			keys := []string{"k1", "k2", "k3", "k4", "k5", "k6"}
+			rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			lock, err := r.ObtainAll(keys[:least+rand.IntN(most-least+1)]...)
+			if err != nil {
+				return nil, err
+			}
+			return lock.Lock(ctx)
+		}, nil
+	}
 }
 
 // TestWaitsBesideABusyProcess has a caller wait beside a process whose callers have the lock one after the
@@ -129,31 +136,37 @@ func TestWaitsAmongProcesses(t *testing.T) {
 	eight := []int{2, 2, 2, 2, 2, 2, 2, 2}
 	for _, c := range []struct {
 		kind     string
+		last     string // the kind of the last process, if it is another one
 		interval time.Duration
 		callers  []int // of each process
 		always   bool
 	}{
-		{"plain", 25 * time.Millisecond, eight, false},
-		{"plain", 100 * time.Millisecond, eight, true},
-		{"plain", time.Second, eight, false},
-		{"plain", 3 * time.Second, eight, true},
-		{"plain", 100 * time.Millisecond, []int{4, 4, 4, 1}, true},
-		{"joint", 100 * time.Millisecond, eight, true},
-		{"permits", 100 * time.Millisecond, eight, false},
-		{"reader or writer", 100 * time.Millisecond, eight, false},
-		{"joint", 3 * time.Second, eight, false},
-		{"permits", 3 * time.Second, eight, false},
-		{"reader or writer", 3 * time.Second, eight, false},
+		{"plain", "", 25 * time.Millisecond, eight, false},
+		{"plain", "", 100 * time.Millisecond, eight, true},
+		{"plain", "", time.Second, eight, false},
+		{"plain", "", 3 * time.Second, eight, true},
+		{"plain", "", 100 * time.Millisecond, []int{4, 4, 4, 1}, true},
+		{"joint", "", 100 * time.Millisecond, eight, true},
+		{"permits", "", 100 * time.Millisecond, eight, false},
+		{"reader or writer", "", 100 * time.Millisecond, eight, false},
+		{"joint", "", 3 * time.Second, eight, false},
+		{"one key", "all six", 100 * time.Millisecond, []int{2, 2, 2, 2, 2, 2, 2, 1}, true},
+		{"permits", "", 3 * time.Second, eight, false},
+		{"reader or writer", "", 3 * time.Second, eight, false},
 	} {
 		if !all && !c.always {
 			continue
 		}
-		runInBubble(t, fmt.Sprintf("%s, %v, %v", c.kind, c.interval, c.callers), func(f *fixture) {
+		runInBubble(t, fmt.Sprintf("%s, %s, %v, %v", c.kind, c.last, c.interval, c.callers), func(f *fixture) {
 			var processes []acquire
-			for range c.callers {
+			for i := range c.callers {
+				kind := c.kind
+				if i == len(c.callers)-1 {
+					kind = cmp.Or(c.last, kind)
+				}
 				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: c.interval})
 				p.network.Follow(travel)
-				acquire, err := kinds[c.kind](p.registry)
+				acquire, err := kinds[kind](p.registry)
 				f.Must(err)
 				processes = append(processes, acquire)
 			}
@@ -163,8 +176,11 @@ func TestWaitsAmongProcesses(t *testing.T) {
 			share := float64(slices.Min(counts)*len(counts)) / float64(len(waits))
 			f.Logf("%.0f a second, p99 %v, longest %v, least share %.2f", float64(len(waits))/lasts.Seconds(),
 				p99.Round(time.Millisecond), longest.Round(time.Millisecond), share)
-			// In the first seconds they do not know of each other, and poll every quarter of an interval.
-			if p99 > 2*time.Second || longest > 3*time.Second+c.interval/4 || share < leastShare {
+			most := 3*time.Second + c.interval/4 // in the first seconds they do not know of each other
+			if c.last != "" {                    // it needs a moment in which all six are free
+				most, share = 6*time.Second, 1
+			}
+			if p99 > 2*time.Second || longest > most || share < leastShare {
 				f.Errorf("p99 %v, longest %v, least share %.2f", p99, longest, share)
 			}
 		})

@@ -18,7 +18,7 @@ const long = ttl
 
 // stream has callers of a process hold a lock for d, again and again, from different times on. The
 // function that it returns ends the stream.
-func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) (end func()) {
+func (f *fixture) stream(callers int, d time.Duration, lock method) (end func()) {
 	f.Helper()
 	ctx, cancel := context.WithCancel(f.Context())
 	var all sync.WaitGroup
@@ -42,7 +42,6 @@ func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) 
 	return func() {
 		cancel()
 		all.Wait()
-		p.rows(0)
 	}
 }
 
@@ -50,8 +49,8 @@ func (f *fixture) stream(p *process, callers int, d time.Duration, lock method) 
 func TestReadersDoNotStarveAWriter(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
-		endOne := f.stream(p, 3, 50*time.Millisecond, p.rw.RLock)
-		endTwo := f.stream(other, 3, 70*time.Millisecond, other.rw.RLock)
+		endOne := f.stream(3, 50*time.Millisecond, p.rw.RLock)
+		endTwo := f.stream(3, 70*time.Millisecond, other.rw.RLock)
 		for range 3 {
 			time.Sleep(500 * time.Millisecond)
 			if holders, err := p.rw.Readers(f.Context()); len(holders) == 0 || err != nil {
@@ -62,6 +61,7 @@ func TestReadersDoNotStarveAWriter(t *testing.T) {
 			f.Unlock(lease)
 		}
 		f.both(endOne, endTwo)
+		p.rows(0)
 	})
 }
 
@@ -87,6 +87,7 @@ func TestWritersDoNotStarveAReader(t *testing.T) {
 			f.Unlock(lease)
 		}
 		f.both(endOne, endTwo)
+		p.rows(0)
 	})
 }
 
@@ -106,7 +107,7 @@ func (f *fixture) awaitHolder(p *process, key string) {
 
 func (f *fixture) streamOfWriters(p *process) (end func()) {
 	f.Helper()
-	return f.stream(p, 3, 50*time.Millisecond, p.rw.Lock)
+	return f.stream(3, 50*time.Millisecond, p.rw.Lock)
 }
 
 // TestAReaderGetsItsTurn has a writer come after a reader that waits: the reader is next.
