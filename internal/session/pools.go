@@ -50,7 +50,7 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	if err == nil && s.Serializable {
 		p.Acquirers = p.DB // each statement that acquires returns its isolation
 	}
-	kept := false
+	kept := !t.HasIsolation // a pooler of MySQL knows what is prepared
 	if err == nil && t.HasIsolation {
 		kept, err = p.checkSettings(ctx, t)
 	}

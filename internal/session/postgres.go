@@ -58,7 +58,7 @@ func ParsePostgres(
 		return Target{}, err
 	}
 	return Target{
-		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, Connector: connector,
+		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, IsLost: isLost, Connector: connector,
 	}, nil
 }
 

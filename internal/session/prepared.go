@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"strings"
 )
 
 // A preparer keeps the prepared statements of one connection, for a driver that has the server parse and plan
@@ -11,6 +12,8 @@ import (
 //
 //   - A text is prepared when it is sent for the second time: for one that is sent once, that would be a round
 //     trip more.
+//   - Of what has a variant for each number of rows nothing is prepared, nor are messages of several statements: see
+//     isFixed.
 //   - In a transaction nothing is prepared. There an error would end the transaction, so that the statement
 //     could not be sent again.
 //   - After the server has lost a statement, no statement of the connection is prepared any more.
@@ -19,6 +22,7 @@ import (
 // The zero value prepares nothing.
 type preparer struct {
 	prepares      func() bool            // nil for never
+	isLost        func(error) bool       // see [Target]
 	statements    map[string]driver.Stmt // by text; nil for a text that was sent once
 	inTransaction bool
 	lost          bool
@@ -33,6 +37,9 @@ func (p *preparer) statement(ctx context.Context, on driver.ConnPrepareContext, 
 		p.statements = make(map[string]driver.Stmt)
 	}
 	s, again := p.statements[text]
+	if !again && !isFixed(text) {
+		return nil, nil
+	}
 	var err error
 	if again && s == nil {
 		s, err = on.PrepareContext(ctx, text)
@@ -43,15 +50,25 @@ func (p *preparer) statement(ctx context.Context, on driver.ConnPrepareContext, 
 	return s, err
 }
 
-// hasLost reports whether a statement has failed because the server does not know it, or knows another one by
-// its name, or has plans for what the table was before. Then it was not executed, and is to be sent again as
-// it is. Drivers that prepare by themselves prepare it again.
-//
-// The reason is a DISCARD ALL, a change of the table, or a pooler that gives the connection another session.
+// isFixed reports whether a text is one statement, and has no list of placeholders.
+func isFixed(text string) bool {
+	return !strings.Contains(text, "IN (?") && !strings.Contains(text, ";")
+}
+
+// hasLost reports whether a statement has failed because it is not prepared any more, or cannot be. Then it was not
+// executed, and is to be sent again as it is. Drivers that prepare by themselves prepare it again.
 func (p *preparer) hasLost(err error) bool {
-	if err == nil || p.inTransaction {
+	if err == nil || p.inTransaction || p.isLost == nil || !p.isLost(err) {
 		return false
 	}
+	p.lost = true
+	return true
+}
+
+// isLost reports whether PostgreSQL does not know a statement, or knows another one by its name, or has plans for
+// what the table was before. The reason is a DISCARD ALL, a change of the table, or a pooler that gives the
+// connection another session.
+func isLost(err error) bool {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {
 		return false
@@ -60,7 +77,6 @@ func (p *preparer) hasLost(err error) bool {
 	case "26000", // invalid_sql_statement_name
 		"42P05", // duplicate_prepared_statement
 		"0A000": // feature_not_supported: "cached plan must not change result type"
-		p.lost = true
 		return true
 	default:
 		return false

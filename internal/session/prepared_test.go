@@ -5,10 +5,15 @@ import (
 	"database/sql/driver"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -17,6 +22,7 @@ type table struct {
 	t     *testing.T
 	pools *session.Pools
 	pool  transaction.Pool
+	text  string // of the statement
 }
 
 func newTable(t *testing.T, target session.Target) table {
@@ -24,7 +30,10 @@ func newTable(t *testing.T, target session.Target) table {
 	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
 	must(t, err)
 	t.Cleanup(func() { _ = pools.Close() })
-	s := table{t, pools, transaction.Pool{DB: pools.DB.DB, Dialect: &target.Dialect}}
+	s := table{t, pools, transaction.Pool{DB: pools.DB.DB, Dialect: &target.Dialect}, "SELECT v FROM t WHERE k = ?"}
+	if target.Dialect.Numbered {
+		s.text = sqlx.Rebind(sqlx.DOLLAR, s.text)
+	}
 	s.exec("CREATE TABLE t (k INT, v CHAR(5))")
 	s.exec("INSERT INTO t VALUES (1, 'one'), (2, 'two')")
 	return s
@@ -42,7 +51,7 @@ func (s table) read() {
 	for range 3 {
 		got, try := "", s.pool.Try()
 		for try.Next(s.t.Context()) {
-			try.Err = try.Conn.QueryRowContext(s.t.Context(), "SELECT v FROM t WHERE k = $1", 1).Scan(&got)
+			try.Err = try.Conn.QueryRowContext(s.t.Context(), s.text, 1).Scan(&got)
 		}
 		if try.Err != nil || got != "one" && got != "one  " {
 			s.t.Fatalf("%q, error %v", got, try.Err)
@@ -96,6 +105,36 @@ func TestPreparedStatements(t *testing.T) {
 				s.read()
 			})
 		}
+	}
+}
+
+// MySQL and MariaDB prepare one statement for each text, and none for those that have many variants.
+func TestPreparedStatements_OfMySQL(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) *dbtest.DB{server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, err := mysqldriver.Parse(open(t).DSN)
+			must(t, err)
+			s := newTable(t, target)
+			fixed := s.text
+			for _, s.text = range []string{fixed, "SELECT v FROM t WHERE k IN (?)", "SET @a = 1; " + fixed} {
+				s.read()
+			}
+			var variable string
+			var n int
+			must(t, s.pools.DB.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Scan(&variable, &n))
+			if n != 1 {
+				t.Errorf("%d statements were prepared", n)
+			}
+			s.exec("DROP TABLE t")
+			s.exec("CREATE TABLE t (v VARCHAR(5), k BIGINT) AS SELECT 'one' AS v, 1 AS k")
+			s.text = fixed
+			s.read()
+		})
+	}
+	if target, err := mysqldriver.Parse("app:secret@tcp(db:3306)/app"); err != nil || !target.IsLost(&mysql.MySQLError{Number: 1461}) || target.IsLost(&mysql.MySQLError{Number: 1213}) {
+		t.Error(err)
 	}
 }
 

@@ -32,7 +32,7 @@ type rotation struct {
 
 	classify func(error) dialect.Class
 	onNotice func(c driver.Conn, note func(routine string)) // nil if there are no notices
-	prepares func() bool                                    // of the connections: see [preparer]
+	preparer preparer                                       // that each connection begins with
 
 	background context.Context
 	end        context.CancelFunc
@@ -47,9 +47,9 @@ type rotation struct {
 
 // rotate returns a rotation of the target's connections.
 func (t Target) rotate(c driver.Connector, s Settings) *rotation {
-	r := &rotation{Connector: c, classify: t.Dialect.Classify, onNotice: t.OnNotice}
+	r := &rotation{Connector: c, classify: t.Dialect.Classify, onNotice: t.OnNotice, preparer: preparer{isLost: t.IsLost}}
 	if t.Prepares && s.kept != nil {
-		r.prepares = s.kept.Load
+		r.preparer.prepares = s.kept.Load
 	}
 	r.background, r.end = context.WithCancel(context.Background())
 	return r
@@ -76,7 +76,7 @@ func (r *rotation) connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return inner, nil
 	}
-	c := &conn{session: s, preparer: preparer{prepares: r.prepares}, classify: r.classify, rotation: r, since: time.Now()}
+	c := &conn{session: s, preparer: r.preparer, classify: r.classify, rotation: r, since: time.Now()}
 	if r.onNotice != nil {
 		r.onNotice(inner, c.noteNotice)
 	}

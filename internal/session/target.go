@@ -38,6 +38,9 @@ type Target struct {
 
 	// Prepares reports whether the connections have to prepare what is sent often, because the driver does not.
 	Prepares bool
+	// IsLost, unless it is nil, reports whether a statement was not executed because the server does not know what
+	// was prepared, or does not prepare it.
+	IsLost func(error) bool
 
 	// OnNotice, unless it is nil, has note called for each notice of the server on a connection.
 	OnNotice func(c driver.Conn, note func(routine string))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,12 +109,23 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	t := session.Target{
 		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
 		SerializablePool: !sets(config.Params, "tx_isolation") && !sets(config.Params, "transaction_isolation"),
-		Idle:             idle, Connector: connector,
+		Idle:             idle, Prepares: true, IsLost: isLost, Connector: connector,
 	}
 	if t.MultiStatements {
 		t.Check = checkCharset
 	}
 	return t, nil
+}
+
+// isLost reports whether the server does not know a prepared statement, or does not prepare it.
+func isLost(err error) bool {
+	answer := new(mysql.MySQLError)
+	return errors.As(err, &answer) && slices.Contains([]uint16{
+		1243, // ER_UNKNOWN_STMT_HANDLER: as behind a proxy that gives the connection another session
+		1295, // ER_UNSUPPORTED_PS
+		1461, // ER_MAX_PREPARED_STMT_COUNT_REACHED: for all sessions of the server
+		1615, // ER_NEED_REPREPARE: the table changes all the time
+	}, answer.Number)
 }
 
 func connector(source string, s session.Settings) (driver.Connector, error) {
