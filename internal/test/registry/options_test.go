@@ -49,8 +49,7 @@ func TestOptions_OfARegistry(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, migrated(t).DB, nil)
 	for _, opts := range []sqllock.RegistryOptions{
-		{TTL: -time.Second}, {TTL: sqllock.MinTTL - 1}, {IdleBetweenTries: -1}, {CacheCapacity: -1},
-		{Fair: true, HandOff: true},
+		{TTL: -time.Second}, {TTL: sqllock.MinTTL - 1}, {IdleBetweenTries: -1}, {CacheCapacity: -1}, {Fair: true, HandOff: true},
 	} {
 		if _, err := sqllock.NewRegistry(r, &opts); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%+v: %v", opts, err)
