@@ -29,8 +29,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. It takes
-// servers of its own.
+// Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. A standby alone
+// is refused. It takes servers of its own.
 func TestOpen_ChoosesThePrimary(t *testing.T) {
 	t.Parallel()
 	dbtest.OwnServers(t)
@@ -55,6 +55,12 @@ func TestOpen_ChoosesThePrimary(t *testing.T) {
 		_, err := o.open(t.Context(), dsn+" default_transaction_read_only=on", openOptions{})
 		if !errors.Is(err, sqllock.ErrReadOnly) {
 			t.Errorf("%s: a primary with read-only sessions: %v", o.name, err)
+		}
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted} {
+			_, err := o.open(t.Context(), standby.DSN(), openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}})
+			if !errors.Is(err, sqllock.ErrReadOnly) {
+				t.Errorf("%s: a standby alone, %v: %v", o.name, isolation, err)
+			}
 		}
 	}
 }
