@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // TestStreak_AProcessStepsBack has callers have the lock one after the other for longer than a streak may last.
@@ -67,5 +69,68 @@ func TestStreak_GivenUp(t *testing.T) {
 		if !s.end(t.Context(), longest, stepBack(interval)) || time.Since(before) != stepBack(interval)-interval {
 			t.Errorf("the next caller has waited for %v", time.Since(before))
 		}
+	})
+}
+
+// TestPace has a waiter poll a row whose holders change, and one whose holder stays.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const interval = 200 * time.Millisecond
+		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{entry: new(entry)}, since: time.Now()}
+		young, old := locktable.Row{Holder: "b", Age: time.Millisecond}, locktable.Row{Holder: "b", Age: youngFor}
+		for i, step := range []struct {
+			holder  string
+			row     locktable.Row
+			changed bool
+			after   time.Duration // the last step
+			want    time.Duration // 0 is the shortest that the cost of a poll permits
+		}{
+			{"a", young, false, 0, 0},
+			{"a", young, true, 0, interval}, // Spring's rows have always the same holder
+			{"b", young, false, 0, 0},       // the first pause of a wait is short
+			{"b", young, true, 0, rivalInterval},
+			{"b", young, true, halvedAfter, rivalInterval / 2},
+			{"b", young, false, 150 * time.Millisecond, rivalInterval / 5},
+			{"b", young, true, time.Second, shortestPause},
+			{"b", old, false, 0, 0},
+			{"b", old, true, 0, interval},
+			{"b", young, false, rivalsKnownFor, 0},
+		} {
+			time.Sleep(step.after)
+			w.hold.entry.noteRival(step.holder)
+			if got := w.pace(step.row, step.changed); got.Pause != step.want || got.Longest != interval {
+				t.Errorf("step %d: %+v, want a pause of %v", i, got, step.want)
+			}
+		}
+	})
+}
+
+// TestRivals_EndAStreak has a process find that another one has the lock.
+func TestRivals_EndAStreak(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := waiter{Locks: &Locks{idle: time.Second}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entry: new(entry)}}
+		steps := func(streak, want time.Duration) {
+			t.Helper()
+			w.hold.entry.streak.Store(nil)
+			w.hold.entry.streak.note(time.Now().Add(-streak))
+			before := time.Now()
+			if !w.stepBack(t.Context()) || time.Since(before) != want {
+				t.Errorf("after %v: stepped back for %v, want %v", streak, time.Since(before), want)
+			}
+		}
+		steps(99*time.Second, 0) // none is known
+		steps(100*time.Second, 1500*time.Millisecond)
+		w.hold.entry.streak.note(time.Now())
+		w.hold.entry.noteRival("a")
+		w.hold.entry.noteRival("b")
+		if w.hold.entry.streak.Load() != nil {
+			t.Error("the streak goes on")
+		}
+		steps(rivalStreak-time.Millisecond, 0)
+		steps(rivalStreak, 150*time.Millisecond)
+		time.Sleep(rivalsFor)
+		steps(rivalStreak, 0)
 	})
 }

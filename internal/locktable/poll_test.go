@@ -87,3 +87,42 @@ func TestACallerLeavesAPollThatFails(t *testing.T) {
 		}
 	})
 }
+
+// TestASoonPollWaitsForNoOther has a caller ask for a short pause, beside one that polls seldom. If polls cost much, the
+// pause is longer.
+func TestASoonPollWaitsForNoOther(t *testing.T) {
+	t.Parallel()
+	for cost, want := range map[time.Duration]int{0: 125, 5 * time.Millisecond: 20} {
+		synctest.Test(t, func(t *testing.T) {
+			p := polls{read: func(context.Context, values) (map[string]Row, error) {
+				time.Sleep(cost)
+				return nil, nil
+			}}
+			var polled struct{ soon, seldom int }
+			poll := func(n *int, pace Pace) {
+				call := p.join(Claim{}, pace)
+				defer p.leave(call)
+				if a := <-call.answer; a.round != nil { // it was due alone
+					time.Sleep(cost)
+					p.end(a.round)
+				}
+				*n++
+			}
+			began := time.Now()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for time.Since(began) < time.Second {
+					poll(&polled.seldom, Pace{Longest: time.Second})
+				}
+			}()
+			for time.Since(began) < time.Second {
+				poll(&polled.soon, Pace{Longest: time.Second, Pause: 8 * time.Millisecond})
+			}
+			<-done
+			if n := polled.soon; n < want || n > want*5/4+5 || polled.seldom > 6 {
+				t.Errorf("a poll costs %v: %+v", cost, polled)
+			}
+		})
+	}
+}
