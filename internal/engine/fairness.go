@@ -78,6 +78,15 @@ func (r *rivals) note(holder string) {
 	}
 }
 
+// noteOwn notes a holder of this process whose row stays for a minimum hold: the next caller of the process will find it.
+func (r *rivals) noteOwn(holder string) {
+	own := sighting{holder: holder}
+	if last := r.seen.Load(); last != nil {
+		own.changed = last.changed
+	}
+	r.seen.Store(&own)
+}
+
 // compete reports whether rivals were seen to take turns with this process within a time.
 func (r *rivals) compete(within time.Duration) bool {
 	last := r.seen.Load()
@@ -128,6 +137,9 @@ func (e *entry) noteRival(holder string) {
 // noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may.
 func (h *hold) noteStreaks() {
 	for i := range h.count() {
+		if h.minHold > 0 {
+			h.entryAt(i).rivals.noteOwn(h.term.holder)
+		}
 		if e := h.entryAt(i); h.inTurns || e.mutex.Waiters() > 0 || e.rivals.compete(rivalsFor) {
 			e.streak.note(h.term.since)
 		}

@@ -122,6 +122,11 @@ func TestRivals_EndAStreak(t *testing.T) {
 		}
 		steps(99*time.Second, 0) // none is known
 		steps(100*time.Second, 1500*time.Millisecond)
+		for _, holder := range []string{"own 1", "own 2"} { // with a minimum hold, after which the next caller finds the row
+			w.hold.entry.rivals.noteOwn(holder)
+			w.hold.entry.noteRival(holder)
+		}
+		steps(rivalStreak, 0)
 		w.hold.entry.streak.note(time.Now())
 		w.hold.entry.noteRival("a")
 		w.hold.entry.noteRival("b")
