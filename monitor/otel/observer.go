@@ -66,17 +66,17 @@ func New(opts *Options) (*observe.Observer, error) {
 	return &observe.Observer{
 		Acquire: func(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 			within, endSpan := t.acquire(ctx, e)
-			measure := m.acquire(within, e)
+			measure := m.Acquire(within, e)
 			return within, func(e observe.AcquireEnd) {
 				measure(e) // while the context has the span, for exemplars
 				endSpan(e)
 			}
 		},
 		LeaseEnd: func(ctx context.Context, e observe.LeaseEnd) {
-			m.leaseEnd(ctx, e)
+			m.LeaseEnd(ctx, e)
 			t.leaseEnd(ctx, e)
 		},
-		Renewal:  m.renewal,
-		Election: m.elections.Changed,
+		Renewal:  m.Renewal,
+		Election: m.Elections.Changed,
 	}, nil
 }

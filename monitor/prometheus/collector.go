@@ -12,7 +12,6 @@ package sqllockprom
 
 import (
 	"context"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,15 +36,8 @@ type Options struct {
 // A Collector measures what its [Collector.Observer] is told. One may serve several registries. All
 // methods are safe for concurrent use.
 type Collector struct {
-	lock func(key string) string
-	all  []prometheus.Collector
-
-	acquire, hold, renewal *prometheus.HistogramVec
-	held, waiters          *prometheus.GaugeVec
-	lost                   *prometheus.CounterVec
-	left                   measure.LeastLeft
-	elections              *elections
-	begun                  sync.Map // the names that begin was called for
+	metrics measure.Metrics
+	all     []prometheus.Collector
 }
 
 // New returns a collector, which is to be registered. opts may be nil.
@@ -59,56 +51,41 @@ func New(opts *Options) *Collector {
 		lock = []string{"lock"}
 	}
 	with := func(labels ...string) []string { return append(labels, lock...) }
-	c := &Collector{
-		lock: o.Lock,
-		acquire: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_acquire_duration_seconds", Buckets: measure.Buckets,
-			Help: "How long callers that asked for a lock waited for the answer.",
-		}, with("outcome")),
-		hold: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_hold_duration_seconds", Buckets: measure.HoldBuckets,
-			Help: "How long locks were held.",
-		}, with("end")),
-		renewal: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sqllock_renewal_duration_seconds", Buckets: measure.Buckets,
-			Help: "How long automatic renewals of all leases took.",
-		}, []string{"outcome"}),
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sqllock_leases_held",
-			Help: "Locks that this process holds.",
-		}, with()),
-		waiters: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sqllock_waiters",
-			Help: "Callers of this process that wait for a lock.",
-		}, with()),
-		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sqllock_leases_lost_total",
-			Help: "Leases that ended before their holders unlocked them.",
-		}, with("reason")),
-		elections: newElections(),
+	c := &Collector{metrics: measure.Metrics{Lock: o.Lock}}
+	seconds := func(name, help string, buckets []float64, labels ...string) func(context.Context, float64, ...string) {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		c.all = append(c.all, h)
+		return func(_ context.Context, took float64, labels ...string) { h.WithLabelValues(labels...).Observe(took) }
+	}
+	number := func(name, help string) func(context.Context, int, ...string) {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, lock)
+		c.all = append(c.all, g)
+		return func(_ context.Context, n int, labels ...string) { g.WithLabelValues(labels...).Add(float64(n)) }
+	}
+	lost := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sqllock_leases_lost_total",
+		Help: "Leases that ended before their holders unlocked them.",
+	}, with("reason"))
+	c.metrics.Instruments = measure.Instruments{
+		Acquired: seconds("sqllock_acquire_duration_seconds", "How long callers that asked for a lock waited for the answer.", measure.Buckets, with("outcome")...),
+		Held:     seconds("sqllock_hold_duration_seconds", "How long locks were held.", measure.HoldBuckets, with("end")...),
+		Renewed:  seconds("sqllock_renewal_duration_seconds", "How long automatic renewals of all leases took.", measure.Buckets, "outcome"),
+		Leases:   number("sqllock_leases_held", "Locks that this process holds."),
+		Waiters:  number("sqllock_waiters", "Callers of this process that wait for a lock."),
+		Lost:     func(_ context.Context, n int, labels ...string) { lost.WithLabelValues(labels...).Add(float64(n)) },
 	}
 	left := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "sqllock_renewal_left_ratio",
 		Help: "How much of its time-to-live the shortest lease had left at the last renewal.",
-	}, c.left.Ratio)
-	c.all = []prometheus.Collector{c.acquire, c.hold, c.renewal, c.held, c.waiters, c.lost, left, c.elections}
+	}, c.metrics.Left.Ratio)
+	c.all = append(c.all, lost, left, newElections(&c.metrics.Elections))
 	if o.Rows != nil {
 		c.all = append(c.all, newRows(o.Rows))
 	}
 	if o.Lock == nil {
-		c.begin()
+		c.metrics.Begin(context.Background())
 	}
 	return c
-}
-
-// begin makes the series whose labels are known, with the name of a lock if there are names, so that
-// an increase from 0 is seen.
-func (c *Collector) begin(name ...string) {
-	c.held.WithLabelValues(name...)
-	c.waiters.WithLabelValues(name...)
-	for _, reason := range measure.Losses {
-		c.lost.WithLabelValues(append([]string{string(reason)}, name...)...)
-	}
 }
 
 // Describe implements prometheus.Collector.
@@ -127,57 +104,10 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 
 // Observer returns what is to be set in [sqllock.RegistryOptions], or in [sqllock.RepositoryOptions].
 func (c *Collector) Observer() *observe.Observer {
-	return &observe.Observer{Acquire: c.asked, LeaseEnd: c.ended, Renewal: c.renewed, Election: c.elections.Changed}
-}
-
-// labels returns the values of a metric about the lock of key.
-func (c *Collector) labels(key string, values ...string) []string {
-	if c.lock != nil {
-		values = append(values, measure.Text(c.lock(key)))
+	return &observe.Observer{
+		Acquire: func(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			return ctx, c.metrics.Acquire(ctx, e)
+		},
+		LeaseEnd: c.metrics.LeaseEnd, Renewal: c.metrics.Renewal, Election: c.metrics.Elections.Changed,
 	}
-	return values
-}
-
-func (c *Collector) asked(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-	if c.lock != nil {
-		name := measure.Text(c.lock(e.Key))
-		if _, begun := c.begun.LoadOrStore(name, nil); !begun {
-			c.begin(name)
-		}
-	}
-	waits := e.Wait != 0
-	if waits {
-		c.waiters.WithLabelValues(c.labels(e.Key)...).Inc()
-	}
-	return ctx, func(e observe.AcquireEnd) {
-		if waits {
-			c.waiters.WithLabelValues(c.labels(e.Key)...).Dec()
-		}
-		if e.Reentered {
-			return
-		}
-		c.acquire.WithLabelValues(c.labels(e.Key, string(e.Outcome))...).Observe(e.Took.Seconds())
-		if e.Err == nil {
-			c.held.WithLabelValues(c.labels(e.Key)...).Inc()
-			if e.AutoRenew {
-				c.left.Begin()
-			}
-		}
-	}
-}
-
-func (c *Collector) ended(_ context.Context, e observe.LeaseEnd) {
-	if e.Reason.Lost() {
-		c.lost.WithLabelValues(c.labels(e.Key, string(e.Reason))...).Inc()
-	}
-	c.hold.WithLabelValues(c.labels(e.Key, measure.End(e.Reason))...).Observe(e.Held.Seconds())
-	c.held.WithLabelValues(c.labels(e.Key)...).Dec()
-	if e.AutoRenew {
-		c.left.End()
-	}
-}
-
-func (c *Collector) renewed(_ context.Context, e observe.Renewal) {
-	c.renewal.WithLabelValues(measure.Renewal(e.Err)).Observe(e.Took.Seconds())
-	c.left.Set(e.Left.Seconds() / e.TTL.Seconds())
 }

@@ -8,13 +8,15 @@ import (
 
 // elections collects those in which electors of this process take part.
 type elections struct {
-	measure.Elections
+	*measure.Elections
 	leader, terms *prometheus.Desc
 }
 
-func newElections() *elections {
+func newElections(of *measure.Elections) *elections {
 	labels := []string{"election"}
 	return &elections{
+		Elections: of,
+
 		leader: prometheus.NewDesc("sqllock_leader", "Whether this process leads, 1 or 0, while it takes part in the election.", labels, nil),
 		terms:  prometheus.NewDesc("sqllock_leader_terms_total", "Terms in which this process has led.", labels, nil),
 	}

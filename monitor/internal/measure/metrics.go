@@ -1,0 +1,94 @@
+package measure
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sqllock/sqllock/observe"
+)
+
+// Instruments are those of a library. Each is called with the values of its labels: the one that is named
+// below, and the name of the lock if there are names.
+type Instruments struct {
+	Acquired func(ctx context.Context, seconds float64, labels ...string) // outcome
+	Held     func(ctx context.Context, seconds float64, labels ...string) // end
+	Renewed  func(ctx context.Context, seconds float64, labels ...string) // outcome, and no name of a lock
+	Lost     func(ctx context.Context, n int, labels ...string)           // reason
+	Leases   func(ctx context.Context, n int, labels ...string)
+	Waiters  func(ctx context.Context, n int, labels ...string)
+}
+
+// Metrics use instruments as a registry tells what happens. They are safe for concurrent use.
+type Metrics struct {
+	Instruments
+	Lock      func(key string) string // returns the name of a lock; nil if there are no names
+	Left      LeastLeft
+	Elections Elections
+
+	begun sync.Map // the names that Begin was called for
+}
+
+// Begin makes the series whose labels are known, with the name of a lock if there are names, so that
+// an increase from 0 is seen.
+func (m *Metrics) Begin(ctx context.Context, name ...string) {
+	m.Leases(ctx, 0, name...)
+	m.Waiters(ctx, 0, name...)
+	for _, reason := range Losses {
+		m.Lost(ctx, 0, append([]string{string(reason)}, name...)...)
+	}
+}
+
+// labels returns the values of a metric about the lock of key.
+func (m *Metrics) labels(key string, values ...string) []string {
+	if m.Lock != nil {
+		values = append(values, Text(m.Lock(key)))
+	}
+	return values
+}
+
+// Acquire notes a call that asks for a lock, and the function that it returns what came of it.
+func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(observe.AcquireEnd) {
+	if m.Lock != nil {
+		name := Text(m.Lock(e.Key))
+		if _, begun := m.begun.LoadOrStore(name, nil); !begun {
+			m.Begin(ctx, name)
+		}
+	}
+	waits := e.Wait != 0
+	if waits {
+		m.Waiters(ctx, 1, m.labels(e.Key)...)
+	}
+	return func(e observe.AcquireEnd) {
+		if waits {
+			m.Waiters(ctx, -1, m.labels(e.Key)...)
+		}
+		if e.Reentered {
+			return
+		}
+		m.Acquired(ctx, e.Took.Seconds(), m.labels(e.Key, string(e.Outcome))...)
+		if e.Err == nil {
+			m.Leases(ctx, 1, m.labels(e.Key)...)
+			if e.AutoRenew {
+				m.Left.Begin()
+			}
+		}
+	}
+}
+
+// LeaseEnd implements observe.Observer's LeaseEnd.
+func (m *Metrics) LeaseEnd(ctx context.Context, e observe.LeaseEnd) {
+	if e.Reason.Lost() {
+		m.Lost(ctx, 1, m.labels(e.Key, string(e.Reason))...)
+	}
+	m.Held(ctx, e.Held.Seconds(), m.labels(e.Key, End(e.Reason))...)
+	m.Leases(ctx, -1, m.labels(e.Key)...)
+	if e.AutoRenew {
+		m.Left.End()
+	}
+}
+
+// Renewal implements observe.Observer's Renewal.
+func (m *Metrics) Renewal(ctx context.Context, e observe.Renewal) {
+	m.Renewed(ctx, e.Took.Seconds(), Renewal(e.Err))
+	m.Left.Set(e.Left.Seconds() / e.TTL.Seconds())
+}
