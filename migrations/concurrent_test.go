@@ -14,31 +14,12 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-func TestConcurrentUp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		spring(t, db, dialect.Spring6)
-		run(t, db, insert4)
-		var all sync.WaitGroup
-		for i := range 8 {
-			pool := db.Open(t)
-			layout := []dialect.Layout{dialect.Spring6, dialect.Spring7}[i%2]
-			all.Go(func() {
-				if err := migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		wantAt(t, db, 3, dialect.Spring7)
-		wantTables(t, db)
-	})
-}
-
-// TestConcurrentUpAndDown: eight pools go through four versions each, one after the other, which takes seconds.
+// TestConcurrentUpAndDown: eight pools adopt Spring's table and go through four versions each, one after the other, which
+// takes seconds.
 func TestConcurrentUpAndDown(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
 		var all sync.WaitGroup
 		for i := range 8 {
 			pool := db.Open(t)

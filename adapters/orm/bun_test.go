@@ -19,7 +19,7 @@ func TestBun(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
 		t.Helper()
 		prepare(t, test)
-		db := bun.NewDB(test.DB.DB, bunDialect(test))
+		db := bun.NewDB(test.DB.DB, bunDialects[test.Dialect.Name]())
 		guarded(t, test, db.DB, func(ctx context.Context, lease *sqllock.Lease) error {
 			err := db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 				if err := lease.Guard(ctx, tx.Tx); err != nil {
@@ -33,13 +33,8 @@ func TestBun(t *testing.T) {
 	})
 }
 
-func bunDialect(test *dbtest.DB) schema.Dialect {
-	switch test.Dialect.Name {
-	case "postgres":
-		return pgdialect.New()
-	case "mysql":
-		return mysqldialect.New()
-	default:
-		return sqlitedialect.New()
-	}
+var bunDialects = map[string]func() schema.Dialect{
+	"postgres": func() schema.Dialect { return pgdialect.New() },
+	"mysql":    func() schema.Dialect { return mysqldialect.New() },
+	"sqlite":   func() schema.Dialect { return sqlitedialect.New() },
 }

@@ -16,7 +16,7 @@ func TestEnt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
 		t.Helper()
 		prepare(t, test)
-		driver := entsql.OpenDB(entDialect(test), test.DB.DB)
+		driver := entsql.OpenDB(entDialects[test.Dialect.Name], test.DB.DB)
 		client := &entClient{driver: driver}
 		guarded(t, test, driver.DB(), func(ctx context.Context, lease *sqllock.Lease) error {
 			return withdrawByEnt(ctx, client, lease)
@@ -82,13 +82,4 @@ func (u *entUpdate) Exec(ctx context.Context) error {
 	return u.tx.Exec(ctx, query, args, nil)
 }
 
-func entDialect(test *dbtest.DB) string {
-	switch test.Dialect.Name {
-	case "postgres":
-		return entdialect.Postgres
-	case "mysql":
-		return entdialect.MySQL
-	default:
-		return entdialect.SQLite
-	}
-}
+var entDialects = map[string]string{"postgres": entdialect.Postgres, "mysql": entdialect.MySQL, "sqlite": entdialect.SQLite}

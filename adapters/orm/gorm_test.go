@@ -2,6 +2,7 @@ package orm_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestGORM(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
 				t.Helper()
 				prepare(t, test)
-				db, err := gorm.Open(gormDialector(test), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard})
+				db, err := gorm.Open(gormDialectors[test.Dialect.Name](test.DB.DB), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard})
 				must(t, err)
 				pool, err := db.DB()
 				must(t, err)
@@ -41,13 +42,8 @@ func TestGORM(t *testing.T) {
 	}
 }
 
-func gormDialector(test *dbtest.DB) gorm.Dialector {
-	switch test.Dialect.Name {
-	case "postgres":
-		return postgres.New(postgres.Config{Conn: test.DB.DB})
-	case "mysql":
-		return mysql.New(mysql.Config{Conn: test.DB.DB})
-	default:
-		return sqlite.Dialector{Conn: test.DB.DB}
-	}
+var gormDialectors = map[string]func(*sql.DB) gorm.Dialector{
+	"postgres": func(db *sql.DB) gorm.Dialector { return postgres.New(postgres.Config{Conn: db}) },
+	"mysql":    func(db *sql.DB) gorm.Dialector { return mysql.New(mysql.Config{Conn: db}) },
+	"sqlite":   func(db *sql.DB) gorm.Dialector { return sqlite.Dialector{Conn: db} },
 }

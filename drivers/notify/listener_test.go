@@ -121,19 +121,6 @@ func TestTheListenerReconnects(t *testing.T) {
 	}
 }
 
-func TestWithoutTheListenerWaitersPoll(t *testing.T) {
-	t.Parallel()
-	f, network, connection := newGatedFixture(t)
-	release := f.acquire(f.holder(), "k")
-	got := f.lockInBackground(t.Context(), f.registry(20*time.Millisecond), "k")
-	network.LeadTo("")
-	if err := wait(t, connection); err == nil {
-		t.Fatal("reported as connected")
-	}
-	release()
-	f.checkAcquired(got)
-}
-
 func TestAfterCloseWaitersPoll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
