@@ -44,20 +44,10 @@ type stoppedExec struct {
 	command    int
 }
 
-// stopExec starts an exec of a shell script, and stops it with SIGTSTP. The script writes
+// tryStopExec starts an exec of a shell script, and stops it with SIGTSTP. The script writes
 // "inside" when it waits: a shell that is starting a process when it is stopped does not count
 // as stopped while that process, which is stopped too, has not begun. exec runs as a job does:
-// the kernel discards SIGTSTP for an orphaned process group.
-func stopExec(t *testing.T, script string, args ...string) stoppedExec {
-	t.Helper()
-	s, ok := tryStopExec(t, script, args...)
-	if !ok {
-		t.Fatalf("exec has ended: %s", s.Stderr.Rest())
-	}
-	return s
-}
-
-// tryStopExec is stopExec for a short lease. It reports whether exec was stopped before the
+// the kernel discards SIGTSTP for an orphaned process group. It reports whether exec was stopped before the
 // lease ended. If not, exec has ended or is about to end.
 func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok bool) {
 	t.Helper()
@@ -114,7 +104,10 @@ func TestExecStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := stopExec(t, script, "--ttl", "1h")
+			s, ok := tryStopExec(t, script, "--ttl", "1h")
+			if !ok {
+				t.Fatalf("exec has ended: %s", s.Stderr.Rest())
+			}
 			s.resume()
 			eventually(t, "the command goes on", func() bool { return !stopped(t, s.command) })
 			s.Stdin.Close()
