@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	_ "embed"
 	"io"
 	"os"
 	"os/signal"
@@ -22,6 +23,9 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/show"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/top"
 )
+
+//go:embed help.txt
+var help string
 
 // Main is the main function of the program.
 func Main() {
@@ -62,27 +66,7 @@ func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sqllock COMMAND",
 		Short: "Distributed locks in the SQL database you already have",
-		Long: `Distributed locks in the SQL database you already have: PostgreSQL, MySQL,
-MariaDB or SQLite. The table is that of Spring Integration's JDBC lock
-registry, so Java services can share it.
-
-The database is given with --dsn or in SQLLOCK_DSN:
-
-  postgres://user:password@host:5432/database?sslmode=require
-  mysql://user:password@host:3306/database        (MariaDB: also mariadb://…)
-  user:password@tcp(host:3306)/database           (the form of the Go driver)
-  sqlite:/path/to/locks.db
-
-Otherwise, or with --local, locks are in an SQLite file of your own on this machine;
-exec and lead need one of the three.
-
-The exit code is 0 for success, or:
-
-  1   an error that has no code of its own
-  64  bad input; nothing was done
-  69  database error
-  75  the lock was not acquired before the timeout
-  76  the lock was lost while it was needed`,
+		Long:  help,
 		Example: `  sqllock demo
   sqllock exec nightly-report -- ./report.sh
   sqllock list`,

@@ -8,6 +8,7 @@ package demo
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
+
+//go:embed help.txt
+var help string
 
 // Limits of the options.
 const (
@@ -47,22 +51,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock, and one of them crash",
-		Long: `Watch processes contend for a lock, and one of them crash while it holds the lock.
-
-Several processes add 1 to the number in a file. Each reads the number, works for a
-while, and writes it back, which loses an update if two processes do so at once. So a
-process works only while it holds the lock. One process is killed with SIGKILL while
-it holds the lock; when its lease has expired, another acquires the lock. To detect
-overlaps without the database, each process also locks a second file with the
-operating system.
-
-The exit code is 0 if no two processes overlapped, no update was lost, and the lock of
-the killed process was not acquired before its lease expired; else 1. --without-lock
-shows what happens without the lock, and ends with 1.
-
-The demo needs no database: it creates a temporary SQLite file. In the database of
---dsn it creates tables of its own, SQLLOCK_DEMO_…, and drops them at the end.
-SQLLOCK_DSN is not used.`,
+		Long:  help,
 		Example: `  sqllock demo
   sqllock demo --without-lock
   sqllock demo --workers 8 --dsn postgres://user:password@localhost/test`,

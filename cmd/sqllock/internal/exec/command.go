@@ -20,6 +20,7 @@
 package exec
 
 import (
+	_ "embed"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,9 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
+
+//go:embed exec.txt
+var execHelp string
 
 const (
 	defaultTTL   = 30 * time.Second
@@ -43,39 +47,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- CMD ARGS…",
 		Short: "Run a command under a lock, or several",
-		Long: `Wait for the lock of KEY, run a command while it is held, and release it. The lease
-is renewed while the command runs. The exit code is that of the command, 128+n if
-signal n ended it, or:
-
-  64   the command line is wrong; nothing was done
-  69   database error; the command was not run
-  75   the lock was not acquired before the timeout (or the code of -E)
-  76   the lock was lost while the command ran, and the command was stopped
-  126  the command was found but cannot be run
-  127  the command was not found
-
-Instead of the plain lock of KEY, the command can have one of these:
-
-  --key KEY2     the locks of KEY and KEY2, both or none
-  --permits N    one of the N permits of KEY, or several with --take: at most N commands
-                 run at once
-  --shared       KEY as a reader, beside other readers
-  --exclusive    KEY as the writer, alone; a plain lock does not wait for readers
-
-The command gets these environment variables:
-
-  SQLLOCK_KEY       KEY
-  SQLLOCK_KEYS      KEY and those of --key, one a line
-  SQLLOCK_TOKEN     the fencing token: a number that is higher for each later holder
-  SQLLOCK_DEADLINE  when the lease ends unless it is renewed (RFC 3339, UTC)
-
-The database must be given: --local keeps the lock in a file of this machine.
-
-Signals are forwarded to the command. If the lock is lost, the command gets SIGTERM
-and, after the grace period, SIGKILL. If exec itself is killed, a watchdog kills the
-command and all processes that it has started.
-
-exec itself prints only errors and warnings, unless --verbose is given.`,
+		Long:  execHelp,
 		Example: `  sqllock exec nightly-report -- ./report.sh
   sqllock exec --wait 10s deploy -- make deploy
   sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh

@@ -3,6 +3,7 @@ package page
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,9 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/monitor/page"
 )
+
+//go:embed help.txt
+var help string
 
 // A Check examines the database.
 type Check func(context.Context) ([]page.Finding, error)
@@ -41,16 +45,7 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "page",
 		Short: "Show the locks in a browser",
-		Long: `Show the locks in a browser: who holds which lock, since when and for how much
-longer, who leads, and what doctor finds. The page is read-only unless --allow-unlock
-is given. It ends with Ctrl-C.
-
-The page has no password. By default it listens on 127.0.0.1, so that only this machine
-reaches it, with all its users. To show it to others, put a server that asks them who
-they are in front of it, and allow the name under which they request it with --host.
-
-As in list, a key is shown if this user has used it on this host, or if it is given
-with --name.`,
+		Long:  help,
 		Example: `  sqllock page
   sqllock page --listen 127.0.0.1:0 --role scheduler --name orders/42
   ssh -L 8080:127.0.0.1:8080 db.example.com sqllock page`,

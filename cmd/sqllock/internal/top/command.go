@@ -5,6 +5,7 @@
 package top
 
 import (
+	_ "embed"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,24 +19,16 @@ import (
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
+//go:embed help.txt
+var help string
+
 // Command returns the subcommand.
 func Command(flags *connect.Flags) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the locks in the terminal",
-		Long: `Watch the locks of all regions in the terminal: who holds which lock, since when,
-and for how much longer. The table is read at each interval, up to --limit rows:
-those that are held first, the oldest before others.
-
-Keys: ↑ ↓ PgUp PgDn select a lock, k a r h l sort by key, age, region, holder or time
-left (again: the other way), e hides or shows expired rows, / searches, space pauses,
-u or Delete unlocks, q quits.
-
-To unlock removes the row of the selected lock, if it still has the holder that is
-shown. This breaks the lock, as the command unlock does, so top asks for the word yes.
-
-Where the output is no terminal, top prints one table at each interval.`,
+		Long:  help,
 		Example: `  sqllock top
   sqllock top --sort left --interval 5s
   sqllock top --count 1 | head`,
