@@ -140,22 +140,6 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	})
 }
 
-// TestTheLockIsReleasedAfterTheClientWentAway ends the context of a request that is served.
-func TestTheLockIsReleasedAfterTheClientWentAway(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
-			cancel()
-			<-req.Context().Done()
-		})
-		s.get(ctx, "/a")
-		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
-		if len(s.errs) != 0 {
-			t.Error(s.errs)
-		}
-	})
-}
-
 // TestTheHandlerSeesTheLoss takes the lock away from a request.
 func TestTheHandlerSeesTheLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
@@ -175,19 +159,27 @@ func TestTheHandlerSeesTheLoss(t *testing.T) {
 	})
 }
 
-// TestAPanicReleasesTheLock panics as net/http recommends.
-func TestAPanicReleasesTheLock(t *testing.T) {
+// TestTheLockIsReleased ends the context of a request that is served, and has its handler panic as net/http recommends.
+func TestTheLockIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		s := serve(t, r.Registry, 0, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		ctx, cancel := context.WithCancel(t.Context())
+		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
+			cancel()
+			<-req.Context().Done()
+			panic(http.ErrAbortHandler)
+		})
 		func() {
 			defer func() {
 				if recover() != http.ErrAbortHandler { //nolint:errorlint // the very value
 					t.Error("the panic did not go on")
 				}
 			}()
-			s.get(t.Context(), "/a")
+			s.get(ctx, "/a")
 		}()
 		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
+		if len(s.errs) != 0 {
+			t.Error(s.errs)
+		}
 	})
 }
 

@@ -28,30 +28,44 @@ func schedule(t *testing.T, task any, scheduling []gocron.SchedulerOption, job .
 	t.Cleanup(func() { must(t, scheduler.Shutdown()) })
 }
 
-// TestGocronRunsAJobOnceInAPeriod has three instances, whose tickers are seconds apart. The task
-// must get the context of its lease, which gocron does not know.
+// TestGocronRunsAJobOnceInAPeriod has three instances, whose tickers are seconds apart: with a task that locks by itself,
+// which must get the context of its lease, which gocron does not know; and with a locker.
 func TestGocronRunsAJobOnceInAPeriod(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		var runs atomic.Int32
-		for range 3 {
-			registry := r.Another()
+	var runs, skipped [2]atomic.Int32
+	for i, start := range []func(*testing.T, *sqllock.Registry){
+		func(t *testing.T, registry *sqllock.Registry) {
+			t.Helper()
 			schedule(t, job.New(registry, "report", 30*time.Second, func(ctx context.Context) error {
-				runs.Add(1)
+				runs[0].Add(1)
 				_, err := registry.LeaseFrom(ctx, "report")
-				if err != nil {
-					t.Error(err)
-				}
+				is(t, err, nil)
 				return err
 			}), nil)
-			time.Sleep(3 * time.Second)
-		}
-		time.Sleep(10 * time.Minute)
-		if n := runs.Load(); n != 10 {
-			t.Errorf("%d runs in 10 minutes", n)
-		}
-	})
+		},
+		func(t *testing.T, registry *sqllock.Registry) {
+			t.Helper()
+			locker := gocronlock.New[gocron.Lock](registry, &gocronlock.Options{MinHold: 30 * time.Second})
+			schedule(t, func() { runs[1].Add(1) }, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)},
+				gocron.WithName("report"),
+				gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+					is(t, err, sqllock.ErrNotAcquired)
+					skipped[1].Add(1)
+				})))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := sqllocktest.New(t, nil)
+			for range 3 {
+				start(t, r.Another())
+				time.Sleep(3 * time.Second)
+			}
+			time.Sleep(10 * time.Minute)
+			if n, refused := runs[i].Load(), skipped[i].Load(); n != 10 || int(refused) != 20*i {
+				t.Errorf("%d runs and %d skipped in 10 minutes", n, refused)
+			}
+		})
+	}
 }
 
 // TestGocronRunsOnTheLeader stops the leader after five minutes.
@@ -85,29 +99,6 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 		stop[1]()
 		if first, second := runs[0].Load(), runs[1].Load(); first != 5 || second != 5 {
 			t.Errorf("%d and %d runs", first, second)
-		}
-	})
-}
-
-// TestGocronLocksAJob has three instances with a locker, whose tickers are seconds apart.
-func TestGocronLocksAJob(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		var runs, skipped atomic.Int32
-		for range 3 {
-			locker := gocronlock.New[gocron.Lock](r.Another(), &gocronlock.Options{MinHold: 30 * time.Second})
-			schedule(t, func() { runs.Add(1) }, []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)},
-				gocron.WithName("report"),
-				gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
-					is(t, err, sqllock.ErrNotAcquired)
-					skipped.Add(1)
-				})))
-			time.Sleep(3 * time.Second)
-		}
-		time.Sleep(10 * time.Minute)
-		if runs.Load() != 10 || skipped.Load() != 20 {
-			t.Errorf("%d runs and %d skipped in 10 minutes", runs.Load(), skipped.Load())
 		}
 	})
 }

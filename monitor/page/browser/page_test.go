@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	lockpage "github.com/sqllock/sqllock/monitor/page"
 )
 
@@ -33,14 +34,14 @@ func TestTheTableMoves(t *testing.T) {
 	// The page reads on, and leaves alone what is the same: focus and selection stay.
 	b.run(chromedp.Evaluate(`document.querySelector("th a").focus(); getSelection().selectAllChildren(document.querySelector("td.holder bdi"))`, nil))
 	lease, err := s.registry.Lock(t.Context(), "orders/42")
-	s.must(err)
+	check.Must(s, err)
 	b.shows("orders/42")
 	b.shows("held here")
 	b.shows("token " + strconv.FormatInt(lease.Token(), 10))
 	if focus, selected := is[string](b, "document.activeElement.dataset.focus"), is[string](b, "getSelection().toString()"); focus != "sort key" || selected != "batch-2:991" {
 		t.Errorf("focus on %q, selected %q", focus, selected)
 	}
-	s.must(lease.Unlock(t.Context()))
+	check.Must(s, lease.Unlock(t.Context()))
 	b.until(`!document.querySelector(".badge.mine")`)
 	b.shows("released")
 	s.delete("batch-2:991-0b1c33e0a42")
@@ -159,7 +160,7 @@ func TestTextStaysText(t *testing.T) {
 	b.run(chromedp.Navigate(s.url))
 	s.row("k "+hostile, "r "+hostile, "c "+hostile, time.Minute, 2*time.Hour)
 	s.named(hostile, "javascript:pwned=4", time.Minute, 2*time.Hour)
-	check := func() {
+	unharmed := func() {
 		t.Helper()
 		if is[bool](b, `"pwned" in window || !!document.querySelector("img, svg, iframe, script:not([src='script.js'])")`) {
 			t.Error("text of the table became part of the page")
@@ -168,19 +169,19 @@ func TestTextStaysText(t *testing.T) {
 	for _, kind := range []string{"k ", "r ", "c "} { // the script shows them
 		b.shows(kind + hostile)
 	}
-	check()
+	unharmed()
 	b.run(chromedp.Reload())
 	b.shows("k " + hostile)
-	check()
+	unharmed()
 	b.run(chromedp.Click("td.act a"))
 	b.shows("This breaks the lock")
-	check()
+	unharmed()
 	b.run(chromedp.Click("button.danger"))
 	b.shows("Unlocked")
-	check()
+	unharmed()
 	b.run(chromedp.Navigate(s.url + "?q=" + `%3Cscript%3Epwned%3D5%3C%2Fscript%3E`))
 	b.until(`document.querySelector("input[name=q]").value === "<script>pwned=5</script>"`)
-	check()
+	unharmed()
 	b.quiet()
 }
 
@@ -255,7 +256,7 @@ func TestLooks(t *testing.T) {
 	s.row("0cc175b9-c0f1-36b6-831c-399e26977266", "DEFAULT", "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77", 33*time.Minute, 41*time.Minute)
 	s.row("invoices/2026-11", "billing", "web-2:4711-0a3f9c52f02", 8*time.Minute, 2*time.Hour)
 	lease, err := s.registry.Lock(t.Context(), "orders/42")
-	s.must(err)
+	check.Must(s, err)
 	waited := make(chan error)
 	for range 2 {
 		go func() {
@@ -288,9 +289,9 @@ func TestLooks(t *testing.T) {
 			}
 		}
 	}
-	s.must(lease.Unlock(t.Context()))
+	check.Must(s, lease.Unlock(t.Context()))
 	for range 2 {
-		s.must(<-waited)
+		check.Must(s, <-waited)
 	}
 	b.quiet()
 }

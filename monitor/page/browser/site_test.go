@@ -16,6 +16,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/sqlitelock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/monitor/page"
 	"github.com/sqllock/sqllock/observe"
@@ -45,15 +46,15 @@ func newSite(t *testing.T, o page.Options) *site {
 	recorder := new(page.Recorder)
 	var err error
 	s.db, err = sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)")
-	s.must(err)
-	t.Cleanup(func() { s.must(s.db.Close()) })
-	s.must(migrations.Up(t.Context(), s.db, dialect.SQLite(), nil))
+	check.Must(s, err)
+	t.Cleanup(func() { check.Must(s, s.db.Close()) })
+	check.Must(s, migrations.Up(t.Context(), s.db, dialect.SQLite(), nil))
 	s.registry, err = sqlitelock.Open(t.Context(), file, &sqlitelock.Options{
 		Repository: sqllock.RepositoryOptions{ClientID: "web-1:4711"},
 		Registry:   sqllock.RegistryOptions{TTL: time.Hour, AutoRenew: true, Observers: []*observe.Observer{recorder.Observer()}},
 	})
-	s.must(err)
-	t.Cleanup(func() { s.must(s.registry.Close(context.Background())) })
+	check.Must(s, err)
+	t.Cleanup(func() { check.Must(s, s.registry.Close(context.Background())) })
 	o.Recorder = recorder
 	handler := page.Handler(s.registry, &o)
 	mux := http.NewServeMux()
@@ -76,14 +77,14 @@ func (s *site) row(lockKey, region, holder string, age, left time.Duration) {
 	now := time.Now().UTC()
 	_, err := s.db.ExecContext(s.Context(), "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) VALUES (?, ?, ?, ?, ?)",
 		lockKey, region, holder, now.Add(-age).Format(instant), now.Add(left).Format(instant))
-	s.must(err)
+	check.Must(s, err)
 }
 
 // named puts the row of a key into the table.
 func (s *site) named(key, holder string, age, left time.Duration) {
 	s.Helper()
 	lockKey, err := s.registry.Repository().LockKey(key)
-	s.must(err)
+	check.Must(s, err)
 	s.row(lockKey, sqllock.DefaultRegion, holder, age, left)
 }
 
@@ -91,21 +92,14 @@ func (s *site) named(key, holder string, age, left time.Duration) {
 func (s *site) delete(holder string) {
 	s.Helper()
 	_, err := s.db.ExecContext(s.Context(), "DELETE FROM INT_LOCK WHERE CLIENT_ID = ?", holder)
-	s.must(err)
+	check.Must(s, err)
 }
 
 // count returns how many rows a holder has.
 func (s *site) count(holder string) (n int) {
 	s.Helper()
-	s.must(s.db.QueryRowContext(s.Context(), "SELECT COUNT(*) FROM INT_LOCK WHERE CLIENT_ID = ?", holder).Scan(&n))
+	check.Must(s, s.db.QueryRowContext(s.Context(), "SELECT COUNT(*) FROM INT_LOCK WHERE CLIENT_ID = ?", holder).Scan(&n))
 	return n
-}
-
-func (s *site) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 // allowed lets every viewer unlock.
