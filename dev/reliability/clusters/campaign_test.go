@@ -157,7 +157,6 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 		e.Err = err.Error()
 		b.t.Errorf("%s: %v", n.name, err)
 	}
-	e.Healed = history.Now()
 	if err := b.cluster.Heal(ctx); err != nil {
 		b.t.Fatalf("heal after %s: %v", n.name, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
@@ -27,16 +26,11 @@ func (b *trial) summary(r *checker.Report) string {
 	return s.String()
 }
 
-// publishing is held while a trial changes the page.
-var publishing sync.Mutex
-
 // publish writes a trial that has broken no promise to the page.
 func (b *trial) publish(r *checker.Report) error {
 	if *page == "" || b.t.Failed() {
 		return nil
 	}
-	publishing.Lock()
-	defer publishing.Unlock()
 	faults := faultsIn(b.events)
 	var longest fault
 	for _, f := range faults {

@@ -58,16 +58,12 @@ type Event struct {
 	Lease string `json:"lease,omitempty"` // one acquisition, in all processes
 	Token int64  `json:"token,omitempty"`
 	// Holds is what an acquired lease holds.
-	Holds []Hold `json:"holds,omitempty"`
-	ID    string `json:"id,omitempty"` // of a row; the name of a fault
-	From  int64  `json:"from"`
-	To    int64  `json:"to"`
-	// Healed is when the repair of a fault began.
-	Healed  int64  `json:"healed,omitempty"`
+	Holds   []Hold `json:"holds,omitempty"`
+	ID      string `json:"id,omitempty"` // of a row; the name of a fault
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
 	Guarded bool   `json:"guarded,omitempty"`
 	Err     string `json:"err,omitempty"`
-	// Lost reports whether Err is an ErrLockLost.
-	Lost bool `json:"lost,omitempty"`
 }
 
 // Now returns the time.

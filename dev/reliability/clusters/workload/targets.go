@@ -21,8 +21,6 @@ import (
 
 // A Target is how clients reach a cluster.
 type Target struct {
-	// Name is how reports call it.
-	Name string
 	// Driver is a database/sql driver.
 	Driver string
 	// DSNs are the nodes'. PostgreSQL's drivers take one DSN for all nodes.

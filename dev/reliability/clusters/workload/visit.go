@@ -212,7 +212,7 @@ func (v *visit) release(ctx context.Context) {
 func (v *visit) add(e history.Event, err error) {
 	e.To = history.Now()
 	if err != nil {
-		e.Err, e.Lost = err.Error(), errors.Is(err, sqllock.ErrLockLost)
+		e.Err = err.Error()
 	}
 	v.log.Add(e)
 }
