@@ -32,18 +32,18 @@ type manner struct {
 // manners are the configurations that compete. To add one, add a line.
 var manners = []manner{
 	{
-		name: "default", settings: "the defaults: IdleBetweenTries 100 ms",
+		name: "default", settings: "Open, by its defaults: four connections, IdleBetweenTries 100 ms",
 		contests: []string{OneLock, LoneCaller, ManyCallers, JointLock, Semaphore, ReadWrite}, onPostgres: []string{OneLockLong},
 	},
 	{
-		name: "fair", settings: "Fair", registry: sqllock.RegistryOptions{Fair: true},
+		name: "fair", settings: "Open, with Fair", registry: sqllock.RegistryOptions{Fair: true},
 		contests: []string{OneLock, LoneCaller, ManyCallers}, onPostgres: []string{OneLockLong, JointLock, Semaphore, ReadWrite},
 	},
-	{name: "fair, wake", settings: "Fair and Wake", registry: sqllock.RegistryOptions{Fair: true}, wake: true, onPostgres: []string{OneLock}},
-	{name: "wake", settings: "Wake", wake: true, onPostgres: []string{OneLock, LoneCaller, ManyCallers}},
-	{name: "25 ms", settings: "IdleBetweenTries 25 ms", registry: pause(25 * time.Millisecond), contests: []string{OtherPauses}},
-	{name: "1 s", settings: "IdleBetweenTries 1 s", registry: pause(time.Second), contests: []string{OtherPauses}},
-	{name: "3 s", settings: "IdleBetweenTries 3 s", registry: pause(3 * time.Second), contests: []string{OtherPauses}},
+	{name: "fair, wake", settings: "Open, with Fair and Wake", registry: sqllock.RegistryOptions{Fair: true}, wake: true, onPostgres: []string{OneLock}},
+	{name: "wake", settings: "Open, with Wake", wake: true, onPostgres: []string{OneLock, LoneCaller, ManyCallers}},
+	{name: "25 ms", settings: "Open, with IdleBetweenTries 25 ms", registry: pause(25 * time.Millisecond), contests: []string{OtherPauses}},
+	{name: "1 s", settings: "Open, with IdleBetweenTries 1 s", registry: pause(time.Second), contests: []string{OtherPauses}},
+	{name: "3 s", settings: "Open, with IdleBetweenTries 3 s", registry: pause(3 * time.Second), contests: []string{OtherPauses}},
 }
 
 func pause(idle time.Duration) sqllock.RegistryOptions {
