@@ -98,23 +98,6 @@ func TestALongJobIsNotRunTwice(t *testing.T) {
 	})
 }
 
-// TestAJobSeesTheLoss has another process take the lock while the job runs.
-func TestAJobSeesTheLoss(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		failed := errors.New("failed")
-		err := job.New(r.Registry, "report", time.Minute, func(ctx context.Context) error {
-			if _, err := r.LeaseFrom(ctx, "report"); err != nil {
-				t.Error(err)
-			}
-			r.Lose("report")
-			is(t, context.Cause(ctx), sqllock.ErrLockLost)
-			return failed
-		})(t.Context())
-		is(t, err, failed)
-		is(t, err, sqllock.ErrLockLost)
-	})
-}
-
 // TestAFailedJobKeepsItsPeriod has a job fail, and panic: the next run comes with the next period.
 func TestAFailedJobKeepsItsPeriod(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
@@ -160,24 +143,6 @@ func TestErrorsBeforeTheJob(t *testing.T) {
 		is(t, err, sqllock.ErrNotAcquired)
 		must(t, r.Close(t.Context()))
 		is(t, job.New(r.Registry, "report", 0, never)(t.Context()), sqllock.ErrClosed)
-	})
-}
-
-// TestAJobThatCannotReleaseHasRun cuts the database off while the job runs.
-func TestAJobThatCannotReleaseHasRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		cutOff := errors.New("cut off")
-		ran := false
-		err := job.New(r.Registry, "report", 0, func(context.Context) error {
-			r.Break(cutOff)
-			ran = true
-			return nil
-		})(t.Context())
-		is(t, err, sqllock.ErrDatabase)
-		is(t, err, cutOff)
-		if !ran {
-			t.Error("it has not run")
-		}
 	})
 }
 
