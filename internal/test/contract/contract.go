@@ -26,7 +26,7 @@ type Cell struct {
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
-	// If Plain is true, batching and hand-off are disabled.
+	// If Plain is true, batching and hand-off are disabled, and locks are fair where they can be.
 	Plain bool
 	// DB has a migrated lock table of that layout. All tests share it; each test uses
 	// a region of its own.
@@ -84,6 +84,9 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 		})
 	}
 }
+
+// isFair reports whether the locks of the cell are acquired in the order of arrival between processes.
+func (c Cell) isFair() bool { return c.Plain && !c.Dialect.Embedded }
 
 // has reports whether a test runs in the cell.
 func (c Cell) has(test test) bool {
@@ -261,7 +264,7 @@ func (c Cell) idle() time.Duration {
 func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
 	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Waker: f.cell.Waker,
+		TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
 	})
 }
 

@@ -312,7 +312,7 @@ func (f *fixture) rarelyPolling() *sqllock.Registry {
 		return f.registry(ttl)
 	}
 	return f.registryOver(f.process(), sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Waker: f.cell.Waker,
+		TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
 	})
 }
 
