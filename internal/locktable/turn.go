@@ -51,13 +51,14 @@ type turns struct {
 	refused    error       // why there are none, or nil
 	inUse      atomic.Int32
 	direct     atomic.Bool // no pooler was found in front of the server
-
-	isFree statement
+	checks     *limiter    // of that
+	isFree     statement
 }
 
 func (t *Table) openTurns(config Config) (err error) {
 	u := &t.turns
-	u.pool, u.shared, u.onFallback, u.texts = config.Turns, config.Turns == nil, config.OnFallback, t.dialect.Turns(t.names)
+	u.onFallback, u.texts, u.checks = config.OnFallback, t.dialect.Turns(t.names), newLimiter(1)
+	u.pool, u.shared = config.Turns, config.Turns == nil
 	if u.shared {
 		u.pool = config.DB
 	}
@@ -120,41 +121,57 @@ func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
 	return n > 0, err
 }
 
-// poolerTries is how often two connections are compared. Other clients of a pooler may come in between.
-const poolerTries = 5
-
 // checkDirect returns an error if a pooler gives one session of the server to two connections, once.
 func (t *Table) checkDirect(ctx context.Context) error {
 	u := &t.turns
 	if u.direct.Load() || u.texts.Session == "" {
 		return nil
 	}
-	_, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (none struct{}, err error) {
-		first, err := u.pool.Conn(ctx)
-		if err != nil {
-			return none, err
+	if err := u.checks.take(ctx); err != nil { // two at a time could each have one of two connections
+		return t.errors.explain(ctx, reading.op, err)
+	}
+	shared, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (bool, error) {
+		if u.direct.Load() {
+			return false, nil
 		}
-		defer func() { _ = first.Close() }() // goes back to the pool
-		second, err := u.pool.Conn(ctx)
-		if err != nil {
-			return none, err
-		}
-		defer func() { _ = second.Close() }()
-		for range poolerTries {
-			var sessions [2]int64
-			for i, conn := range []*sql.Conn{first, second} {
-				if err := conn.QueryRowContext(ctx, u.texts.Session).Scan(&sessions[i]); err != nil {
-					return none, err
-				}
-			}
-			if sessions[0] == sessions[1] {
-				return none, &Error{"", WrongSession, errPooledTurns}
-			}
-		}
-		u.direct.Store(true)
-		return none, nil
+		return SharesSessions(ctx, u.pool, u.texts.Session)
 	}, nil)
+	u.checks.cancel(err)
+	if err == nil && shared {
+		err = &Error{"", WrongSession, errPooledTurns}
+	}
+	u.direct.Store(err == nil)
 	return err
+}
+
+// poolerTries is how often two connections are compared. Other clients of a pooler may come in between.
+const poolerTries = 5
+
+// SharesSessions reports whether two connections that are open at the same time are served by one session of the server,
+// as behind a pooler that gives it to another client after each transaction. question is [dialect.Turns.Session].
+func SharesSessions(ctx context.Context, db *sql.DB, question string) (bool, error) {
+	first, err := db.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = first.Close() }() // goes back to the pool
+	second, err := db.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = second.Close() }()
+	for range poolerTries {
+		var sessions [2]int64
+		for i, conn := range []*sql.Conn{first, second} {
+			if err := conn.QueryRowContext(ctx, question).Scan(&sessions[i]); err != nil {
+				return false, err
+			}
+		}
+		if sessions[0] == sessions[1] {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // A Turn is the place at the head of the queue for a key, over all processes. Its caller acquires the row as any other

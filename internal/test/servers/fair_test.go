@@ -319,6 +319,17 @@ func TestFair_SmallPools(t *testing.T) {
 
 		told := make(chan error, 16)
 		small := l.over(limited(l.db.Open(l), 2), sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
+		var first sync.WaitGroup
+		for i := range 8 { // all at once: they do not keep each other from the two connections
+			first.Go(func() {
+				if lease, err := small.TryLock(l.Context(), fmt.Sprint(i)); err != nil {
+					l.Error(err)
+				} else if err := lease.Unlock(l.Context()); err != nil {
+					l.Error(err)
+				}
+			})
+		}
+		first.Wait()
 		other := l.process(l.db.DSN)
 		l.forKey("b")
 		l.hold(obtain(l.T, other, "b").Lock)

@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 )
-
-// poolerTries is how often two connections are compared. Other clients of a pooler may come
-// in between.
-const poolerTries = 5
 
 // checkPooler notices a pooler that gives a server connection to another client after each
 // transaction, as PgBouncer does with pool_mode=transaction. A session's state is lost then.
@@ -23,37 +19,11 @@ func (e *examination) checkPooler(ctx context.Context) []finding {
 	// A pooler of whole sessions that has none left lets the second connection wait.
 	ctx, cancel := context.WithTimeout(ctx, session.OpenTimeout)
 	defer cancel()
-	for range poolerTries {
-		if shared, err := e.shareSession(ctx); err != nil {
-			return nil // the checks below say what is wrong
-		} else if shared {
-			return []finding{poolerFinding(e.Target.Pooled)}
-		}
+	shared, err := locktable.SharesSessions(ctx, e.DB.DB, e.Dialect.Turns(dialect.Names{}).Session)
+	if err != nil || !shared {
+		return nil // the checks below say what is wrong
 	}
-	return nil
-}
-
-// shareSession reports whether two connections that are open at the same time are served by one
-// session of the server.
-func (e *examination) shareSession(ctx context.Context) (bool, error) {
-	first, err := e.DB.Connx(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = first.Close() }() // goes back to the pool
-	second, err := e.DB.Connx(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = second.Close() }()
-	var sessions [2]string
-	for i, conn := range []*sqlx.Conn{first, second} {
-		const query = "SELECT pg_backend_pid() || ' ' || pg_postmaster_start_time()"
-		if err := conn.GetContext(ctx, &sessions[i], query); err != nil {
-			return false, err
-		}
-	}
-	return sessions[0] == sessions[1], nil
+	return []finding{poolerFinding(e.Target.Pooled)}
 }
 
 func poolerFinding(prepared bool) finding {
