@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
-// TestFindings keeps the lines about settings that the servers of the tests do not have, as text
-// and as JSON.
+// TestFindings keeps the lines about settings and clocks that the servers of the tests do not have, as
+// text and as JSON.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	group := locktable.Cluster{Group: "aaaa-bbbb", Member: "ONLINE", SinglePrimary: true, Consistency: "BEFORE_ON_PRIMARY_FAILOVER"}
@@ -23,6 +24,10 @@ func TestFindings(t *testing.T) {
 	hidden.Member = ""
 	offline.Member = "OFFLINE"
 	for name, findings := range map[string][]finding{
+		"clock":                {clockFinding(5*time.Millisecond, 10*time.Millisecond)},
+		"clock_ahead":          {clockFinding(3*time.Second, 10*time.Millisecond)},
+		"clock_behind":         {clockFinding(-500*time.Millisecond, 10*time.Millisecond)},
+		"clock_far_behind":     {clockFinding(-2*time.Hour, 10*time.Millisecond)},
 		"galera":               clusterFindings(galera),
 		"galera_alone":         clusterFindings(alone),
 		"galera_off":           clusterFindings(off),

@@ -1,35 +1,13 @@
 package doctor
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/testmain"
-	"github.com/sqllock/sqllock/monitor/page"
 )
 
 func TestMain(m *testing.M) { testmain.Run(m) }
-
-func TestClockFinding(t *testing.T) {
-	for _, test := range []struct {
-		difference time.Duration
-		severity   page.Severity
-		text       string
-	}{
-		{0, good, "no difference"},
-		{5 * time.Millisecond, good, "no difference"},
-		{-500 * time.Millisecond, good, "500ms behind this host's"},
-		{3 * time.Second, noteworthy, "3s ahead of this host's"},
-		{-2 * time.Hour, noteworthy, "2h0m behind this host's"},
-	} {
-		got := clockFinding(test.difference, 10*time.Millisecond)
-		if got.Severity != test.severity || !strings.Contains(got.Text, test.text) || (got.Advice != "") != (got.Severity != good) {
-			t.Errorf("clockFinding(%v) = %+v", test.difference, got)
-		}
-	}
-}
 
 func TestOlderThan(t *testing.T) {
 	for _, test := range []struct {
