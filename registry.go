@@ -90,10 +90,10 @@ type RegistryOptions struct {
 	//   - A caller that waits for its turn for longer than a minute goes to the end of the queue: on
 	//     PostgreSQL the statement that waits keeps VACUUM from removing rows that have died since
 	//     it began. The session of the one whose turn it is does not.
-	//   - A repository has 16 such sessions at most, and no more than half of the connections
-	//     of its pool, which must have two at least: see [RepositoryOptions.Turns]. If more keys
-	//     are waited for, or a session cannot be had, callers wait as for a lock that is not
-	//     fair, and Observer.Fallback is told.
+	//   - A repository has 16 such sessions at most, and no more than half of the connections of
+	//     its pool, which must have two at least, or 2 if the pool has no limit: see
+	//     [RepositoryOptions.Turns]. If more keys are waited for, or a session cannot be had,
+	//     callers wait as for a lock that is not fair, and Observer.Fallback is called.
 	//   - An uncontended lock takes one round trip more. TryLock returns [ErrNotAcquired]
 	//     also if another process waits.
 	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the others as it

@@ -34,7 +34,8 @@ type Registry struct {
 }
 
 // New returns a registry on a new database with the lock table. opts may be nil. All registries of
-// the test share a Waker, Observers and OnClose; OnClose is called once for each of them.
+// the test share a Waker, Observers and OnClose; OnClose is called once for each of them. Fair has no effect: SQLite
+// has no sessions that could queue.
 //
 // When the test ends, New's cleanup closes the registry and all that [Registry.Another] has
 // returned. If one of them still holds leases, the test fails with their keys, unless it has
@@ -44,6 +45,7 @@ func New(tb testing.TB, opts *sqllock.RegistryOptions) *Registry {
 	r := &Registry{tb: tb, dsn: newFile(tb)}
 	if opts != nil {
 		r.opts = *opts
+		r.opts.Fair = false
 	}
 	r.network = flaky.New(virtualsqlite.Driver{}, r.dsn)
 	r.db = pool(r.network)

@@ -28,7 +28,7 @@ func inBubble(t *testing.T, opts *sqllock.RegistryOptions, test func(t *testing.
 }
 
 func TestAnotherProcessIsExcluded(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
+	inBubble(t, &sqllock.RegistryOptions{Fair: true}, func(t *testing.T, r *sqllocktest.Registry) {
 		other := r.Another()
 		lease := lock(t, r.Registry)
 		_, err := other.TryLock(t.Context(), "k")

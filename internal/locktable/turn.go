@@ -20,6 +20,8 @@ import (
 const (
 	// maxTurns is how many sessions of a table wait for turns, or have them, at a time.
 	maxTurns = 16
+	// unlimitedTurns is the same for a pool without a limit that is the repository's, too.
+	unlimitedTurns = 2
 	// KeepTurnEvery is how often a turn is kept at least. The server ends the session of one after five seconds.
 	KeepTurnEvery = time.Second
 	// leaveTimeout is how long the answers to what ends a turn may take.
@@ -38,7 +40,8 @@ var (
 		"give it more by SetMaxOpenConns, or set RepositoryOptions.Turns")
 	errPooledTurns = errors.New("the order of arrival between processes: a pooler in front of the server gives its few sessions out for a transaction each, " +
 		"and callers that wait for their turns would keep them from all others: set RepositoryOptions.Turns to a pool that leads to the server itself")
-	errNoPlace  = fmt.Errorf("%d keys are waited for in turn already, or half of the pool's connections are", maxTurns)
+	errNoPlace = errors.New("all sessions that may wait for turns do: 16, half of the pool's limit, or 2 without a limit; " +
+		"RepositoryOptions.Turns may have more")
 	errTurnOver = errors.New("the server has ended the wait for the turn")
 )
 
@@ -72,10 +75,13 @@ func (t *Table) openTurns(config Config) (err error) {
 	return err
 }
 
-// limit is how many sessions there may be now. Half of a pool that is shared is for all else.
+// limit is how many sessions there may be now. Half of a pool that is shared is for all else. If that has no limit, there may
+// be another one behind it, as pgxpool is, whose limit is not known: sessions that wait must leave connections for the holder.
 func (u *turns) limit() int {
 	most := u.pool.Stats().MaxOpenConnections
 	switch {
+	case most == 0 && u.shared:
+		return unlimitedTurns
 	case most == 0:
 		return maxTurns
 	case u.shared:
