@@ -273,6 +273,29 @@ func TestFair_EndOfTheTurn(t *testing.T) {
 	}
 }
 
+// A process that is cut off while it waits has the turn in its time, for seconds. Its caller does not wait for the server when it
+// gives up.
+func TestFair_CutOffWhileItWaits(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		proxy, dsn := wire.Through(l.T, l.db.DSN)
+		l.forKey("k")
+		l.hold(obtain(l.T, l.process(l.db.DSN), "k").Lock)
+		l.queueUp("k", 1, l.process(l.db.DSN))
+		ctx, cancel := context.WithCancel(l.Context())
+		defer cancel()
+		lock, gaveUp := obtain(l.T, l.process(dsn), "k"), make(chan error, 1)
+		go func() { gaveUp <- errorOf(lock.Lock(ctx)) }()
+		l.await(2)
+		l.queue(2, 1, obtain(l.T, l.process(l.db.DSN), "k").Lock)
+		l.await(3)
+		proxy.Freeze()
+		l.want(0, 2)
+		cancel()
+		is(l, <-gaveUp, sqllock.ErrNotAcquired)
+	})
+}
+
 // A caller that gives up while it waits for its turn, or whose registry is closed, returns at once and leaves no session in the
 // queue.
 func TestFair_GivingUp(t *testing.T) {
