@@ -59,7 +59,8 @@ type RegistryOptions struct {
 	// until they are unlocked. A holder that works longer than TTL keeps its lock. One that
 	// crashed, or is cut off from the database, loses it after TTL as before. One statement
 	// renews all leases of one time-to-live. A goroutine sends it for as long as there are
-	// any. [JdbcLock.WithAutoRenew] chooses for one lock.
+	// any. [JdbcLock.WithAutoRenew] chooses for one lock. pgxlock.Open and the like set it, unless
+	// their NoRenew is set.
 	AutoRenew bool
 
 	// MaxHold is how long after its acquisition a lease ends although AutoRenew could renew

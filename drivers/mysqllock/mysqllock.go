@@ -24,8 +24,12 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting.
+	// Registry has the settings of leases and of waiting. Open sets AutoRenew, unless NoRenew is set.
 	Registry sqllock.RegistryOptions
+	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
+	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
+	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
+	NoRenew bool
 	// Migrate, if true, creates the tables if they are missing, and brings them up to date.
 	// The user of the DSN must be allowed to change the schema then. A table without
 	// EXPIRED_AFTER gets that column only if Layout of Repository is dialect.Spring7: with
@@ -50,6 +54,6 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 		opts = &Options{}
 	}
 	return session.Open(ctx, dsn, mysqldriver.Parse, session.Options{
-		Repository: opts.Repository, Registry: opts.Registry, Migrate: opts.Migrate,
+		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: opts.Migrate,
 	})
 }

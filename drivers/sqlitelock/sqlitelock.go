@@ -24,8 +24,12 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting.
+	// Registry has the settings of leases and of waiting. Open sets AutoRenew, unless NoRenew is set.
 	Registry sqllock.RegistryOptions
+	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
+	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
+	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
+	NoRenew bool
 }
 
 // Open opens the SQLite file that dsn names, and returns a registry. dsn is a path, sqlite:PATH, or
@@ -48,6 +52,6 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 		opts = &Options{}
 	}
 	return session.Open(ctx, dsn, sqlitedriver.Parse, session.Options{
-		Repository: opts.Repository, Registry: opts.Registry, Migrate: true,
+		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: true,
 	})
 }

@@ -31,12 +31,8 @@ import (
 // consume processes events for as long as it holds the lock, and waits for it before. A consumer
 // that loses the lock waits for it again.
 func consume(ctx context.Context, registry *sqllock.Registry, next func(context.Context) error) error {
-	lock, err := registry.Obtain("events")
-	if err != nil {
-		return err
-	}
 	for ctx.Err() == nil {
-		err := lock.WithAutoRenew(true).ExecuteLocked(ctx, func(ctx context.Context) error {
+		err := registry.ExecuteLocked(ctx, "events", func(ctx context.Context) error {
 			for ctx.Err() == nil { // ctx ends before another consumer can start
 				if err := next(ctx); err != nil {
 					return err

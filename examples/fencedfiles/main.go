@@ -67,6 +67,7 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	registry, err := sqlitelock.Open(ctx, filepath.Join(dir, "locks.db"), &sqlitelock.Options{
 		Registry: sqllock.RegistryOptions{TTL: time.Second},
+		NoRenew:  true, // a process that has stopped renews nothing
 	})
 	if err != nil {
 		return err

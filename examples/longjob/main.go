@@ -79,6 +79,6 @@ func run(ctx context.Context) error {
 
 func open(ctx context.Context, dir string) (*sqllock.Registry, error) {
 	return sqlitelock.Open(ctx, filepath.Join(dir, "locks.db"), &sqlitelock.Options{
-		Registry: sqllock.RegistryOptions{TTL: ttl, AutoRenew: true},
+		Registry: sqllock.RegistryOptions{TTL: ttl},
 	})
 }

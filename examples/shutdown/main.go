@@ -72,9 +72,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	registry, err := sqlitelock.Open(ctx, filepath.Join(dir, "locks.db"), &sqlitelock.Options{
-		Registry: sqllock.RegistryOptions{AutoRenew: true},
-	})
+	registry, err := sqlitelock.Open(ctx, filepath.Join(dir, "locks.db"), nil)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestPromises(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(promisesFile)
 	must(t, err)
-	comments, tests := commentsOf(t, "sqllock", "semaphore", "rwlock", "leader", "job", "cleanup", "migrations"), testsByPackage(t)
+	comments, tests := commentsOf(t, "sqllock", "semaphore", "rwlock", "leader", "job", "cleanup", "migrations",
+		"pgxlock", "pqlock", "mysqllock", "sqlitelock"), testsByPackage(t)
 	simulation, err := os.ReadFile("internal/test/simulation/doc.go")
 	must(t, err)
 	seen := make(map[string]bool)

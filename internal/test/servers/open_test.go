@@ -3,6 +3,7 @@ package servers_test
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -24,9 +26,14 @@ import (
 	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/drivers/pqlock"
 	"github.com/sqllock/sqllock/drivers/sqlitelock"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 	"github.com/sqllock/sqllock/migrations"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. A standby alone
@@ -74,25 +81,25 @@ type opener struct {
 
 // openOptions are those that all four packages have, or most.
 type openOptions struct {
-	repository    sqllock.RepositoryOptions
-	registry      sqllock.RegistryOptions
-	wake, migrate bool
+	repository             sqllock.RepositoryOptions
+	registry               sqllock.RegistryOptions
+	noRenew, wake, migrate bool
 }
 
 func openPgx(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return pgxlock.Open(ctx, dsn, &pgxlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
+	return pgxlock.Open(ctx, dsn, &pgxlock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Wake: o.wake, Migrate: o.migrate})
 }
 
 func openPq(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return pqlock.Open(ctx, dsn, &pqlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
+	return pqlock.Open(ctx, dsn, &pqlock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Wake: o.wake, Migrate: o.migrate})
 }
 
 func openMySQL(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, Migrate: o.migrate})
+	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Migrate: o.migrate})
 }
 
 func openSQLite(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Repository: o.repository, Registry: o.registry})
+	return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew})
 }
 
 var openers = []opener{
@@ -150,10 +157,12 @@ func TestOpen(t *testing.T) {
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
 		t.Helper()
 		var fallbacks []error
-		first := o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{
+		var renewed []bool
+		ends := []*observe.Observer{{LeaseEnd: func(_ context.Context, e observe.LeaseEnd) { renewed = append(renewed, e.AutoRenew) }}}
+		first := o.opened(t, db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{Observers: ends}, repository: sqllock.RepositoryOptions{
 			Observers: onFallbacks(func(reason error) { fallbacks = append(fallbacks, reason) }),
 		}})
-		second := o.opened(t, db.DSN, openOptions{})
+		second := o.opened(t, db.DSN, openOptions{noRenew: true, registry: sqllock.RegistryOptions{Observers: ends}})
 		lease, err := first.Lock(t.Context(), "k")
 		must(t, err)
 		if lease.Token() == 0 {
@@ -175,18 +184,61 @@ func TestOpen(t *testing.T) {
 		again, err := second.TryLock(t.Context(), "k")
 		must(t, err)
 		must(t, again.Unlock(t.Context()))
+		if !slices.Equal(renewed, []bool{true, false}) {
+			t.Errorf("renewed by default, and with NoRenew: %v", renewed)
+		}
 	})
+}
+
+// Leases are renewed until they are unlocked, or until MaxHold; with NoRenew they are not.
+func TestOpen_Renews(t *testing.T) {
+	t.Parallel()
+	parse := func(dsn string) (session.Target, error) {
+		target, err := sqlitedriver.Parse(dsn)
+		target.Connector = func(source string, _ session.Settings) (driver.Connector, error) {
+			return flaky.New(virtualsqlite.Driver{}, source), nil
+		}
+		return target, err
+	}
+	const wait = 10 * ttl
+	for name, c := range map[string]struct {
+		options session.Options
+		ends    time.Duration // the row, for another process that waits
+		lost    error
+	}{
+		"Default":   {session.Options{}, wait, nil},
+		"AutoRenew": {session.Options{Registry: sqllock.RegistryOptions{AutoRenew: true}}, wait, nil},
+		"NoRenew":   {session.Options{NoRenew: true}, ttl, sqllock.ErrLockLost},
+		"MaxHold":   {session.Options{Registry: sqllock.RegistryOptions{MaxHold: 2 * ttl}}, 2*ttl + ttl/3, sqllock.ErrLockLost}, // it was renewed after 4/3 ttl,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := opener{open: func(ctx context.Context, dsn string, _ openOptions) (*sqllock.Registry, error) {
+					c.options.Migrate, c.options.Registry.TTL = true, ttl
+					return session.Open(ctx, dsn, parse, c.options)
+				}}
+				path := filepath.Join(t.TempDir(), "locks.db")
+				lease, err := o.opened(t, path, openOptions{}).Lock(t.Context(), "k")
+				must(t, err)
+				began := time.Now()
+				_, err = o.opened(t, path, openOptions{}).TryLockFor(t.Context(), "k", wait)
+				if took := time.Since(began); took < c.ends || took > c.ends+time.Second || (err == nil) != (c.ends < wait) {
+					t.Errorf("%v after %v", err, took)
+				}
+				is(t, lease.Unlock(t.Context()), c.lost)
+			})
+		})
+	}
 }
 
 // Both halves of the wake-ups: a waiter that never polls goes on.
 func TestOpen_Wake(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(context.Context, string, openOptions) (*sqllock.Registry, error){
-		"pgxlock": openPgx, "pqlock": openPq,
-	} {
+	for _, name := range []string{"pgxlock", "pqlock"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, o := dbtest.Postgres(t), opener{open: open}
+			db, o := dbtest.Postgres(t), byName(t, name)
 			options := openOptions{migrate: true, wake: true, registry: sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never}}
 			holder := o.opened(t, db.DSN, options)
 			waiter := o.opened(t, db.With(t, map[string]string{"application_name": "waiter of " + name}), options)
@@ -240,15 +292,11 @@ func TestOpen_BadDSN(t *testing.T) {
 			"file:x#?mode=rw", "file:x?nolock=1", "file:x?vfs=unix-none",
 		},
 	} {
-		for _, o := range openers {
-			if o.name != name {
-				continue
-			}
-			for _, dsn := range dsns {
-				_, err := o.open(t.Context(), dsn, openOptions{})
-				if !errors.Is(err, sqllock.ErrInvalid) || strings.Contains(err.Error(), secret) {
-					t.Errorf("%s %q: %v", name, dsn, err)
-				}
+		o := byName(t, name)
+		for _, dsn := range dsns {
+			_, err := o.open(t.Context(), dsn, openOptions{})
+			if !errors.Is(err, sqllock.ErrInvalid) || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s %q: %v", name, dsn, err)
 			}
 		}
 	}
@@ -279,6 +327,7 @@ func TestOpen_RefusesWhatItChooses(t *testing.T) {
 		"Acquirers":       {repository: sqllock.RepositoryOptions{Acquirers: db.DB.DB}},
 		"MultiStatements": {repository: sqllock.RepositoryOptions{MultiStatements: true}},
 		"Waker":           {wake: true, registry: sqllock.RegistryOptions{Waker: silentWaker{}}},
+		"AutoRenew":       {noRenew: true, registry: sqllock.RegistryOptions{AutoRenew: true}},
 	} {
 		if _, err := openPgx(t.Context(), "postgres://u@127.0.0.1:1/db", options); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

@@ -271,7 +271,7 @@ func openImpatientPq(ctx context.Context, dsn string, o openOptions) (*sqllock.R
 		}
 		return target, err
 	}
-	return session.Open(ctx, dsn, parse, session.Options{Repository: o.repository, Registry: o.registry})
+	return session.Open(ctx, dsn, parse, session.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew})
 }
 
 // impatient are the openers on servers, with that of lib/pq being impatient.
@@ -356,7 +356,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
-			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
 			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
@@ -400,7 +400,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 			first, dsn := wire.Through(t, db.DSN)
 			second, _ := wire.Through(t, db.DSN)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
-			registry := o.opened(t, hosts, openOptions{registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, hosts, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
 			first.Silence()
 			awaitThat(t, "the registry locks over the second host", func() bool { return locks(t, registry) })

@@ -42,7 +42,7 @@ func TestRoundTrips(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
-			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}})
+			registry := o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: ttl}})
 			permits, err := semaphore.New(registry, "s", 10)
 			must(t, err)
 			readWrite, err := rwlock.New(registry, "rw")
@@ -161,7 +161,7 @@ func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 					must(t, err)
 					t.Cleanup(func() { _ = app.Close() })
 					counted := func(keys int) int {
-						s := scene{t, proxy, o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}}), app, nil}
+						s := scene{t, proxy, o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: ttl}}), app, nil}
 						for i := range keys {
 							s.keys = append(s.keys, fmt.Sprint(keys, "/", i))
 						}

@@ -51,7 +51,7 @@ func newSite(t *testing.T, o page.Options) *site {
 	check.Must(s, migrations.Up(t.Context(), s.db, dialect.SQLite(), nil))
 	s.registry, err = sqlitelock.Open(t.Context(), file, &sqlitelock.Options{
 		Repository: sqllock.RepositoryOptions{ClientID: "web-1:4711"},
-		Registry:   sqllock.RegistryOptions{TTL: time.Hour, AutoRenew: true, Observers: []*observe.Observer{recorder.Observer()}},
+		Registry:   sqllock.RegistryOptions{TTL: time.Hour, Observers: []*observe.Observer{recorder.Observer()}},
 	})
 	check.Must(s, err)
 	t.Cleanup(func() { check.Must(s, s.registry.Close(context.Background())) })

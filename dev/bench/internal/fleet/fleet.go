@@ -123,7 +123,7 @@ func (f fleet) measure(ctx context.Context, s *durable.Server, o options) (err e
 		parallel.Do(len(registries), atOnce, func(i int) error { return registries[i].Close(closing) }) //nolint:errcheck // the tables go
 	}()
 	for range f.processes + min(1, f.waiters) {
-		r, err := open(ctx, s, sqllock.RegistryOptions{TTL: o.ttl, AutoRenew: true, Observers: seen.observers()})
+		r, err := open(ctx, s, sqllock.RegistryOptions{TTL: o.ttl, Observers: seen.observers()})
 		if err != nil {
 			return err
 		}
