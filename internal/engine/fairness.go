@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -64,25 +65,42 @@ type rivals struct{ seen atomic.Pointer[sighting] }
 
 // A sighting is immutable.
 type sighting struct {
-	holder  string    // of the row
-	changed time.Time // when the row had another holder than before; zero if that was not seen
+	holders  []string  // of the row: the last ones, the newest first
+	changed  time.Time // when the row had another holder than before; zero if that was not seen
+	returned time.Time // when it had one that had it before another; zero if that was not seen
 }
+
+// holdersKept is how many holders a sighting has: of so many processes of Spring each is seen to return.
+const holdersKept = 16
 
 // note notes the holder of a row that another process has.
 func (r *rivals) note(holder string) {
-	switch last := r.seen.Load(); {
-	case last == nil:
-		r.seen.Store(&sighting{holder: holder})
-	case last.holder != holder:
-		r.seen.Store(&sighting{holder, time.Now()})
+	last := r.seen.Load()
+	if last == nil {
+		last = new(sighting)
 	}
+	if len(last.holders) == 0 || last.holders[0] != holder {
+		r.seen.Store(last.followedBy(holder, time.Now()))
+	}
+}
+
+// followedBy returns what was seen once the row has another holder.
+func (s *sighting) followedBy(holder string, now time.Time) *sighting {
+	next := &sighting{holders: append([]string{holder}, s.holders[:min(len(s.holders), holdersKept-1)]...), returned: s.returned}
+	if len(s.holders) > 0 {
+		next.changed = now
+	}
+	if slices.Contains(s.holders, holder) {
+		next.returned = now
+	}
+	return next
 }
 
 // noteOwn notes a holder of this process whose row stays for a minimum hold: the next caller of the process will find it.
 func (r *rivals) noteOwn(holder string) {
-	own := sighting{holder: holder}
+	own := sighting{holders: []string{holder}}
 	if last := r.seen.Load(); last != nil {
-		own.changed = last.changed
+		own.changed, own.returned = last.changed, last.returned
 	}
 	r.seen.Store(&own)
 }
@@ -91,6 +109,13 @@ func (r *rivals) noteOwn(holder string) {
 func (r *rivals) compete(within time.Duration) bool {
 	last := r.seen.Load()
 	return last != nil && !last.changed.IsZero() && time.Since(last.changed) < within
+}
+
+// areSprings reports whether some of these rivals have one holder for all of their rows, as Spring has: it polls at its
+// interval, however long it has waited.
+func (r *rivals) areSprings() bool {
+	last := r.seen.Load()
+	return last != nil && !last.returned.IsZero() && time.Since(last.returned) < rivalsKnownFor
 }
 
 // A streak is immutable.

@@ -96,6 +96,8 @@ func TestPace(t *testing.T) {
 			{"b", old, false, 0, 0},
 			{"b", old, true, 0, interval},
 			{"b", young, false, rivalsKnownFor, 0},
+			{"a", young, true, 0, interval}, // as two of Spring's processes
+			{"c", young, true, rivalsKnownFor, shortestPause},
 		} {
 			time.Sleep(step.after)
 			w.hold.entry.noteRival(step.holder)

@@ -414,14 +414,14 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 }
 
 // pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
-// the rule of [pauseAfter]. If the row has changed since the last poll, and the process that has it seems to be always the
-// same, that is to have as good a chance as this one, even if it polls every IdleBetweenTries, as Spring does.
+// the rule of [pauseAfter]. Rivals that seem to be Spring's are to have as good a chance as this process: if the row has
+// changed since the last poll, the next one comes after IdleBetweenTries, as theirs do.
 func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
 	p := locktable.Pace{Longest: w.idle, Wake: w.wake}
 	switch rivals := &w.hold.entryAt(w.hold.place(seen)).rivals; {
 	case w.waker != nil:
 		p.Pause = w.idle
-	case seen.Age < youngFor && rivals.compete(rivalsKnownFor):
+	case seen.Age < youngFor && rivals.compete(rivalsKnownFor) && !rivals.areSprings():
 		if pause := pauseAfter(time.Since(w.since), w.idle); changed || pause < locktable.ShortestPoll(w.idle) {
 			p.Pause = pause
 		}
