@@ -1,9 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"regexp"
@@ -55,7 +55,7 @@ func ParsePostgres(
 		}
 	}
 	if err != nil {
-		return Target{}, err
+		return Target{}, cmp.Or(OtherDatabase(dsn, "a PostgreSQL"), err)
 	}
 	return Target{
 		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, IsLost: isLost, Connector: connector,
@@ -105,7 +105,8 @@ func postgresURL(dsn string, address func(string) (Address, error)) (Address, er
 	if strings.Contains(strings.ToLower(parameters), "password") {
 		return Address{}, ErrParameters
 	}
-	return Address{}, fmt.Errorf("%w: %w", ErrParameters, err)
+	parse := func(one string) error { _, err := address(base + "?" + one); return err }
+	return Address{}, WrongParameters(parameters, parse, err)
 }
 
 // isFile reports whether err says that a file cannot be read: a certificate or a key, which the DSN

@@ -2,6 +2,7 @@
 package mysqldriver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -68,11 +69,13 @@ func parseURL(rest string) (session.Target, error) {
 	if strings.Contains(dsn[strings.LastIndexByte(dsn, '/'):], "?") {
 		separator = "&"
 	}
-	dsn += separator + u.RawQuery
+	base := dsn + separator
+	dsn = base + u.RawQuery
 	if config, err = mysql.ParseDSN(dsn); err != nil {
 		// The host is well-formed and nothing stray follows it, so the error is
 		// about the parameters.
-		return session.Target{}, fmt.Errorf("%w: %w", session.ErrParameters, err)
+		parse := func(one string) error { _, err := mysql.ParseDSN(base + one); return err }
+		return session.Target{}, session.WrongParameters(u.RawQuery, parse, err)
 	}
 	return target(dsn, config)
 }
@@ -92,9 +95,23 @@ var otherForm = regexp.MustCompile(session.KeywordForm.String() + `|^[A-Za-z][A-
 func parseForm(dsn string) (session.Target, error) {
 	config, err := mysql.ParseDSN(dsn)
 	if err != nil || otherForm.MatchString(dsn) || strings.ContainsAny(config.DBName, "@()") || (config.Net != "tcp" && config.Net != "unix") {
-		return session.Target{}, errForm
+		return session.Target{}, cmp.Or(session.OtherDatabase(dsn, "a MySQL"), errOfParameters(dsn), errForm)
 	}
 	return target(dsn, config)
+}
+
+// errOfParameters returns the error for a DSN of the driver that parses without its parameters, or nil. They are not
+// taken for parameters if they may be the rest of a password.
+func errOfParameters(dsn string) error {
+	at := strings.LastIndexByte(dsn, '?')
+	if at < 0 || strings.ContainsAny(dsn[at:], "@()/") {
+		return nil
+	}
+	parse := func(one string) error { _, err := mysql.ParseDSN(dsn[:at+1] + one); return err }
+	if _, err := parseForm(dsn[:at]); err == nil {
+		return session.WrongParameters(dsn[at+1:], parse, parse(dsn[at+1:]))
+	}
+	return nil
 }
 
 func target(dsn string, config *mysql.Config) (session.Target, error) {

@@ -38,6 +38,9 @@ func Parse(dsn string) (session.Target, error) {
 		return parseURI(uri)
 	}
 	path, named := strings.CutPrefix(dsn, "sqlite:")
+	if err := session.OtherDatabase(dsn, "an SQLite"); err != nil && !named {
+		return session.Target{}, err // as a path it would be shown with its password
+	}
 	if !named && strings.Contains(dsn, "://") {
 		return session.Target{}, errOtherForm // another database's, with a password in it
 	}
