@@ -24,7 +24,8 @@ var (
 
 	// ErrDatabase is returned for every error of the database that has no meaning for
 	// locks: it cannot be reached, does not answer, or one of the two below. errors.As finds
-	// the driver's own error in it.
+	// the driver's own error in it. The first line of its text says what to try, where that is
+	// known, and the driver's text follows on the next one.
 	ErrDatabase = failure.ErrDatabase
 
 	// ErrSchema is an ErrDatabase: the lock table is missing or has other columns than

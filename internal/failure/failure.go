@@ -58,7 +58,7 @@ func (e *tableError) Error() string {
 	if e.key != "" {
 		text += fmt.Sprintf(" %q", e.key)
 	}
-	text += ": " + e.table.Err.Error()
+	text += ": " + WithCure(e.table.Err).Error()
 	switch e.table.Kind {
 	case locktable.NoTable:
 		text += " (run `sqllock migrate up`, or see docs/schema.md)"

@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/observe"
@@ -45,6 +46,9 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if strings.ContainsAny(dsn, "\n\r\x00") {
 		err = ErrLineBreak
 	}
+	if dsn == "" {
+		err = errEmpty
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
 	}
@@ -76,7 +80,7 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 
 // explain returns an error of Connect as the user gets it.
 func (t Target) explain(err error) error {
-	return fmt.Errorf("%w: connect to %s: %w", t.sentinel(err), t.Redacted, err)
+	return fmt.Errorf("%w: connect to %s: %w", t.sentinel(err), t.Redacted, failure.WithCure(err))
 }
 
 var errReadOnly = errors.New("the session is read-only: the server is a standby, or default_transaction_read_only is on for the user or the database")
@@ -102,7 +106,7 @@ func (t Target) migrate(ctx context.Context, o sqllock.RepositoryOptions) error 
 	}
 	err = migrations.Up(ctx, pools.DB.DB, t.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
 	if err != nil {
-		err = fmt.Errorf("%w: create the tables: %w", t.sentinel(err), err)
+		err = fmt.Errorf("%w: create the tables: %w", t.sentinel(err), failure.WithCure(err))
 	}
 	return errors.Join(err, pools.Close())
 }
@@ -220,7 +224,7 @@ func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dia
 	case locktable.Is(err, locktable.WrongTable):
 		return d, fmt.Errorf("%w: %w", sqllock.ErrSchema, err)
 	case err != nil && !locktable.Is(err, locktable.NoTable):
-		return d, fmt.Errorf("%w: %w", sqllock.ErrDatabase, err)
+		return d, fmt.Errorf("%w: %w", sqllock.ErrDatabase, failure.WithCure(err))
 	case sequence:
 		return d.WithSequence(), nil
 	default:

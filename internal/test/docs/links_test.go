@@ -1,12 +1,15 @@
 package docs_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 var (
@@ -74,6 +77,21 @@ func anchorsOf(t *testing.T, path string) map[string]bool {
 		anchors[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")] = true
 	}
 	return anchors
+}
+
+// TestDocs_OperationsHaveEveryCure: the table of what the drivers return is that of the code, row by row.
+func TestDocs_OperationsHaveEveryCure(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/operations.md")
+	must(t, err)
+	var table strings.Builder
+	for _, c := range failure.Cures() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", strings.Join(c.Signs, "`, `"), c.Cause, c.Text)
+	}
+	_, after, _ := strings.Cut(string(page), "| code or text | what it means | try |\n|---|---|---|\n")
+	if got, _, _ := strings.Cut(after, "\n\n"); got+"\n" != table.String() {
+		t.Errorf("docs/operations.md has\n%s\nand the code\n%s", got, &table)
+	}
 }
 
 // TestDocs_OperationsNameEveryError: each sentinel has a line with its cause and its cure.

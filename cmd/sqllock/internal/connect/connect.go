@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
@@ -47,7 +48,7 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 	}
 	c := &Connection{Dialect: target.Dialect, Target: target, Name: target.Redacted, Default: isDefault}
 	if c.pools, err = target.Connect(ctx, session.Need{Connections: maxConnections, Create: isDefault || file == MayCreate}); err != nil {
-		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, err)
+		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, failure.WithCure(err))
 		return nil, withOpenHint(err, target, isDefault, file)
 	}
 	c.DB = c.pools.DB

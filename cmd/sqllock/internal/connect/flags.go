@@ -33,7 +33,7 @@ func (*dsnValue) Type() string     { return "string" }
 // default file would exclude no other machine.
 func (d *dsnValue) Set(text string) error {
 	if text == "" {
-		return errors.New("the DSN is empty")
+		return errors.New("the DSN is empty: set the variable that it comes from")
 	}
 	*d = dsnValue(text)
 	return nil

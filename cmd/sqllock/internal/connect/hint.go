@@ -2,20 +2,17 @@ package connect
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
 // defaultFileHint is for users whose home directory is not writable, or not theirs.
 const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
-
-// refusedTLS is in the text of pgx's error, which has no type.
-const refusedTLS = "server refused TLS connection"
 
 // withOpenHint adds the hint for an error of Open.
 func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
@@ -24,8 +21,6 @@ func withOpenHint(err error, target session.Target, isDefault bool, file Presenc
 		return exit.WithHint(err, "%s", defaultFileHint)
 	case target.Missing() && file == MustExist:
 		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
-	case strings.Contains(err.Error(), refusedTLS):
-		return exit.WithHint(err, "sslmode=prefer or sslmode=disable among the parameters of the DSN, if you trust the network")
 	default:
 		return err
 	}
@@ -57,6 +52,9 @@ func Hint(err error) string {
 	case errors.Is(err, sqllock.ErrReadOnly):
 		return "the DSN of the primary server, which accepts writes"
 	default:
+		if cure := failure.CureOf(err); cure != nil {
+			return cure.Text
+		}
 		return ""
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -33,6 +34,6 @@ func MigrationError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, migrations.ErrBusy):
 		return exit.WithHint(fmt.Errorf("%w: %s: %w", sqllock.ErrDatabase, op, err), "again, a little later")
 	default:
-		return fmt.Errorf("%w: %s: %w", sqllock.ErrDatabase, op, err)
+		return fmt.Errorf("%w: %s: %w", sqllock.ErrDatabase, op, failure.WithCure(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +60,8 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 	case err != nil && exit.CodeOf(err) == exit.Usage:
 		return nil, err
 	case err != nil:
-		return []finding{{broken, "connection", exit.Text(err), cmp.Or(connect.Hint(err), connectionAdvice)}}, nil
+		advice := cmp.Or(connect.Hint(err), connectionAdvice)
+		return []finding{{broken, "connection", strings.Replace(exit.Text(err), ": "+advice, "", 1), advice}}, nil
 	}
 	names, err := dialect.NamesFor(flags.Prefix)
 	if err != nil {

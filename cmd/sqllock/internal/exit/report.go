@@ -9,7 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/printable"
 )
 
-// Report prints an error on one line, and its hint on the next. hint is used if the
+// Report prints an error on one line, and its hint on the next. If the hint is the cure that stands in the first line of
+// the error's text, what follows that line, the driver's text, is on a third. hint is used if the
 // error carries none; it may be "".
 func Report(w io.Writer, err error, hint string) {
 	var exit *Error
@@ -19,19 +20,28 @@ func Report(w io.Writer, err error, hint string) {
 	if own := Hint(err); own != "" {
 		hint = own
 	}
-	text := fmt.Sprintf("sqllock: %s\n", Text(err))
+	first, rest, cured := strings.Cut(err.Error(), ": "+hint+"\n")
+	if !cured {
+		first = err.Error()
+	}
+	text := fmt.Sprintf("sqllock: %s\n", line(first))
 	if hint != "" {
 		text += fmt.Sprintf("try: %s\n", printable.Line(hint))
+	}
+	if cured {
+		text += fmt.Sprintf("driver: %s\n", line(rest))
 	}
 	_, _ = io.WriteString(w, text) // an error here cannot be reported anywhere
 }
 
 // Text returns the text of an error on one line, safe for a terminal. The name that the library's errors
 // begin with is left out.
-func Text(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+func Text(err error) string { return line(err.Error()) }
+
+func line(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, line := range lines { // errors.Join writes one error a line
-		lines[i] = strings.TrimPrefix(line, "sqllock: ")
+		lines[i] = strings.TrimPrefix(strings.TrimSpace(line), "sqllock: ")
 	}
 	return printable.Line(strings.Join(lines, "; "))
 }

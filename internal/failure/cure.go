@@ -1,0 +1,88 @@
+package failure
+
+import (
+	_ "embed" // for the table
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Cure says what a group of the drivers' errors means to a user, and what to try.
+type Cure struct {
+	// Signs are SQLSTATEs of PostgreSQL or what they begin with, error numbers of MySQL and MariaDB, and texts of drivers
+	// and of the network, which are in English everywhere.
+	Signs []string
+	// Cause and Text are one line together: "cause: text".
+	Cause, Text string
+}
+
+//go:embed cures.tsv
+var table string
+
+// Cures returns the rows of cures.tsv, in which the signs are separated by semicolons. The first that fits an error
+// counts. docs/operations.md has them as a table.
+var Cures = sync.OnceValue(func() (all []Cure) {
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		all = append(all, Cure{Signs: strings.Split(cells[0], "; "), Cause: cells[1], Text: cells[2]})
+	}
+	return all
+})
+
+// unknownVariable is ER_UNKNOWN_SYSTEM_VARIABLE. The driver's error has the name of the parameter in quotes.
+const unknownVariable = "1193"
+
+var (
+	isCode = regexp.MustCompile(`^[0-9A-Z]{2,5}$`)
+	quoted = regexp.MustCompile(`["'«„](\w[\w.]*)["'»“]`)
+	// mysqlNumber finds the number in the text of go-sql-driver's errors, which have no method for it. Importing the
+	// driver would link it into every application.
+	mysqlNumber = regexp.MustCompile(`\bError (\d{4})(?: \(\w{5}\))?: `)
+)
+
+// CureOf returns the cure for an error, or nil.
+func CureOf(err error) *Cure {
+	text, code := err.Error(), ""
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		code = state.SQLState()
+	} else if found := mysqlNumber.FindStringSubmatch(text); found != nil {
+		code = found[1]
+	}
+	is := func(sign string) bool {
+		if isCode.MatchString(sign) {
+			return strings.HasPrefix(code, sign)
+		}
+		return strings.Contains(text, sign)
+	}
+	if at := slices.IndexFunc(Cures(), func(c Cure) bool { return slices.ContainsFunc(c.Signs, is) }); at >= 0 {
+		return &Cures()[at]
+	}
+	return nil
+}
+
+// WithCure returns an error whose text begins with a line that says what err means and what to try, if that is known.
+// The driver's text is on the next line. It wraps err, which may be nil.
+func WithCure(err error) error {
+	if err == nil || CureOf(err) == nil {
+		return err
+	}
+	return &curedError{err}
+}
+
+type curedError struct{ error }
+
+// Error implements error.
+func (e *curedError) Error() string {
+	cure, text := CureOf(e.error), e.error.Error()
+	cause := cure.Cause
+	if name := quoted.FindStringSubmatch(text); name != nil && slices.Contains(cure.Signs, unknownVariable) {
+		cause += fmt.Sprintf(", %q", name[1])
+	}
+	return cause + ": " + cure.Text + "\n" + text
+}
+
+func (e *curedError) Unwrap() error { return e.error }
