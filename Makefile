@@ -83,7 +83,7 @@ SIMULATION = SQLLOCK_SIMULATE=$(if $(call given,WORLDS),,$(SIMULATE)) SQLLOCK_SI
 simulate: ## try random schedules and faults in virtual time (2 minutes)
 	overlay=$$($(GO) run ./internal/test/simulation/overlay bin/overlay) && \
 		$(SIMULATION) nice $(GO) test -overlay=$$overlay -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) -run=TestSimulation ./internal/test/simulation \
-		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run='TestElections|TestWaitsAmongProcesses' ./sync/leader ./sync/rwlock) \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run='TestElections|TestWaitsAmongProcesses|TestWaitsForLongHolders' ./sync/leader ./sync/rwlock) \
 		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate WORLDS=$(WORLDS).' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says; -search=60 looks for other

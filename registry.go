@@ -46,9 +46,12 @@ type RegistryOptions struct {
 	//
 	// While processes take the lock in turns, the pause is IdleBetweenTries after a poll that
 	// finds another holder, 100 ms at most, and shrinks to 6 ms with the time that the caller
-	// has waited. A process whose callers have had the lock for 100 ms, one after the other,
-	// then steps back, for 150 ms at most. So all are likely to get their turns. Among processes
-	// of Spring, which are told by CLIENT_IDs that come back, the pause does not shrink.
+	// has waited. A process that has just seen another have the lock steps back when its callers
+	// have had the lock for 100 ms, one after the other: for 150 ms at most, or for one and a half
+	// IdleBetweenTries if they have had it for a second. One that has seen none does so after
+	// a hundred IdleBetweenTries, or ten with HandOff, and for one and a half. So all are
+	// likely to get their turns. Among processes of Spring, which are told by CLIENT_IDs that
+	// come back, the pause does not shrink.
 	IdleBetweenTries time.Duration
 
 	// Waker, if set, wakes waiters when the lock is released: package notify has one for

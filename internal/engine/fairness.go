@@ -27,8 +27,8 @@ const (
 	rivalStreak = 100 * time.Millisecond
 	// rivalInterval limits the interval among rivals: they poll sooner than every IdleBetweenTries if that is longer.
 	rivalInterval = 100 * time.Millisecond
-	// rivalsFor is for how long a process steps back for rivals after it has seen the lock change hands. It does so in
-	// vain if they are gone.
+	// rivalsFor is for how long after it has seen another one have the lock a process begins a streak among rivals. It
+	// steps back in vain if they are gone.
 	rivalsFor = time.Second
 	// rivalsKnownFor is for how long it expects the lock to change hands soon when it finds it taken, and youngFor is how
 	// old the row may be then: waiters for holders that last do not poll sooner.
@@ -66,54 +66,74 @@ type rivals struct{ seen atomic.Pointer[sighting] }
 // A sighting is immutable.
 type sighting struct {
 	holders  []string  // of the row: the last ones, the newest first
+	own      string    // the holder of a row that this process has left for a minimum hold; any if it is unknown
+	seen     time.Time // when another process had the row
 	changed  time.Time // when the row had another holder than before; zero if that was not seen
 	returned time.Time // when it had one that had it before another; zero if that was not seen
 }
 
+// unknown is an own holder that is not known before the row is read.
+const unknown = "?"
+
 // holdersKept is how many holders a sighting has: of so many processes of Spring each is seen to return.
 const holdersKept = 16
 
-// note notes the holder of a row that another process has.
+// note notes the holder of a row that another process has, unless it is this one's that expectOwn has announced.
 func (r *rivals) note(holder string) {
-	last := r.seen.Load()
-	if last == nil {
-		last = new(sighting)
+	next := sighting{}
+	if last := r.seen.Load(); last != nil {
+		next = *last
 	}
-	if len(last.holders) == 0 || last.holders[0] != holder {
-		r.seen.Store(last.followedBy(holder, time.Now()))
+	switch next.own {
+	case unknown, holder:
+		next.own, next.holders = holder, nil
+	default:
+		next.follow(holder, time.Now())
 	}
+	r.seen.Store(&next)
 }
 
-// followedBy returns what was seen once the row has another holder.
-func (s *sighting) followedBy(holder string, now time.Time) *sighting {
-	next := &sighting{holders: append([]string{holder}, s.holders[:min(len(s.holders), holdersKept-1)]...), returned: s.returned}
+// follow notes in s, which is not shared yet, that another process has the row now.
+func (s *sighting) follow(holder string, now time.Time) {
+	s.seen = now
+	if len(s.holders) > 0 && s.holders[0] == holder {
+		return
+	}
 	if len(s.holders) > 0 {
-		next.changed = now
+		s.changed = now
 	}
 	if slices.Contains(s.holders, holder) {
-		next.returned = now
+		s.returned = now
 	}
-	return next
+	s.holders = append([]string{holder}, s.holders[:min(len(s.holders), holdersKept-1)]...)
 }
 
-// noteOwn notes a holder of this process whose row stays for a minimum hold: the next caller of the process will find it.
-func (r *rivals) noteOwn(holder string) {
-	own := sighting{holders: []string{holder}}
+// expectOwn has the next holder of the row be no rival: the row of this process stays for a minimum hold, with another
+// holder, and its next caller will find it.
+func (r *rivals) expectOwn() {
+	next := sighting{own: unknown}
 	if last := r.seen.Load(); last != nil {
-		own.changed, own.returned = last.changed, last.returned
+		next = *last
+		next.own = unknown
 	}
-	r.seen.Store(&own)
+	r.seen.Store(&next)
 }
 
-// compete reports whether rivals were seen to take turns with this process within a time.
-func (r *rivals) compete(within time.Duration) bool {
+// compete reports whether rivals were seen to take turns with this process within the last rivalsKnownFor.
+func (r *rivals) compete() bool {
 	last := r.seen.Load()
-	return last != nil && !last.changed.IsZero() && time.Since(last.changed) < within
+	return last != nil && !last.changed.IsZero() && time.Since(last.changed) < rivalsKnownFor
 }
 
-// areSprings reports whether some of these rivals have one holder for all of their rows, as Spring has: it polls at its
+// competed reports whether another process was seen to have the row less than rivalsFor before a time, or since.
+func (r *rivals) competed(before time.Time) bool {
+	last := r.seen.Load()
+	return last != nil && !last.seen.IsZero() && before.Sub(last.seen) < rivalsFor
+}
+
+// lookLikeSpring reports whether some of these rivals have one holder for all of their rows, as Spring has: it polls at its
 // interval, however long it has waited.
-func (r *rivals) areSprings() bool {
+func (r *rivals) lookLikeSpring() bool {
 	last := r.seen.Load()
 	return last != nil && !last.returned.IsZero() && time.Since(last.returned) < rivalsKnownFor
 }
@@ -137,12 +157,12 @@ func (s *streaks) note(began time.Time) {
 
 // end waits, before the next caller of this process tries, until the process has stepped back for that long, if the streak
 // has lasted for longest. It returns false if ctx ended first.
-func (s *streaks) end(ctx context.Context, longest, stepBack time.Duration) bool {
+func (s *streaks) end(ctx context.Context, longest, pause time.Duration) bool {
 	last := s.Load()
 	if last == nil {
 		return true
 	}
-	rest := stepBack - time.Since(last.left)
+	rest := pause - time.Since(last.left)
 	if rest > 0 && time.Since(last.began) < longest {
 		return true // the streak goes on
 	}
@@ -159,33 +179,49 @@ func (e *entry) noteRival(holder string) {
 	e.streak.Store(nil)
 }
 
-// noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may.
+// noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may: a caller
+// that has had it for long may ask for it again at once.
 func (h *hold) noteStreaks() {
 	for i := range h.count() {
+		e := h.entryAt(i)
 		if h.minHold > 0 {
-			h.entryAt(i).rivals.noteOwn(h.term.holder)
+			e.rivals.expectOwn()
 		}
-		if e := h.entryAt(i); h.inTurns || e.mutex.Waiters() > 0 || e.rivals.compete(rivalsFor) {
+		if h.inTurns || e.mutex.Waiters() > 0 || time.Since(h.term.since) >= rivalStreak || e.rivals.competed(h.term.since) {
 			e.streak.note(h.term.since)
 		}
 	}
 }
-
-// isSeldomFree is that of longestStreak.
-func (h *hold) isSeldomFree() bool { return h.inTurns || h.config.handOff }
 
 // stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
 	for i := range w.hold.count() {
 		e := w.hold.entryAt(i)
-		longest, pause := longestStreak(w.idle, w.hold.isSeldomFree()), stepBack(w.idle)
-		if e.rivals.compete(rivalsFor) {
-			longest, pause = rivalStreak, stepBack(min(w.idle, rivalInterval))
+		last := e.streak.Load()
+		if last == nil {
+			continue
 		}
+		longest, pause := w.streakAmong(e.rivals.competed(last.began), last)
 		if !e.streak.end(ctx, longest, pause) {
 			return false
 		}
 	}
 	return true
+}
+
+// streakAmong returns how long the streak may last, and for how long the process then steps back.
+func (w *waiter) streakAmong(rivals bool, s *streak) (longest, pause time.Duration) {
+	interval := w.idle
+	if w.waker != nil { // a release wakes the others
+		interval = min(interval, rivalInterval)
+	}
+	switch seldomFree := w.hold.inTurns || w.hold.config.handOff; {
+	case !rivals:
+		return longestStreak(interval, seldomFree), stepBack(interval)
+	case s.left.Sub(s.began) >= youngFor: // the others have polled an old row
+		return rivalStreak, stepBack(interval)
+	default:
+		return rivalStreak, stepBack(min(interval, rivalInterval))
+	}
 }

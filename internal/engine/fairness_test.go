@@ -87,8 +87,8 @@ func TestPace(t *testing.T) {
 			want    time.Duration // 0 is the shortest that the cost of a poll permits
 		}{
 			{"a", young, false, 0, 0},
-			{"a", young, true, 0, interval}, // Spring's rows have always the same holder
-			{"b", young, false, 0, 0},       // the first pause of a wait is short
+			{"a", young, true, 0, rivalInterval}, // Spring's rows have always the same holder
+			{"b", young, false, 0, 0},            // the first pause of a wait is short
 			{"b", young, true, 0, rivalInterval},
 			{"b", young, true, halvedAfter, rivalInterval / 2},
 			{"b", young, false, 150 * time.Millisecond, rivalInterval / 5},
@@ -96,7 +96,7 @@ func TestPace(t *testing.T) {
 			{"b", old, false, 0, 0},
 			{"b", old, true, 0, interval},
 			{"b", young, false, rivalsKnownFor, 0},
-			{"a", young, true, 0, interval}, // as two of Spring's processes
+			{"a", young, true, 0, rivalInterval}, // as two of Spring's processes
 			{"c", young, true, rivalsKnownFor, shortestPause},
 		} {
 			time.Sleep(step.after)
@@ -125,7 +125,7 @@ func TestRivals_EndAStreak(t *testing.T) {
 		steps(99*time.Second, 0) // none is known
 		steps(100*time.Second, 1500*time.Millisecond)
 		for _, holder := range []string{"own 1", "own 2"} { // with a minimum hold, after which the next caller finds the row
-			w.hold.entry.rivals.noteOwn(holder)
+			w.hold.entry.rivals.expectOwn()
 			w.hold.entry.noteRival(holder)
 		}
 		steps(rivalStreak, 0)
@@ -138,6 +138,21 @@ func TestRivals_EndAStreak(t *testing.T) {
 		steps(rivalStreak-time.Millisecond, 0)
 		steps(rivalStreak, 150*time.Millisecond)
 		time.Sleep(rivalsFor)
+		steps(rivalsFor-time.Millisecond, 150*time.Millisecond) // it began among rivals
+		time.Sleep(rivalsFor)
 		steps(rivalStreak, 0)
+		w.hold.entry.noteRival("a")
+		time.Sleep(youngFor)
+		steps(youngFor, 1500*time.Millisecond) // the others poll an old row seldom
+		w.waker = neverWakes{}
+		w.hold.entry.noteRival("b")
+		steps(youngFor, 150*time.Millisecond)
+		time.Sleep(2 * rivalsFor)
+		steps(10*time.Second, 150*time.Millisecond)
 	})
 }
+
+// A neverWakes is a [waker] without notifications.
+type neverWakes struct{}
+
+func (neverWakes) Watch(string) (<-chan struct{}, func()) { return nil, func() {} }

@@ -132,8 +132,9 @@ func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true)
-	return h.config.handOff && !h.fair && !tooLong && !h.isJoint() && !bound && h.minHoldLeft() <= 0 && h.term.passed < locktable.TokensPerAcquisition-1 && h.entry.mutex.Waiters() > 0
+	isOurs := h.config.handOff && !h.fair && !h.isJoint()
+	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true) || h.term.passed >= locktable.TokensPerAcquisition-1
+	return isOurs && !tooLong && !bound && h.minHoldLeft() <= 0 && h.entry.mutex.Waiters() > 0
 }
 
 // take takes over the row of another hold. It is called while h waits.

@@ -241,6 +241,7 @@ func (w *waiter) yield(ctx context.Context) bool {
 func (w *waiter) sitOut(ctx context.Context, err error) bool {
 	h := w.hold
 	w.leaveTurn(ctx)
+	w.unordered = false // there may be turns again
 	outage := h.entry.outage.Load().after(err, w.idle)
 	h.noteOutage(outage)
 	if !outage.sleep(ctx) {
@@ -320,6 +321,9 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 	if may, err := w.mayTry(ctx); err != nil || !may {
 		if err == nil && w.once { // to say who holds it
 			seen, _, err = w.table.Read(ctx, h.claim())
+		}
+		if isFree(seen) { // it polls where it has queued
+			seen = locktable.Row{LockKey: w.busyKey()}
 		}
 		return seen, false, failure.Of(err, h.key)
 	}
@@ -415,18 +419,19 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 
 // pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
 // the rule of [pauseAfter]. Rivals that seem to be Spring's are to have as good a chance as this process: if the row has
-// changed since the last poll, the next one comes after IdleBetweenTries, as theirs do.
+// changed since the last poll, the next one comes after IdleBetweenTries, as theirs do, or after what that is by default.
 func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
 	p := locktable.Pace{Longest: w.idle, Wake: w.wake}
 	switch rivals := &w.hold.entryAt(w.hold.place(seen)).rivals; {
-	case w.waker != nil:
+	case w.waker != nil, changed && seen.Age >= youngFor:
 		p.Pause = w.idle
-	case seen.Age < youngFor && rivals.compete(rivalsKnownFor) && !rivals.areSprings():
+	case seen.Age >= youngFor:
+	case rivals.compete() && !rivals.lookLikeSpring():
 		if pause := pauseAfter(time.Since(w.since), w.idle); changed || pause < locktable.ShortestPoll(w.idle) {
 			p.Pause = pause
 		}
 	case changed:
-		p.Pause = w.idle
+		p.Pause = min(w.idle, rivalInterval)
 	}
 	if seen.Left < w.idle { // it may be the longest Duration there is: add nothing to it
 		// A row is expired only after its last microsecond, or millisecond.
