@@ -252,6 +252,7 @@ func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err err
 	var refused error
 	try := t.pool.TryWhole()
 	for try.Next(ctx) {
+		resent = resent || unknown // the COMMIT, which had no answer
 		unknown, refused = false, nil
 		if try.Err = w.send(ctx, try.Conn, text, args); try.Err != nil {
 			continue // there was no COMMIT
@@ -264,7 +265,7 @@ func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err err
 		_, try.Err = try.Conn.ExecContext(ctx, "COMMIT")
 		unknown = try.Err != nil && !t.errors.isRefusedCommit(try.Err)
 	}
-	return unknown, try.Resent, cmp.Or(refused, try.Err)
+	return unknown, resent, cmp.Or(refused, try.Err)
 }
 
 // explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some

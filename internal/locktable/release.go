@@ -97,10 +97,17 @@ func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, res
 	if err != nil {
 		return false, false, err
 	}
+	answers := 0
 	try := t.pool.TryWhole()
 	for try.Next(ctx) {
-		done = false
-		try.Err = readMessage(ctx, try.Conn, text, args, func(rows *sql.Rows) error { return rows.Scan(&done) })
+		done, answers = false, 0
+		try.Err = readMessage(ctx, try.Conn, text, args, func(rows *sql.Rows) error {
+			answers++
+			return rows.Scan(&done)
+		})
+	}
+	if try.Err == nil && answers != 1 {
+		return false, try.Resent, errNoOutcome
 	}
 	return done, try.Resent, try.Err
 }

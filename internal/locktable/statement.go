@@ -246,7 +246,7 @@ func (s statement) bindMany(row statement, v values) (string, []any, error) {
 
 func (s statement) list(items []string) any {
 	if s.expands {
-		return slices.Compact(items) // the rows of a joint claim have one holder
+		return slices.Compact(slices.Clone(items)) // the rows of a joint claim have one holder
 	}
 	text, _ := json.Marshal(items) // strings always can be
 	return string(text)

@@ -37,7 +37,7 @@ func (p *preparer) statement(ctx context.Context, on driver.ConnPrepareContext, 
 		p.statements = make(map[string]driver.Stmt)
 	}
 	s, again := p.statements[text]
-	if !again && !isFixed(text) {
+	if !again && (!isFixed(text) || len(p.statements) >= maxPrepared) {
 		return nil, nil
 	}
 	var err error
@@ -50,9 +50,13 @@ func (p *preparer) statement(ctx context.Context, on driver.ConnPrepareContext, 
 	return s, err
 }
 
-// isFixed reports whether a text is one statement, and has no list of placeholders.
+// maxPrepared is how many texts a connection knows at most. Servers have a limit for all of theirs.
+const maxPrepared = 16
+
+// isFixed reports whether a text is one statement, and has no list of placeholders, or of rows.
 func isFixed(text string) bool {
-	return !strings.Contains(text, "IN (?") && !strings.Contains(text, ";")
+	return !strings.Contains(text, "IN (?") && !strings.Contains(text, ";") &&
+		!strings.Contains(text, "), (") && !strings.Contains(text, " UNION ALL ")
 }
 
 // hasLost reports whether a statement has failed because it is not prepared any more, or cannot be. Then it was not

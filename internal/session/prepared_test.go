@@ -205,7 +205,7 @@ func TestPreparedStatements_Cancelled(t *testing.T) {
 		go func() { ended <- wait(ctx, 3600) }()
 		for executing := 0; executing == 0; {
 			must(t, db.DB.GetContext(t.Context(), &executing,
-				"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%-- is cancelled'"))
+				"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%-- is cancelled' AND datname = current_database()"))
 		}
 		cancel()
 		if err := <-ended; err == nil {

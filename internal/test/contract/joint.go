@@ -51,8 +51,9 @@ var jointTests = []test{
 		r, p := f.registry(ttl), f.process()
 		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		f.age(ttl / 2)
-		before, err := p.PeekAll(f.Context(), "a", "b", "c")
+		before, err := p.PeekAll(f.Context(), "a", "a", "b", "c") // a key twice is one
 		f.must(err)
+		equal(f, "rows", len(before), 3)
 		f.must(lease.Renew(f.Context()))
 		after, err := p.PeekAll(f.Context(), "a", "b", "c")
 		f.must(err)
