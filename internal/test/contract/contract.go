@@ -294,8 +294,13 @@ func (f *fixture) obtain(r *sqllock.Registry) *sqllock.JdbcLock {
 	return l
 }
 
+// A tryLocker is a lock, or the writer's half of one.
+type tryLocker interface {
+	TryLock(ctx context.Context) (*sqllock.Lease, error)
+}
+
 // acquire acquires l without waiting, or fails the test.
-func (f *fixture) acquire(l *sqllock.JdbcLock) *sqllock.Lease {
+func (f *fixture) acquire(l tryLocker) *sqllock.Lease {
 	f.Helper()
 	lease, err := l.TryLock(f.Context())
 	f.must(err)

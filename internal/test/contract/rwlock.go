@@ -26,13 +26,13 @@ var readWriteTests = []test{
 		equal(f, "readers", len(readers), 2)
 		f.must(first.Unlock(f.Context()))
 		f.must(second.Unlock(f.Context()))
-		writer := f.writer(one)
+		writer := f.acquire(one)
 		_, err = other.TryLock(f.Context())
 		f.checkRefused(err, "k", writer.Holder())
 		_, err = other.TryRLock(f.Context())
 		f.is(err, sqllock.ErrNotAcquired)
 		f.must(writer.Unlock(f.Context()))
-		next := f.writer(other)
+		next := f.acquire(other)
 		f.checkHigher(next.Token(), writer.Token())
 		f.must(next.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
@@ -47,7 +47,7 @@ var readWriteTests = []test{
 		_, err = l.TryLock(f.Context())
 		f.checkRefused(err, "k", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
-		writer := f.writer(l)
+		writer := f.acquire(l)
 		_, err = plain.TryLock(f.Context(), "k")
 		f.checkRefused(err, "k", writer.Holder())
 		f.must(writer.Unlock(f.Context()))
@@ -78,13 +78,13 @@ var readWriteTests = []test{
 	}),
 	inEachCell("ADowngradeLetsReadersInAndNoWriter", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		reader, err := one.Downgrade(f.Context(), f.writer(one))
+		reader, err := one.Downgrade(f.Context(), f.acquire(one))
 		f.must(err)
 		f.must(f.reader(other).Unlock(f.Context()))
 		_, err = other.TryLock(f.Context())
 		f.checkRefused(err, "k", reader.Holder())
 		f.must(reader.Unlock(f.Context()))
-		f.must(f.writer(other).Unlock(f.Context()))
+		f.must(f.acquire(other).Unlock(f.Context()))
 	}),
 	inEachCell("ReadersAndWritersOfTwoProcesses", func(f *fixture) {
 		processes := []*rwlock.Lock{f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))}
@@ -133,7 +133,7 @@ var readWriteGuardTests = []test{
 	}),
 	inEachCell("OthersWaitForTheGuardedTransactionOfAWriter", func(f *fixture) {
 		l, rival := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		f.guarded(func() *sqllock.Lease { return f.writer(l) }, func(*sqllock.Lease) error {
+		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, func(*sqllock.Lease) error {
 			_, err := rival.RLock(f.Context())
 			return err
 		})
@@ -152,14 +152,6 @@ func (f *fixture) readWrite(r *sqllock.Registry) *rwlock.Lock {
 func (f *fixture) reader(l *rwlock.Lock) *sqllock.Lease {
 	f.Helper()
 	lease, err := l.TryRLock(f.Context())
-	f.must(err)
-	return lease
-}
-
-// writer acquires the write lock without waiting, or fails the test.
-func (f *fixture) writer(l *rwlock.Lock) *sqllock.Lease {
-	f.Helper()
-	lease, err := l.TryLock(f.Context())
 	f.must(err)
 	return lease
 }

@@ -70,16 +70,7 @@ func TestPromises(t *testing.T) {
 func testsByPackage(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := make(map[string]bool)
-	eachGoFile(t, func(path string) {
-		if !strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		text, err := os.ReadFile(path)
-		must(t, err)
-		for _, match := range testFunction.FindAllStringSubmatch(string(text), -1) {
-			tests[filepath.Base(filepath.Dir(path))+": "+match[1]] = true
-		}
-	})
+	eachTest(t, func(path, test, _ string) { tests[filepath.Base(filepath.Dir(path))+": "+test] = true })
 	return tests
 }
 

@@ -88,10 +88,9 @@ func rowsWithTests(page string) []string {
 // A testIndex has the text of the test files that declare a test, by its name.
 type testIndex map[string]string
 
-// findTests reads the test files of all modules, whatever their build tags.
-func findTests(t *testing.T) testIndex {
+// eachTest calls do for each test of all modules, whatever their build tags, with the path and the text of its file.
+func eachTest(t *testing.T, do func(path, test, text string)) {
 	t.Helper()
-	index := make(testIndex)
 	eachGoFile(t, func(path string) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return
@@ -99,9 +98,15 @@ func findTests(t *testing.T) testIndex {
 		text, err := os.ReadFile(path)
 		must(t, err)
 		for _, match := range testFunction.FindAllStringSubmatch(string(text), -1) {
-			index[match[1]] += string(text)
+			do(path, match[1], string(text))
 		}
 	})
+}
+
+func findTests(t *testing.T) testIndex {
+	t.Helper()
+	index := make(testIndex)
+	eachTest(t, func(_, test, text string) { index[test] += text })
 	return index
 }
 

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,16 +73,6 @@ func (w *Watch) StoodStill(from, to time.Time) (still time.Duration) {
 	return still
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -14,19 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/sqllock/sqllock"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
-
-// limited sets the limit of a pool, since a server has one. Waiting for a connection is no
-// failure.
-func limited(pool *sqlx.DB, limit int) *sqlx.DB {
-	pool.SetMaxOpenConns(limit)
-	pool.SetMaxIdleConns(limit)
-	return pool
-}
 
 // A row that ends centuries ahead, such as one written by hand for maintenance, is
 // polled at the same pace as any other.
@@ -374,7 +365,7 @@ func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 			const ttl = 20 * time.Second
 			s := newFixture(t, sqllock.Serializable)
 			other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
-			limited(s.pool, waiters)
+			shared.Limited(s.pool, waiters)
 			registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
 			lease, err := registry.Lock(t.Context(), "mine")
 			must(t, err)

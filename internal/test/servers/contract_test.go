@@ -248,14 +248,6 @@ func pgxPool(t *testing.T, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// limited sets the limit of a pool, since a server has one. Waiting for a connection is no
-// failure.
-func limited(pool *sqlx.DB, limit int) *sqlx.DB {
-	pool.SetMaxOpenConns(limit)
-	pool.SetMaxIdleConns(limit)
-	return pool
-}
-
 func (c column) pool(t *testing.T, db *dbtest.DB) *sqlx.DB {
 	t.Helper()
 	if c.driver == db.Driver && c.parameters == nil {

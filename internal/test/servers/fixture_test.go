@@ -21,6 +21,7 @@ var (
 	obtain, obtainAll = fixture.Obtain, fixture.Obtain
 	onRenewals        = fixture.OnRenewals
 	onFallbacks       = fixture.OnFallbacks
+	limited           = fixture.Limited
 )
 
 // errorOf returns the error of a call that also returns something else.

@@ -178,12 +178,7 @@ func (w *witness) checkAcquired(c *claim, key string) {
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // renews notes that a caller is about to renew its lease itself.
 func (w *witness) renews(c *claim) {
