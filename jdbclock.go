@@ -54,7 +54,7 @@ func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {
 
 // WithFair returns a handle of the same lock that is acquired in the order of arrival between
 // processes, or not, whatever [RegistryOptions.Fair] says, which describes it. A fair lock is not handed
-// over: see [RegistryOptions.HandOff].
+// over, also in a registry with [RegistryOptions.HandOff].
 //
 // Where there can be no such order, the methods of the handle that lock return an [ErrInvalid].
 func (l *JdbcLock) WithFair(on bool) *JdbcLock {

@@ -84,8 +84,8 @@ type RegistryOptions struct {
 	//   - Within a process callers queue first, and the first of them queues on the server, in
 	//     a session of its own. So each process has one place in the queue of a key: its next
 	//     caller comes after those of the other processes that wait already. The one whose turn
-	//     it is polls the row, every 2 ms at first and later a sixteenth of the time for which
-	//     the lock has been held, and never less often than IdleBetweenTries. With a Waker it is the
+	//     it is polls the row, every 2 ms at first (or four times what the last poll took) and later a
+	//     sixteenth of the time for which the lock has been held, and never less often than IdleBetweenTries. With a Waker it is the
 	//     one that is woken. Nothing is written while callers wait.
 	//   - The row alone says who holds the lock, and the turn is only order. Java services, and
 	//     registries that are not fair, acquire out of turn.
@@ -97,16 +97,19 @@ type RegistryOptions struct {
 	//     it began. The session of the one whose turn it is does not.
 	//   - A repository has 16 such sessions at most, and no more than half of the connections of
 	//     its pool, which must have two at least, or 2 if the pool has no limit: see
-	//     [RepositoryOptions.Turns]. If more keys are waited for, or a session cannot be had,
-	//     callers wait as for a lock that is not fair, and Observer.Fallback is called.
-	//   - An uncontended lock takes one round trip more. TryLock returns [ErrNotAcquired]
-	//     also if another process waits.
+	//     [RepositoryOptions.Turns]. Several repositories over one pool count apart: give each a pool. If
+	//     more keys are waited for, or a session cannot be had, callers wait as for a lock that is
+	//     not fair, and Observer.Fallback is called. A wait that its context ends closes its session.
+	//   - An uncontended lock takes one round trip more, a read, of which a repository sends four at a
+	//     time. TryLock returns [ErrNotAcquired] also if another process waits.
 	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the others as it
 	//     finds them free.
 	//   - A pooler that gives out sessions for a transaction each, as PgBouncer in transaction mode, is
 	//     refused with an ErrInvalid by the first call that locks, or by Open of pgxlock and pqlock.
+	//   - If [RepositoryOptions.Layout] is set, Galera and groups with several primaries are not
+	//     refused, and have no such order.
 	//
-	// It cannot be combined with HandOff.
+	// A registry cannot have HandOff, too.
 	Fair bool
 
 	// HandOff, if true, has Unlock hand the row over to the next caller in this process

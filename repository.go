@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -122,7 +123,7 @@ type RepositoryOptions struct {
 	// each attempt to acquire then reads the row first, which Oracle's MySQL needs and
 	// MariaDB does not. In a cluster of Galera or a replication group locks are then also
 	// acquired where the server is no member, and read-write locks may have a reader and a
-	// writer at once if several servers write. On MariaDB acquisitions then fail with
+	// writer at once if several servers write, and fair locks have no order. On MariaDB acquisitions then fail with
 	// [ErrSchema] if the source of fencing tokens is a sequence, unless the dialect is
 	// dialect.MySQL().WithSequence(). mysqllock.Open checks this, once: a process that was
 	// started before the migration must be restarted after it.
@@ -215,7 +216,7 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 	told := slices.DeleteFunc(slices.Clone(o.Observers), func(one *observe.Observer) bool { return one == nil || one.Fallback == nil })
 	return func(reason error) {
 		for _, one := range told {
-			one.Fallback(context.Background(), observe.Fallback{Reason: reason})
+			one.Fallback(context.Background(), observe.Fallback{Reason: reason, OutOfTurn: errors.Is(reason, locktable.ErrOutOfTurn)})
 		}
 	}
 }

@@ -50,8 +50,9 @@ type Observer struct {
 	// Election is called when the state of an elector of package leader changes.
 	Election func(ctx context.Context, e Election)
 
-	// Fallback is called when acquisitions begin to take more round trips than they should:
-	// see [sqllock.RepositoryOptions.Acquirers]. It is about the repository: those of
+	// Fallback is called when acquisitions begin to take more round trips than they should (see
+	// [sqllock.RepositoryOptions.Acquirers]), and when a caller of a fair lock waits out of turn (see
+	// [sqllock.RegistryOptions.Fair]), the latter once a minute at most. It is about the repository: those of
 	// observers that are set in RegistryOptions are not called.
 	Fallback func(ctx context.Context, e Fallback)
 
@@ -200,4 +201,7 @@ const (
 
 // A Fallback says why acquisitions take more round trips than they should, or why a caller of a fair
 // lock waits out of turn.
-type Fallback struct{ Reason error }
+type Fallback struct {
+	Reason    error
+	OutOfTurn bool // it is about a fair lock
+}

@@ -13,7 +13,7 @@ import (
 //   - A lease that is lost is an error, and so is a [Refusal].
 //   - When renewals begin to fail there is one warning, and one line of level Info when they
 //     succeed again.
-//   - The first [Fallback] is a warning.
+//   - The first [Fallback] of each kind is a warning.
 //   - Everything else has level Debug: one line for each answer to a caller that asked for
 //     a lock, for each end of a lease, and for each change of an elector. Polls are not
 //     logged, nor is a renewal with the same result as the one before.
@@ -40,8 +40,9 @@ func SlogObserver(logger *slog.Logger) *Observer {
 }
 
 type slogObserver struct {
-	logger   *slog.Logger
-	fallback atomic.Bool // there was one
+	logger    *slog.Logger
+	fallback  atomic.Bool // there was one
+	outOfTurn atomic.Bool // there was one about a fair lock
 
 	mu      sync.Mutex
 	failing map[time.Duration]failure // the times-to-live whose last renewal has failed
@@ -126,9 +127,12 @@ func (l *slogObserver) elected(ctx context.Context, e Election) {
 }
 
 func (l *slogObserver) fellBack(ctx context.Context, e Fallback) {
-	level := slog.LevelDebug
-	if l.fallback.CompareAndSwap(false, true) {
+	level, text, before := slog.LevelDebug, "acquisitions take more round trips than they should", &l.fallback
+	if e.OutOfTurn {
+		text, before = "a fair lock is not acquired in the order of arrival", &l.outOfTurn
+	}
+	if before.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	l.write(ctx, level, "acquisitions take more round trips than they should", slog.Any("reason", e.Reason))
+	l.write(ctx, level, text, slog.Any("reason", e.Reason))
 }

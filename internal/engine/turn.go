@@ -28,8 +28,10 @@ const (
 	// heldShare is how many times shorter the pause is than the time for which the row has been held: the lock is
 	// unused for that part of it at most.
 	heldShare = 16
-	// leaveTurnWait is how long a caller that has acquired waits until it is known that the turn was given up.
-	leaveTurnWait = 100 * time.Millisecond
+	// leaveTurnWait is how long a caller that has acquired waits until it is known that the turn was given up, or a tenth
+	// (leaveTurnShare) of its lease if that is shorter.
+	leaveTurnWait  = 100 * time.Millisecond
+	leaveTurnShare = 10
 )
 
 // A place is what a waiter has of the queue between processes.
@@ -42,19 +44,19 @@ type place struct {
 // isInOrder reports whether w acquires in the order of arrival between processes.
 func (w *waiter) isInOrder() bool { return w.hold.fair && !w.unordered }
 
-// mayTry reports whether w may make an attempt: it has the turn, or no other caller has.
+// mayTry reports whether w may make an attempt: it has the turn, or no other caller has. Its error is the lock table's.
 func (w *waiter) mayTry(ctx context.Context) (bool, error) {
 	if !w.isInOrder() || w.turn != nil {
 		return true, nil
 	}
-	free, err := w.table.TurnIsFree(ctx, w.busyKey())
-	return free, failure.Of(err, w.hold.key)
+	return w.table.TurnIsFree(ctx, w.busyKey())
 }
 
 // busyKey is the LOCK_KEY at which w waits.
 func (w *waiter) busyKey() string { return w.hold.keyAt(w.busy).lockKey }
 
-// takeTurn waits for the turn at the key at which w waits, unless w has it. If there can be none, w waits on without.
+// takeTurn waits for the turn at the key at which w waits, unless w has it. If there can be none, w waits on without; if the
+// database does not answer, or a pooler is found, it returns an error.
 func (w *waiter) takeTurn(ctx context.Context) error {
 	lockKey := w.busyKey()
 	if w.turn != nil && w.turnOf == lockKey {
@@ -65,7 +67,7 @@ func (w *waiter) takeTurn(ctx context.Context) error {
 	switch {
 	case err == nil:
 		w.turn, w.turnOf = turn, lockKey
-	case bounded.Ended(ctx) != nil:
+	case bounded.Ended(ctx) != nil, locktable.Is(err, locktable.NoAnswer), locktable.Is(err, locktable.WrongSession):
 		return failure.Of(err, w.hold.key)
 	default:
 		w.unordered = true
@@ -82,7 +84,7 @@ func (w *waiter) leaveTurn(ctx context.Context) {
 	turn, left := w.turn, make(chan struct{})
 	w.turn = nil
 	w.calls.Go(func() { turn.Leave(ctx, left) })
-	timer := time.NewTimer(leaveTurnWait)
+	timer := time.NewTimer(min(leaveTurnWait, w.hold.ttl/leaveTurnShare))
 	defer timer.Stop()
 	select {
 	case <-left:

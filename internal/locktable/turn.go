@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 )
 
 const (
@@ -28,21 +29,35 @@ const (
 	leaveTimeout = time.Second
 	// turnWait is how long the server lets a session wait for its turn.
 	turnWait = time.Minute
-	// maxTurnTries is how often a turn is asked for in sessions that end in less than shortestTurnWait.
+	// maxTurnTries is how often a turn is asked for. A try does not count if the server has let it wait for shortestTurnWait,
+	// and has then ended it for taking too long.
 	maxTurnTries     = 3
 	shortestTurnWait = 10 * time.Second
+	// shortestTurnPause and longestTurnPause are the limits of the random pause after a try that counts.
+	shortestTurnPause, longestTurnPause = 10 * time.Millisecond, 50 * time.Millisecond
+	// pairTimeout is how long SharesSessions waits for its second connection.
+	pairTimeout = time.Second
+	// queuingOp is what an [Error] of TakeTurn says was done.
+	queuingOp = "queue for"
 )
 
 var (
+	// ErrOutOfTurn is told to OnFallback: a caller waits like one of a lock that is not fair.
+	ErrOutOfTurn = errors.New("a caller waits for a lock without its turn")
+
 	errNoTurns = errors.New("the order of arrival between processes needs sessions that queue on a server: those of PostgreSQL, MySQL or MariaDB")
 	errNodes   = errors.New("the order of arrival between processes needs one server: sessions on several nodes of a cluster do not queue together")
 	errOneConn = errors.New("the order of arrival between processes: a caller that waits for its turn keeps a connection, and the pool has only one: " +
 		"give it more by SetMaxOpenConns, or set RepositoryOptions.Turns")
 	errPooledTurns = errors.New("the order of arrival between processes: a pooler in front of the server gives its few sessions out for a transaction each, " +
-		"and callers that wait for their turns would keep them from all others: set RepositoryOptions.Turns to a pool that leads to the server itself")
+		"and callers that wait for their turns would keep them from all others: give Open a DSN of the server itself, or NewRepository a pool of such sessions " +
+		"as RepositoryOptions.Turns")
 	errNoPlace = errors.New("all sessions that may wait for turns do: 16, half of the pool's limit, or 2 without a limit; " +
 		"RepositoryOptions.Turns may have more")
-	errTurnOver = errors.New("the server has ended the wait for the turn")
+	errPoolInUse = errors.New("all connections of the pool are in use")
+	errNoWait    = errors.New("the server does not let a session wait for its turn")
+	errTurnOver  = errors.New("the server has ended a long wait for the turn")
+	errUnpaired  = errors.New("the pool has no second connection")
 )
 
 // turns are the sessions in which callers of this table wait for turns, or have them.
@@ -53,8 +68,9 @@ type turns struct {
 	onFallback func(error) // may be nil
 	refused    error       // why there are none, or nil
 	inUse      atomic.Int32
-	direct     atomic.Bool // no pooler was found in front of the server
-	checks     *limiter    // of that
+	told       atomic.Pointer[time.Time] // when onFallback was last told something
+	direct     atomic.Bool               // no pooler was found in front of the server
+	checks     *limiter                  // of that
 	isFree     statement
 }
 
@@ -88,6 +104,20 @@ func (u *turns) limit() int {
 		most /= 2
 	}
 	return min(most, maxTurns)
+}
+
+// hasFree reports whether n connections of the pool can be had without waiting for others.
+func (u *turns) hasFree(n int) bool {
+	s := u.pool.Stats()
+	return s.MaxOpenConnections == 0 || s.MaxOpenConnections-s.InUse >= n
+}
+
+// fallBack tells onFallback why a caller waits without its turn, once a minute at most.
+func (u *turns) fallBack(why error) {
+	now, last := time.Now(), u.told.Load()
+	if u.onFallback != nil && (last == nil || now.Sub(*last) > time.Minute) && u.told.CompareAndSwap(last, &now) {
+		u.onFallback(fmt.Errorf("%w: %w", ErrOutOfTurn, why))
+	}
 }
 
 // CheckTurns returns an error if there can be no turns. It sends nothing.
@@ -127,10 +157,11 @@ func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
 	return n > 0, err
 }
 
-// checkDirect returns an error if a pooler gives one session of the server to two connections, once.
+// checkDirect returns an error if a pooler gives one session of the server to two connections, until it is known that none does.
+// Nothing is known, and it returns nil, while the pool has no second connection.
 func (t *Table) checkDirect(ctx context.Context) error {
 	u := &t.turns
-	if u.direct.Load() || u.texts.Session == "" {
+	if u.direct.Load() || u.texts.Session == "" || !u.hasFree(2) {
 		return nil
 	}
 	if err := u.checks.take(ctx); err != nil { // two at a time could each have one of two connections
@@ -143,39 +174,51 @@ func (t *Table) checkDirect(ctx context.Context) error {
 		return SharesSessions(ctx, u.pool, u.texts.Session)
 	}, nil)
 	u.checks.cancel(err)
-	if err == nil && shared {
-		err = &Error{"", WrongSession, errPooledTurns}
+	switch {
+	case errors.Is(err, errUnpaired):
+		return nil
+	case err == nil && shared:
+		return &Error{"", WrongSession, errPooledTurns}
+	case err == nil:
+		u.direct.Store(true)
 	}
-	u.direct.Store(err == nil)
 	return err
 }
 
 // poolerTries is how often two connections are compared. Other clients of a pooler may come in between.
 const poolerTries = 5
 
-// SharesSessions reports whether two connections that are open at the same time are served by one session of the server,
-// as behind a pooler that gives it to another client after each transaction. question is [dialect.Turns.Session].
+// SharesSessions reports whether two connections that are open at the same time are served by one session of the server, or
+// one by several, as behind a pooler that gives a session to another client after each transaction. question is
+// [dialect.Turns.Session]. It does not wait for long for its second connection, without which it returns an error.
 func SharesSessions(ctx context.Context, db *sql.DB, question string) (bool, error) {
 	first, err := db.Conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = first.Close() }() // goes back to the pool
-	second, err := db.Conn(ctx)
-	if err != nil {
+	soon, cancel := context.WithTimeout(ctx, pairTimeout)
+	defer cancel()
+	second, err := db.Conn(soon)
+	switch {
+	case err != nil && bounded.Ended(soon) != nil && bounded.Ended(ctx) == nil:
+		return false, errUnpaired
+	case err != nil:
 		return false, err
 	}
 	defer func() { _ = second.Close() }()
-	for range poolerTries {
+	var before [2]int64
+	for n := range poolerTries {
 		var sessions [2]int64
 		for i, conn := range []*sql.Conn{first, second} {
 			if err := conn.QueryRowContext(ctx, question).Scan(&sessions[i]); err != nil {
 				return false, err
 			}
 		}
-		if sessions[0] == sessions[1] {
+		if sessions[0] == sessions[1] || n > 0 && sessions != before {
 			return true, nil
 		}
+		before = sessions
 	}
 	return false, nil
 }
@@ -183,11 +226,10 @@ func SharesSessions(ctx context.Context, db *sql.DB, question string) (bool, err
 // A Turn is the place at the head of the queue for a key, over all processes. Its caller acquires the row as any other
 // does: the turn is a courtesy, and excludes no statement. It is used by one goroutine at a time.
 type Turn struct {
-	turns *turns
+	table *Table
 	conn  *sql.Conn
 	key   int64
 	kept  time.Time
-	class func(error) dialect.Class
 }
 
 // text returns a text with the number of the key. It has no arguments, so no driver prepares it.
@@ -200,43 +242,57 @@ func (turn *Turn) text(of string) string {
 //
 // The server ends each wait after a minute, and the place in the queue is lost: on PostgreSQL a statement that waits keeps
 // VACUUM from removing rows. Then TakeTurn waits anew. If there can be no turn now, it returns an error, which OnFallback
-// is told.
+// is told once in a while. It is not told a [NoAnswer], which holds for all statements, or a [WrongSession].
 func (t *Table) TakeTurn(ctx context.Context, lockKey string) (*Turn, error) {
-	for tries := 0; ; {
-		began := time.Now()
+	for tries := 1; ; tries++ {
 		turn, err := t.takeTurn(ctx, lockKey)
 		if err == nil {
 			return turn, nil
 		}
-		if bounded.Ended(ctx) != nil {
-			return nil, t.errors.explain(ctx, reading.op, err)
+		explained := t.errors.explain(ctx, queuingOp, err)
+		switch {
+		case bounded.Ended(ctx) != nil, Is(explained, WrongSession):
+			return nil, explained
+		case errors.Is(err, errTurnOver):
+			tries = 0 // without a pause: those that came later are to come later again
+		case tries < maxTurnTries && !errors.Is(err, errNoPlace) && !errors.Is(err, errPoolInUse):
+			bounded.Sleep(ctx, shortestTurnPause+jitter.N(longestTurnPause-shortestTurnPause)) // the next try sees the end of ctx
+		default:
+			if !Is(explained, NoAnswer) {
+				t.turns.fallBack(err)
+			}
+			return nil, explained
 		}
-		if time.Since(began) < shortestTurnWait {
-			tries++
-		}
-		if tries < maxTurnTries && !errors.Is(err, errNoPlace) {
-			continue
-		}
-		if t.turns.onFallback != nil {
-			t.turns.onFallback(fmt.Errorf("a caller waits for a lock without its turn: %w", err))
-		}
-		return nil, err
 	}
 }
 
 // takeTurn waits in one session, for not much longer than the server lets it.
 func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
-	limited, cancel := context.WithTimeout(ctx, turnWait+answerTimeout)
-	defer cancel()
-	return bounded.Do(limited, bounded.Grace, func() (*Turn, error) { return t.waitForTurn(limited, lockKey) }, func(late *Turn, _ error) {
+	var turn *Turn
+	err := t.checkDirect(ctx)
+	if err == nil {
+		connect := func(ctx context.Context) (*Turn, error) { return t.connectTurn(ctx, lockKey) }
+		turn, err = await(ctx, batchTimeout, connect, func(late *Turn, _ error) {
+			if late != nil {
+				late.giveBack(true)
+			}
+		})
+	}
+	if Is(t.errors.explain(ctx, queuingOp, err), NoAnswer) && !t.turns.hasFree(1) {
+		return nil, errPoolInUse
+	}
+	if err != nil {
+		return nil, err
+	}
+	return await(ctx, turnWait+answerTimeout, turn.wait, func(late *Turn, _ error) {
 		if late != nil {
 			late.Leave(ctx, nil)
 		}
 	})
 }
 
-// waitForTurn waits for the turn in a session.
-func (t *Table) waitForTurn(ctx context.Context, lockKey string) (turn *Turn, err error) {
+// connectTurn returns a session that can wait for the turn of a key.
+func (t *Table) connectTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	u := &t.turns
 	if int(u.inUse.Add(1)) > u.limit() {
 		u.inUse.Add(-1)
@@ -247,24 +303,36 @@ func (t *Table) waitForTurn(ctx context.Context, lockKey string) (turn *Turn, er
 		u.inUse.Add(-1)
 		return nil, err
 	}
-	turn = &Turn{turns: u, conn: conn, key: t.turnOf(lockKey), class: t.errors}
-	if err = turn.ping(ctx); err != nil { // a connection of the pool may have died silently
-		turn.leaveAfter(ctx, err)
+	turn := &Turn{table: t, conn: conn, key: t.turnOf(lockKey)}
+	if err := conn.PingContext(ctx); err != nil { // a connection of the pool may have died silently
+		turn.giveBack(false)
 		return nil, err
 	}
-	had := 1
-	if _, err = conn.ExecContext(ctx, turn.text(u.texts.Begin)); err == nil && u.texts.Take != "" {
-		err = conn.QueryRowContext(ctx, turn.text(u.texts.Take)).Scan(&had)
+	return turn, nil
+}
+
+// wait returns the turn when it has it. After an error the session is given back.
+func (turn *Turn) wait(ctx context.Context) (*Turn, error) {
+	began, had, texts := time.Now(), 1, turn.table.turns.texts
+	_, err := turn.conn.ExecContext(ctx, turn.text(texts.Begin))
+	if err == nil && texts.Take != "" {
+		err = turn.conn.QueryRowContext(ctx, turn.text(texts.Take)).Scan(&had)
 	}
-	if err == nil && had != 1 {
+	switch {
+	case err == nil && had == 1:
+		turn.kept = time.Now()
+		return turn, nil
+	case err == nil:
+		err = errNoWait
+	case !turn.table.errors.isBlocked(err):
+		turn.giveBack(false)
+		return nil, err
+	}
+	turn.Leave(ctx, nil) // the session goes on
+	if time.Since(began) >= shortestTurnWait {
 		err = errTurnOver
 	}
-	if err != nil {
-		turn.leaveAfter(ctx, err)
-		return nil, err
-	}
-	turn.kept = time.Now()
-	return turn, nil
+	return nil, err
 }
 
 // Keep has the server know that the turn is in use. It returns false if the turn is lost.
@@ -273,14 +341,8 @@ func (turn *Turn) Keep(ctx context.Context) bool {
 		return true
 	}
 	turn.kept = time.Now()
-	return turn.ping(ctx) == nil
-}
-
-func (turn *Turn) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
-	defer cancel()
-	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
-	return err
+	_, err := await(ctx, batchTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
+	return err == nil
 }
 
 // Leave gives the turn up, whatever has become of ctx: the next one in the queue has it. left, unless it is nil, is closed when that is done, which
@@ -289,30 +351,17 @@ func (turn *Turn) Leave(ctx context.Context, left chan<- struct{}) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) {
-		u := turn.turns
-		_, err := turn.conn.ExecContext(ctx, turn.text(u.texts.End))
+		texts := turn.table.turns.texts
+		_, err := turn.conn.ExecContext(ctx, turn.text(texts.End))
 		if left != nil {
 			close(left)
 		}
-		if err == nil && u.texts.After != "" {
-			_, err = turn.conn.ExecContext(ctx, u.texts.After)
+		if err == nil && texts.After != "" {
+			_, err = turn.conn.ExecContext(ctx, texts.After)
 		}
 		turn.giveBack(err == nil)
 		return struct{}{}, err
 	}, nil)
-}
-
-// leaveAfter ends a wait that an error has ended. The session goes on if the server has said no more than that the wait
-// took too long.
-func (turn *Turn) leaveAfter(ctx context.Context, err error) {
-	switch {
-	case errors.Is(err, errTurnOver), turn.class(err) == dialect.Blocked:
-		turn.Leave(ctx, nil)
-	case errors.Is(err, bounded.ErrNoAnswer):
-		go turn.giveBack(false) // it waits for the driver
-	default:
-		turn.giveBack(false)
-	}
 }
 
 // giveBack gives the connection back to the pool, or closes it.
@@ -321,5 +370,5 @@ func (turn *Turn) giveBack(usable bool) {
 		_ = turn.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
 	}
 	_ = turn.conn.Close() // there is nothing to be done about an error
-	turn.turns.inUse.Add(-1)
+	turn.table.turns.inUse.Add(-1)
 }

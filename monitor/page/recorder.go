@@ -80,7 +80,7 @@ func (r *Recorder) Observer() *observe.Observer {
 		Renewal:  func(_ context.Context, e observe.Renewal) { r.renewed(e) },
 		Election: func(_ context.Context, e observe.Election) { r.elected(e) },
 		Fallback: func(_ context.Context, e observe.Fallback) {
-			r.add(event{Severity: Note, What: "more round trips", Text: e.Reason.Error()})
+			r.add(event{Severity: Note, What: "fell back", Text: e.Reason.Error()})
 		},
 		Refusal: func(_ context.Context, e observe.Refusal) {
 			r.add(event{Severity: Broken, What: "job refused", Key: e.Key, Text: e.Err.Error()})

@@ -27,7 +27,7 @@
 //   - Readers that wait are not starved by writers. Callers that have to wait do so in
 //     turn: a row with the key "K reader turn" shows that a caller has the turn. Then no
 //     other writer acquires the lock. The turn is passed on in no particular order between
-//     processes, and in the order of their arrival among callers of one [Lock].
+//     processes unless the registry is fair, and in the order of their arrival among callers of one [Lock].
 //   - A plain lock of the key, by Go or Java, keeps out writers and new readers.
 //   - A transaction that a lease has guarded ([sqllock.Lease.Guard]) keeps out those that the lease
 //     does until it ends, also if the lease ends before. So a caller that finds a row whose lease has

@@ -23,7 +23,7 @@
 //     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
 //     turn is the plain lock of the key "K permit turn": while a waiter has it, no other caller
 //     acquires. Callers of one [Semaphore] get it in the order of their arrival, and processes in
-//     no particular order. A process whose callers have had it for ten IdleBetweenTries of their
+//     no particular order unless the registry is fair. A process whose callers have had it for ten IdleBetweenTries of their
 //     registry, one after the other, leaves it to others for a moment.
 //   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
 //
