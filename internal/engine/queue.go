@@ -32,7 +32,7 @@ type waiter struct {
 	holders int       // how many it has used up in a row
 	since   time.Time // when it was first in the queue of its process
 	subscription
-	place // between the processes
+	ticket // between the processes
 
 	busy   int           // the key of a joint lock at which its caller queues first
 	slice  time.Duration // for how long the caller of a joint lock has kept its keys at last

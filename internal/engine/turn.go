@@ -34,8 +34,8 @@ const (
 	leaveTurnShare = 10
 )
 
-// A place is what a waiter has of the queue between processes.
-type place struct {
+// A ticket is what a waiter has of the queue between processes.
+type ticket struct {
 	turn      *locktable.Turn // or nil
 	turnOf    string          // the LOCK_KEY
 	unordered bool            // there could be no turn
