@@ -97,9 +97,9 @@ type RegistryOptions struct {
 	//     it began. The session of the one whose turn it is does not.
 	//   - A repository has 16 such sessions at most, and no more than half of the connections of
 	//     its pool, which must have two at least, or 2 if the pool has no limit: see
-	//     [RepositoryOptions.Turns]. Several repositories over one pool count apart: give each a pool. If
-	//     more keys are waited for, or a session cannot be had, callers wait as for a lock that is
-	//     not fair, and Observer.Fallback is called. A wait that its context ends closes its session.
+	//     [RepositoryOptions.Turns]. Several repositories over one pool share that half. If more keys
+	//     are waited for, or a session cannot be had, callers wait as for a lock that is not fair, and
+	//     Observer.Fallback is called. A wait that its context ends closes its session.
 	//   - An uncontended lock takes one round trip more, a read, of which a repository sends four at a
 	//     time. TryLock returns [ErrNotAcquired] also if another process waits.
 	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the others as it

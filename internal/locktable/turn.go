@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 )
 
 const (
-	// maxTurns is how many sessions of a table wait for turns, or have them, at a time.
+	// maxTurns is how many sessions of a pool wait for turns, or have them, at a time.
 	maxTurns = 16
 	// unlimitedTurns is the same for a pool without a limit that is the repository's, too.
 	unlimitedTurns = 2
@@ -60,14 +61,20 @@ var (
 	errUnpaired  = errors.New("the pool has no second connection")
 )
 
+// turnSessions counts the sessions that wait for turns, or have them, of each pool: several tables over one leave connections
+// to each other.
+var turnSessions = struct {
+	mu sync.Mutex
+	of map[*sql.DB]int
+}{of: make(map[*sql.DB]int)}
+
 // turns are the sessions in which callers of this table wait for turns, or have them.
 type turns struct {
 	pool       *sql.DB
 	shared     bool // with all else that the table sends
 	texts      dialect.Turns
-	onFallback func(error) // may be nil
-	refused    error       // why there are none, or nil
-	inUse      atomic.Int32
+	onFallback func(error)               // may be nil
+	refused    error                     // why there are none, or nil
 	told       atomic.Pointer[time.Time] // when onFallback was last told something
 	direct     atomic.Bool               // no pooler was found in front of the server
 	checks     *limiter                  // of that
@@ -104,6 +111,22 @@ func (u *turns) limit() int {
 		most /= 2
 	}
 	return min(most, maxTurns)
+}
+
+// add counts n sessions more, if there may be so many.
+func (u *turns) add(n int) bool {
+	limit := u.limit()
+	turnSessions.mu.Lock()
+	defer turnSessions.mu.Unlock()
+	switch now := turnSessions.of[u.pool] + n; {
+	case n > 0 && now > limit:
+		return false
+	case now == 0:
+		delete(turnSessions.of, u.pool) // or the pool would stay in memory
+	default:
+		turnSessions.of[u.pool] = now
+	}
+	return true
 }
 
 // hasFree reports whether n connections of the pool can be had without waiting for others.
@@ -294,13 +317,12 @@ func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 // connectTurn returns a session that can wait for the turn of a key.
 func (t *Table) connectTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	u := &t.turns
-	if int(u.inUse.Add(1)) > u.limit() {
-		u.inUse.Add(-1)
+	if !u.add(1) {
 		return nil, errNoPlace
 	}
 	conn, err := u.pool.Conn(ctx)
 	if err != nil {
-		u.inUse.Add(-1)
+		u.add(-1)
 		return nil, err
 	}
 	turn := &Turn{table: t, conn: conn, key: t.turnOf(lockKey)}
@@ -370,5 +392,5 @@ func (turn *Turn) giveBack(usable bool) {
 		_ = turn.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
 	}
 	_ = turn.conn.Close() // there is nothing to be done about an error
-	turn.table.turns.inUse.Add(-1)
+	turn.table.turns.add(-1)
 }

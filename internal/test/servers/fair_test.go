@@ -329,8 +329,8 @@ func TestFair_GivingUp(t *testing.T) {
 	})
 }
 
-// A pool of one connection is refused. In one of two there is a session for one key: callers of another one wait out of turn, and
-// an observer is told.
+// A pool of one connection is refused. In one of two there is a session for one key, whatever is over it: callers of another key
+// wait out of turn, and an observer is told.
 func TestFair_SmallPools(t *testing.T) {
 	t.Parallel()
 	eachLine(t, func(l *line) {
@@ -341,7 +341,8 @@ func TestFair_SmallPools(t *testing.T) {
 		is(l, err, sqllock.ErrInvalid)
 
 		told := make(chan error, 16)
-		small := l.over(limited(l.db.Open(l), 2), sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
+		pool := limited(l.db.Open(l), 2)
+		small := l.over(pool, sqllock.RepositoryOptions{}, fair)
 		var first sync.WaitGroup
 		for i := range 8 { // all at once: they do not keep each other from the two connections
 			first.Go(func() {
@@ -359,7 +360,8 @@ func TestFair_SmallPools(t *testing.T) {
 		l.queueUp("b", 1, small)
 		a, err := other.Lock(l.Context(), "a")
 		must(l, err)
-		l.queue(1, 1, obtain(l.T, small, "a").Lock)
+		same := l.over(pool, sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
+		l.queue(1, 1, obtain(l.T, same, "a").Lock)
 		if reason := <-told; !strings.Contains(reason.Error(), "turn") {
 			l.Error(reason)
 		}
