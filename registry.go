@@ -102,8 +102,9 @@ type RegistryOptions struct {
 	//     Observer.Fallback is called. A wait that its context ends closes its session.
 	//   - An uncontended lock takes one round trip more, a read, of which a repository sends four at a
 	//     time. TryLock returns [ErrNotAcquired] also if another process waits.
-	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the others as it
-	//     finds them free.
+	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the
+	//     others as it finds them free. If fair callers want these one by one all the time, it may
+	//     wait for ever: then have all callers lock a common key first.
 	//   - A pooler that gives out sessions for a transaction each, as PgBouncer in transaction mode, is
 	//     refused with an ErrInvalid by the first call that locks, or by Open of pgxlock and pqlock.
 	//   - If [RepositoryOptions.Layout] is set, Galera and groups with several primaries are not
