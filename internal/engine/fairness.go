@@ -132,7 +132,7 @@ func (r *rivals) competed(before time.Time) bool {
 }
 
 // lookLikeSpring reports whether some of these rivals have one holder for all of their rows, as Spring has: it polls at its
-// interval, however long it has waited.
+// interval, however long it has waited, and never steps back.
 func (r *rivals) lookLikeSpring() bool {
 	last := r.seen.Load()
 	return last != nil && !last.returned.IsZero() && time.Since(last.returned) < rivalsKnownFor
@@ -202,7 +202,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 		if last == nil {
 			continue
 		}
-		longest, pause := w.streakAmong(e.rivals.competed(last.began), last)
+		longest, pause := w.streakAmong(e.rivals.competed(last.began) && !e.rivals.lookLikeSpring(), last)
 		if !e.streak.end(ctx, longest, pause) {
 			return false
 		}

@@ -141,12 +141,14 @@ func TestRivals_EndAStreak(t *testing.T) {
 		steps(rivalsFor-time.Millisecond, 150*time.Millisecond) // it began among rivals
 		time.Sleep(rivalsFor)
 		steps(rivalStreak, 0)
-		w.hold.entry.noteRival("a")
+		w.hold.entry.noteRival("c")
 		time.Sleep(youngFor)
 		steps(youngFor, 1500*time.Millisecond) // the others poll an old row seldom
 		w.waker = neverWakes{}
-		w.hold.entry.noteRival("b")
+		w.hold.entry.noteRival("d")
 		steps(youngFor, 150*time.Millisecond)
+		w.hold.entry.noteRival("c") // it comes back, as Spring's do, which do not step back
+		steps(youngFor, 0)
 		time.Sleep(2 * rivalsFor)
 		steps(10*time.Second, 150*time.Millisecond)
 	})
