@@ -78,12 +78,17 @@ const unknown = "?"
 // holdersKept is how many holders a sighting has: of so many processes of Spring each is seen to return.
 const holdersKept = 16
 
+// last returns what was seen last. Its times are zero, which is long ago, if nothing was.
+func (r *rivals) last() sighting {
+	if last := r.seen.Load(); last != nil {
+		return *last
+	}
+	return sighting{}
+}
+
 // note notes the holder of a row that another process has, unless it is this one's that expectOwn has announced.
 func (r *rivals) note(holder string) {
-	next := sighting{}
-	if last := r.seen.Load(); last != nil {
-		next = *last
-	}
+	next := r.last()
 	switch next.own {
 	case unknown, holder:
 		next.own, next.holders = holder, nil
@@ -111,31 +116,25 @@ func (s *sighting) follow(holder string, now time.Time) {
 // expectOwn has the next holder of the row be no rival: the row of this process stays for a minimum hold, with another
 // holder, and its next caller will find it.
 func (r *rivals) expectOwn() {
-	next := sighting{own: unknown}
-	if last := r.seen.Load(); last != nil {
-		next = *last
-		next.own = unknown
-	}
+	next := r.last()
+	next.own = unknown
 	r.seen.Store(&next)
 }
 
 // compete reports whether rivals were seen to take turns with this process within the last rivalsKnownFor.
 func (r *rivals) compete() bool {
-	last := r.seen.Load()
-	return last != nil && !last.changed.IsZero() && time.Since(last.changed) < rivalsKnownFor
+	return time.Since(r.last().changed) < rivalsKnownFor
 }
 
 // competed reports whether another process was seen to have the row less than rivalsFor before a time, or since.
 func (r *rivals) competed(before time.Time) bool {
-	last := r.seen.Load()
-	return last != nil && !last.seen.IsZero() && before.Sub(last.seen) < rivalsFor
+	return before.Sub(r.last().seen) < rivalsFor
 }
 
 // lookLikeSpring reports whether some of these rivals have one holder for all of their rows, as Spring has: it polls at its
 // interval, however long it has waited, and never steps back.
 func (r *rivals) lookLikeSpring() bool {
-	last := r.seen.Load()
-	return last != nil && !last.returned.IsZero() && time.Since(last.returned) < rivalsKnownFor
+	return time.Since(r.last().returned) < rivalsKnownFor
 }
 
 // A streak is immutable.

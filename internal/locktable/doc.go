@@ -167,7 +167,7 @@
 // A fair caller queues for its turn before it acquires: in a session of its own, by a lock of the server's, which grants it in the
 // order of arrival. The one that has the turn alone polls the row, acquires it by the statement that all use, and gives the
 // turn up; then the statement of the next one returns. A first attempt looks whether the turn is free. The row alone
-// says who holds: where there is no turn to be had, order is lost, and nothing else. See turn.go, and package dialect for the texts.
+// says who holds: a caller that cannot get a turn loses its place in the order, and nothing else. See turn.go, and package dialect for the texts.
 //
 // # Renewals of many rows
 //
