@@ -13,7 +13,7 @@ import (
 // The functions are called by the goroutines that do the work, several at a time, and must return
 // soon: Acquire and its function delay the caller of Lock; LeaseEnd that of Unlock, or the next
 // renewal if one finds the row gone; Renewal the next renewal; Election the start and the end of a
-// term. They may call any method of the registry. Events of calls that Close has ended may come
+// term; Waiting and JobRun a caller. They may call any method of the registry. Events of calls that Close has ended may come
 // after Close has returned.
 //
 // No function is called with a mutex held, so a panic leaves no lock taken. It continues in the
@@ -59,7 +59,55 @@ type Observer struct {
 	// Refusal is called when package job or gocronlock refuses to run a job, with an
 	// [sqllock.ErrInvalid]: the scheduler that has called them may drop the error.
 	Refusal func(ctx context.Context, e Refusal)
+
+	// Waiting is called when callers have waited for a lock for [sqllock.RegistryOptions.ReportWaitAfter],
+	// and again at growing intervals for as long as they wait: for a key of a registry one event at a time,
+	// however many callers wait.
+	Waiting func(ctx context.Context, e Wait)
+
+	// JobRun is called after each call of a function of package job, and of the locker of gocronlock: also
+	// if the run was skipped.
+	JobRun func(ctx context.Context, e JobRun)
 }
+
+// A Wait says that callers still wait for a lock.
+type Wait struct {
+	// Key is the key as a caller wrote it: of a joint lock the one that is held.
+	Key string
+	// Holder is the CLIENT_ID of the holder that was seen last, or "" if none was seen.
+	Holder string
+	// Process is the process of the holder, as [sqllock.Process] is written, or "" if it is not known.
+	Process string
+	// Waited is how long the caller that reports has waited.
+	Waited time.Duration
+}
+
+// A JobRun says what has become of one call of a job.
+type JobRun struct {
+	// Job is the name of the job: the key of its lock.
+	Job string
+	// Outcome sums up Err.
+	Outcome JobOutcome
+	// Err is what the call returns, or nil. That of a run that panicked has the value of the panic.
+	Err error
+	// Began is when the run began, and Took how long it took. Both are zero if it has not begun.
+	Began time.Time
+	Took  time.Duration
+	// Next is when a run can begin at the earliest, as far as is known: at the end of the minimum hold,
+	// or of the lease of another instance unless it is renewed. It is zero if one can begin at once.
+	Next time.Time
+}
+
+// A JobOutcome is a short name for what has become of a call of a job.
+type JobOutcome string
+
+// The outcomes of a call of a job.
+const (
+	JobRan     JobOutcome = "ran"     // without an error
+	JobFailed  JobOutcome = "failed"  // it has run, and returned an error or panicked, or its lease was lost
+	JobSkipped JobOutcome = "skipped" // another instance runs it, or has run it in this period
+	JobError   JobOutcome = "error"   // it has not run, mostly because of the database
+)
 
 // A Refusal says which job cannot run, each time that it should.
 type Refusal struct {
