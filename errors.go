@@ -73,6 +73,8 @@ type HeldError struct {
 	// database is not asked, Left counts from before the holder's last statement was sent:
 	// the row may last longer, by at most the time that this statement took.
 	Left time.Duration
+	// Process is the process that Holder belongs to, the zero value if it is not known.
+	Process Process
 
 	cause error // what ended the wait, or nil
 }

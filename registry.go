@@ -133,6 +133,16 @@ type RegistryOptions struct {
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
 
+	// Application and Version are what this process calls itself in the table of names, and
+	// so in the tools and the errors of others. Default: the name of the program, and the
+	// version of its main module, where the build has one.
+	Application, Version string
+
+	// DisableNames, if true, writes nothing to the table of names: neither keys nor this
+	// process. It is for keys that are secrets: names can be read by whoever may read
+	// that table.
+	DisableNames bool
+
 	// OnClose, if set, is called once, when [Registry.Close] has released what it could, and
 	// its context has not ended before: to close a pool that serves this registry alone. It
 	// must not call Close. Close returns its error, too.

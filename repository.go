@@ -354,7 +354,7 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 		return Acquisition{}, err
 	}
 	got, err := r.table.Acquire(ctx, c)
-	return Acquisition{got.Acquired, got.Token, Row(got.Row)}, failure.Of(err, key)
+	return Acquisition{got.Acquired, got.Token, rowOf(got.Row)}, failure.Of(err, key)
 }
 
 // Renew makes the row of key that carries the holder last for ttl from now, unless it lasts
@@ -412,6 +412,11 @@ type Row struct {
 	// Left is the time until the lease ends, by the database's clock. It is negative in
 	// an expired row.
 	Left time.Duration
+	// Key is the user's key as it was written, or "" if it is not known: see
+	// [RegistryOptions.DisableNames].
+	Key string
+	// Process is the process that Holder belongs to, the zero value if it is not known.
+	Process Process
 }
 
 // Expired reports whether any contender may take the row over.
@@ -428,7 +433,7 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 		return Row{}, false, err
 	}
 	read, ok, err := r.table.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
-	return Row(read), ok, failure.Of(err, key)
+	return rowOf(read), ok, failure.Of(err, key)
 }
 
 // PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
@@ -457,7 +462,7 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 	rows := make(map[string]Row, len(read))
 	for i, key := range keys {
 		if row, ok := read[lockKeys[i]]; ok {
-			rows[key] = Row(row)
+			rows[key] = rowOf(row)
 		}
 	}
 	return rows, nil
@@ -498,7 +503,7 @@ func converted(read []locktable.Row, err error) ([]Row, error) {
 	}
 	rows := make([]Row, len(read))
 	for i, row := range read {
-		rows[i] = Row(row)
+		rows[i] = rowOf(row)
 	}
 	return rows, nil
 }
@@ -516,7 +521,7 @@ func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	if row.Holder == "" {
 		return false, invalid("row %q of region %q has no CLIENT_ID: it can be deleted by SQL alone", row.LockKey, row.Region)
 	}
-	deleted, err := r.table.DeleteRow(ctx, locktable.Row(row))
+	deleted, err := r.table.DeleteRow(ctx, row.read())
 	return deleted, failure.Of(err, row.LockKey)
 }
 
