@@ -2,10 +2,13 @@ package listing
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -61,6 +64,48 @@ func TestSort(t *testing.T) {
 		if order.Valid() == (order == "what") {
 			t.Errorf("%s: valid %v", order, order.Valid())
 		}
+	}
+}
+
+// TestGrouped shows permits and readers as what they are rows of, with hashed keys and with plain ones.
+func TestGrouped(t *testing.T) {
+	t.Parallel()
+	names := make(map[string]string)
+	lockKey := func(key string) string {
+		hashed, err := sqllock.SpringKeys(key)
+		check.Must(t, err)
+		names[hashed] = key
+		return hashed
+	}
+	render, prices, mine := lockKey("render"), lockKey("prices"), lockKey("my permit 4")
+	permits := make([]string, 3)
+	for i := range permits {
+		permits[i] = lockKey(seats.SeatKey(render, seats.Permit, i))
+	}
+	turn := lockKey(seats.TurnKey(render, seats.Permit))
+	reader := func(i int) string { return lockKey(seats.SeatKey(prices, seats.Reader, i)) }
+	waited := []sqllock.Row{{LockKey: turn, Age: 9}, {LockKey: permits[2], Holder: "h2", Left: 5, Age: 2}, {LockKey: permits[0], Holder: "h0", Left: 4, Age: 1}}
+	for want, rows := range map[string][]sqllock.Row{
+		"render 2/3, waited for":   waited,
+		"render 1/3":               {{LockKey: permits[1], Left: -1}, {LockKey: permits[0]}},
+		"render 0/3; orders":       {{LockKey: permits[1], Left: -1}, {LockKey: "orders", Left: -1}},
+		"render; render 1/3":       {{LockKey: render}, {LockKey: permits[1]}}, // a plain lock excludes no permit
+		"prices 1 reader":          {{LockKey: reader(17)}},
+		"prices writer, 2 readers": {{LockKey: reader(10)}, {LockKey: reader(9)}, {LockKey: prices}},
+		"cart 3 permits":           {{LockKey: "cart permit 0"}, {LockKey: "cart permit 10"}, {LockKey: "cart permit 9"}},
+		"x permit 01; my permit 4": {{LockKey: "x permit 01"}, {LockKey: mine}}, // which are users' keys
+	} {
+		var got []string
+		for _, g := range Grouped(Named(rows, names)) {
+			got = append(got, strings.TrimRight(g.Name()+" "+g.Count(), " "))
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+	g := Grouped(Named(waited, names))[0]
+	if g.Row.Holder != "h2" || g.Age != 2 || g.Left != 4 || g.LockKey != render || g.Rows[0].LockKey != permits[0] || g.Rows[2].LockKey != turn || !g.Matches("h0 permit") || g.Matches("h1") {
+		t.Errorf("%+v", g)
 	}
 }
 

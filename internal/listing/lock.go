@@ -3,6 +3,7 @@
 package listing
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ type Lock struct {
 	sqllock.Row
 	// Key is the user's key, or "" if it is not known.
 	Key string
+	// Seat says which row of a semaphore or of a read-write lock it is. It is zero for another lock.
+	Seat Seat
 	// Full is how long the lease lasts when it has just been renewed, as far as the row shows:
 	// see [Bars].
 	Full time.Duration
@@ -27,6 +30,11 @@ func (l Lock) Name() string {
 		return printable.Text(l.Key)
 	}
 	return printable.Text(l.LockKey)
+}
+
+// HeldBy returns the process that holds the lock, or the CLIENT_ID if the process is not known. It is safe to show.
+func (l Lock) HeldBy() string {
+	return printable.Text(cmp.Or(l.Process.String(), l.Row.Holder))
 }
 
 // State returns "held" or "expired".
@@ -49,10 +57,10 @@ func (l Lock) Holder() (client, number string) {
 	return l.Row.Holder, ""
 }
 
-// Matches reports whether each word of a search is in the key, LOCK_KEY, region, holder or state
+// Matches reports whether each word of a search is in the key, LOCK_KEY, region, process, CLIENT_ID or state
 // of the lock, in upper or lower case.
 func (l Lock) Matches(search string) bool {
-	all := strings.ToLower(l.Key + "\n" + l.LockKey + "\n" + l.Region + "\n" + l.Row.Holder + "\n" + l.State())
+	all := strings.ToLower(strings.Join([]string{l.Key, l.LockKey, l.Region, l.Process.String(), l.Row.Holder, l.State()}, "\n"))
 	for word := range strings.FieldsSeq(strings.ToLower(search)) {
 		if !strings.Contains(all, word) {
 			return false
@@ -64,16 +72,16 @@ func (l Lock) Matches(search string) bool {
 // hashed is what Spring's mapping makes of a key that is no UUID.
 var hashed = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-3[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
-// Named returns rows with their keys. names has the known keys, by LOCK_KEY. A LOCK_KEY that is
-// none of Spring's hashes is itself the key.
+// Named returns rows with their keys, as the table of names has them. names has other known keys, by LOCK_KEY. A LOCK_KEY
+// that is none of Spring's hashes is itself the key.
 func Named(rows []sqllock.Row, names map[string]string) []Lock {
 	locks := make([]Lock, len(rows))
 	for i, row := range rows {
-		key := names[row.LockKey]
+		key := cmp.Or(row.Key, names[row.LockKey])
 		if key == "" && !hashed.MatchString(row.LockKey) {
 			key = row.LockKey
 		}
-		locks[i] = Lock{Row: row, Key: key}
+		locks[i] = Lock{Row: row, Key: key, Seat: seatOf(row.LockKey, key, names)}
 	}
 	return locks
 }

@@ -39,25 +39,33 @@ func (o Order) Valid() bool { return slices.Contains(Columns, o.Column()) }
 
 // Sort sorts locks. Those that are equal, and all if the order is not valid, are sorted by region
 // and LOCK_KEY, so that rows do not change places without a reason.
-func Sort(locks []Lock, by Order) {
+func Sort(locks []Lock, by Order) { slices.SortFunc(locks, by.compare()) }
+
+// SortGroups sorts groups in the same way.
+func SortGroups(groups []Group, by Order) {
 	compare := by.compare()
-	slices.SortFunc(locks, func(a, b Lock) int {
-		first := compare(a, b)
-		if by.Descending() {
-			first = -first
-		}
-		return cmp.Or(first, strings.Compare(a.Region, b.Region), strings.Compare(a.LockKey, b.LockKey))
-	})
+	slices.SortFunc(groups, func(a, b Group) int { return cmp.Or(compare(a.Lock, b.Lock), strings.Compare(a.Kind, b.Kind)) })
 }
 
 func (o Order) compare() func(a, b Lock) int {
+	compare := o.column()
+	return func(a, b Lock) int {
+		first := compare(a, b)
+		if o.Descending() {
+			first = -first
+		}
+		return cmp.Or(first, strings.Compare(a.Region, b.Region), strings.Compare(a.LockKey, b.LockKey))
+	}
+}
+
+func (o Order) column() func(a, b Lock) int {
 	switch o.Column() {
 	case "key":
 		return func(a, b Lock) int { return strings.Compare(strings.ToLower(a.Name()), strings.ToLower(b.Name())) }
 	case "region":
 		return func(a, b Lock) int { return strings.Compare(a.Region, b.Region) }
 	case "holder":
-		return func(a, b Lock) int { return strings.Compare(a.Row.Holder, b.Row.Holder) }
+		return func(a, b Lock) int { return strings.Compare(a.HeldBy(), b.HeldBy()) }
 	case "age":
 		return func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) }
 	case "left":

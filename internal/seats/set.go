@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -151,3 +152,14 @@ func TurnKey(lockKey, kind string) string { return lockKey + " " + kind + " turn
 
 // SeatKey returns the key of the seat with number i of a set.
 func SeatKey(lockKey, kind string, i int) string { return lockKey + " " + kind + " " + strconv.Itoa(i) }
+
+// ParseKey is the inverse of [SeatKey], and of [TurnKey] with the word "turn" for the number. ok is false for
+// any other key.
+func ParseKey(key string) (lockKey, kind, number string, ok bool) {
+	if parts := keyForm.FindStringSubmatch(key); parts != nil {
+		return parts[1], parts[2], parts[3], true
+	}
+	return "", "", "", false
+}
+
+var keyForm = regexp.MustCompile(`^(.+) (` + Permit + `|` + Reader + `) (turn|0|[1-9][0-9]*)$`)
