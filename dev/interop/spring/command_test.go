@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
@@ -18,7 +16,6 @@ import (
 func TestOurCommandsReadSpringsRows(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
-		command(t) // to build it may take longer than ctx lasts
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
 		must(t, java.Lock(ctx, key))
@@ -43,10 +40,10 @@ func TestOurCommandsReadSpringsRows(t *testing.T) {
 	})
 }
 
-// sqllock runs the command on the cell's database and returns its output.
+// sqllock runs the command on the cell's database and returns its output. Go builds it once.
 func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command(t), arguments...) //nolint:gosec // the command that was built
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "github.com/sqllock/sqllock/cmd/sqllock"}, arguments...)...)
 	cmd.Env = append(os.Environ(), "SQLLOCK_DSN="+c.db.DSN, "XDG_STATE_HOME="+t.TempDir())
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
@@ -55,34 +52,3 @@ func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
 	}
 	return text
 }
-
-// built is the sqllock command. Its directory outlives the test that builds it.
-var built struct {
-	sync.Mutex
-	dir, path string
-}
-
-// command returns the path of the sqllock command. The first call builds it.
-func command(t *testing.T) string {
-	t.Helper()
-	built.Lock()
-	defer built.Unlock()
-	if built.path != "" {
-		return built.path
-	}
-	if built.dir == "" {
-		var err error
-		built.dir, err = os.MkdirTemp("", "sqllock-interop-") //nolint:usetesting // see built
-		must(t, err)
-	}
-	path := filepath.Join(built.dir, "sqllock")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/sqllock/sqllock/cmd/sqllock") //nolint:gosec // the arguments are fixed
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", build, err, text)
-	}
-	built.path = path
-	return path
-}
-
-// removeCommand removes it after all tests.
-func removeCommand() error { return os.RemoveAll(built.dir) }

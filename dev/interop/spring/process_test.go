@@ -87,7 +87,7 @@ func TestMain(m *testing.M) {
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it fails only for nil
 	code := m.Run()
 	sayMissing()
-	if err := errors.Join(append(stopJVMs(), removeCommand())...); err != nil {
+	if err := errors.Join(stopJVMs()...); err != nil {
 		fmt.Fprintln(os.Stderr, "stop Java:", err)
 		code = max(code, 1)
 	}
