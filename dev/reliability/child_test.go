@@ -29,16 +29,12 @@ type task struct {
 	Dir         string
 	Guarded     bool
 	Transaction bool // whether it is stopped within a transaction
-	Competition string
-	Number      int           // of the process
-	Lasts       time.Duration // how long it competes
 }
 
 var roles = map[string]child.Role{
 	"guarded writer": performs(guardedWriter),
 	"fenced holders": performs(fencedHolders),
 	"leader":         performs(leaderOfRoles),
-	"contender":      performs(contender),
 }
 
 // performs returns a role that reads its task.

@@ -157,7 +157,7 @@ func (f *fleet) kill(c *child.Process) {
 }
 
 // witnessOf is the witness of a key.
-func witnessOf(dir, key string) witness { return witness{path: filepath.Join(dir, key), capacity: 1} }
+func witnessOf(dir, key string) witness { return witness(filepath.Join(dir, key)) }
 
 // recorded returns the number of tokens that holders have recorded, and how many of them were not higher
 // than all earlier ones of their key.
@@ -239,7 +239,7 @@ func fenced(ctx context.Context, r *sqllock.Registry, do task) error {
 	case err != nil:
 		return err
 	}
-	if err := witnessOf(do.Dir, key).record(key, lease); err != nil {
+	if err := witnessOf(do.Dir, key).record(lease); err != nil {
 		return err
 	}
 	switch rand.N(500) {

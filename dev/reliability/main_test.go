@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 
+	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/machine"
@@ -24,6 +25,9 @@ import (
 func TestMain(m *testing.M) {
 	// The driver's log would report each connection that these tests break.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
+	if workload.BeWorker() {
+		return
+	}
 	child.Be(roles)
 	flag.Parse()
 	// Trials mostly wait. The small run runs all tests in parallel; for the page, one test

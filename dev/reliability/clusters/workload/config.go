@@ -30,6 +30,8 @@ type Config struct {
 	// Outlive has each holder do nothing but write in one guarded transaction, which may outlive
 	// its lease by as long as that lasts.
 	Outlive bool
+	// Hasty has each holder give its lock back within some milliseconds.
+	Hasty bool
 	// Kill has workers killed with SIGKILL, and stopped with SIGSTOP, every now and then.
 	Kill bool
 	// Seed is that of all random choices.

@@ -57,10 +57,14 @@ const (
 
 // Dialect returns the dialect of the target.
 func (t Target) Dialect() dialect.Dialect {
-	if t.Driver == "mysql" {
+	switch t.Driver {
+	case "mysql":
 		return dialect.MySQL()
+	case "sqlite":
+		return dialect.SQLite()
+	default:
+		return dialect.Postgres()
 	}
-	return dialect.Postgres()
 }
 
 // Open returns a pool. process chooses the node of [Own].

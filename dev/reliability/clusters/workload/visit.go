@@ -50,7 +50,7 @@ func (v *visit) stay(ctx context.Context) {
 	ended := v.watch() //nolint:contextcheck // the lease's own context is watched
 	defer ended()      // a caller that unlocks holds the lock no longer, although the context ends a little later
 	v.hold(ctx)
-	if !v.renewed && v.r.IntN(6) == 0 {
+	if !v.renewed && !v.Config.Hasty && v.r.IntN(6) == 0 {
 		<-v.lease.Context().Done()
 	}
 }
@@ -167,6 +167,13 @@ func (v *visit) note(at int64) {
 func (v *visit) hold(ctx context.Context) {
 	if v.Config.Outlive {
 		v.write(ctx, true, time.Duration(v.r.IntN(int(2*v.Config.TTL))))
+		return
+	}
+	if v.Config.Hasty {
+		if v.r.IntN(4) == 0 {
+			v.write(ctx, true, 0)
+		}
+		pause(ctx, time.Duration(v.r.IntN(10))*time.Millisecond)
 		return
 	}
 	until := time.Now().Add(v.length())
