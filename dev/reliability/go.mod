@@ -13,7 +13,6 @@ require (
 	github.com/lib/pq v1.12.3
 	github.com/sqllock/sqllock v0.0.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.47.0
 )
 
 require (
@@ -32,6 +31,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	golang.org/x/mod v0.39.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	modernc.org/libc v1.75.7 // indirect
 	modernc.org/mathutil v1.7.1 // indirect

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/internal/test/machine"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 func TestMain(m *testing.M) {
@@ -42,8 +42,6 @@ var final atomic.Bool
 // run runs the tests, and again if they have failed while the machine stood still: the nodes of a
 // cluster then think that the others are gone, as they should.
 func run(m *testing.M) int {
-	runtime.LockOSThread() // the kernel kills the next try when this thread ends
-	defer runtime.UnlockOSThread()
 	began, watch := time.Now(), machine.StartWatch()
 	defer watch.Stop()
 	code := m.Run()
@@ -55,8 +53,12 @@ func run(m *testing.M) int {
 	again := exec.Command(os.Args[0], os.Args[1:]...) //nolint:gosec,noctx // this program, until it ends
 	again.Stdout, again.Stderr = os.Stdout, os.Stderr
 	again.Env = append(os.Environ(), againVariable+"=yes")
-	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := again.Run(); err != nil {
+	p, err := proc.Start(again, syscall.SIGKILL, nil)
+	if err == nil {
+		<-p.Ended
+		err = p.Err
+	}
+	if err != nil {
 		fmt.Println(err)
 		return code
 	}

@@ -10,13 +10,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/proc"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -60,13 +61,12 @@ func Be(roles map[string]Role) {
 
 // A Process is a child, as its parent sees it.
 type Process struct {
+	*proc.Process
+
 	t     *testing.T
-	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines chan string
-	kept  []string      // lines that Await has passed over
-	ended chan struct{} // closed when the child has ended
-	err   error         // with which it has ended
+	kept  []string // lines that Await has passed over
 }
 
 // Start starts a child with additional environment variables, NAME=value. The test kills it when
@@ -77,43 +77,28 @@ func Start(t *testing.T, role string, env ...string) *Process {
 	check.Must(t, err)
 	cmd := exec.Command(self) //nolint:gosec,noctx // this program; the cleanup kills it
 	cmd.Env = append(append(os.Environ(), variable+"="+role), env...)
-	cmd.SysProcAttr = attributes()
+	proc.OwnGroup(cmd)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	p := &Process{t: t, cmd: cmd, lines: make(chan string, 1024), ended: make(chan struct{})}
-	if p.stdin, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	p := &Process{t: t, lines: make(chan string, 1024)}
+	p.stdin, err = cmd.StdinPipe()
+	check.Must(t, err)
 	stdout, err := cmd.StdoutPipe()
 	check.Must(t, err)
-	started := make(chan error)
-	go p.run(stdout, started)
-	check.Must(t, <-started)
+	p.Process, err = proc.Start(cmd, syscall.SIGKILL, func() {
+		defer close(p.lines)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			p.lines <- lines.Text()
+		}
+	})
+	check.Must(t, err)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("%s, process %d, wrote: %s", role, p.cmd.Process.Pid, &stderr)
+			t.Logf("%s, process %d, wrote: %s", role, p.Cmd.Process.Pid, &stderr)
 		}
 	})
 	return p
-}
-
-// run starts the process, and reads what it prints, on a thread that lasts as long: Linux treats the death of
-// that thread as the death of the parent.
-func (p *Process) run(stdout io.Reader, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer close(p.ended)
-	defer close(p.lines)
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		p.lines <- lines.Text()
-	}
-	p.err = p.cmd.Wait()
 }
 
 // Next waits for the next line that the child prints. It fails the test if the child ends.
@@ -167,16 +152,6 @@ func begins(line string, words []string) (word, rest string, found bool) {
 	return "", "", false
 }
 
-// HasEnded reports whether the child has ended.
-func (p *Process) HasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // Tell sends a line to the child.
 func (p *Process) Tell(line string) {
 	p.t.Helper()
@@ -191,14 +166,14 @@ func (p *Process) Stop() {
 	p.t.Helper()
 	_ = p.stdin.Close() // it may have ended
 	p.drain()
-	if p.err != nil {
-		p.t.Errorf("the child has failed: %v", p.err)
+	if p.Err != nil {
+		p.t.Errorf("the child has failed: %v", p.Err)
 	}
 }
 
 // Kill kills the child, as a crash does, if it has not ended. It is safe for concurrent use.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill()
+	_ = p.Cmd.Process.Kill()
 	p.drain()
 }
 
@@ -206,5 +181,5 @@ func (p *Process) Kill() {
 func (p *Process) drain() {
 	for range p.lines { // so that it can print the others
 	}
-	<-p.ended
+	<-p.Ended
 }

@@ -2,22 +2,17 @@ package child
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
-)
 
-// attributes have the kernel kill a child when its parent dies, also one that is suspended.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
+	"github.com/sqllock/sqllock/internal/test/proc"
+)
 
 // Suspend stops the child with SIGSTOP, and waits until it has stopped. It is false if the child has ended before.
 func (p *Process) Suspend() bool {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
+	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
 		return false
 	} else if err != nil {
 		p.t.Fatal(err)
@@ -25,10 +20,10 @@ func (p *Process) Suspend() bool {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for end := time.Now().Add(limit); ; <-look.C {
-		switch state := p.state(); {
-		case state == "T":
+		switch state := proc.State(p.Cmd.Process.Pid); {
+		case state == 'T':
 			return true
-		case state == "" || state == "Z":
+		case state == 'Z':
 			return false
 		case time.Now().After(end):
 			p.t.Fatalf("the child does not stop: %q", state)
@@ -36,19 +31,10 @@ func (p *Process) Suspend() bool {
 	}
 }
 
-// state returns the kernel's letter for the state of the process, or nothing if there is no such process.
-func (p *Process) state() string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return ""
-	}
-	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
-}
-
 // Resume continues a child that is suspended.
 func (p *Process) Resume() {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		p.t.Fatal(err)
 	}
 }

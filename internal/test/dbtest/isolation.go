@@ -3,11 +3,11 @@ package dbtest
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
-	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // An isolation is the part of a server that one test uses.
@@ -22,7 +22,7 @@ type isolation struct {
 // been closed, or kept if the test fails.
 func isolate(tb testing.TB, part isolation) {
 	tb.Helper()
-	if err := onServer(tb.Context(), part, part.create); err != nil {
+	if err := server.Execute(tb.Context(), part.driver, part.dsn, part.create); err != nil {
 		tb.Fatalf("create %s: %v", part.name, err)
 	}
 	tb.Cleanup(func() {
@@ -34,31 +34,10 @@ func isolate(tb testing.TB, part isolation) {
 		// transaction open.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 3*time.Minute)
 		defer cancel()
-		if err := onServer(ctx, part, part.drop...); err != nil {
+		if err := server.Execute(ctx, part.driver, part.dsn, part.drop...); err != nil {
 			tb.Errorf("drop %s (does something still use it?): %v", part.name, err)
 		}
 	})
-}
-
-// onServer runs statements on a new connection and closes it: tests that check for leaked
-// goroutines would find an open pool.
-func onServer(ctx context.Context, part isolation, statements ...string) (err error) {
-	db, err := sql.Open(part.driver, part.dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, statement := range statements {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // uniqueName returns an identifier that needs no quotes in any database. It contains the

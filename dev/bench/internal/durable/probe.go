@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver for MariaDB
 	_ "github.com/lib/pq"              // the driver for PostgreSQL
+
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
@@ -99,13 +100,11 @@ func (s *Server) CPU() time.Duration {
 
 // spent is the time of a process and of its children that it has waited for.
 func spent(pid int) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The command's name stands in parentheses and may contain anything.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	_, fields := proc.Status(pid)
 	const utime, cstime = 11, 14
+	if len(fields) <= cstime {
+		return 0 // it has ended
+	}
 	var ticks int64
 	for _, field := range fields[utime : cstime+1] {
 		n, _ := strconv.ParseInt(field, 10, 64) // the kernel writes numbers

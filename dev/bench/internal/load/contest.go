@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // A contest has processes compete: each of their callers acquires something, holds it for a moment, releases it, and
@@ -59,7 +60,7 @@ type entrant struct {
 	Kind      string
 }
 
-// A call has waited from one time of [monotonic] to another one. If it has not Acquired, it was still waiting at the end.
+// A call has waited from one time of [proc.Now] to another one. If it has not Acquired, it was still waiting at the end.
 type call struct {
 	Entrant      int
 	Asked, Ended int64
@@ -120,7 +121,7 @@ func (c contest) entrants(who contender.Contender) []entrant {
 
 // parts has a part for each process of the operating system.
 func (c contest) parts(entrants []entrant, at contender.Place, lasts time.Duration) []part {
-	key := fmt.Sprint("contest ", monotonic()) // no row of an earlier contest is in its way
+	key := fmt.Sprint("contest ", proc.Now()) // no row of an earlier contest is in its way
 	var all []part
 	for _, e := range entrants {
 		who, _ := contender.Find(e.Contender)

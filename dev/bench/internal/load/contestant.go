@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
 	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
+	"github.com/sqllock/sqllock/internal/test/proc"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -110,7 +111,7 @@ func (e *entry) take(ctx context.Context, who contender.Contender, at contender.
 			callers = append(callers, func(ctx context.Context) ([]call, error) { return compete(ctx, one.Number, get) })
 		}
 	}
-	fmt.Println(monotonic())
+	fmt.Println(proc.Now())
 	bufio.NewScanner(os.Stdin).Scan()
 	ctx, cancel := context.WithTimeout(ctx, e.Lasts)
 	defer cancel()
@@ -127,9 +128,9 @@ func (e *entry) take(ctx context.Context, who contender.Contender, at contender.
 // compete is what one caller does until ctx ends.
 func compete(ctx context.Context, number int, get acquire) (calls []call, err error) {
 	for ctx.Err() == nil {
-		one := call{Entrant: number, Asked: monotonic()}
+		one := call{Entrant: number, Asked: proc.Now()}
 		unlock, err := get(ctx)
-		one.Ended, one.Acquired = monotonic(), err == nil
+		one.Ended, one.Acquired = proc.Now(), err == nil
 		calls = append(calls, one)
 		if ctx.Err() != nil && !one.Acquired {
 			return calls, nil // it was still waiting

@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // PlayCommand is the argument that makes this program a player.
@@ -26,9 +25,10 @@ const PlayCommand = "play"
 // to lock and unlock a key from its standard input. It answers with the time of the machine's
 // monotonic clock at which it had acquired the lock or began to release it.
 type player struct {
+	*proc.Process
+
 	in      io.WriteCloser
 	answers chan string
-	cmd     *exec.Cmd
 }
 
 // A part is the configuration of a player.
@@ -58,7 +58,6 @@ func enter(ctx context.Context, p part) (*player, error) {
 	}
 	cmd := exec.CommandContext(ctx, self, PlayCommand, string(text)) //nolint:gosec // it is this program
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -67,18 +66,17 @@ func enter(ctx context.Context, p part) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	entered := &player{in: in, answers: make(chan string, 1), cmd: cmd}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
+	entered := &player{in: in, answers: make(chan string, 1)}
+	if entered.Process, err = proc.Start(cmd, syscall.SIGKILL, func() {
 		defer close(entered.answers)
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, longestAnswer)
 		for lines.Scan() {
 			entered.answers <- lines.Text()
 		}
-	}()
+	}); err != nil {
+		return nil, err
+	}
 	const start = time.Minute // Java processes take long
 	_, err = entered.answer(start)
 	return entered, err
@@ -115,10 +113,10 @@ func (p *player) line(limit time.Duration) (string, error) {
 func (p *player) leave() {
 	_ = p.in.Close()
 	const timeout = 200 * time.Millisecond
-	killer := time.AfterFunc(timeout, func() { _ = p.cmd.Process.Kill() })
+	killer := time.AfterFunc(timeout, func() { _ = p.Cmd.Process.Kill() })
 	for range p.answers { // read all answers
 	}
-	_ = p.cmd.Wait()
+	<-p.Ended
 	killer.Stop()
 }
 
@@ -144,7 +142,7 @@ func play(ctx context.Context, session contender.Session) error {
 	if err := pair(ctx, session, "warm-"+strconv.Itoa(os.Getpid())); err != nil {
 		return err
 	}
-	fmt.Println(monotonic())
+	fmt.Println(proc.Now())
 	var unlock contender.Unlock
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var err error
@@ -152,9 +150,9 @@ func play(ctx context.Context, session contender.Session) error {
 		switch strings.TrimSpace(lines.Text()) {
 		case "lock":
 			unlock, err = session.Lock(ctx, "ball")
-			when = monotonic()
+			when = proc.Now()
 		case "unlock":
-			when = monotonic()
+			when = proc.Now()
 			err = unlock(ctx)
 		}
 		if err != nil {
@@ -163,11 +161,4 @@ func play(ctx context.Context, session contender.Session) error {
 		fmt.Println(when)
 	}
 	return nil
-}
-
-// monotonic returns the nanoseconds of a clock that all processes share.
-func monotonic() int64 {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail
-	return now.Nano()
 }

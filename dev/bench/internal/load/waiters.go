@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dev/bench/internal/parallel"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // waiters measures what waiting costs the server: one process holds a thousand keys and another
@@ -114,7 +115,7 @@ var renamed = map[string]string{"Innodb_lsn_current": "wal_bytes", "Handler_writ
 
 func (a *Arena) counters(ctx context.Context, server *durable.Server) (map[string]float64, error) {
 	all := map[string]float64{
-		"seconds":   time.Duration(monotonic()).Seconds(),
+		"seconds":   time.Duration(proc.Now()).Seconds(),
 		"cpu_ms":    millis(server.CPU()),
 		"log_lines": float64(server.LogLines()),
 	}

@@ -43,33 +43,13 @@ func (bouncer) dsn(n *Node) string {
 
 func (n *Node) isBouncer() bool { return n.Name == "n1" }
 
-// bouncerSettings are the file pgbouncer.ini: its address and PostgreSQL's.
-const bouncerSettings = `[pgbouncer]
-listen_addr = %[1]s
-listen_port = 6432
-unix_socket_dir =
-auth_type = any
-admin_users = postgres
-pool_mode = transaction
-default_pool_size = 20
-max_client_conn = 1000
-ignore_startup_parameters = extra_float_digits, binary_parameters, default_query_exec_mode
-; A server that was away is tried again at once, not after 15 seconds.
-server_login_retry = 0.1
-server_connect_timeout = 2
-log_connections = 0
-log_disconnections = 0
-
-[databases]
-* = host=%[2]s port=5432 user=postgres
-`
-
 func (b bouncer) bootstrap(ctx context.Context, c *Cluster) error {
 	pooler, database := c.Nodes[0], c.Nodes[1]
 	fresh := false
 	if _, err := os.Stat(database.path("data")); err != nil {
 		fresh = true
-		settings := fmt.Sprintf(bouncerSettings, pooler.IP(), database.IP())
+		settings := server.PgBouncerSettings(pooler.IP(), 6432, fmt.Sprintf("host=%s port=5432 user=postgres", database.IP()),
+			"admin_users = postgres", "server_connect_timeout = 2")
 		err := errors.Join(
 			run(ctx, "chown", "postgres:postgres", pooler.dir, database.dir),
 			os.WriteFile(pooler.path("pgbouncer.ini"), []byte(settings), 0o644), //nolint:gosec // it runs as another user

@@ -190,24 +190,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) Dir() string { return c.scratch.Dir }
 
 // execute runs statements on one connection to a DSN.
-func execute(ctx context.Context, driver, dsn string, statements ...string) error {
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close() //nolint:errcheck // the statements' errors say more
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() //nolint:errcheck // the statements' errors say more
-	for _, statement := range statements {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
-	}
-	return nil
-}
+var execute = server.Execute
 
 // ask returns the result of a query that has one row with one column.
 func ask(ctx context.Context, driver, dsn, query string) (answer string, err error) {

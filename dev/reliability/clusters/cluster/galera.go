@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -72,32 +73,10 @@ func (galera) dsn(n *Node) string {
 	return fmt.Sprintf("t:t@tcp(%s:3306)/sqllock?timeout=2s", n.IP())
 }
 
-// galeraSettings are the file my.cnf: directory, address, name, and all addresses.
-const galeraSettings = `[mysqld]
-datadir=%[1]s/data
-socket=%[1]s/s
-pid-file=%[1]s/pid
-tmpdir=%[1]s
-bind-address=%[2]s
-port=3306
-skip-name-resolve
-max-connections=300
-performance-schema=OFF
-binlog-format=ROW
-default-storage-engine=InnoDB
-innodb-autoinc-lock-mode=2
-innodb-flush-log-at-trx-commit=1
-innodb-buffer-pool-size=64M
-innodb-log-file-size=16M
-wsrep-on=ON
-wsrep-provider=` + galeraProvider + `
-wsrep-cluster-name=sqllock
-wsrep-cluster-address=gcomm://%[4]s
-wsrep-node-name=%[3]s
-wsrep-node-address=%[2]s
-wsrep-sst-method=rsync
-wsrep-provider-options="gcache.size=64M;gcs.fc_limit=500;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.inactive_check_period=PT0.5S;evs.keepalive_period=PT0.5S"
-`
+// galeraSettings are the file my.cnf: directory, address, name, all addresses, and the library.
+//
+//go:embed galera.cnf
+var galeraSettings string
 
 // bootstrap starts the node that knows most first: the others may lack the last commits.
 func (g galera) bootstrap(ctx context.Context, c *Cluster) error {
@@ -150,7 +129,7 @@ func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
 	for _, other := range n.cluster.Nodes {
 		all = append(all, other.IP())
 	}
-	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","))
+	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","), galeraProvider)
 	return true, errors.Join(
 		os.WriteFile(n.path("my.cnf"), []byte(settings), 0o644), //nolint:gosec // the server runs as another user
 		n.SetClock(0),

@@ -57,22 +57,6 @@ func (groupReplication) server(n *Node) string {
 // local is a DSN that does not use the network.
 func (n *Node) local() string { return fmt.Sprintf("root@unix(%s)/", n.path("s")) }
 
-// daemon is the command of a node, without what belongs to the group.
-func (g groupReplication) daemon(n *Node, arguments ...string) []string {
-	daemon := filepath.Join(g.root, "usr/sbin/mysqld")
-	return append([]string{
-		// The machine's own C library may be too old.
-		filepath.Join(g.root, "usr/lib64/ld-linux-x86-64.so.2"),
-		"--library-path", filepath.Join(g.root, "usr/lib/x86_64-linux-gnu"), "--argv0", daemon, daemon,
-		"--no-defaults", "--user=root",
-		"--basedir=" + filepath.Join(g.root, "usr"),
-		"--lc-messages-dir=" + filepath.Join(g.root, "usr/share/mysql"),
-		"--plugin-dir=" + filepath.Join(g.root, "usr/lib/mysql/plugin"),
-		"--datadir=" + n.path("data"), "--tmpdir=" + n.dir, "--secure-file-priv=NULL",
-		"--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M",
-	}, arguments...)
-}
-
 // serve is the command of a node that can be a member.
 func (g groupReplication) serve(n *Node, arguments ...string) []string {
 	var seeds []string
@@ -80,8 +64,7 @@ func (g groupReplication) serve(n *Node, arguments ...string) []string {
 		seeds = append(seeds, other.IP()+":33061")
 	}
 	onOff := map[bool]string{false: "OFF", true: "ON"}
-	return append(g.daemon(
-		n,
+	return append(append(server.OracleMySQLDaemon(g.root, n.dir),
 		"--bind-address="+n.IP(), "--port=3306", "--socket="+n.path("s"), "--pid-file="+n.path("pid"), "--mysqlx=OFF",
 		"--skip-name-resolve", "--max-connections=300", "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1",
 		"--server-id="+strings.TrimPrefix(n.Name, "n"), "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin=binlog",
@@ -128,7 +111,7 @@ func (g groupReplication) create(ctx context.Context, n *Node) (created bool, er
 	template := filepath.Join(n.cluster.Dir(), "template")
 	if _, err := os.Stat(template); err != nil {
 		err := errors.Join(
-			run(ctx, n.host.inside("", g.daemon(n, "--initialize-insecure", "--log-error="+n.Log())...)...),
+			run(ctx, n.host.inside("", append(server.OracleMySQLDaemon(g.root, n.dir), "--initialize-insecure", "--log-error="+n.Log())...)...),
 			os.Remove(n.path("data/auto.cnf")),
 			os.Rename(n.path("data"), template))
 		if err != nil {

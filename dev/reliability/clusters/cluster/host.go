@@ -13,11 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // A host is what a machine is for a node: it has processes, a network and mounts of its own.
 type host struct {
-	first *process // whose death ends all others of the host
+	first *proc.Process // whose death ends all others of the host
 	ip    string
 }
 
@@ -39,7 +41,7 @@ func newHost() (*host, error) {
 		return nil, fmt.Errorf("start a host: %w", err)
 	}
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		first.kill()
+		first.Kill()
 		return nil, fmt.Errorf("start a host: %w", err)
 	}
 	return &host{first: first}, nil
@@ -52,10 +54,10 @@ func (h *host) ownMemory(ctx context.Context, directory string) error {
 	return run(ctx, h.inside("", "sh", "-c", script, "sh", directory)...)
 }
 
-func (h *host) pid() int { return h.first.cmd.Process.Pid }
+func (h *host) pid() int { return h.first.Cmd.Process.Pid }
 
 // close kills all processes of the host. Its network goes with the last.
-func (h *host) close() { h.first.kill() }
+func (h *host) close() { h.first.Kill() }
 
 // inside returns a command that runs on the host, as the given user.
 func (h *host) inside(user string, command ...string) []string {
@@ -72,7 +74,7 @@ func (h *host) inNetwork(ctx context.Context, command ...string) error {
 }
 
 // start starts a daemon on the host. Its output goes to the log.
-func (h *host) start(user, log string, environment []string, command ...string) (*process, error) {
+func (h *host) start(user, log string, environment []string, command ...string) (*proc.Process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -101,10 +103,10 @@ func (h *host) processes() []int {
 	var found []int
 	for _, path := range all {
 		pid, err := strconv.Atoi(filepath.Base(path))
-		if err != nil || pid == h.pid() || parentOf(pid) == h.pid() && commandOf(pid) == "sleep" {
+		if err != nil || h.isFirst(pid) {
 			continue
 		}
-		if of, err := os.Readlink(path + "/ns/pid"); err == nil && of == space && stateOf(pid) != 'Z' {
+		if of, err := os.Readlink(path + "/ns/pid"); err == nil && of == space && proc.State(pid) != 'Z' {
 			found = append(found, pid)
 		}
 	}
@@ -126,7 +128,7 @@ func (h *host) killAll() error {
 
 // stopAll stops all processes of the host with SIGSTOP, and returns when they are stopped.
 func (h *host) stopAll() error {
-	return h.until("stop", syscall.SIGSTOP, func(pid int) bool { return stateOf(pid) == 'T' })
+	return h.until("stop", syscall.SIGSTOP, func(pid int) bool { return proc.State(pid) == 'T' })
 }
 
 // until sends a signal to the processes of the host until all that are left are done.
@@ -149,30 +151,16 @@ func (h *host) until(what string, s syscall.Signal, done func(pid int) bool) err
 	}
 }
 
-// status returns the fields of a process's stat file that follow its name: the state, the parent.
-func status(pid int) (name string, fields []string) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	open, end := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
-	if err != nil || end < 0 {
-		return "", []string{"Z", "0"} // it has ended
-	}
-	return string(text[open+1 : end]), strings.Fields(string(text[end+1:]))
+// isFirst reports whether a process is the first of the host, or the child for which that waits.
+func (h *host) isFirst(pid int) bool {
+	name, fields := proc.Status(pid)
+	return pid == h.pid() || name == "sleep" && fields[1] == strconv.Itoa(h.pid())
 }
 
-func stateOf(pid int) byte {
-	_, fields := status(pid)
-	return fields[0][0]
-}
-
-func parentOf(pid int) int {
-	_, fields := status(pid)
-	parent, _ := strconv.Atoi(fields[1]) // the kernel wrote it
-	return parent
-}
-
-func commandOf(pid int) string {
-	name, _ := status(pid)
-	return name
+// launch starts a command that is killed when this process dies.
+func launch(cmd *exec.Cmd) (*proc.Process, error) {
+	proc.OwnGroup(cmd)
+	return proc.Start(cmd, syscall.SIGKILL, nil)
 }
 
 // run runs a command to its end.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // A Node is a database server on a host of its own.
@@ -22,7 +23,7 @@ type Node struct {
 	cluster *Cluster
 	host    *host
 	dir     string
-	daemon  *process // the last that was started
+	daemon  *proc.Process // the last that was started
 }
 
 // String returns the name of the cluster and of the node.
@@ -41,13 +42,13 @@ func (n *Node) Log() string { return n.path("server.log") }
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
 
 // IsUp reports whether the node's daemon runs.
-func (n *Node) IsUp() bool { return n.daemon != nil && !n.daemon.hasEnded() }
+func (n *Node) IsUp() bool { return n.daemon != nil && !n.daemon.HasEnded() }
 
 // Kill kills all processes of the node with SIGKILL. What it had written survives.
 func (n *Node) Kill() error {
 	err := n.host.killAll()
 	if n.daemon != nil {
-		n.daemon.kill() // nsenter, which may be stopped
+		n.daemon.Kill() // nsenter, which may be stopped
 	}
 	return err
 }
@@ -56,7 +57,7 @@ func (n *Node) Kill() error {
 func (n *Node) KillProcesses(name string) {
 	var found []int
 	for _, pid := range n.host.processes() {
-		if commandOf(pid) == name {
+		if command, _ := proc.Status(pid); command == name {
 			found = append(found, pid)
 		}
 	}
@@ -74,7 +75,7 @@ func (n *Node) Pause() error { return n.host.stopAll() }
 func (n *Node) Resume() {
 	n.host.signal(syscall.SIGCONT)
 	if n.daemon != nil {
-		_ = n.daemon.cmd.Process.Signal(syscall.SIGCONT) // nsenter stops with its child
+		_ = n.daemon.Cmd.Process.Signal(syscall.SIGCONT) // nsenter stops with its child
 	}
 }
 
@@ -131,7 +132,7 @@ func (n *Node) awaitJoined(ctx context.Context, members int) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-n.daemon.ended:
+		case <-n.daemon.Ended:
 			if ctx.Err() == nil && !n.IsUp() {
 				return fmt.Errorf("%s: %w; %s", n, errEnded, n.logEnd())
 			}
@@ -151,7 +152,7 @@ func (n *Node) await(ctx context.Context, ready func() error) error {
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || n.daemon.hasEnded() {
+		if ctx.Err() != nil || n.daemon.HasEnded() {
 			return fmt.Errorf("%s: %w; %s", n, err, n.logEnd())
 		}
 		sleep(ctx)

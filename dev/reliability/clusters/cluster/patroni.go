@@ -5,6 +5,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of Node.DSN
 
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // StartPatroni starts three nodes of PostgreSQL under Patroni in its synchronous mode, and etcd on
@@ -53,7 +55,7 @@ func startPatroni(ctx context.Context, synchronous bool) (*Cluster, error) {
 type patroni struct {
 	bin, environment string
 	synchronous      bool
-	etcd             *process
+	etcd             *proc.Process
 }
 
 func (*patroni) dsn(n *Node) string {
@@ -62,39 +64,9 @@ func (*patroni) dsn(n *Node) string {
 
 // patroniSettings are the file patroni.yml: name, address, etcd's address, whether the replication
 // is synchronous, the directory of the node, and that of PostgreSQL's programs.
-const patroniSettings = `scope: sqllock
-name: %[1]s
-restapi: {listen: "%[2]s:8008", connect_address: "%[2]s:8008"}
-etcd3: {host: "%[3]s:2379"}
-bootstrap:
-  dcs:
-    ttl: 20
-    loop_wait: 3
-    retry_timeout: 3
-    synchronous_mode: %[4]t
-    postgresql:
-      use_pg_rewind: true
-      parameters:
-        max_connections: 300
-        wal_log_hints: "on"
-        shared_buffers: 64MB
-        max_wal_senders: 10
-        dynamic_shared_memory_type: mmap
-  initdb: [{encoding: UTF8}, {locale: C}, data-checksums, no-sync]
-postgresql:
-  listen: "%[2]s:5432"
-  connect_address: "%[2]s:5432"
-  data_dir: %[5]s/data
-  bin_dir: %[6]s
-  pgpass: %[5]s/pgpass
-  # A former primary that knows more than the cluster begins anew.
-  remove_data_directory_on_rewind_failure: true
-  remove_data_directory_on_diverged_timelines: true
-  basebackup: [{checkpoint: fast}, no-sync]
-  parameters: {unix_socket_directories: "%[5]s"}
-  pg_hba: ["local all all trust", "host all all 10.0.0.0/8 trust", "host replication all 10.0.0.0/8 trust"]
-  authentication: {superuser: {username: postgres}, replication: {username: replicator}, rewind: {username: postgres}}
-`
+//
+//go:embed patroni.yml
+var patroniSettings string
 
 func (p *patroni) bootstrap(ctx context.Context, c *Cluster) error {
 	fresh := p.etcd == nil

@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // The operations of events.
@@ -67,11 +67,7 @@ type Event struct {
 }
 
 // Now returns the time.
-func Now() int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // it cannot fail
-	return t.Nano()
-}
+func Now() int64 { return proc.Now() }
 
 // A Writer appends events to a file. It is safe for concurrent use. What was added is in the file
 // when Add returns, also if the process is killed then.

@@ -10,13 +10,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // Workers are the processes of a load.
@@ -72,13 +72,13 @@ func (w *Workers) kill(ctx context.Context) {
 		c := w.children[i]
 		if r.IntN(2) == 0 {
 			w.Stopped++
-			_ = c.cmd.Process.Signal(syscall.SIGSTOP) // it is there
+			_ = c.Cmd.Process.Signal(syscall.SIGSTOP) // it is there
 			pause(ctx, time.Duration(r.IntN(int(3*w.config.TTL))))
-			_ = c.cmd.Process.Signal(syscall.SIGCONT)
+			_ = c.Cmd.Process.Signal(syscall.SIGCONT)
 			continue
 		}
 		w.Killed++
-		c.kill()
+		c.Kill()
 		next, err := w.start(task{Config: w.config, Process: i, Life: life})
 		if err != nil {
 			return // the others go on
@@ -116,9 +116,9 @@ func (w *Workers) Acquisitions() int {
 
 // A child is a worker's process.
 type child struct {
-	cmd   *exec.Cmd
+	*proc.Process
+
 	stdin io.Closer
-	ended chan struct{}
 }
 
 // start starts a worker, which is killed when this process dies.
@@ -127,32 +127,24 @@ func (w *Workers) start(t task) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(os.Args[0]), ended: make(chan struct{})} //nolint:noctx,gosec // stop ends it
-	c.cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
-	c.cmd.Stderr = os.Stderr
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
+	cmd := exec.Command(os.Args[0]) //nolint:noctx,gosec // stop ends it
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	started := make(chan error)
-	go w.run(c, out, started)
-	return c, <-started
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	proc.OwnGroup(cmd)
+	p, err := proc.Start(cmd, syscall.SIGKILL, func() { w.read(out) })
+	return &child{p, stdin}, err
 }
 
-// run keeps its thread until the child has ended: for the kernel, that thread is the parent.
-func (w *Workers) run(c *child, out io.Reader, started chan<- error) {
-	defer close(c.ended)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := c.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
+// read notes what a worker tells.
+func (w *Workers) read(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if names, ok := strings.CutPrefix(lines.Text(), "acquired "); ok {
 			w.mu.Lock()
@@ -163,12 +155,6 @@ func (w *Workers) run(c *child, out io.Reader, started chan<- error) {
 			w.mu.Unlock()
 		}
 	}
-	_ = c.cmd.Wait() // it may have been killed
-}
-
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended
-	<-c.ended
 }
 
 // stop ends the worker, and kills it if it does not end.
@@ -177,8 +163,8 @@ func (c *child) stop() {
 	limit := time.NewTimer(30 * time.Second)
 	defer limit.Stop()
 	select {
-	case <-c.ended:
+	case <-c.Ended:
 	case <-limit.C:
-		c.kill()
+		c.Kill()
 	}
 }

@@ -17,8 +17,8 @@ func DurablePostgres(ctx context.Context) (Recipe, error) {
 
 // DurableMariaDB is the recipe of [StartMariaDB] for a server that loses no committed transaction.
 func DurableMariaDB(ctx context.Context) (Recipe, error) {
-	daemon, err := ensureMariaDB(ctx)
-	return mariadb(daemon).With(durableMariaDB...), err
+	recipe, err := mariadbHere(ctx)
+	return recipe.With(durableMariaDB...), err
 }
 
 // StartDurablePostgres starts a server by the recipe of [DurablePostgres].
@@ -29,14 +29,6 @@ func StartDurablePostgres(ctx context.Context, dir string) (*Server, error) {
 // StartDurableMariaDB starts a server by the recipe of [DurableMariaDB].
 func StartDurableMariaDB(ctx context.Context, dir string) (*Server, error) {
 	return startBy(ctx, DurableMariaDB, dir)
-}
-
-func startBy(ctx context.Context, recipe func(context.Context) (Recipe, error), dir string) (*Server, error) {
-	r, err := recipe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Start(ctx, r, dir)
 }
 
 // With returns the recipe with additional arguments for the server. If an option is given twice, the last one applies.

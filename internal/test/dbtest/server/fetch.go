@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -8,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // fetched returns a directory of programs in the user's cache. The first call on a machine
@@ -81,20 +83,20 @@ func runScript(ctx context.Context, script string, arguments ...string) error {
 	const limit = 5 * time.Minute // about 70 MB
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	attributes, err := attributes(nil, syscall.SIGKILL)
+	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, "fetch"}, arguments...)...)
+	if err := runAs(cmd, nil); err != nil {
+		return err
+	}
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.Cancel = func() error { return killFamily(cmd.Process) }
+	cmd.WaitDelay = 5 * time.Second // for a grandchild that keeps the output open
+	p, err := proc.Start(cmd, syscall.SIGKILL, nil)
 	if err != nil {
 		return err
 	}
-	// The kernel treats the death of the starting thread as that of the parent.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, "fetch"}, arguments...)...)
-	cmd.SysProcAttr = attributes
-	cmd.Cancel = func() error { return killFamily(cmd.Process) }
-	cmd.WaitDelay = 5 * time.Second // for a grandchild that keeps the output open
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), err), output)
+	if <-p.Ended; p.Err != nil {
+		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), p.Err), &output)
 	}
 	return nil
 }

@@ -14,20 +14,17 @@ import (
 // installs Debian's. The user of the DSN is sqllock, with the password sqllock, from any host.
 // The caller stops the server before it removes dir.
 func StartMariaDB(ctx context.Context, dir string) (*Server, error) {
-	daemon, err := ensureMariaDB(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Start(ctx, mariadb(daemon), dir)
+	return startBy(ctx, mariadbHere, dir)
 }
 
-func ensureMariaDB(ctx context.Context) (daemon string, err error) {
+// mariadbHere is the recipe for the MariaDB of this machine.
+func mariadbHere(ctx context.Context) (Recipe, error) {
 	// The client's package has my_print_defaults, which mariadb-install-db needs.
-	err = Ensure(ctx, []string{"mariadbd", "mariadb-install-db", "my_print_defaults"}, "mariadb-server-core", "mariadb-client-core")
+	err := Ensure(ctx, []string{"mariadbd", "mariadb-install-db", "my_print_defaults"}, "mariadb-server-core", "mariadb-client-core")
 	if err != nil {
-		return "", fmt.Errorf("find MariaDB: %w", err)
+		return Recipe{}, fmt.Errorf("find MariaDB: %w", err)
 	}
-	return Find("mariadbd"), nil
+	return mariadb(Find("mariadbd")), nil
 }
 
 // mariadbUser is run at every start of the server.

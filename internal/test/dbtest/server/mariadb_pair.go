@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +15,11 @@ import (
 // committed when both have it on disk. While the replica is down, commits wait.
 // [Server.PromoteMariaDB] makes the replica a primary.
 func StartMariaDBPair(ctx context.Context, dir string) (primary, replica *Server, err error) {
-	daemon, err := ensureMariaDB(ctx)
+	recipe, err := DurableMariaDB(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	recipe := mariadb(daemon).With(durableMariaDB...).With("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
+	recipe = recipe.With("--log-bin=bin", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=ON")
 	if primary, err = Start(ctx, recipe.With("--server-id=1"), filepath.Join(dir, "primary")); err != nil {
 		return nil, nil, err
 	}
@@ -91,15 +90,5 @@ func (s *Server) received(ctx context.Context) (position string, err error) {
 }
 
 func (s *Server) exec(ctx context.Context, statements ...string) error {
-	db, err := sql.Open(s.recipe.Driver, s.DSN())
-	if err != nil {
-		return err
-	}
-	defer db.Close() //nolint:errcheck // the statements have been answered
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
-	}
-	return nil
+	return Execute(ctx, s.recipe.Driver, s.DSN(), statements...)
 }

@@ -21,34 +21,36 @@ func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 	return Start(ctx, oracleMySQL(root), dir)
 }
 
+// OracleMySQLDaemon returns the command of the MySQL below root, as [FetchOracleMySQL] returns it, with its data in dir.
+func OracleMySQLDaemon(root, dir string) []string {
+	daemon := filepath.Join(root, "usr/sbin/mysqld")
+	arguments := []string{
+		// The machine's own C library may be too old.
+		filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
+		"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
+		"--argv0", daemon, daemon,
+		"--no-defaults",
+		"--basedir=" + filepath.Join(root, "usr"),
+		"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
+		"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
+		"--datadir=" + filepath.Join(dir, "data"),
+		// Not the system's directory: a server that starts removes the files of
+		// other servers there.
+		"--tmpdir=" + dir,
+		"--secure-file-priv=NULL", // the default is a directory of an installed server
+		"--innodb-buffer-pool-size=64M",
+		"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
+	}
+	if isRoot() {
+		arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
+	}
+	return arguments
+}
+
 // oracleMySQL is the recipe for the MySQL and its libraries below root.
 func oracleMySQL(root string) Recipe {
-	daemon := filepath.Join(root, "usr/sbin/mysqld")
 	common := func(dir string) []string {
-		arguments := []string{
-			// The machine's own C library may be too old.
-			filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
-			"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
-			"--argv0", daemon, daemon,
-			"--no-defaults",
-			"--basedir=" + filepath.Join(root, "usr"),
-			"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
-			"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
-			"--datadir=" + filepath.Join(dir, "data"),
-			// Not the system's directory: a server that starts removes the files of
-			// other servers there.
-			"--tmpdir=" + dir,
-			"--secure-file-priv=NULL", // the default is a directory of an installed server
-			"--performance-schema=OFF",
-			"--innodb-flush-log-at-trx-commit=0",
-			"--innodb-doublewrite=OFF",
-			"--innodb-buffer-pool-size=64M",
-			"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
-		}
-		if isRoot() {
-			arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
-		}
-		return arguments
+		return append(OracleMySQLDaemon(root, dir), "--performance-schema=OFF", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=OFF")
 	}
 	r := mysqlRecipe(OracleMySQL, common, "--mysqlx=OFF", "--innodb-fast-shutdown=2", "--sync-binlog=0")
 	r.Create = func(dir string) []string { return append(common(dir), "--initialize-insecure") }

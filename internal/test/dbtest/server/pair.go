@@ -18,16 +18,16 @@ const replicaName = "sqllock_replica"
 // committed when both have it on disk and it is visible on the replica. While the replica is
 // down, commits wait. [Server.Promote] makes the replica a primary.
 func StartPostgresPair(ctx context.Context, dir string) (primary, replica *Server, err error) {
-	recipe, err := postgresHere(ctx)
+	recipe, err := DurablePostgres(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	primary, err = Start(ctx, recipe.With(durablePostgres...).With(settings(
+	primary, err = Start(ctx, recipe.With(settings(
 		"synchronous_standby_names="+replicaName, "synchronous_commit=remote_apply")...), filepath.Join(dir, "primary"))
 	if err != nil {
 		return nil, nil, err
 	}
-	replica, err = Start(ctx, recipe.With(durablePostgres...).replicating(primary), filepath.Join(dir, "replica"))
+	replica, err = Start(ctx, recipe.replicating(primary), filepath.Join(dir, "replica"))
 	if err != nil {
 		return nil, nil, errors.Join(err, primary.Stop())
 	}

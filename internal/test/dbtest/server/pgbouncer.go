@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/url"
@@ -58,27 +59,13 @@ func pgbouncerTarget(postgresURL string) (string, error) {
 
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
-// pgbouncerSettings are the configuration file; port and server are filled in.
-const pgbouncerSettings = `[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 20
-max_client_conn = 1000
-server_tls_sslmode = prefer
-ignore_startup_parameters = extra_float_digits, binary_parameters, default_query_exec_mode
-; Tests leave databases behind, each with connections.
-server_idle_timeout = 5
-; A server that was away is tried again at once, not after 15 seconds.
-server_login_retry = 0.1
-log_connections = 0
-log_disconnections = 0
+//go:embed pgbouncer.ini
+var pgbouncerSettings string
 
-[databases]
-* = %s
-`
+// PgBouncerSettings returns the configuration file of a PgBouncer in front of a target, with more settings.
+func PgBouncerSettings(address string, port int, target string, more ...string) string {
+	return fmt.Sprintf(pgbouncerSettings, address, port, strings.Join(more, "\n"), target)
+}
 
 // pgbouncer is the recipe for a PgBouncer in front of the target.
 func pgbouncer(target string) Recipe {
@@ -87,7 +74,8 @@ func pgbouncer(target string) Recipe {
 		Driver:       "postgres",
 		Unprivileged: true,
 		Files: func(port int) map[string]string {
-			return map[string]string{"pgbouncer.ini": fmt.Sprintf(pgbouncerSettings, port, target)}
+			return map[string]string{"pgbouncer.ini": PgBouncerSettings("127.0.0.1", port, target, "server_tls_sslmode = prefer",
+				"server_idle_timeout = 5")} // tests leave databases behind, each with connections
 		},
 		Serve: func(dir string, _ int) []string {
 			return []string{Find("pgbouncer"), filepath.Join(dir, "pgbouncer.ini")}

@@ -15,11 +15,7 @@ import (
 // "nobody", if there is no such user), who must have access to dir, as in a [Scratch]. The
 // caller stops the server before it removes dir.
 func StartPostgres(ctx context.Context, dir string) (*Server, error) {
-	recipe, err := postgresHere(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Start(ctx, recipe, dir)
+	return startBy(ctx, postgresHere, dir)
 }
 
 // postgresHere is the recipe for the PostgreSQL of this machine.

@@ -1,22 +1,25 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
-func attributes(as *account, orphaned syscall.Signal) (*syscall.SysProcAttr, error) {
-	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: orphaned}
+// runAs has a command that was not started run as an account, in a process group of its own.
+func runAs(cmd *exec.Cmd, as *account) error {
+	proc.OwnGroup(cmd)
 	if as != nil {
-		a.Credential = &syscall.Credential{Uid: as.user, Gid: as.group}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: as.user, Gid: as.group}
 	}
-	return a, nil
+	return nil
 }
 
 // killFamily kills a process and its children. It stops the process first, so that it creates
@@ -66,7 +69,7 @@ func awaitGone(pids []int) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for _, pid := range pids {
-		for isAlive(pid) {
+		for proc.State(pid) != 'Z' { // which holds no resources; it does not matter when init reaps it
 			if time.Now().After(deadline) {
 				return fmt.Errorf("process %d is still there %v after SIGKILL", pid, limit)
 			}
@@ -74,13 +77,4 @@ func awaitGone(pids []int) error {
 		}
 	}
 	return nil
-}
-
-// isAlive reports whether a process is alive. A zombie is not: it holds no resources any more,
-// and it does not matter when init reaps it.
-func isAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The command's name is in parentheses and may contain any character.
-	_, state, ok := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
-	return err == nil && ok && len(state) > 0 && state[0] != 'Z' && state[0] != 'X'
 }

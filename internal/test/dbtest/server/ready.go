@@ -30,7 +30,7 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 		cancel()
 		// Checked after the ping: otherwise another server on the same port could
 		// have answered.
-		if p.hasEnded() {
+		if p.HasEnded() {
 			return fmt.Errorf("%w, with %s", errNotReady, p.exit())
 		}
 		if refused == nil {
@@ -38,7 +38,7 @@ func (s *Server) awaitReady(ctx context.Context, p *process) error {
 		}
 		select {
 		case <-retry.C:
-		case <-p.ended:
+		case <-p.Ended:
 		case <-ctx.Done():
 			return fmt.Errorf("%w; the last try: %w", context.Cause(ctx), refused)
 		}

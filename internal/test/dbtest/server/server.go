@@ -60,6 +60,15 @@ type Server struct {
 	process *process // nil while the server is down
 }
 
+// startBy starts a server by the recipe for what is found on this machine, or installed.
+func startBy(ctx context.Context, recipe func(context.Context) (Recipe, error), dir string) (*Server, error) {
+	r, err := recipe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Start(ctx, r, dir)
+}
+
 // Start creates a server's data in dir and returns when the server responds. It creates dir if
 // necessary; the caller removes it.
 func Start(ctx context.Context, r Recipe, dir string) (*Server, error) {
@@ -103,12 +112,12 @@ func (s *Server) create(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), p.kill())
 	}
-	if p.err != nil {
-		return fmt.Errorf("%w; %s", p.err, s.logEnd())
+	if p.Err != nil {
+		return fmt.Errorf("%w; %s", p.Err, s.logEnd())
 	}
 	return nil
 }
@@ -152,7 +161,7 @@ func (s *Server) stop() error {
 		return nil
 	}
 	s.process = nil
-	if p.hasEnded() {
+	if p.HasEnded() {
 		return fmt.Errorf("stop %s: %w with %s; %s", s.recipe.Name, ErrEnded, p.exit(), s.logEnd())
 	}
 	if err := p.end(s.recipe.Quit, stopLimit); err != nil {
@@ -184,7 +193,7 @@ func (s *Server) Processes() []int {
 	if s.process == nil {
 		return nil
 	}
-	pid := s.process.cmd.Process.Pid
+	pid := s.process.Cmd.Process.Pid
 	return append([]int{pid}, childrenOf(pid)...)
 }
 

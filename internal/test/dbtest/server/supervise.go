@@ -35,7 +35,7 @@ func (s *Server) awaitEnd(ctx context.Context) bool {
 		return false
 	}
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

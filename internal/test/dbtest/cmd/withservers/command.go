@@ -6,9 +6,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
 // commands is a flag that can occur several times. Its values are split at blanks.
@@ -43,23 +44,18 @@ func runAll(ctx context.Context, all commands, environment []string, signals <-c
 // The command receives a Ctrl-C twice, from the terminal and from here, since it cannot be
 // distinguished from a signal to this process alone.
 func runCommand(arguments, environment []string, signals <-chan os.Signal) int {
-	// The kernel treats the death of the starting thread as that of the parent.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	//nolint:noctx // a context can only kill; signals are forwarded instead
 	cmd := exec.Command(arguments[0], arguments[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
+	p, err := proc.Start(cmd, syscall.SIGTERM, nil) // its servers end with this process
+	if err != nil {
 		say("%v", err)
 		return exitNotFound
 	}
-	done := make(chan struct{})
-	go forward(signals, cmd.Process, done)
-	err := cmd.Wait()
-	close(done)
-	return exitCode(err)
+	go forward(signals, cmd.Process, p.Ended)
+	<-p.Ended
+	return exitCode(p.Err)
 }
 
 func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
