@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,52 +260,24 @@ func (p *Plan) shortestTTL() time.Duration {
 	return shortest
 }
 
-// String describes the plan to people.
+// String describes the plan to people: what is set.
 func (p *Plan) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %s, %v, %d keys, %v of faults, busy_timeout %v\n", p.Seed, p.Shape, p.Layout, p.Keys, p.Duration, p.Busy)
-	fmt.Fprintf(&b, "  latency %v, think %v, hold %v, live %v\n", p.Latency, p.Think, p.Hold, p.Life)
-	fmt.Fprintf(&b, "  the database's clock is wrong by %v and gains %v\n", p.Offset, p.Drift)
-	fmt.Fprintf(&b, "  faults, each in %v of the statements, in bursts %v: %v\n", p.FaultRate, p.Bursts, p.Faults)
-	if p.Joint {
-		fmt.Fprintf(&b, "  some callers lock several keys together\n")
-	}
-	if p.Permits > 0 {
-		fmt.Fprintf(&b, "  there is a semaphore of %d permits\n", p.Permits)
-	}
-	if p.ReadWrite {
-		fmt.Fprintf(&b, "  there is a read-write lock\n")
-	}
+	text := set(*p) + "\n"
 	for _, process := range p.Processes {
-		fmt.Fprintf(&b, "  %s: %v\n", process.Name, process)
+		text += fmt.Sprintf("  %s; %s; %s\n", set(process), set(process.Repository), set(process.Registry))
 	}
-	return b.String()
+	return text
 }
 
-func (p ProcessPlan) String() string {
-	words := []string{
-		fmt.Sprintf("%d workers", p.Workers), "ttl " + p.Registry.TTL.String(), p.Repository.Isolation.String(),
-		"idle " + p.Registry.IdleBetweenTries.String(),
-	}
-	for word, on := range map[string]bool{
-		"renews": p.Registry.AutoRenew, "hands off": p.Registry.HandOff, "no batches": p.Repository.DisableBatching,
-		"no tokens": p.Repository.DisableFencing, "a Waker": p.Wakes,
-		"watches contexts": p.Watches, "minimum holds": p.MinHold, "deferred transactions": p.Deferred,
-		"waits through outages": p.Registry.WaitThroughOutages,
-	} {
-		if on {
-			words = append(words, word)
+// set returns the fields of a struct that are set, but for the structs among them.
+func set(of any) string {
+	var words []string
+	v := reflect.ValueOf(of)
+	for i := range v.NumField() {
+		name, value := v.Type().Field(i).Name, v.Field(i)
+		if value.Kind() != reflect.Struct && name != "Processes" && !value.IsZero() {
+			words = append(words, fmt.Sprint(name, " ", value))
 		}
-	}
-	slices.Sort(words[4:])
-	if p.Connections > 0 {
-		words = append(words, strconv.Itoa(p.Connections)+" connections")
-	}
-	if p.Registry.MaxHold > 0 {
-		words = append(words, "at most "+p.Registry.MaxHold.String())
-	}
-	if p.Registry.CacheCapacity > 0 {
-		words = append(words, fmt.Sprintf("a cache of %d", p.Registry.CacheCapacity))
 	}
 	return strings.Join(words, ", ")
 }
