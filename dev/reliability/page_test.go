@@ -4,8 +4,11 @@ package reliability
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,33 +18,44 @@ import (
 // A table holds the measurements of a test. It is logged, and written to the page if the flag
 // is set and the test has passed.
 type table struct {
-	name string
-	file string // beside the page, if it is not for the page itself
-	*figures.Table
+	name   string
+	file   string // beside the page, if it is not for the page itself
+	header []string
+
+	mu   sync.Mutex
+	rows map[int]string // by their places
 }
 
 // newTable returns the table between the markers of that name in the page.
 func newTable(t *testing.T, name string, header ...string) *table {
 	t.Helper()
-	b := &table{name: name, Table: figures.NewTable(header...)}
+	b := &table{name: name, header: header, rows: make(map[int]string)}
 	t.Cleanup(func() { b.publish(t) }) // after all subtests
 	return b
 }
 
 // add adds the row at the given place.
-func (b *table) add(place int, cells ...any) { b.Add(place, cells...) }
+func (b *table) add(place int, cells ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rows[place] = figures.Row(cells...)
+}
 
 func (b *table) publish(t *testing.T) {
 	t.Helper()
-	t.Logf("%s:\n%s", b.name, b)
-	if *page == "" || t.Failed() || b.IsEmpty() {
+	text := fmt.Sprintf("| %s |\n|%s\n", strings.Join(b.header, " | "), strings.Repeat("---|", len(b.header)))
+	for _, place := range slices.Sorted(maps.Keys(b.rows)) {
+		text += b.rows[place] + "\n"
+	}
+	t.Logf("%s:\n%s", b.name, text)
+	if *page == "" || t.Failed() || len(b.rows) == 0 {
 		return
 	}
 	path := *page
 	if b.file != "" {
 		path = filepath.Join(filepath.Dir(path), b.file)
 	}
-	if err := figures.Replace(path, b.name, b.String()); err != nil {
+	if err := figures.Replace(path, b.name, text); err != nil {
 		t.Error(err)
 	}
 }

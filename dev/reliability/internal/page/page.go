@@ -3,58 +3,19 @@ package page
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// A Table holds measurements. It is safe for concurrent use.
-type Table struct {
-	header []string
-	mu     sync.Mutex
-	rows   map[int]string
-}
-
-// NewTable returns an empty table.
-func NewTable(header ...string) *Table {
-	return &Table{header: header, rows: make(map[int]string)}
-}
-
-// Add adds the row at the given place.
-func (t *Table) Add(place int, cells ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rows[place] = rowOf(cells)
-}
-
-// rowOf returns a row in Markdown.
-func rowOf(cells []any) string {
+// Row returns a row of a table in Markdown.
+func Row(cells ...any) string {
 	row := "|"
 	for _, cell := range cells {
 		row += fmt.Sprintf(" %v |", cell)
 	}
 	return row
-}
-
-// IsEmpty reports whether the table has no rows.
-func (t *Table) IsEmpty() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.rows) == 0
-}
-
-// String returns the table in Markdown.
-func (t *Table) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var s strings.Builder
-	fmt.Fprintf(&s, "| %s |\n|%s\n", strings.Join(t.header, " | "), strings.Repeat("---|", len(t.header)))
-	for _, place := range slices.Sorted(maps.Keys(t.rows)) {
-		fmt.Fprintln(&s, t.rows[place])
-	}
-	return s.String()
 }
 
 // Replace puts text between the markers of that name in a file.
@@ -65,7 +26,7 @@ func Replace(path, name, text string) error {
 // PutRow puts a row into the table between the markers of that name in a file, in place of the one
 // whose first cells, as many as keys, are the same.
 func PutRow(path, name string, keys int, cells ...any) error {
-	row, same := rowOf(cells), rowOf(cells[:keys])
+	row, same := Row(cells...), Row(cells[:keys]...)
 	return edit(path, name, func(table string) string {
 		lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
 		if i := slices.IndexFunc(lines, func(old string) bool { return strings.HasPrefix(old, same) }); i >= 0 {
