@@ -27,7 +27,6 @@ var commands = map[string]command{
 	"contention":     {"have processes compete, and see how long their callers wait, into a file (-out)", runContention},
 	"report":         {"make tables and plots from raw data, in a document (-in, -doc)", runReport},
 	"fleet":          {"see what many processes, leases, rows and waiters cost a server", fleet.Run},
-	"list":           {"list contenders and loads", runList},
 	load.PlayCommand: {"be a process of a load; for this program itself", runPlay},
 }
 
@@ -52,7 +51,7 @@ func run(ctx context.Context, arguments []string) error {
 			return c.run(ctx, arguments[1:])
 		}
 	}
-	for _, name := range []string{"run", "contention", "smoke", "report", "fleet", "list"} {
+	for _, name := range []string{"run", "contention", "smoke", "report", "fleet"} {
 		fmt.Fprintf(os.Stderr, "  go run . %s\t%s\n", name, commands[name].about)
 	}
 	return errUsage

@@ -33,8 +33,6 @@ func runFull(ctx context.Context, arguments []string) error {
 	loads := set.String("loads", "", "beginnings of loads' names, with commas in between; default all")
 	set.IntVar(&p.settings.Rounds, "rounds", p.settings.Rounds, "how often each is measured")
 	set.DurationVar(&p.settings.Measure, "measure", p.settings.Measure, "how long each is measured")
-	set.IntVar(&p.settings.Waiters, "waiters", p.settings.Waiters, "how many wait under the load of that name")
-	set.IntVar(&p.settings.Connections, "connections", p.settings.Connections, "how many connections each may have")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
@@ -63,26 +61,15 @@ func runSmoke(ctx context.Context, arguments []string) error {
 	p := plan{settings: load.Smoke(), loads: append(load.All(), load.Contests()...), strict: true}
 	set := flags("smoke")
 	set.StringVar(&p.out, "out", "", "a file for the raw data; default none")
-	all := set.Bool("all", false, "all contenders, not only some")
 	if err := set.Parse(arguments); err != nil {
 		return err
 	}
 	for _, c := range append(contender.All(), contender.Contestants()...) {
-		if c.Quick || *all {
+		if c.Quick {
 			p.contenders = append(p.contenders, c)
 		}
 	}
 	return p.run(ctx)
-}
-
-func runList(ctx context.Context, _ []string) error {
-	for _, c := range contender.All() {
-		fmt.Printf("%-44s %-10s %s %s\n", c.Name, c.Database, c.Library, c.VersionOf(ctx))
-	}
-	for _, l := range load.All() {
-		fmt.Println("load:", l.Name)
-	}
-	return nil
 }
 
 func words(list string) []string {
