@@ -253,19 +253,12 @@ var excluded = [][2]string{{"write", "read"}, {"read", "write"}, {"write", "writ
 // and one whose pool leads to the node that lags behind, or to either.
 type straggler struct {
 	lateCommit
-	late      *sqllock.Repository
 	lateLocks *sqllock.Registry
 }
 
 func lagging(t *testing.T, c *cluster.Cluster, late *sqlx.DB, isolation sqllock.Isolation) straggler {
 	t.Helper()
-	l := straggler{lateCommit: lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), isolation)}
-	var err error
-	l.late, err = sqllock.NewRepository(t.Context(), late.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
-	must(t, err)
-	l.lateLocks, err = sqllock.NewRegistry(l.late, &sqllock.RegistryOptions{TTL: longTTL})
-	must(t, err)
-	return l
+	return straggler{lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), isolation), registryOn(t, late, isolation)}
 }
 
 // patience is how long a call waits for a node that does not catch up in that time.
@@ -308,6 +301,7 @@ func (l straggler) losesNoRow(t *testing.T) {
 	there, err := sqllock.NewRepository(t.Context(), l.there.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
 	must(t, err)
 	const trials = 12
+	late := l.lateLocks.Repository()
 	renewals, releases := 0, 0
 	for range trials {
 		apply := l.stall(t)
@@ -317,13 +311,13 @@ func (l straggler) losesNoRow(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		renewed, err := l.late.Renew(ctx, key, holder, longTTL)
+		renewed, err := late.Renew(ctx, key, holder, longTTL)
 		row, ok, unread := there.Peek(t.Context(), key)
 		must(t, unread)
 		if err == nil && renewed != (ok && row.Left > longTTL/2) || err == nil && !renewed {
 			renewals++
 		}
-		deleted, err := l.late.Delete(ctx, key, holder)
+		deleted, err := late.Delete(ctx, key, holder)
 		if err == nil && !deleted {
 			releases++
 		}
