@@ -83,12 +83,28 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("%v: %q", ErrNotAcquired, e.Key)
 	if e.Holder != "" {
-		text += fmt.Sprintf(" is held by %s for another %v", e.Holder, e.Left.Round(time.Millisecond))
+		text += fmt.Sprintf(" is held by %s; its lease ends in %v unless it is renewed", e.owner(), e.left())
 	}
 	if e.cause != nil {
 		text += ": " + e.cause.Error()
 	}
 	return text
+}
+
+// owner returns the process that holds the lock, if it is known, and its CLIENT_ID.
+func (e *HeldError) owner() string {
+	if process := e.Process.String(); process != "" {
+		return process + " (" + e.Holder + ")"
+	}
+	return e.Holder
+}
+
+// left returns how long the lease lasts, in as many digits as a reader needs.
+func (e *HeldError) left() time.Duration {
+	if e.Left >= time.Second {
+		return e.Left.Round(100 * time.Millisecond)
+	}
+	return e.Left.Round(time.Millisecond)
 }
 
 // Unwrap returns ErrNotAcquired and what ended the wait, if anything did.
