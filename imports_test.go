@@ -48,7 +48,7 @@ func TestLinks(t *testing.T) {
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
 		"internal/batch", "internal/bounded", "internal/engine", "internal/expiring", "internal/failure", "internal/jitter", "internal/locktable", "internal/lru",
-		"internal/fair", "internal/transaction",
+		"internal/fair", "internal/transaction", "internal/waits",
 	}
 	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
 		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -30,6 +31,9 @@ const (
 	DefaultIdleBetweenTries = 100 * time.Millisecond
 	DefaultCacheCapacity    = 100_000
 )
+
+// DefaultReportWaitAfter is the default of [RegistryOptions.ReportWaitAfter].
+const DefaultReportWaitAfter = 30 * time.Second
 
 // RegistryOptions are the settings of a [Registry]. A zero field means its default.
 type RegistryOptions struct {
@@ -72,6 +76,12 @@ type RegistryOptions struct {
 	// TTL later: the row lasts as long as its last renewal has given it. It does not limit
 	// [Lease.Renew] and [Lease.RenewFor]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
+
+	// ReportWaitAfter is how long a caller waits for a lock until that is reported to Observer.Waiting,
+	// or, if no observer has that function, logged to slog.Default() as a warning with the key, the holder
+	// and the time: once for a key, however many callers wait, and again when they have waited for twice as
+	// long, four times as long and so on. Default 30 s; negative means never.
+	ReportWaitAfter time.Duration
 
 	// Observers are told what happens in the registry, beside those of [RepositoryOptions].
 	// Nil ones, and those that the repository has too, are left out.
@@ -173,14 +183,15 @@ type Waker interface {
 // processes do.
 //
 // With AutoRenew there is a goroutine while there are leases; Close ends it. Other
-// goroutines last as long as the statement that they send. Timers end with the leases they
-// belong to. All methods are safe for concurrent use.
+// goroutines last as long as the statement that they send, or the report of a long wait. Timers end
+// with the leases and waits they belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
 	locks      *engine.Locks
 	idle       time.Duration // IdleBetweenTries
 	onClose    func() error
 	observers  []*observe.Observer
+	waits      *waits.Tracker
 	releasing  chan struct{} // has one value while a call of Close releases
 }
 
@@ -214,13 +225,15 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		onClose = sync.OnceValue(o.OnClose)
 	}
 	all := joined(repository.observers, o.Observers)
+	tracker := waits.New(o.ReportWaitAfter, all)
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
 		repository: repository,
 		observers:  all,
+		waits:      tracker,
 		idle:       o.IdleBetweenTries,
-		locks: engine.New(repository.table, o.Waker, heldError, all, engine.Settings{
+		locks: engine.New(repository.table, o.Waker, heldError, all, tracker, engine.Settings{
 			Defaults: engine.Request{}.WithTTL(o.TTL).WithAutoRenew(o.AutoRenew).WithFair(o.Fair),
 			MaxHold:  o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
 			HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
@@ -228,9 +241,10 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	}, nil
 }
 
-// init opens the doors of the engine for the packages of this module that stand on the root.
+// init opens the doors of the engine and of the waits for the packages of this module that stand on the root.
 func init() {
 	engine.LocksOf = func(registry any) *engine.Locks { return registry.(*Registry).locks }
+	waits.Of = func(registry any) *waits.Tracker { return registry.(*Registry).waits }
 	engine.UseOf = func(lease any) *engine.Use { return lease.(*Lease).held() }
 }
 
@@ -241,6 +255,9 @@ func (o *RegistryOptions) complete() error {
 	}
 	if o.IdleBetweenTries == 0 {
 		o.IdleBetweenTries = DefaultIdleBetweenTries
+	}
+	if o.ReportWaitAfter == 0 {
+		o.ReportWaitAfter = DefaultReportWaitAfter
 	}
 	if o.CacheCapacity == 0 {
 		o.CacheCapacity = DefaultCacheCapacity

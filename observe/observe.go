@@ -13,13 +13,13 @@ import (
 // The functions are called by the goroutines that do the work, several at a time, and must return
 // soon: Acquire and its function delay the caller of Lock; LeaseEnd that of Unlock, or the next
 // renewal if one finds the row gone; Renewal the next renewal; Election the start and the end of a
-// term; Waiting and JobRun a caller. They may call any method of the registry. Events of calls that Close has ended may come
-// after Close has returned.
+// term; Waiting the next one; JobRun the scheduler. They may call any method of the registry. Events of calls that Close
+// has ended may come after Close has returned.
 //
 // No function is called with a mutex held, so a panic leaves no lock taken. It continues in the
 // goroutine that made the call, after the other observers were called: each Acquire that has
 // returned receives its answer, and each lease its end. In Acquire and its function that is the
-// caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal
+// caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal, a wait
 // and an election have goroutines of sqllock's own, in which a panic ends the process. The caller's
 // goroutine may also detect that a lease has expired, in a method of the lease or of its context.
 type Observer struct {
@@ -60,17 +60,21 @@ type Observer struct {
 	// [sqllock.ErrInvalid]: the scheduler that has called them may drop the error.
 	Refusal func(ctx context.Context, e Refusal)
 
-	// Waiting is called when callers have waited for a lock for [sqllock.RegistryOptions.ReportWaitAfter],
-	// and again at growing intervals for as long as they wait: for a key of a registry one event at a time,
-	// however many callers wait.
+	// Waiting is called when a caller has waited for a lock for [sqllock.RegistryOptions.ReportWaitAfter],
+	// and again when it has waited for twice as long, four times as long and so on, at least each hour. Of
+	// the callers of a registry that wait for one key the event is about the one that has waited the longest,
+	// so a thousand of them make no more events than one. ctx is that caller's, and may have ended.
+	//
+	// If no observer has this function, the registry logs the event to slog.Default(), as [SlogObserver]
+	// does. An elector of package leader that is a candidate waits without an event.
 	Waiting func(ctx context.Context, e Wait)
 
-	// JobRun is called after each call of a function of package job, and of the locker of gocronlock: also
-	// if the run was skipped.
+	// JobRun is called after each call of a job of package job, also if that was skipped, and when gocronlock
+	// has run a job or skips it. A call that is refused makes a Refusal instead.
 	JobRun func(ctx context.Context, e JobRun)
 }
 
-// A Wait says that callers still wait for a lock.
+// A Wait says that a caller still waits for a lock.
 type Wait struct {
 	// Key is the key as a caller wrote it: of a joint lock the one that is held.
 	Key string
@@ -78,8 +82,10 @@ type Wait struct {
 	Holder string
 	// Process is the process of the holder, as [sqllock.Process] is written, or "" if it is not known.
 	Process string
-	// Waited is how long the caller that reports has waited.
+	// Waited is how long the caller has waited.
 	Waited time.Duration
+	// Err is the error of the database if callers wait through an outage, or nil.
+	Err error
 }
 
 // A JobRun says what has become of one call of a job.
@@ -88,7 +94,7 @@ type JobRun struct {
 	Job string
 	// Outcome sums up Err.
 	Outcome JobOutcome
-	// Err is what the call returns, or nil. That of a run that panicked has the value of the panic.
+	// Err is what the call returns, or nil. That of a run that panicked says so.
 	Err error
 	// Began is when the run began, and Took how long it took. Both are zero if it has not begun.
 	Began time.Time
@@ -105,6 +111,7 @@ type JobOutcome string
 const (
 	JobRan     JobOutcome = "ran"     // without an error
 	JobFailed  JobOutcome = "failed"  // it has run, and returned an error or panicked, or its lease was lost
+	JobEnded   JobOutcome = "ended"   // it has run; gocron does not tell its locker whether it has failed
 	JobSkipped JobOutcome = "skipped" // another instance runs it, or has run it in this period
 	JobError   JobOutcome = "error"   // it has not run, mostly because of the database
 )

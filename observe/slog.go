@@ -13,10 +13,11 @@ import (
 //   - A lease that is lost is an error, and so is a [Refusal].
 //   - When renewals begin to fail there is one warning, and one line of level Info when they
 //     succeed again.
+//   - A [Wait] is a warning.
 //   - The first [Fallback] of each kind is a warning.
 //   - Everything else has level Debug: one line for each answer to a caller that asked for
-//     a lock, for each end of a lease, and for each change of an elector. Polls are not
-//     logged, nor is a renewal with the same result as the one before.
+//     a lock, for each end of a lease, for each change of an elector, and for each call of a job, whose error is its
+//     caller's to log. Polls are not logged, nor is a renewal with the same result as the one before.
 //
 // Lines are written with the contexts of the events, so a handler finds the caller's trace.
 // Use one for each registry: it does not know to which registry a renewal belongs.
@@ -36,6 +37,7 @@ func SlogObserver(logger *slog.Logger) *Observer {
 		Refusal: func(ctx context.Context, e Refusal) {
 			l.write(ctx, slog.LevelError, "job refused", slog.String("key", e.Key), slog.Any("error", e.Err))
 		},
+		Waiting: l.waits, JobRun: l.jobRan,
 	}
 }
 
@@ -135,4 +137,29 @@ func (l *slogObserver) fellBack(ctx context.Context, e Fallback) {
 		level = slog.LevelWarn
 	}
 	l.write(ctx, level, text, slog.Any("reason", e.Reason))
+}
+
+func (l *slogObserver) waits(ctx context.Context, e Wait) {
+	attrs := []slog.Attr{slog.String("key", e.Key), slog.Duration("waited", e.Waited)}
+	if e.Holder != "" {
+		attrs = append(attrs, slog.String("held_by", e.Holder))
+	}
+	if e.Process != "" {
+		attrs = append(attrs, slog.String("process", e.Process))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	l.write(ctx, slog.LevelWarn, "still waiting for a lock", attrs...)
+}
+
+func (l *slogObserver) jobRan(ctx context.Context, e JobRun) {
+	attrs := []slog.Attr{slog.String("job", e.Job), slog.String("outcome", string(e.Outcome)), slog.Duration("took", e.Took)}
+	if !e.Next.IsZero() {
+		attrs = append(attrs, slog.Time("next", e.Next))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	l.write(ctx, slog.LevelDebug, "job", attrs...)
 }

@@ -86,6 +86,18 @@ func (r *rivals) last() sighting {
 	return sighting{}
 }
 
+// holder returns the holder that the row had last, or "".
+func (s *sighting) holder() string {
+	switch {
+	case len(s.holders) > 0:
+		return s.holders[0]
+	case s.own == unknown:
+		return ""
+	default:
+		return s.own
+	}
+}
+
 // note notes the holder of a row that another process has, unless it is this one's that expectOwn has announced.
 func (r *rivals) note(holder string) {
 	next := r.last()

@@ -534,6 +534,20 @@ func (h *hold) ownerAt(i int) locktable.Row {
 	return row
 }
 
+// seenAt returns the holder of the i-th key of h that this process has seen last, which may be one of its own, and the error
+// of the outage in which callers wait, or nil.
+func (h *hold) seenAt(i int) (holder string, err error) {
+	e := h.entryAt(i)
+	if o := e.outage.Load(); o != nil {
+		err = o.last
+	}
+	if own := e.mutex.Owner().row(); own.Holder != "" {
+		return own.Holder, err
+	}
+	last := e.rivals.last()
+	return last.holder(), err
+}
+
 // noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
 func (h *hold) noteOutage(o *outage) {
 	for i := range h.count() {

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
+	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -33,6 +34,7 @@ type Locks struct {
 	defaults           Request   // of a handle, without a key
 	waitThroughOutages bool      // waiters try again after errors of the database
 	observers          observers // of acquisitions and of the ends of leases
+	waits              *waits.Tracker
 
 	closing context.Context // done, with cause failure.ErrClosed, once Close is called
 	close   context.CancelCauseFunc
@@ -59,8 +61,9 @@ type Settings struct {
 // cause is what has ended the wait, or nil.
 type heldError = func(key, holder string, left time.Duration, cause error) error
 
-// New returns the locks of a registry over a table. wake may be nil. The observers are not, and each is there once.
-func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Observer, o Settings) *Locks {
+// New returns the locks of a registry over a table. wake and tracker may be nil. The observers are not, and each is there
+// once.
+func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Observer, tracker *waits.Tracker, o Settings) *Locks {
 	all := observers(observed)
 	s := &Locks{
 		table:     t,
@@ -68,6 +71,7 @@ func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Obs
 		waker:     wake,
 		heldError: held,
 		defaults:  o.Defaults,
+		waits:     tracker,
 		entries:   lru.New[string, entry](o.CacheCapacity),
 		waiting:   make(map[*hold]context.CancelCauseFunc),
 		holds:     make(map[*hold]struct{}),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/waits"
 )
 
 // errYield is why the caller of a joint lock lets others pass.
@@ -28,9 +29,10 @@ type waiter struct {
 	*Locks
 
 	hold    *hold
-	once    bool      // it tries once and does not wait
-	holders int       // how many it has used up in a row
-	since   time.Time // when it was first in the queue of its process
+	once    bool          // it tries once and does not wait
+	holders int           // how many it has used up in a row
+	since   time.Time     // when it was first in the queue of its process
+	waits   *waits.Caller // once it has to wait, if that may be reported
 	subscription
 	ticket // between the processes
 
@@ -45,6 +47,9 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if h.observed != nil {
 		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
+	}
+	if !w.once && h.entryAt(w.busy).mutex.Owner() != nil {
+		w.noteWait(ctx)
 	}
 	switch {
 	case w.once:
@@ -71,6 +76,22 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 		return locktable.Row{}, ctx.Err()
 	}
 	return locktable.Row{}, nil
+}
+
+// noteWait notes that the caller waits, for the key at which it queues, so that a long wait is reported. That for the turn at
+// a semaphore or a read-write lock is reported with the key of these.
+func (w *waiter) noteWait(ctx context.Context) {
+	h, i := w.hold, w.busy
+	if h.inTurns || w.waits != nil && !h.isJoint() {
+		return
+	}
+	one := h.keyAt(i)
+	at := waits.Place{Key: one.key, LockKey: one.lockKey, Seen: func() (string, error) { return h.seenAt(i) }}
+	if w.waits == nil {
+		w.waits = w.Locks.waits.Begin(ctx, at)
+	} else {
+		w.waits.Move(at)
+	}
 }
 
 // queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at

@@ -182,6 +182,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	defer w.unsubscribe()
 	defer w.leaveTurn(ctx)
+	defer func() { w.waits.End() }()
 	for next := queueing; ; {
 		switch next {
 		case queueing:
@@ -244,6 +245,7 @@ func (w *waiter) sitOut(ctx context.Context, err error) bool {
 	w.unordered = false // there may be turns again
 	outage := h.entry.outage.Load().after(err, w.idle)
 	h.noteOutage(outage)
+	w.noteWait(ctx)
 	if !outage.sleep(ctx) {
 		return false
 	}
@@ -358,10 +360,11 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 // a joint lock has its place at the key of that row alone, because the others may be free.
 func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
+	w.busy = h.place(seen)
+	w.noteWait(ctx)
 	if !h.isJoint() {
 		return w.pollRow(ctx, seen)
 	}
-	w.busy = h.place(seen)
 	for i := range h.count() {
 		if i != w.busy {
 			h.entryAt(i).mutex.Release(h)

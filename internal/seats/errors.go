@@ -12,6 +12,9 @@ import (
 // NotAcquired returns the [*sqllock.HeldError] of a call that found row held, with the key of the
 // lock. If ctx, the caller's, has ended, the error wraps its error and its cause too.
 func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
+	if row.Holder != "" {
+		s.seen.Store(&row.Holder)
+	}
 	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0)}
 	if ended := bounded.Ended(ctx); ended != nil {
 		return fmt.Errorf("%w: %w", held, ended)

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/waits"
 )
 
 // MaxRaces is how many times in a row a caller may choose free seats and find that others were
@@ -27,12 +28,15 @@ type Set struct {
 	request  engine.Request // for the key of the lock
 	inTurn   engine.Request // for the turn
 	key      string
+	lockKey  string
 	turn     string   // the key of the turn
 	keys     []string // of the seats, by number
 
 	memory  memory
-	waiting atomic.Int32  // callers in [Set.InTurn]
-	freed   chan struct{} // has a value when a lease of this set has ended in this process
+	waits   *waits.Tracker
+	seen    atomic.Pointer[string] // the holder that a caller has found last
+	waiting atomic.Int32           // callers in [Set.InTurn]
+	freed   chan struct{}          // has a value when a lease of this set has ended in this process
 }
 
 // New returns the seats of key, of one kind. It sends nothing to the database.
@@ -48,7 +52,7 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 		return nil, err
 	}
 	s := &Set{
-		registry: registry, key: key, turn: TurnKey(lockKey, kind),
+		registry: registry, waits: waits.Of(registry), key: key, lockKey: lockKey, turn: TurnKey(lockKey, kind),
 		keys: make([]string, seats), freed: make(chan struct{}, 1), locks: engine.LocksOf(registry),
 		memory: memory{seats: make(map[string]*seat)},
 	}
@@ -117,6 +121,16 @@ func (s *Set) SeatOf(lease *sqllock.Lease) string {
 }
 
 func (s *Set) isSeat(key string) bool { return slices.Contains(s.keys, key) }
+
+// Await notes that a call of ctx waits for the lock, until done is called: a long wait is reported.
+func (s *Set) Await(ctx context.Context) (done func()) {
+	return s.waits.Begin(ctx, waits.Place{Key: s.key, LockKey: s.lockKey, Seen: func() (string, error) {
+		if holder := s.seen.Load(); holder != nil {
+			return *holder, nil
+		}
+		return "", nil
+	}}).End
+}
 
 // Watch wakes the caller that polls in [Set.InTurn] when lease ends.
 func (s *Set) Watch(lease *sqllock.Lease) {

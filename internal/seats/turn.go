@@ -31,6 +31,7 @@ func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
 func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
+	defer s.Await(waiting)()
 	for first := false; ; first = true { // a caller whose turn is lost keeps its place
 		done, err := s.inOneTurn(ctx, waiting, first, try)
 		if done {

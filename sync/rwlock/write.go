@@ -122,6 +122,7 @@ func (w *writing) enter(own *sqllock.Lease, writes bool) (*sqllock.Lease, error)
 	if w.once {
 		return w.complete(lease, (*drain).try)
 	}
+	defer w.readers.Await(w.waiting)()
 	return w.complete(lease, (*drain).wait)
 }
 

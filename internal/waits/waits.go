@@ -1,0 +1,200 @@
+// Package waits reports the callers of a registry that wait for a lock for long: one event for a key at a time, however
+// many callers wait for it, and again at growing intervals.
+package waits
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock/observe"
+)
+
+const (
+	// longestPause is the longest pause between two reports of a key.
+	longestPause = time.Hour
+	// runShare is how many times shorter than the wait that is reported the pause is between two looks at all keys.
+	runShare = 30
+)
+
+// A Tracker knows the callers of a registry that wait. It has a timer while there are any, and no goroutine. A nil Tracker
+// reports nothing. All methods are safe for concurrent use.
+type Tracker struct {
+	after  time.Duration
+	report []func(context.Context, observe.Wait)
+
+	mu    sync.Mutex
+	keys  map[string]*queue // by LOCK_KEY
+	timer *time.Timer
+	due   time.Time // when timer runs; zero if it does not
+	rest  time.Time // it does not run before that: with many keys that would take much time
+}
+
+// A queue has the callers that wait for one LOCK_KEY: there is one at least.
+type queue struct {
+	callers map[*Caller]struct{}
+	pause   time.Duration // after the last report; 0 if there was none
+	next    time.Time     // no report comes before that
+}
+
+// A Caller is a call that waits. A nil Caller, that of a nil Tracker, does nothing.
+type Caller struct {
+	tracker *Tracker
+	ctx     context.Context //nolint:containedctx // the caller's; it lives as long as the call
+	began   time.Time
+	at      Place
+}
+
+// A Place is a lock that a caller waits for.
+type Place struct {
+	Key     string // as the caller wrote it
+	LockKey string
+	// Seen returns the holder that was seen last, or "", and the error of the database through which callers wait, or
+	// nil. It may be called by any goroutine for as long as the caller waits, and a moment longer.
+	Seen func() (holder string, err error)
+}
+
+// New returns a tracker that reports a wait once it has lasted for that long, to all observers that have a function for it. If
+// there are none, it logs. If after is negative it returns nil.
+func New(after time.Duration, observers []*observe.Observer) *Tracker {
+	if after < 0 {
+		return nil
+	}
+	t := &Tracker{after: after, keys: make(map[string]*queue)}
+	for _, one := range observers {
+		if one.Waiting != nil {
+			t.report = append(t.report, one.Waiting)
+		}
+	}
+	if len(t.report) == 0 {
+		t.report = append(t.report, func(ctx context.Context, e observe.Wait) {
+			observe.SlogObserver(nil).Waiting(ctx, e) // the default logger may have been set since
+		})
+	}
+	return t
+}
+
+// Of returns the tracker of a *sqllock.Registry: package sqllock sets it.
+var Of func(registry any) *Tracker
+
+// unreported is the key under which a context has the key for which its callers may wait for ever.
+type unreported struct{}
+
+// Unreported returns a context whose callers may wait for a key without a report, as those do that stand by. It has no
+// effect on other keys, so it may be the context of a lease.
+func Unreported(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, unreported{}, key)
+}
+
+// Begin notes that a call of ctx waits. End follows.
+func (t *Tracker) Begin(ctx context.Context, at Place) *Caller {
+	if t == nil || ctx.Value(unreported{}) == at.Key {
+		return nil
+	}
+	c := &Caller{tracker: t, ctx: ctx, began: time.Now(), at: at}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(c)
+	t.armLocked(c.began.Add(t.after))
+	return c
+}
+
+// Move notes that the call waits for another lock now.
+func (c *Caller) Move(at Place) {
+	if c == nil || c.at.LockKey == at.LockKey { // only Move changes it
+		return
+	}
+	c.tracker.mu.Lock()
+	defer c.tracker.mu.Unlock()
+	c.tracker.removeLocked(c)
+	c.at = at
+	c.tracker.addLocked(c)
+	c.tracker.armLocked(c.began.Add(c.tracker.after))
+}
+
+// End notes that the call waits no more.
+func (c *Caller) End() {
+	if c == nil {
+		return
+	}
+	c.tracker.mu.Lock()
+	defer c.tracker.mu.Unlock()
+	c.tracker.removeLocked(c)
+}
+
+func (t *Tracker) addLocked(c *Caller) {
+	q := t.keys[c.at.LockKey]
+	if q == nil {
+		q = &queue{callers: make(map[*Caller]struct{}, 1)}
+		t.keys[c.at.LockKey] = q
+	}
+	q.callers[c] = struct{}{}
+}
+
+func (t *Tracker) removeLocked(c *Caller) {
+	q := t.keys[c.at.LockKey]
+	if delete(q.callers, c); len(q.callers) == 0 {
+		delete(t.keys, c.at.LockKey)
+	}
+	if len(t.keys) == 0 {
+		t.timer.Stop()
+		t.due = time.Time{}
+	}
+}
+
+// armLocked has the timer run at a time, or earlier if it is to.
+func (t *Tracker) armLocked(at time.Time) {
+	if at.Before(t.rest) {
+		at = t.rest
+	}
+	switch {
+	case !t.due.IsZero() && !at.Before(t.due):
+		return
+	case t.timer == nil:
+		t.timer = time.AfterFunc(time.Until(at), t.run)
+	default:
+		t.timer.Reset(time.Until(at))
+	}
+	t.due = at
+}
+
+// run reports the waits that are to be reported now, without a mutex.
+func (t *Tracker) run() {
+	for _, c := range t.takeLate(time.Now()) {
+		e := observe.Wait{Key: c.at.Key, Waited: time.Since(c.began)}
+		e.Holder, e.Err = c.at.Seen()
+		for _, report := range t.report {
+			report(c.ctx, e)
+		}
+	}
+}
+
+// takeLate returns the oldest caller of each key that is to be reported, and arms the timer for the next ones.
+func (t *Tracker) takeLate(now time.Time) (late []Caller) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.due, t.rest = time.Time{}, now.Add(t.after/runShare)
+	for _, key := range slices.Sorted(maps.Keys(t.keys)) { // in the same order each time, so that a simulation can repeat it
+		q := t.keys[key]
+		oldest := q.oldest()
+		at := oldest.began.Add(t.after)
+		if at.Before(q.next) {
+			at = q.next
+		}
+		if !now.Before(at) {
+			late = append(late, *oldest)
+			q.pause = min(max(t.after, 2*q.pause), max(t.after, longestPause))
+			q.next = now.Add(q.pause)
+			at = q.next
+		}
+		t.armLocked(at)
+	}
+	return late
+}
+
+// oldest returns the caller that has waited the longest.
+func (q *queue) oldest() *Caller {
+	return slices.MinFunc(slices.Collect(maps.Keys(q.callers)), func(a, b *Caller) int { return a.began.Compare(b.began) })
+}
