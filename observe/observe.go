@@ -113,7 +113,7 @@ const (
 	JobFailed  JobOutcome = "failed"  // it has run, and returned an error or panicked, or its lease was lost
 	JobEnded   JobOutcome = "ended"   // it has run; gocron does not tell its locker whether it has failed
 	JobSkipped JobOutcome = "skipped" // another instance runs it, or has run it in this period
-	JobError   JobOutcome = "error"   // it has not run, mostly because of the database
+	JobError   JobOutcome = "error"   // it has not run: the database has failed, or the context or the registry had ended
 )
 
 // A Refusal says which job cannot run, each time that it should.

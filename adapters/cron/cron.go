@@ -21,7 +21,7 @@ import (
 )
 
 // Job returns a cron job that runs fn under the lock of key, if no other instance does. Otherwise
-// this run is skipped. key, minHold and the context of fn are those of [job.New]: all instances must
+// this run is skipped. key, minHold, opts and the context of fn are those of [job.New]: all instances must
 // use the same key, and minHold must be longer than their clocks differ, and shorter than the time
 // between two runs.
 //
@@ -34,7 +34,7 @@ import (
 // An [sqllock.ErrNotAcquired] that fn returns, of a lock of its own, is an error of fn's.
 // If logger is nil it is [cron.DefaultLogger], which prints errors alone. A panic goes on, to
 // [cron.Recover] if that is in the chain.
-func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold time.Duration, logger cron.Logger, fn func(context.Context) error) cron.Job {
+func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold time.Duration, logger cron.Logger, fn func(context.Context) error, opts ...job.Option) cron.Job {
 	if logger == nil {
 		logger = cron.DefaultLogger
 	}
@@ -46,7 +46,7 @@ func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold ti
 				return fn(ctx)
 			}
 		}
-		switch err := job.New(registry, key, minHold, run)(ctx); {
+		switch err := job.New(registry, key, minHold, run, opts...)(ctx); {
 		case err == nil:
 		case !ran && errors.Is(err, sqllock.ErrNotAcquired):
 			logger.Info("skip", "key", key, "reason", err)

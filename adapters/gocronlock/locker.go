@@ -21,12 +21,14 @@ package gocronlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/refused"
+	"github.com/sqllock/sqllock/internal/jobs"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // Options are the settings of a [Locker]. A zero field means its default.
@@ -86,7 +88,8 @@ var literal = regexp.MustCompile(`\.func\d+(\.|$)`)
 //     gocron.WithDisabledDistributedJobLocker for it. With a name that is its key it would find its
 //     own lock taken, and not run either. Also if L has methods beside Unlock, or if the registry is nil.
 //
-// Observers of the registry are told of an ErrInvalid: [observe.SlogObserver] writes an error.
+// Observers of the registry are told of an ErrInvalid: [observe.SlogObserver] writes an error. They are told of
+// each run, too, and of those that are skipped; gocron does not say whether a run has failed.
 func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	var none L
 	if _, ok := any((*held)(nil)).(L); !ok {
@@ -107,27 +110,35 @@ func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	if err != nil {
 		return none, l.refuse(ctx, name, err)
 	}
-	result, _ := any(&held{lease, name, l.opts.OnUnlock}).(L)
+	result, _ := any(&held{lease, l.registry, time.Now(), name, l.opts}).(L)
 	return result, nil
 }
 
 // refuse returns err, of which gocron tells no more than a listener: see [observe.Observer].
 func (l *Locker[L]) refuse(ctx context.Context, name string, err error) error {
-	return refused.Report(ctx, l.registry, l.opts.Prefix+name, err)
+	jobs.Report(ctx, l.registry, observe.JobRun{Job: l.opts.Prefix + name, Err: err}, 0)
+	return err
 }
 
 // held is a lock that gocron holds.
 type held struct {
 	lease    *sqllock.Lease
+	registry *sqllock.Registry
+	began    time.Time
 	name     string
-	onUnlock func(string, error)
+	opts     Options
 }
 
 // Unlock releases the lock, also when ctx has ended.
 func (h *held) Unlock(ctx context.Context) error {
-	err := h.lease.Unlock(ctx)
-	if h.onUnlock != nil {
-		h.onUnlock(h.name, err)
+	e := observe.JobRun{Job: h.lease.Key(), Outcome: observe.JobEnded, Began: h.began, Took: time.Since(h.began)}
+	e.Err = h.lease.Unlock(ctx)
+	if errors.Is(e.Err, sqllock.ErrLockLost) {
+		e.Outcome = observe.JobFailed
 	}
-	return err
+	jobs.Report(ctx, h.registry, e, h.opts.MinHold)
+	if h.opts.OnUnlock != nil {
+		h.opts.OnUnlock(h.name, e.Err)
+	}
+	return e.Err
 }

@@ -12,19 +12,36 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/refused"
+	"github.com/sqllock/sqllock/internal/jobs"
+	"github.com/sqllock/sqllock/observe"
 )
+
+// An Option changes the function that [New] returns.
+type Option func(*job)
+
+// UntilSuccess has a job succeed once in a period: the lock stays taken for minHold only if fn has returned
+// nil. After a run that returned an error or panicked, whose instance died, or that [sqllock.Registry.Close]
+// has cut off, the next call on any instance runs the job again. So the instances must call it more often than
+// the job is to succeed: every ten minutes with a minHold of 20 hours, for example, for once a night.
+//
+// Without it a job that has failed is not run again before minHold has passed. Neither way runs a job twice at
+// once, and in neither has fn run exactly once: it may have failed, or died, after it has done its work.
+//
+// A run that succeeds takes one statement more, which renews the lease. If that fails, the returned function
+// returns its error, and the job may run again in the same period.
+func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 
 // New returns a function that runs fn under the lock of key, if no other instance does. Otherwise
 // it returns a [sqllock.ErrNotAcquired] at once and has not run fn: this run is skipped. All
 // instances must use the same key, which must not change between builds.
 //
 // minHold is how long the lock stays taken at least, from when it was acquired, also after fn has returned
-// or failed, and after [sqllock.Registry.Close]. With it, a fast job does not run again on an instance
+// or failed, and after [sqllock.Registry.Close]: see [UntilSuccess] for another rule. With it, a fast job does not run again on an instance
 // whose clock is late. It must be longer than the difference of the instances' clocks, and shorter than the
 // time between two runs: half of that time is a good choice. With 0 the lock is free when fn returns.
 //
@@ -49,32 +66,107 @@ import (
 //     lease was lost while fn ran, or an ErrDatabase, if the lock was not released. The job has run
 //     then.
 //
+// Observers of the registry are told of each call, also of one that is skipped: see observe.Observer's JobRun.
+//
 // An fn that acquires other locks should not return their ErrNotAcquired unchanged: the run
 // would look skipped. The Key of the HeldError is then the other lock's.
 //
 // A panic of fn releases the lock, and goes on. The returned function is safe for concurrent use:
 // two calls in one process exclude each other as those of two instances do. Called with the
 // context of fn itself, it enters the lock again and runs fn.
-func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if registry == nil {
-			return fmt.Errorf("%w: a job needs a registry", sqllock.ErrInvalid)
-		}
-		lock, err := registry.Obtain(key)
-		if err != nil {
-			return refused.Report(ctx, registry, key, err)
-		}
-		ran, run := false, fn
-		if fn != nil { // otherwise ExecuteLockedFor has the error
-			run = func(ctx context.Context) error {
-				ran = true
-				return fn(ctx)
-			}
-		}
-		err = lock.WithAutoRenew(true).WithMinHold(minHold).ExecuteLockedFor(ctx, 0, run)
-		if !ran { // fn may return an ErrInvalid of its own
-			err = refused.Report(ctx, registry, key, err)
-		}
+func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error, opts ...Option) func(context.Context) error {
+	j := &job{registry: registry, key: key, minHold: minHold, fn: fn}
+	for _, option := range opts {
+		option(j)
+	}
+	return func(ctx context.Context) (err error) {
+		r := run{job: j}
+		defer func() { r.report(ctx, err) }() // also if fn panics
+		return r.execute(ctx)
+	}
+}
+
+// A job is what was given to New.
+type job struct {
+	registry     *sqllock.Registry
+	key          string
+	minHold      time.Duration
+	fn           func(context.Context) error
+	untilSuccess bool
+}
+
+// check returns why the job cannot run.
+func (j *job) check() error {
+	switch {
+	case j.registry == nil:
+		return fmt.Errorf("%w: a job needs a registry", sqllock.ErrInvalid)
+	case j.fn == nil:
+		return fmt.Errorf("%w: the job %q has no function to run", sqllock.ErrInvalid, j.key)
+	case j.minHold < 0:
+		return fmt.Errorf("%w: minimum hold %v of %q is negative", sqllock.ErrInvalid, j.minHold, j.key)
+	}
+	return nil
+}
+
+// A run is one call of a job.
+type run struct {
+	*job
+
+	began    time.Time // zero if fn was not called
+	took     time.Duration
+	returned bool  // fn has, with result
+	result   error // of fn
+}
+
+// execute runs the job under its lock.
+func (r *run) execute(ctx context.Context) error {
+	if err := r.check(); err != nil {
 		return err
 	}
+	lock, err := r.registry.Obtain(r.key)
+	if err != nil {
+		return err
+	}
+	lock = lock.WithAutoRenew(true)
+	kept := lock.WithMinHold(r.minHold)
+	if !r.untilSuccess {
+		return kept.ExecuteLockedFor(ctx, 0, r.call)
+	}
+	return lock.ExecuteLockedFor(ctx, 0, func(ctx context.Context) error {
+		if err := r.call(ctx); err != nil {
+			return err
+		}
+		lease, err := kept.TryLock(context.WithoutCancel(ctx)) // once more: fn has succeeded, also if its context has ended
+		if err != nil {
+			return err
+		}
+		return lease.Unlock(ctx)
+	})
+}
+
+// call runs fn.
+func (r *run) call(ctx context.Context) error {
+	r.began = time.Now()
+	defer func() { r.took = time.Since(r.began) }()
+	r.result = r.fn(ctx)
+	r.returned = true
+	return r.result
+}
+
+var errPanicked = errors.New("the job has panicked")
+
+// report tells the observers what has become of the call, which returns err.
+func (r *run) report(ctx context.Context, err error) {
+	e, kept := observe.JobRun{Job: r.key, Err: err, Began: r.began, Took: r.took}, r.minHold
+	switch {
+	case r.began.IsZero():
+	case !r.returned:
+		e.Outcome, e.Err = observe.JobFailed, errPanicked
+	case r.result != nil, errors.Is(err, sqllock.ErrLockLost):
+		e.Outcome = observe.JobFailed
+	}
+	if r.untilSuccess && (e.Outcome != "" || err != nil) {
+		kept = 0
+	}
+	jobs.Report(ctx, r.registry, e, kept)
 }
