@@ -61,7 +61,23 @@ func everything(t *testing.T, observers ...*observe.Observer) (s *stage, stop fu
 	s = newStage(t, sqllock.RegistryOptions{HandOff: true, Observers: observers})
 	s.acquisitions()
 	s.renewals()
+	for _, o := range observers {
+		runJob(s.Context(), o)
+	}
 	return s, s.current()
+}
+
+// runJob tells an observer of a job that has run for a second, has failed at once, and was skipped.
+func runJob(ctx context.Context, o *observe.Observer) {
+	began := time.Unix(1e9, 0)
+	for _, e := range []observe.JobRun{
+		{Outcome: observe.JobFailed, Began: began, Err: errGone},
+		{Outcome: observe.JobRan, Began: began, Took: time.Second},
+		{Outcome: observe.JobSkipped, Err: sqllock.ErrNotAcquired},
+	} {
+		e.Job = "report\xff"
+		o.JobRun(ctx, e)
+	}
 }
 
 // acquisitions has each outcome, and each end of a lease but Close.

@@ -78,5 +78,6 @@ func New(opts *Options) (*observe.Observer, error) {
 		},
 		Renewal:  m.Renewal,
 		Election: m.Elections.Changed,
+		JobRun:   m.Jobs.Called,
 	}, nil
 }

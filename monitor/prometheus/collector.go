@@ -78,7 +78,7 @@ func New(opts *Options) *Collector {
 		Name: "sqllock_renewal_left_ratio",
 		Help: "How much of its time-to-live the shortest lease had left at the last renewal.",
 	}, c.metrics.Left.Ratio)
-	c.all = append(c.all, lost, left, newElections(&c.metrics.Elections))
+	c.all = append(c.all, lost, left, newElections(&c.metrics.Elections), newJobs(&c.metrics.Jobs))
 	if o.Rows != nil {
 		c.all = append(c.all, newRows(o.Rows))
 	}
@@ -109,5 +109,6 @@ func (c *Collector) Observer() *observe.Observer {
 			return ctx, c.metrics.Acquire(ctx, e)
 		},
 		LeaseEnd: c.metrics.LeaseEnd, Renewal: c.metrics.Renewal, Election: c.metrics.Elections.Changed,
+		JobRun: c.metrics.Jobs.Called,
 	}
 }

@@ -24,6 +24,7 @@ type Metrics struct {
 	Lock      func(key string) string // returns the name of a lock; nil if there are no names
 	Left      LeastLeft
 	Elections Elections
+	Jobs      Jobs
 
 	begun sync.Map // the names that Begin was called for
 }
