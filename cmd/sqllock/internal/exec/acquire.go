@@ -82,7 +82,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 		return err
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-		TTL: x.ttl, AutoRenew: !x.noRenew, Observers: []*observe.Observer{{Renewal: x.renewals(h)}},
+		TTL: x.ttl, AutoRenew: !x.noRenew, Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err
 }
@@ -94,7 +94,7 @@ func (x *execution) lock(ctx context.Context, h *holding) error {
 		return err
 	}
 	nested := slices.ContainsFunc(x.keys(), runsUnder)
-	if (x.verbose || nested) && (x.waitForever || x.wait > 0) {
+	if (x.tellsWaits() || nested) && (x.waitForever || x.wait > 0) {
 		h.lease, err = claim.lockFor(ctx, 0)
 		if !errors.Is(err, sqllock.ErrNotAcquired) {
 			return err
@@ -114,7 +114,16 @@ func (x *execution) printWaiting(err error) {
 		x.printf("waiting for %s; this exec runs under a lock of the same key ($%s): if it is this lock, it waits for itself", holderText(held), keysVariable)
 		return
 	}
-	x.verbosef("waiting for %s", holderText(held))
+	if x.tellsWaits() {
+		x.printf("waiting for %s", holderText(held))
+	}
+}
+
+// tellsWaits reports whether a wait is printed at once: to users who look at a terminal, or have asked for it. Others,
+// such as cron, which would send mail, are told when it has become long.
+func (x *execution) tellsWaits() bool {
+	_, terminal := format.TerminalWidth(x.stderr)
+	return x.verbose || terminal
 }
 
 // holderText describes the lock and its holder.
@@ -122,7 +131,25 @@ func holderText(held *sqllock.HeldError) string {
 	if held.Holder == "" {
 		return "the lock"
 	}
-	return fmt.Sprintf("%q: held by %s, whose lease has %s left", held.Key, format.Printable(held.Holder), format.Duration(held.Left))
+	return fmt.Sprintf("%q, held by %s, whose lease ends in %s unless it is renewed", held.Key, holderName(held.Process.String(), held.Holder),
+		format.Duration(held.Left))
+}
+
+// holderName returns the process, if it is known, and the CLIENT_ID of a holder.
+func holderName(process, holder string) string {
+	if process == "" {
+		return format.Printable(holder)
+	}
+	return fmt.Sprintf("%s (%s)", format.Printable(process), format.Printable(holder))
+}
+
+// printWait prints that exec still waits.
+func (x *execution) printWait(_ context.Context, e observe.Wait) {
+	text := ""
+	if e.Holder != "" {
+		text = ", held by " + holderName(e.Process, e.Holder)
+	}
+	x.printf("still waiting for %q after %s%s", e.Key, format.Duration(e.Waited), text)
 }
 
 // waitFor waits as long as the flags allow. If the database stops answering, it returns

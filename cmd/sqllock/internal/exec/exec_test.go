@@ -163,7 +163,7 @@ func TestSignalledWhileWaiting(t *testing.T) {
 			}
 			for i, signal := range append(signals, syscall.SIGTERM) {
 				p := program.Start(t, proxy.dsn, subcommand, "-v", "nightly", "--", "echo", "never")
-				p.Stderr.Await(map[string]string{"exec": `waiting for "nightly": held by ` + holder, "lead": ` leads "nightly"`}[subcommand])
+				p.Stderr.Await(map[string]string{"exec": `waiting for "nightly", held by ` + holder, "lead": `waiting for "nightly", led by `}[subcommand])
 				if i == len(signals) {
 					proxy.Silence()
 				}

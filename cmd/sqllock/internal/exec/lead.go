@@ -115,8 +115,8 @@ func (c *campaign) printLeader(now leader.Leader) {
 	case now.Me: // term prints it
 	case now.Client == "":
 		c.verbosef("nobody leads %q", c.key)
-	default:
-		c.verbosef("%s leads %q", format.Printable(now.Client), c.key)
+	case c.tellsWaits():
+		c.printf("waiting for %q, led by %s", c.key, format.Printable(now.Client))
 	}
 }
 

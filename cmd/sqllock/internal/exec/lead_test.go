@@ -43,7 +43,7 @@ func TestLeadTakesTurns(t *testing.T) {
 		first := startLead(t, db.DSN, []string{"--client-id", "first", "--ttl", "1h"}, slow)
 		first.Stdout.Await("inside")
 		second := startLead(t, db.DSN, []string{"--client-id", "second", "--ttl", "1h", "-v"}, leads)
-		second.Stderr.Await(`first leads "web"`)
+		second.Stderr.Await(`waiting for "web", led by first`)
 		first.Signal(syscall.SIGTERM)
 		first.Stdout.Await("stopping")
 		if now := leaderOf(t, r); now.Client != "first" {
