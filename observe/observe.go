@@ -109,8 +109,8 @@ type JobOutcome string
 
 // The outcomes of a call of a job.
 const (
-	JobRan     JobOutcome = "ran"     // without an error
-	JobFailed  JobOutcome = "failed"  // it has run, and returned an error or panicked, or its lease was lost
+	JobRan     JobOutcome = "ran"     // it has returned no error
+	JobFailed  JobOutcome = "failed"  // it has returned an error or panicked, or its lease was lost
 	JobEnded   JobOutcome = "ended"   // it has run; gocron does not tell its locker whether it has failed
 	JobSkipped JobOutcome = "skipped" // another instance runs it, or has run it in this period
 	JobError   JobOutcome = "error"   // it has not run: the database has failed, or the context or the registry had ended

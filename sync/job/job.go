@@ -162,10 +162,10 @@ func (r *run) report(ctx context.Context, err error) {
 	case r.began.IsZero():
 	case !r.returned:
 		e.Outcome, e.Err = observe.JobFailed, errPanicked
-	case r.result != nil, errors.Is(err, sqllock.ErrLockLost):
+	case r.result != nil, errors.Is(err, sqllock.ErrLockLost), r.untilSuccess && err != nil:
 		e.Outcome = observe.JobFailed
 	}
-	if r.untilSuccess && (e.Outcome != "" || err != nil) {
+	if r.untilSuccess && e.Outcome != "" {
 		kept = 0
 	}
 	jobs.Report(ctx, r.registry, e, kept)

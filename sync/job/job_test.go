@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
+	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
 )
@@ -160,5 +161,121 @@ func TestTheKeyTellsASkippedRun(t *testing.T) {
 			t.Error(err)
 		}
 		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// TestAFailedJobIsMadeUpFor has a job that is to succeed once in a day fail in each way, and each time another instance run it
+// minutes later. Once it has succeeded, no instance does, although the one that has is gone.
+func TestAFailedJobIsMadeUpFor(t *testing.T) {
+	failed, gone := errors.New("failed"), errors.New("gone")
+	for name, fails := range map[string]func(context.Context, *sqllocktest.Registry, *sqllock.Registry) error{
+		"an error": func(context.Context, *sqllocktest.Registry, *sqllock.Registry) error { return failed },
+		"a panic":  func(context.Context, *sqllocktest.Registry, *sqllock.Registry) error { panic(failed) },
+		"closed": func(ctx context.Context, _ *sqllocktest.Registry, r *sqllock.Registry) error {
+			return r.Close(context.WithoutCancel(ctx))
+		},
+		"lost": func(_ context.Context, r *sqllocktest.Registry, _ *sqllock.Registry) error {
+			r.Lose("report")
+			return nil
+		},
+		"cut off": func(ctx context.Context, r *sqllocktest.Registry, _ *sqllock.Registry) error {
+			r.Break(gone)
+			<-ctx.Done()
+			r.Break(nil)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+				first, runs := r.Another(), 0
+				nightly := func(registry *sqllock.Registry, fn func(context.Context) error) func(context.Context) error {
+					return job.New(registry, "report", 20*time.Hour, fn, job.UntilSuccess())
+				}
+				func() {
+					defer func() { _ = recover() }()
+					_ = nightly(first, func(ctx context.Context) error { return fails(ctx, r, first) })(t.Context())
+				}()
+				ctx, cancel := context.WithCancel(t.Context())
+				second := r.Another()
+				succeeds := nightly(second, func(context.Context) error {
+					runs++
+					cancel() // as when the instance is to stop: the job has succeeded all the same
+					return nil
+				})
+				time.Sleep(10 * time.Minute)
+				must(t, succeeds(ctx))
+				must(t, second.Close(t.Context()))
+				third := nightly(r.Another(), func(context.Context) error {
+					runs++
+					return nil
+				})
+				time.Sleep(19 * time.Hour)
+				is(t, third(t.Context()), sqllock.ErrNotAcquired)
+				time.Sleep(2 * time.Hour)
+				if must(t, third(t.Context())); runs != 2 {
+					t.Errorf("%d runs", runs)
+				}
+			})
+		})
+	}
+}
+
+// TestRunsAreReported has each outcome of a job, with when it can run again.
+func TestRunsAreReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var last observe.JobRun
+		reports := 0
+		r := sqllocktest.New(t, &sqllock.RegistryOptions{Observers: []*observe.Observer{{JobRun: func(_ context.Context, e observe.JobRun) {
+			last = e
+			reports++
+		}}, {}}})
+		failed := errors.New("failed")
+		expect := func(what string, fn func(context.Context) error, options []job.Option, want observe.JobRun) {
+			t.Helper()
+			began := time.Now()
+			func() {
+				defer func() { _ = recover() }()
+				_ = job.New(r.Registry, "report", time.Minute, fn, options...)(t.Context())
+			}()
+			want.Job = "report"
+			if want.Outcome == observe.JobRan || want.Outcome == observe.JobFailed {
+				want.Began, want.Took = began, max(last.Took, time.Second) // it takes a moment to lose a lock
+			}
+			if left := time.Until(last.Next); !last.Next.IsZero() && want.Next.IsZero() || last.Next.IsZero() != want.Next.IsZero() || left > time.Minute {
+				t.Errorf("%s: can run again at %v, in %v", what, last.Next, left)
+			}
+			err := last.Err
+			last.Next, want.Next, last.Err = time.Time{}, time.Time{}, nil
+			if last != want || (err == nil) != (want.Outcome == observe.JobRan) {
+				t.Errorf("%s: %+v, %v, want %+v", what, last, err, want)
+			}
+		}
+		later, untilSuccess := time.Now(), []job.Option{job.UntilSuccess()}
+		second := func(err error) func(context.Context) error {
+			return func(context.Context) error {
+				time.Sleep(time.Second)
+				return err
+			}
+		}
+		expect("a failure that may be made up for", second(failed), untilSuccess, observe.JobRun{Outcome: observe.JobFailed})
+		expect("a failure", second(failed), nil, observe.JobRun{Outcome: observe.JobFailed, Next: later})
+		expect("within the minimum hold", second(nil), nil, observe.JobRun{Outcome: observe.JobSkipped, Next: later})
+		time.Sleep(time.Minute)
+		expect("a panic", func(context.Context) error { time.Sleep(time.Second); panic(failed) }, nil, observe.JobRun{Outcome: observe.JobFailed, Next: later})
+		time.Sleep(time.Minute)
+		expect("a success", second(nil), untilSuccess, observe.JobRun{Outcome: observe.JobRan, Next: later})
+		time.Sleep(time.Minute)
+		expect("a loss", func(ctx context.Context) error {
+			time.Sleep(time.Second)
+			r.Lose("report")
+			return nil
+		}, nil, observe.JobRun{Outcome: observe.JobFailed})
+		r.Break(failed)
+		expect("no database", second(nil), nil, observe.JobRun{Outcome: observe.JobError})
+		r.Break(nil)
+		if before := reports; errors.Is(job.New(r.Registry, "", 0, second(nil))(t.Context()), sqllock.ErrInvalid) && reports != before {
+			t.Error("a refusal is a run")
+		}
 	})
 }
