@@ -167,6 +167,7 @@ func TestTheKeyTellsASkippedRun(t *testing.T) {
 // TestAFailedJobIsMadeUpFor has a job that is to succeed once in a day fail in each way, and each time another instance run it
 // minutes later. Once it has succeeded, no instance does, although the one that has is gone.
 func TestAFailedJobIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	failed, gone := errors.New("failed"), errors.New("gone")
 	for name, fails := range map[string]func(context.Context, *sqllocktest.Registry, *sqllock.Registry) error{
 		"an error": func(context.Context, *sqllocktest.Registry, *sqllock.Registry) error { return failed },
@@ -266,7 +267,7 @@ func TestRunsAreReported(t *testing.T) {
 		time.Sleep(time.Minute)
 		expect("a success", second(nil), untilSuccess, observe.JobRun{Outcome: observe.JobRan, Next: later})
 		time.Sleep(time.Minute)
-		expect("a loss", func(ctx context.Context) error {
+		expect("a loss", func(context.Context) error {
 			time.Sleep(time.Second)
 			r.Lose("report")
 			return nil
