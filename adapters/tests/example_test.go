@@ -24,7 +24,7 @@ import (
 
 // The functions below are the code of the pages, which TestPages compares with them. The compiler
 // checks them; the other tests run the same calls.
-var _ = []any{withLocker, withElector, migrate, handle, withCron}
+var _ = []any{withLocker, withElector, migrate, handle, withCron, onceANight}
 
 func report(context.Context) error { return nil }
 
@@ -77,6 +77,16 @@ func withCron(ctx context.Context, c *cron.Cron) error {
 	_, err := c.AddFunc("@every 1m", func() { // c is a *cron.Cron of robfig/cron
 		if err := report(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
 			slog.ErrorContext(ctx, "report", "error", err)
+		}
+	})
+	return err
+}
+
+func onceANight(ctx context.Context, c *cron.Cron, registry *sqllock.Registry) error {
+	nightly := job.New(registry, "nightly", 12*time.Hour, report, job.UntilSuccess())
+	_, err := c.AddFunc("*/10 3-5 * * *", func() { // c is a *cron.Cron of robfig/cron; on every instance, from 3:00 to 5:50
+		if err := nightly(ctx); err != nil && !errors.Is(err, sqllock.ErrNotAcquired) {
+			slog.ErrorContext(ctx, "nightly", "error", err) // an instance tries again in ten minutes
 		}
 	})
 	return err

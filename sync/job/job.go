@@ -27,7 +27,8 @@ type Option func(*job)
 // UntilSuccess has a job succeed once in a period: the lock stays taken for minHold only if fn has returned
 // nil. After a run that returned an error or panicked, whose instance died, or that [sqllock.Registry.Close]
 // has cut off, the next call on any instance runs the job again. So the instances must call it more often than
-// the job is to succeed: every ten minutes with a minHold of 20 hours, for example, for once a night.
+// the job is to succeed: every ten minutes from three to six with a minHold of 12 hours, for example, for once a
+// night.
 //
 // Without it a job that has failed is not run again before minHold has passed. Neither way runs a job twice at
 // once, and in neither has fn run exactly once: it may have failed, or died, after it has done its work.
