@@ -2,18 +2,14 @@ package leader_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/migrations"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -42,31 +38,14 @@ func schedule(ctx context.Context, lease *sqllock.Lease) error {
 	return ctx.Err()
 }
 
-// exampleRepository returns a repository on a database in memory.
-func exampleRepository(clientID string) (*sqllock.Repository, func()) {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		log.Fatal(err)
-	}
-	db.SetMaxOpenConns(1) // each connection would have a memory of its own
-	if err := migrations.Up(context.Background(), db, dialect.SQLite(), nil); err != nil {
-		log.Fatal(err)
-	}
-	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: clientID})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return repository, func() { _ = db.Close() }
-}
-
 // From a repository to a leader. Run returns when its context has ended.
 func ExampleElector_Run() {
-	repository, closeAll := exampleRepository("")
-	defer closeAll()
+	registry, remove := fixtures.Example("")
+	defer remove()
 	ctx, cancel := context.WithCancel(context.Background())
 	stopExample = cancel
 
-	fmt.Println(lead(ctx, repository))
+	fmt.Println(lead(ctx, registry.Repository()))
 	// Output:
 	// leading scheduler
 	// context canceled
@@ -75,13 +54,8 @@ func ExampleElector_Run() {
 // The client id says where the leader can be reached, so that the others forward to it. Here
 // the one process is a leader, and then none.
 func ExampleElector_IsLeader() {
-	repository, closeAll := exampleRepository("10.12.13.14:8080") // of this process: at most 24 characters
-	defer closeAll()
-	registry, err := sqllock.NewRegistry(repository, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer registry.Close(context.Background())
+	registry, remove := fixtures.Example("10.12.13.14:8080") // of this process: at most 24 characters
+	defer remove()
 	elector, err := leader.New(registry, "scheduler", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -102,7 +76,7 @@ func ExampleElector_IsLeader() {
 
 	ctx := context.Background()
 	err = elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
-		now, err := leader.Current(ctx, repository, "scheduler")
+		now, err := leader.Current(ctx, registry.Repository(), "scheduler")
 		fmt.Println(now.Client, elector.IsLeader(ctx), err)
 		return errors.New("enough")
 	})
@@ -114,10 +88,10 @@ func ExampleElector_IsLeader() {
 
 // A process that is no candidate observes who leads.
 func ExampleObserve() {
-	repository, closeAll := exampleRepository("")
-	defer closeAll()
+	registry, remove := fixtures.Example("")
+	defer remove()
 
-	for now, err := range leader.Observe(context.Background(), repository, "scheduler", time.Second) {
+	for now, err := range leader.Observe(context.Background(), registry.Repository(), "scheduler", time.Second) {
 		switch {
 		case err != nil:
 			fmt.Println("unknown:", err)
@@ -133,13 +107,8 @@ func ExampleObserve() {
 
 // A health check ends a process whose function does not stop although another process leads.
 func ExampleElector_Check() {
-	repository, closeAll := exampleRepository("")
-	defer closeAll()
-	registry, err := sqllock.NewRegistry(repository, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer registry.Close(context.Background())
+	registry, remove := fixtures.Example("")
+	defer remove()
 	elector, err := leader.New(registry, "scheduler", nil)
 	if err != nil {
 		log.Fatal(err)

@@ -5,31 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
-	"path/filepath"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/drivers/sqlitelock"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
-
-// exampleRegistry returns a registry on a database of its own, and what removes both.
-func exampleRegistry(ctx context.Context) (registry *sqllock.Registry, remove func()) {
-	dir, err := os.MkdirTemp("", "rwlock")
-	if err != nil {
-		log.Fatal(err)
-	}
-	registry, err = sqlitelock.Open(ctx, filepath.Join(dir, "locks.db"), nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return registry, func() { _ = errors.Join(registry.Close(ctx), os.RemoveAll(dir)) }
-}
 
 // Many read at the same time; a writer is alone.
 func Example() {
 	ctx := context.Background()
-	registry, remove := exampleRegistry(ctx)
+	registry, remove := fixtures.Example("")
 	defer remove()
 
 	prices, err := rwlock.New(registry, "prices")
@@ -66,7 +51,7 @@ func Example() {
 // A writer publishes what it has changed, and goes on reading it. No other writer comes in between.
 func ExampleLock_Downgrade() {
 	ctx := context.Background()
-	registry, remove := exampleRegistry(ctx)
+	registry, remove := fixtures.Example("")
 	defer remove()
 	prices, err := rwlock.New(registry, "prices")
 	if err != nil {

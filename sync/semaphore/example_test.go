@@ -2,45 +2,19 @@ package semaphore_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/migrations"
+	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// exampleRegistry returns a registry on a database in memory.
-func exampleRegistry() (*sqllock.Registry, func()) {
-	ctx := context.Background()
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		log.Fatal(err)
-	}
-	db.SetMaxOpenConns(1) // each connection would have a memory of its own
-	if err := migrations.Up(ctx, db, dialect.SQLite(), nil); err != nil {
-		log.Fatal(err)
-	}
-	repository, err := sqllock.NewRepository(ctx, db, dialect.SQLite(), nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	registry, err := sqllock.NewRegistry(repository, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return registry, func() { _, _ = registry.Close(ctx), db.Close() }
-}
-
 // At most three callers of all processes render at once.
 func ExampleSemaphore_Execute() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixtures.Example("")
 	defer closeAll()
 	renders, err := semaphore.New(registry, "render", 3)
 	if err != nil {
@@ -58,7 +32,7 @@ func ExampleSemaphore_Execute() {
 
 // A large job takes two permits by one lease, or none.
 func ExampleSemaphore_Acquire() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixtures.Example("")
 	defer closeAll()
 	ctx := context.Background()
 	renders, err := semaphore.New(registry, "render", 3)
@@ -80,7 +54,7 @@ func ExampleSemaphore_Acquire() {
 
 // A caller that would have to wait too long does something else.
 func ExampleSemaphore_TryAcquireFor() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixtures.Example("")
 	defer closeAll()
 	ctx := context.Background()
 	renders, err := semaphore.New(registry, "render", 3)
@@ -101,7 +75,7 @@ func ExampleSemaphore_TryAcquireFor() {
 
 // A page for operators shows who holds what.
 func ExampleSemaphore_Holders() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixtures.Example("")
 	defer closeAll()
 	ctx := context.Background()
 	renders, err := semaphore.New(registry, "render", 3)
