@@ -4,6 +4,7 @@ package check
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // Must ends the test if there is an error.
@@ -14,10 +15,58 @@ func Must(tb testing.TB, err error) {
 	}
 }
 
-// Is reports a failure of the test if err does not wrap wanted.
-func Is(tb testing.TB, err, wanted error) {
-	tb.Helper()
-	if !errors.Is(err, wanted) {
-		tb.Errorf("error %v, want %v", err, wanted)
+// Value returns the value of a call that must succeed: check.Value(registry.Obtain("k"))(t). If the call has
+// failed, it ends the test.
+func Value[V any](value V, err error) func(testing.TB) V {
+	return func(tb testing.TB) V {
+		tb.Helper()
+		Must(tb, err)
+		return value
 	}
+}
+
+// ErrorOf returns the error of a call that also returns something else.
+func ErrorOf[V any](_ V, err error) error { return err }
+
+// Is reports a failure of the test if err does not wrap all that are wanted. nil is wanted of a call that must succeed.
+func Is(tb testing.TB, err error, wanted ...error) {
+	tb.Helper()
+	for _, one := range wanted {
+		if !errors.Is(err, one) {
+			tb.Errorf("error %v, want %v", err, one)
+		}
+	}
+}
+
+// IsNot reports a failure of the test if err wraps one of the others.
+func IsNot(tb testing.TB, err error, others ...error) {
+	tb.Helper()
+	for _, other := range others {
+		if errors.Is(err, other) {
+			tb.Errorf("error %v is %v", err, other)
+		}
+	}
+}
+
+// Equal reports a failure of the test if a value is not the one that is wanted.
+func Equal[V comparable](tb testing.TB, what string, got, want V) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+// Takes reports a failure of the test if less or more than so much time has passed since an instant.
+func Takes(tb testing.TB, what string, began time.Time, least, most time.Duration) {
+	tb.Helper()
+	if d := time.Since(began); d < least || d > most {
+		tb.Errorf("%s took %v, want %v to %v", what, d, least, most)
+	}
+}
+
+// Begin calls a function in a goroutine of its own, and returns what receives its error.
+func Begin(call func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	return ended
 }

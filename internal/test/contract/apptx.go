@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // An appTx is a transaction of the application: one of database/sql, or one of pgx.
@@ -21,8 +22,7 @@ type appTx interface {
 // failed.
 func (f *fixture) begin(opts *sql.TxOptions) appTx {
 	f.Helper()
-	tx, err := f.open(context.WithoutCancel(f.Context()), opts)
-	f.must(err)
+	tx := check.Value(f.open(context.WithoutCancel(f.Context()), opts))(f)
 	f.Cleanup(func() { _ = tx.rollback() })
 	if f.cell.Dialect.Name == "postgres" {
 		// Open's connections end one that is idle for 10 s, which a busy machine makes of a few calls.
@@ -51,8 +51,7 @@ func (t sqlTx) commit() error                                         { return t
 func (t sqlTx) rollback() error                                       { return t.tx.Rollback() }
 
 func (t sqlTx) exec(ctx context.Context, text string) error {
-	_, err := t.tx.ExecContext(ctx, text)
-	return err
+	return check.ErrorOf(t.tx.ExecContext(ctx, text))
 }
 
 type pgxTx struct{ tx pgx.Tx }
@@ -65,8 +64,7 @@ func (t pgxTx) commit() error   { return t.tx.Commit(context.Background()) }
 func (t pgxTx) rollback() error { return t.tx.Rollback(context.Background()) }
 
 func (t pgxTx) exec(ctx context.Context, text string) error {
-	_, err := t.tx.Exec(ctx, text)
-	return err
+	return check.ErrorOf(t.tx.Exec(ctx, text))
 }
 
 var pgxLevels = map[sql.IsolationLevel]pgx.TxIsoLevel{

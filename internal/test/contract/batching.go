@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // batchingTests are about many callers of one process, whose calls are batched into
@@ -161,9 +162,7 @@ func (f *fixture) inGoroutines(n int, do func(i int) error) {
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			if err := do(i); err != nil {
-				f.Error(err)
-			}
+			check.Is(f, do(i), nil)
 		})
 	}
 	group.Wait()

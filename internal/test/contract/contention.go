@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -61,25 +60,6 @@ var contentionTests = []test{
 			}
 			counted++
 			equal(f, "winners", winners.Load(), 1)
-		}
-	}),
-	inEachCell("ExclusiveAccessFromFirstToLast", func(f *fixture) {
-		first, second := f.registry(ttl), f.registry(ttl)
-		var order []int
-		work := func(from int) func(context.Context) error {
-			return func(context.Context) error {
-				order = append(order, from, from+1, from+2)
-				return nil
-			}
-		}
-		lease := f.acquire(f.obtain(first))
-		ended := make(chan error)
-		go func() { ended <- second.ExecuteLocked(f.Context(), "k", work(4)) }()
-		f.must(first.ExecuteLocked(lease.Context(), "k", work(1)))
-		f.must(lease.Unlock(f.Context()))
-		f.must(<-ended)
-		if !slices.Equal(order, []int{1, 2, 3, 4, 5, 6}) {
-			f.Fatal(order)
 		}
 	}),
 	inEachCell("AFreeLockIsAcquiredAtTheFirstTry", func(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -246,9 +248,7 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository {
 	f.Helper()
 	opts.Region, opts.Isolation = cmp.Or(opts.Region, f.region), f.cell.Isolation
-	r, err := sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &opts)
-	f.must(err)
-	return r
+	return check.Value(sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
 }
 
 // idle is the time between two tries of a waiter. It is short, to keep the tests short. In a
@@ -271,8 +271,7 @@ func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 // registryOver returns a registry that is closed at the end.
 func (f *fixture) registryOver(repository *sqllock.Repository, opts sqllock.RegistryOptions) *sqllock.Registry {
 	f.Helper()
-	r, err := sqllock.NewRegistry(repository, &opts)
-	f.must(err)
+	r := check.Value(sqllock.NewRegistry(repository, &opts))(f)
 	f.Cleanup(func() {
 		if err := r.Close(context.Background()); err != nil {
 			f.Errorf("close: %v", err)
@@ -289,9 +288,7 @@ func (f *fixture) lock(ttl time.Duration) *sqllock.JdbcLock {
 
 func (f *fixture) obtain(r *sqllock.Registry) *sqllock.JdbcLock {
 	f.Helper()
-	l, err := r.Obtain("k")
-	f.must(err)
-	return l
+	return check.Value(r.Obtain("k"))(f)
 }
 
 // A tryLocker is a lock, or the writer's half of one.
@@ -302,22 +299,18 @@ type tryLocker interface {
 // acquire acquires l without waiting, or fails the test.
 func (f *fixture) acquire(l tryLocker) *sqllock.Lease {
 	f.Helper()
-	lease, err := l.TryLock(f.Context())
-	f.must(err)
-	return lease
+	return check.Value(l.TryLock(f.Context()))(f)
 }
 
 func (f *fixture) must(err error) {
 	f.Helper()
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.Must(f, err)
 }
 
 // is checks that err wraps wanted, or is nil if wanted is nil.
 func (f *fixture) is(err, wanted error) {
 	f.Helper()
-	if !is(err, wanted) {
+	if !errors.Is(err, wanted) {
 		f.Fatalf("error %v, want %v", err, wanted)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // pass lets all leases end that are not renewed. In virtual time it waits. On a server it makes the rows so
@@ -43,9 +44,7 @@ func (f *fixture) age(by time.Duration, keys ...string) {
 	r := f.process()
 	var lockKeys []string
 	for _, key := range keys {
-		lockKey, err := r.LockKey(key)
-		f.must(err)
-		lockKeys = append(lockKeys, lockKey)
+		lockKeys = append(lockKeys, check.Value(r.LockKey(key))(f))
 	}
 	columns := []string{"CREATED_DATE"}
 	if f.cell.Layout == dialect.Spring7 {

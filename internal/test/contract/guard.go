@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // guardTests are about transactions that can commit only while the lock is held. In SQLite
@@ -19,10 +20,7 @@ import (
 var guardTests = []test{
 	inEachCell("ATakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
 		rival := f.lock(ttl)
-		f.guarded(f.locker(), func(*sqllock.Lease) error {
-			_, err := rival.Lock(f.Context())
-			return err
-		})
+		f.guarded(f.locker(), func(*sqllock.Lease) error { return check.ErrorOf(rival.Lock(f.Context())) })
 	}),
 	inEachCell("SpringsTakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
 		f.guarded(f.locker(), func(*sqllock.Lease) error { return f.springsTakeOver() })
@@ -78,8 +76,7 @@ var guardTests = []test{
 		lease := f.acquire(f.lock(ttl))
 		other, tx := f.begin(nil), f.begin(nil)
 		f.must(other.exec(f.Context(), f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}")))
-		answer := make(chan error, 1)
-		go func() { answer <- tx.guard(f.Context(), lease) }()
+		answer := check.Begin(func() error { return tx.guard(f.Context(), lease) })
 		select {
 		case err := <-answer:
 			f.Fatalf("the guard did not wait: %v", err)
@@ -148,11 +145,9 @@ var guardTests = []test{
 		tx := f.begin(nil)
 		f.must(tx.guard(f.Context(), pinned))
 		if f.cell.Dialect.Name == "postgres" { // on MySQL the session's time limit applies
-			_, err := f.lock(ttl).TryLock(f.Context())
-			f.is(err, sqllock.ErrNotAcquired)
+			f.is(check.ErrorOf(f.lock(ttl).TryLock(f.Context())), sqllock.ErrNotAcquired)
 		}
-		outcome, err := f.renewAll([]owned{{Key: "k", Holder: pinned.Holder()}, {Key: "other", Holder: free.Holder()}}, ttl)
-		f.must(err)
+		outcome := check.Value(f.renewAll([]owned{{Key: "k", Holder: pinned.Holder()}, {Key: "other", Holder: free.Holder()}}, ttl))(f)
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint([]locktable.Outcome{locktable.Pinned, locktable.Renewed}))
 		f.must(tx.commit()) // neither has waited for it
 		f.must(pinned.Unlock(f.Context()))
@@ -167,12 +162,10 @@ var guardTests = []test{
 		tx := f.begin(nil)
 		f.must(tx.guard(f.Context(), lease))
 		f.is(lease.Renew(f.Context()), sqllock.ErrPinned)
-		inner, err := l.Lock(lease.Context()) // the lock is still held
-		f.must(err)
+		inner := check.Value(l.Lock(lease.Context()))(f) // the lock is still held
 		f.must(inner.Unlock(f.Context()))
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
-		_, err = l.TryLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
+		f.is(check.ErrorOf(l.TryLock(f.Context())), sqllock.ErrNotAcquired)
 		f.must(tx.commit())
 		f.must(f.acquire(l).Unlock(f.Context())) // it deletes the row that Unlock could not delete
 	}),
@@ -181,8 +174,7 @@ var guardTests = []test{
 			return // see above
 		}
 		r := f.registry(ttl)
-		first, err := r.Obtain("first")
-		f.must(err)
+		first := check.Value(r.Obtain("first"))(f)
 		var pinning []appTx
 		for _, lock := range []*sqllock.JdbcLock{first, f.obtain(r)} {
 			lease, tx := f.acquire(lock), f.begin(nil)
@@ -201,8 +193,7 @@ var guardTests = []test{
 		}
 		r := f.process()
 		for _, key := range []string{"free", "k", "other"} {
-			got, err := r.Acquire(f.Context(), key, r.NewHolder(), ttl)
-			f.must(err)
+			got := check.Value(r.Acquire(f.Context(), key, r.NewHolder(), ttl))(f)
 			equal(f, key, got.Acquired, true)
 		}
 		tx := f.begin(nil)
@@ -224,7 +215,7 @@ var guardTests = []test{
 		f.must(tx.guard(f.Context(), lease))
 		expiry := lease.Deadline()
 		f.is(lease.Unlock(f.Context()), sqllock.ErrPinned)
-		got := f.waiter(f.Context(), l)
+		got := f.waiter(f.Context(), l.Lock)
 		f.pause(3 * short) // usually, its first attempt has timed out by then
 		f.stillWaiting(got)
 		f.must(tx.commit())
@@ -314,8 +305,7 @@ func (f *fixture) isPinned(err error) bool {
 // fill replaces {row} in a statement by a condition for the row of "k".
 func (f *fixture) fill(text string) string {
 	f.Helper()
-	key, err := f.process().LockKey("k")
-	f.must(err)
+	key := check.Value(f.process().LockKey("k"))(f)
 	return strings.ReplaceAll(text, "{row}", "REGION = '"+f.region+"' AND LOCK_KEY = '"+key+"'")
 }
 
@@ -337,8 +327,6 @@ func addOne(table string) string { return "UPDATE " + table + " SET N = N + 1" }
 func (f *fixture) readCounter(table string) int {
 	f.Helper()
 	var n int
-	if err := f.cell.DB.GetContext(f.Context(), &n, "SELECT N FROM "+table); err != nil {
-		f.Error(err)
-	}
+	check.Is(f, f.cell.DB.GetContext(f.Context(), &n, "SELECT N FROM "+table), nil)
 	return n
 }

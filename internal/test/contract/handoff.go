@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // handOffTests are about handing the row of a lock from one caller of a process to the next.
@@ -18,17 +19,15 @@ var handOffTests = []test{
 		holder, token, deadline := first.Holder(), first.Token(), first.Deadline()
 		f.must(first.Unlock(f.Context()))
 		for _, next := range waiting {
-			got := <-next
-			f.must(got.err)
-			equal(f, "holder", got.lease.Holder(), holder)
-			token = f.checkHigher(got.lease.Token(), token)
-			if got.lease.Deadline().Before(deadline) || got.lease.Context().Err() != nil {
-				f.Fatalf("deadline %v, %v", got.lease.Deadline(), got.lease.Context().Err())
+			lease := f.leaseOf(next)
+			equal(f, "holder", lease.Holder(), holder)
+			token = f.checkHigher(lease.Token(), token)
+			if lease.Deadline().Before(deadline) || lease.Context().Err() != nil {
+				f.Fatalf("deadline %v, %v", lease.Deadline(), lease.Context().Err())
 			}
 			f.is(first.Renew(f.Context()), sqllock.ErrNotHeld)
-			_, err := f.lock(ttl).TryLock(f.Context())
-			f.is(err, sqllock.ErrNotAcquired)
-			f.must(got.lease.Unlock(f.Context()))
+			f.is(check.ErrorOf(f.lock(ttl).TryLock(f.Context())), sqllock.ErrNotAcquired)
+			f.must(lease.Unlock(f.Context()))
 		}
 		next := f.acquire(f.lock(ttl))
 		f.checkHigher(next.Token(), token)
@@ -39,17 +38,16 @@ var handOffTests = []test{
 		l := f.obtain(r)
 		first := f.acquire(l)
 		ctx, cancel := context.WithCancel(f.Context())
-		gone := f.waiter(ctx, l)
+		gone := f.waiter(ctx, l.Lock)
 		f.waitForQueue(r, 1)
-		next := f.waiter(f.Context(), l)
+		next := f.waiter(f.Context(), l.Lock)
 		f.waitForQueue(r, 2)
 		cancel()
 		f.is((<-gone).err, sqllock.ErrNotAcquired)
 		f.must(first.Unlock(f.Context()))
-		got := <-next
-		f.must(got.err)
-		equal(f, "holder", got.lease.Holder(), first.Holder())
-		f.must(got.lease.Unlock(f.Context()))
+		lease := f.leaseOf(next)
+		equal(f, "holder", lease.Holder(), first.Holder())
+		f.must(lease.Unlock(f.Context()))
 		equal(f, "rows", len(f.rows(f.process())), 0)
 	}),
 	inVirtualTime("ALeaseWithLittleTimeLeftIsRenewedFirst", func(f *fixture) {
@@ -59,13 +57,12 @@ var handOffTests = []test{
 		waiting := f.queueWaiters(r, 1)
 		f.pause(ttl * 3 / 4)
 		f.must(first.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
-		equal(f, "holder", got.lease.Holder(), first.Holder())
-		if left := time.Until(got.lease.Deadline()); left < ttl/3 {
+		lease := f.leaseOf(waiting[0])
+		equal(f, "holder", lease.Holder(), first.Holder())
+		if left := time.Until(lease.Deadline()); left < ttl/3 {
 			f.Fatalf("%v left", left)
 		}
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}),
 	once("AGuardedRowIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
@@ -74,12 +71,11 @@ var handOffTests = []test{
 		f.must(f.transaction(first))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
-		if got.lease.Holder() == first.Holder() {
+		lease := f.leaseOf(waiting[0])
+		if lease.Holder() == first.Holder() {
 			f.Fatal("the row was handed on, but a transaction may still pin it")
 		}
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}),
 	once("ARowThatWasRenewedForLongerIsNotHandedOn", func(f *fixture) {
 		if f.cell.Layout == dialect.Spring6 {
@@ -91,14 +87,12 @@ var handOffTests = []test{
 		f.must(first.RenewFor(f.Context(), 10*ttl))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
-		row, _, err := f.process().Peek(f.Context(), "k")
-		f.must(err)
-		if got.lease.Holder() == first.Holder() || row.Left > ttl {
+		lease := f.leaseOf(waiting[0])
+		row, _ := f.peek(f.process(), "k")
+		if lease.Holder() == first.Holder() || row.Left > ttl {
 			f.Fatalf("the row lasts %v", row.Left)
 		}
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
 	}),
 	once("ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
 		r := f.registry(ttl)
@@ -114,26 +108,23 @@ var handOffTests = []test{
 		first := f.acquire(f.obtain(r).WithMinHold(time.Nanosecond))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
-		equal(f, "holder", got.lease.Holder(), first.Holder())
-		f.must(got.lease.Unlock(f.Context()))
+		lease := f.leaseOf(waiting[0])
+		equal(f, "holder", lease.Holder(), first.Holder())
+		f.must(lease.Unlock(f.Context()))
 	}),
 	once("WithoutHandOffEachAcquires", func(f *fixture) {
-		r, err := sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
+		r := check.Value(sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 			TTL: ttl, IdleBetweenTries: f.cell.idle(),
-		})
-		f.must(err)
+		}))(f)
 		l := f.obtain(r)
 		first := f.acquire(l)
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
-		if got.lease.Holder() == first.Holder() {
+		lease := f.leaseOf(waiting[0])
+		if lease.Holder() == first.Holder() {
 			f.Fatal("handed on")
 		}
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
 		f.must(r.Close(f.Context()))
 	}),
 }
@@ -150,7 +141,7 @@ func (f *fixture) queueWaiters(r *sqllock.Registry, n int) []chan result {
 	f.Helper()
 	var waiting []chan result
 	for i := range n {
-		waiting = append(waiting, f.waiter(f.Context(), f.obtain(r)))
+		waiting = append(waiting, f.waiter(f.Context(), f.obtain(r).Lock))
 		f.waitForQueue(r, i+1)
 	}
 	return waiting

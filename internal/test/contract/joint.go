@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // jointTests are about several keys as one lock. What depends on time, and on transactions of the
@@ -18,19 +19,16 @@ var jointTests = []test{
 		one, other := f.registry(ttl), f.registry(ttl)
 		single := f.acquireKey(other, "b")
 		lock := f.obtainAll(one, "c", "a", "b")
-		_, err := lock.TryLock(f.Context())
-		f.checkRefused(err, "b", single.Holder())
+		f.checkRefused(check.ErrorOf(lock.TryLock(f.Context())), "b", single.Holder())
 		f.checkHolders(one, map[string]string{"b": single.Holder()})
 		f.must(single.Unlock(f.Context()))
 		lease := f.acquire(lock)
 		f.checkHolders(other, map[string]string{"a": lease.Holder(), "b": lease.Holder(), "c": lease.Holder()})
 		for _, r := range []*sqllock.Registry{one, other} {
 			for _, key := range lease.Keys() {
-				_, err := r.TryLock(f.Context(), key)
-				f.checkRefused(err, key, lease.Holder())
+				f.checkRefused(check.ErrorOf(r.TryLock(f.Context(), key)), key, lease.Holder())
 			}
-			_, err := f.obtainAll(r, "c", "d").TryLock(f.Context())
-			f.checkRefused(err, "c", lease.Holder())
+			f.checkRefused(check.ErrorOf(f.obtainAll(r, "c", "d").TryLock(f.Context())), "c", lease.Holder())
 		}
 		f.must(lease.Unlock(f.Context()))
 		f.checkHolders(other, nil)
@@ -51,12 +49,10 @@ var jointTests = []test{
 		r, p := f.registry(ttl), f.process()
 		lease := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		f.age(ttl / 2)
-		before, err := p.PeekAll(f.Context(), "a", "a", "b", "c") // a key twice is one
-		f.must(err)
+		before := check.Value(p.PeekAll(f.Context(), "a", "a", "b", "c"))(f) // a key twice is one
 		equal(f, "rows", len(before), 3)
 		f.must(lease.Renew(f.Context()))
-		after, err := p.PeekAll(f.Context(), "a", "b", "c")
-		f.must(err)
+		after := check.Value(p.PeekAll(f.Context(), "a", "b", "c"))(f)
 		equal(f, "rows", len(after), 3)
 		for key := range after {
 			if after[key].Left <= before[key].Left || after[key].Left < time.Until(lease.Deadline()) {
@@ -69,28 +65,24 @@ var jointTests = []test{
 		lease := f.acquire(f.obtainAll(f.registry(ttl), "a", "b").WithMinHold(2 * ttl))
 		f.must(lease.Unlock(f.Context()))
 		r := f.registry(ttl)
-		rows, err := r.Repository().PeekAll(f.Context(), "a", "b")
-		f.must(err)
+		rows := check.Value(r.Repository().PeekAll(f.Context(), "a", "b"))(f)
 		equal(f, "rows", len(rows), 2)
 		for key, row := range rows {
 			if row.Holder == lease.Holder() || row.Left <= ttl || row.Left > 2*ttl {
 				f.Fatalf("%s: %+v", key, row)
 			}
-			_, err := r.TryLock(f.Context(), key)
-			f.checkRefused(err, key, row.Holder)
+			f.checkRefused(check.ErrorOf(r.TryLock(f.Context(), key)), key, row.Holder)
 		}
 	}),
 	once("ReentryIntoAJointLock", func(f *fixture) {
 		r := f.registry(ttl)
 		outer := f.acquire(f.obtainAll(r, "a", "b", "c"))
 		for _, keys := range [][]string{{"b"}, {"c", "a"}, {"a", "b", "c"}} {
-			inner, err := f.obtainAll(r, keys...).Lock(outer.Context())
-			f.must(err)
+			inner := check.Value(f.obtainAll(r, keys...).Lock(outer.Context()))(f)
 			equal(f, "token", inner.Token(), outer.Token())
 			f.must(inner.Unlock(f.Context()))
 		}
-		_, err := f.obtainAll(r, "c", "d").Lock(outer.Context())
-		f.is(err, sqllock.ErrInvalid)
+		f.is(check.ErrorOf(f.obtainAll(r, "c", "d").Lock(outer.Context())), sqllock.ErrInvalid)
 		f.checkHolders(r, map[string]string{"a": outer.Holder(), "b": outer.Holder(), "c": outer.Holder()})
 		f.must(outer.Unlock(f.Context()))
 		f.checkHolders(r, nil)
@@ -134,8 +126,7 @@ var jointTests = []test{
 		f.must(one.Close(f.Context()))
 		f.is(context.Cause(first.Context()), sqllock.ErrClosed)
 		f.is(first.Unlock(f.Context()), sqllock.ErrClosed)
-		_, err := one.ObtainAll("a", "b")
-		f.is(err, sqllock.ErrClosed)
+		f.is(check.ErrorOf(one.ObtainAll("a", "b")), sqllock.ErrClosed)
 		f.checkHolders(other, map[string]string{"c": second.Holder(), "d": second.Holder()})
 		f.must(other.Repository().ReleaseAll(f.Context()))
 		f.checkHolders(other, nil)
@@ -148,11 +139,9 @@ var jointTests = []test{
 		}
 		one, other := f.registry(ttl), f.registry(ttl)
 		lease := f.acquire(f.obtainAll(one, keys...))
-		rows, err := other.Repository().PeekAll(f.Context(), keys...)
-		f.must(err)
+		rows := check.Value(other.Repository().PeekAll(f.Context(), keys...))(f)
 		equal(f, "rows", len(rows), len(keys))
-		_, err = f.obtainAll(other, keys[500:]...).TryLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
+		f.is(check.ErrorOf(f.obtainAll(other, keys[500:]...).TryLock(f.Context())), sqllock.ErrNotAcquired)
 		f.must(lease.Renew(f.Context()))
 		f.must(lease.Unlock(f.Context()))
 		f.checkHolders(other, nil)
@@ -160,7 +149,7 @@ var jointTests = []test{
 	inEachCell("AJointLockWaitsForEachOfItsKeys", func(f *fixture) {
 		r := f.registry(ttl)
 		leases := []*sqllock.Lease{f.acquireKey(r, "a"), f.acquireKey(r, "b"), f.acquireKey(r, "c")}
-		got := f.waiter(f.Context(), f.obtainAll(f.rarelyPolling(), "a", "b", "c"))
+		got := f.waiter(f.Context(), f.obtainAll(f.rarelyPolling(), "a", "b", "c").Lock)
 		for _, lease := range leases {
 			f.stillWaiting(got)
 			f.must(lease.Unlock(f.Context()))
@@ -233,10 +222,8 @@ var jointRenewalTests = []test{
 	inVirtualTime("AutoRenewKeepsAllRowsOfAJointLock", func(f *fixture) {
 		lease := f.acquire(f.obtainAll(f.autoRenewed(), "a", "b"))
 		rival := f.registry(ttl)
-		_, err := rival.TryLockFor(f.Context(), "a", 3*ttl/2)
-		f.checkRefused(err, "a", lease.Holder())
-		_, err = rival.TryLock(f.Context(), "b")
-		f.checkRefused(err, "b", lease.Holder())
+		f.checkRefused(check.ErrorOf(rival.TryLockFor(f.Context(), "a", 3*ttl/2)), "a", lease.Holder())
+		f.checkRefused(check.ErrorOf(rival.TryLock(f.Context(), "b")), "b", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
 	}),
 	inVirtualTime("TheHeartbeatReportsADeletedRowOfAJointLock", func(f *fixture) {
@@ -257,10 +244,7 @@ var jointGuardTests = []test{
 		l, rival := f.obtainAll(f.registry(ttl), "a", "b", "c"), f.registry(ttl)
 		var rivals []func(*sqllock.Lease) error
 		for _, key := range []string{"a", "b", "c"} {
-			rivals = append(rivals, func(*sqllock.Lease) error {
-				_, err := rival.Lock(f.Context(), key)
-				return err
-			})
+			rivals = append(rivals, func(*sqllock.Lease) error { return check.ErrorOf(rival.Lock(f.Context(), key)) })
 		}
 		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, rivals...)
 	}),
@@ -270,13 +254,11 @@ var jointGuardTests = []test{
 		}
 		r := f.registry(ttl)
 		_, tx := f.guardBeyond(func() *sqllock.Lease { return f.acquireKey(r, "b") })
-		got := f.waiter(f.Context(), f.obtainAll(f.registry(ttl), "a", "b", "c"))
+		got := f.waiter(f.Context(), f.obtainAll(f.registry(ttl), "a", "b", "c").Lock)
 		single := f.registry(ttl)
 		for range 5 { // on PostgreSQL an attempt waits for 250 ms
 			for _, key := range []string{"a", "c"} {
-				lease, err := single.TryLockFor(f.Context(), key, ttl)
-				f.must(err)
-				f.must(lease.Unlock(f.Context()))
+				f.must(check.Value(single.TryLockFor(f.Context(), key, ttl))(f).Unlock(f.Context()))
 			}
 		}
 		f.stillWaiting(got)
@@ -292,17 +274,13 @@ var jointGuardTests = []test{
 
 func (f *fixture) obtainAll(r *sqllock.Registry, keys ...string) *sqllock.JdbcLock {
 	f.Helper()
-	l, err := r.ObtainAll(keys...)
-	f.must(err)
-	return l
+	return check.Value(r.ObtainAll(keys...))(f)
 }
 
 // acquireKey acquires the plain lock of key without waiting, or fails the test.
 func (f *fixture) acquireKey(r *sqllock.Registry, key string) *sqllock.Lease {
 	f.Helper()
-	lease, err := r.TryLock(f.Context(), key)
-	f.must(err)
-	return lease
+	return check.Value(r.TryLock(f.Context(), key))(f)
 }
 
 // rarelyPolling returns the registry of another process. If releases wake waiters up in this cell, it
@@ -332,8 +310,7 @@ func (f *fixture) checkHolders(r *sqllock.Registry, want map[string]string) {
 	f.Helper()
 	equal(f, "rows", len(f.rows(r.Repository())), len(want))
 	for key, holder := range want {
-		row, ok, err := r.Repository().Peek(f.Context(), key)
-		f.must(err)
+		row, ok := f.peek(r.Repository(), key)
 		if !ok || row.Holder != holder {
 			f.Fatalf("%s: %+v, want the holder %s", key, row, holder)
 		}

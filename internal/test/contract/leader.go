@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -22,8 +23,7 @@ var leaderTests = []test{
 					f.is(other.IsLeader(f.Context()), leader.ErrNotLeader)
 				}
 			}
-			row, err := electors[now.of].Leader(f.Context())
-			f.must(err)
+			row := check.Value(electors[now.of].Leader(f.Context()))(f)
 			if !row.Me || row.Holder != now.lease.Holder() {
 				f.Fatalf("leader %+v, want %s", row, now.lease.Holder())
 			}
@@ -52,8 +52,7 @@ var leaderTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		<-terms
-		_, err := f.lock(ttl).TryLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
+		f.is(check.ErrorOf(f.lock(ttl).TryLock(f.Context())), sqllock.ErrNotAcquired)
 	}),
 }
 
@@ -70,8 +69,7 @@ func (f *fixture) electors(n int, leading *atomic.Int32) ([]*leader.Elector, <-c
 	f.Helper()
 	electors, terms := make([]*leader.Elector, n), make(chan leaderTerm, 100)
 	for i := range electors {
-		e, err := leader.New(f.registry(ttl), "k", &leader.Options{SitOut: short, ObserveEvery: f.cell.idle()})
-		f.must(err)
+		e := check.Value(leader.New(f.registry(ttl), "k", &leader.Options{SitOut: short, ObserveEvery: f.cell.idle()}))(f)
 		electors[i] = e
 		ctx, cancel := context.WithCancel(f.Context())
 		done := make(chan struct{})
@@ -79,9 +77,7 @@ func (f *fixture) electors(n int, leading *atomic.Int32) ([]*leader.Elector, <-c
 			defer close(done)
 			_ = e.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
 				if leading != nil {
-					if n := leading.Add(1); n != 1 {
-						f.Errorf("%d leaders", n)
-					}
+					check.Equal(f, "leaders", leading.Add(1), 1)
 					defer leading.Add(-1)
 				}
 				terms <- leaderTerm{i, ctx, lease}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // lockedTxTests are about ExecuteLockedTx, which is one of database/sql in every cell.
@@ -15,8 +16,7 @@ var lockedTxTests = []test{
 		r, table := f.registry(ttl), f.counter()
 		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if !f.cell.Dialect.Embedded {
-				_, err := f.lock(ttl).TryLock(ctx)
-				f.is(err, sqllock.ErrNotAcquired)
+				f.is(check.ErrorOf(f.lock(ttl).TryLock(ctx)), sqllock.ErrNotAcquired)
 			}
 			return f.addOne(ctx, tx, table)
 		}))
@@ -29,8 +29,7 @@ var lockedTxTests = []test{
 			fastest := ttl // a busy machine delays some; each would wait for a second
 			for range 20 {
 				began := time.Now()
-				again, err := r.TryLock(ctx, "k")
-				f.must(err)
+				again := check.Value(r.TryLock(ctx, "k"))(f)
 				fastest = min(fastest, time.Since(began))
 				f.must(again.Unlock(ctx))
 			}
@@ -135,6 +134,5 @@ var lockedTxTests = []test{
 }
 
 func (f *fixture) addOne(ctx context.Context, tx *sql.Tx, table string) error {
-	_, err := tx.ExecContext(ctx, addOne(table))
-	return err
+	return check.ErrorOf(tx.ExecContext(ctx, addOne(table)))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // renewalTests are about renewing several rows in one statement, and about AutoRenew.
@@ -25,8 +26,7 @@ var renewalTests = []test{
 		}
 		f.acquireRow(other, "taken", ttl)
 		f.expire("expired")
-		outcome, err := f.renewAll(rows, ttl)
-		f.must(err)
+		outcome := check.Value(f.renewAll(rows, ttl))(f)
 		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Renewed, locktable.Lost, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
 	}),
@@ -34,22 +34,19 @@ var renewalTests = []test{
 		r := f.process()
 		x, y := f.acquireRow(r, "x", ttl), f.acquireRow(r, "y", ttl)
 		f.acquireRow(r, "z", ttl)
-		outcome, err := f.renewAll([]owned{
+		outcome := check.Value(f.renewAll([]owned{
 			{Key: "x", Holder: x}, {Key: "y", Holder: x}, {Key: "z", Holder: x}, {Key: "y", Holder: y}, {Key: "x", Holder: y},
-		}, ttl)
-		f.must(err)
+		}, ttl))(f)
 		want := []locktable.Outcome{locktable.Renewed, locktable.Lost, locktable.Lost, locktable.Renewed, locktable.Lost}
 		equal(f, "outcome", fmt.Sprint(outcome), fmt.Sprint(want))
-		outcome, err = f.renewAll([]owned{{Key: "x", Holder: y}, {Key: "y", Holder: x}}, ttl)
-		f.must(err)
+		outcome = check.Value(f.renewAll([]owned{{Key: "x", Holder: y}, {Key: "y", Holder: x}}, ttl))(f)
 		equal(f, "outcome of each other's", fmt.Sprint(outcome), fmt.Sprint([]locktable.Outcome{locktable.Lost, locktable.Lost}))
 	}),
 	inEachCell("RenewAllExtends", func(f *fixture) {
 		r := f.process()
 		rows := []owned{{Key: "a", Holder: f.acquireRow(r, "a", ttl)}, {Key: "b", Holder: f.acquireRow(r, "b", ttl)}}
 		f.age(ttl / 2)
-		_, err := f.renewAll(rows, ttl)
-		f.must(err)
+		f.must(check.ErrorOf(f.renewAll(rows, ttl)))
 		for _, key := range []string{"a", "b"} {
 			f.checkProlonged(r, key)
 		}
@@ -73,8 +70,7 @@ var renewalTests = []test{
 			})
 		}
 		for range rounds {
-			outcome, err := f.renewAll(rows, ttl)
-			f.must(err)
+			outcome := check.Value(f.renewAll(rows, ttl))(f)
 			for i, got := range outcome {
 				if got == locktable.Lost {
 					f.Errorf("%s: lost", rows[i].Key)
@@ -83,8 +79,7 @@ var renewalTests = []test{
 		}
 	}),
 	inEachCell("RenewAllOfNoRows", func(f *fixture) {
-		outcome, err := f.renewAll(nil, ttl)
-		f.must(err)
+		outcome := check.Value(f.renewAll(nil, ttl))(f)
 		equal(f, "outcomes", len(outcome), 0)
 	}),
 	inEachCell("RenewAllOfThousandsOfRows", func(f *fixture) {
@@ -100,8 +95,7 @@ var renewalTests = []test{
 		for _, i := range []int{0, n / 2, n - 1} {
 			rows[i].Holder = f.acquireRow(r, rows[i].Key, ttl)
 		}
-		outcome, err := f.renewAll(rows, ttl)
-		f.must(err)
+		outcome := check.Value(f.renewAll(rows, ttl))(f)
 		for i, got := range outcome {
 			want := locktable.Lost
 			if i == 0 || i == n/2 || i == n-1 {
@@ -111,13 +105,10 @@ var renewalTests = []test{
 		}
 	}),
 	inVirtualTime("AutoRenewOfOneLock", func(f *fixture) {
-		off, err := f.obtain(f.autoRenewed()).WithAutoRenew(false).Lock(f.Context())
-		f.must(err)
+		off := check.Value(f.obtain(f.autoRenewed()).WithAutoRenew(false).Lock(f.Context()))(f)
 		end := off.Deadline()
-		other, err := f.registry(3 * ttl).Obtain("other")
-		f.must(err)
-		on, err := other.WithAutoRenew(true).Lock(f.Context())
-		f.must(err)
+		other := check.Value(f.registry(3 * ttl).Obtain("other"))(f)
+		on := check.Value(other.WithAutoRenew(true).Lock(f.Context()))(f)
 		for first := on.Deadline(); on.Deadline().Equal(first); f.pause(short / 10) {
 			f.must(on.Context().Err())
 		}
@@ -143,8 +134,7 @@ var renewalTests = []test{
 		f.must(lease.Unlock(f.Context()))
 		f.checkRenewed(r, lease.Holder(), 10*ttl, false)
 		f.checkDeleted(r, "k", lease.Holder(), false)
-		row, ok, err := r.Peek(f.Context(), "k")
-		f.must(err)
+		row, ok := f.peek(r, "k")
 		if !ok || row.Left > ttl {
 			f.Fatalf("%+v", row)
 		}
@@ -165,16 +155,13 @@ type owned struct{ Key, Holder string }
 // renewAll renews rows by one statement, as AutoRenew does.
 func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome, error) {
 	f.Helper()
-	names, err := dialect.NamesFor("")
-	f.must(err)
-	table, err := locktable.Open(f.Context(), locktable.Config{
+	names := check.Value(dialect.NamesFor(""))(f)
+	table := check.Value(locktable.Open(f.Context(), locktable.Config{
 		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region, MultiStatements: f.cell.MultiStatements,
-	})
-	f.must(err)
+	}))(f)
 	claims := make([]locktable.Claim, len(rows))
 	for i, row := range rows {
-		lockKey, err := sqllock.SpringKeys(row.Key)
-		f.must(err)
+		lockKey := check.Value(sqllock.SpringKeys(row.Key))(f)
 		claims[i] = locktable.Claim{LockKey: lockKey, Holder: row.Holder, TTL: ttl}
 	}
 	return table.RenewAll(f.Context(), claims)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -21,16 +22,13 @@ var readWriteTests = []test{
 		if !errors.As(err, &held) || held.Key != "k" || held.Holder != first.Holder() && held.Holder != second.Holder() {
 			f.Fatal(err)
 		}
-		readers, err := one.Readers(f.Context())
-		f.must(err)
+		readers := check.Value(one.Readers(f.Context()))(f)
 		equal(f, "readers", len(readers), 2)
 		f.must(first.Unlock(f.Context()))
 		f.must(second.Unlock(f.Context()))
 		writer := f.acquire(one)
-		_, err = other.TryLock(f.Context())
-		f.checkRefused(err, "k", writer.Holder())
-		_, err = other.TryRLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
+		f.checkRefused(check.ErrorOf(other.TryLock(f.Context())), "k", writer.Holder())
+		f.is(check.ErrorOf(other.TryRLock(f.Context())), sqllock.ErrNotAcquired)
 		f.must(writer.Unlock(f.Context()))
 		next := f.acquire(other)
 		f.checkHigher(next.Token(), writer.Token())
@@ -41,48 +39,34 @@ var readWriteTests = []test{
 		l, plain := f.readWrite(f.registry(ttl)), f.registry(ttl)
 		reader := f.reader(l)
 		lease := f.acquireKey(plain, "k") // it does not wait for readers
-		_, err := l.TryRLock(f.Context())
-		f.checkRefused(err, "k", lease.Holder())
+		f.checkRefused(check.ErrorOf(l.TryRLock(f.Context())), "k", lease.Holder())
 		f.must(reader.Unlock(f.Context()))
-		_, err = l.TryLock(f.Context())
-		f.checkRefused(err, "k", lease.Holder())
+		f.checkRefused(check.ErrorOf(l.TryLock(f.Context())), "k", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
 		writer := f.acquire(l)
-		_, err = plain.TryLock(f.Context(), "k")
-		f.checkRefused(err, "k", writer.Holder())
+		f.checkRefused(check.ErrorOf(plain.TryLock(f.Context(), "k")), "k", writer.Holder())
 		f.must(writer.Unlock(f.Context()))
 	}),
 	inEachCell("AWaitingWriterKeepsNewReadersOut", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
 		reader := f.reader(one)
-		writer, late := make(chan result, 1), make(chan result, 1)
-		go func() {
-			lease, err := other.Lock(f.Context())
-			writer <- result{lease, err}
-		}()
+		writer := f.waiter(f.Context(), other.Lock)
 		f.untilTaken("k")
-		_, err := one.TryRLock(f.Context())
-		f.is(err, sqllock.ErrNotAcquired)
-		go func() {
-			lease, err := one.RLock(f.Context())
-			late <- result{lease, err}
-		}()
+		f.is(check.ErrorOf(one.TryRLock(f.Context())), sqllock.ErrNotAcquired)
+		late := f.waiter(f.Context(), one.RLock)
 		f.stillWaiting(writer)
 		f.must(reader.Unlock(f.Context()))
-		got := <-writer
-		f.must(got.err)
+		lease := f.leaseOf(writer)
 		f.stillWaiting(late)
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
 		f.granted(late)
 		equal(f, "rows", len(f.rows(f.process())), 0) // the turn's neither
 	}),
 	inEachCell("ADowngradeLetsReadersInAndNoWriter", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		reader, err := one.Downgrade(f.Context(), f.acquire(one))
-		f.must(err)
+		reader := check.Value(one.Downgrade(f.Context(), f.acquire(one)))(f)
 		f.must(f.reader(other).Unlock(f.Context()))
-		_, err = other.TryLock(f.Context())
-		f.checkRefused(err, "k", reader.Holder())
+		f.checkRefused(check.ErrorOf(other.TryLock(f.Context())), "k", reader.Holder())
 		f.must(reader.Unlock(f.Context()))
 		f.must(f.acquire(other).Unlock(f.Context()))
 	}),
@@ -126,42 +110,31 @@ var readWriteTests = []test{
 var readWriteGuardTests = []test{
 	inEachCell("AWriterWaitsForTheGuardedTransactionOfAReader", func(f *fixture) {
 		l, rival := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		f.guarded(func() *sqllock.Lease { return f.reader(l) }, func(*sqllock.Lease) error {
-			_, err := rival.Lock(f.Context())
-			return err
-		})
+		f.guarded(func() *sqllock.Lease { return f.reader(l) }, func(*sqllock.Lease) error { return check.ErrorOf(rival.Lock(f.Context())) })
 	}),
 	inEachCell("OthersWaitForTheGuardedTransactionOfAWriter", func(f *fixture) {
 		l, rival := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, func(*sqllock.Lease) error {
-			_, err := rival.RLock(f.Context())
-			return err
-		})
+		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, func(*sqllock.Lease) error { return check.ErrorOf(rival.RLock(f.Context())) })
 	}),
 }
 
 // readWrite returns the read-write lock of "k" in a process.
 func (f *fixture) readWrite(r *sqllock.Registry) *rwlock.Lock {
 	f.Helper()
-	l, err := rwlock.New(r, "k")
-	f.must(err)
-	return l
+	return check.Value(rwlock.New(r, "k"))(f)
 }
 
 // reader acquires the read lock without waiting, or fails the test.
 func (f *fixture) reader(l *rwlock.Lock) *sqllock.Lease {
 	f.Helper()
-	lease, err := l.TryRLock(f.Context())
-	f.must(err)
-	return lease
+	return check.Value(l.TryRLock(f.Context()))(f)
 }
 
 // untilTaken waits until the row of key is there.
 func (f *fixture) untilTaken(key string) {
 	f.Helper()
 	for r := f.process(); ; f.pause(time.Millisecond) {
-		_, ok, err := r.Peek(f.Context(), key)
-		f.must(err)
+		_, ok := f.peek(r, key)
 		if ok {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
@@ -39,13 +40,10 @@ var semaphoreTests = []test{
 	inEachCell("SeveralPermitsAtOnceAndARefusal", func(f *fixture) {
 		one, other := f.semaphore(f.registry(ttl), 3), f.semaphore(f.registry(ttl), 3)
 		two := f.permits(one, 2)
-		_, err := other.TryAcquire(f.Context(), 2)
-		f.checkRefused(err, "s", two.Holder())
+		f.checkRefused(check.ErrorOf(other.TryAcquire(f.Context(), 2)), "s", two.Holder())
 		third := f.permits(other, 1)
-		_, err = one.TryAcquire(f.Context(), 1)
-		f.is(err, sqllock.ErrNotAcquired)
-		holders, err := one.Holders(f.Context())
-		f.must(err)
+		f.is(check.ErrorOf(one.TryAcquire(f.Context(), 1)), sqllock.ErrNotAcquired)
+		holders := check.Value(one.Holders(f.Context()))(f)
 		equal(f, "holders", len(holders), 2)
 		for _, h := range holders {
 			want := map[string]int{two.Holder(): 2, third.Holder(): 1}[h.ID]
@@ -74,26 +72,20 @@ var semaphoreTests = []test{
 var semaphoreGuardTests = []test{
 	inEachCell("AGuardPinsAllPermitsOfItsLease", func(f *fixture) {
 		one, other := f.semaphore(f.registry(ttl), 2), f.semaphore(f.registry(ttl), 2)
-		f.guarded(func() *sqllock.Lease { return f.permits(one, 2) }, func(*sqllock.Lease) error {
-			_, err := other.Acquire(f.Context(), 1)
-			return err
-		})
+		f.guarded(func() *sqllock.Lease { return f.permits(one, 2) }, func(*sqllock.Lease) error { return check.ErrorOf(other.Acquire(f.Context(), 1)) })
 	}),
 }
 
 // semaphore returns the semaphore of "s" in a process.
 func (f *fixture) semaphore(r *sqllock.Registry, permits int) *semaphore.Semaphore {
 	f.Helper()
-	s, err := semaphore.New(r, "s", permits)
-	f.must(err)
-	return s
+	return check.Value(semaphore.New(r, "s", permits))(f)
 }
 
 // permits acquires n permits without waiting, or fails the test.
 func (f *fixture) permits(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	f.Helper()
-	lease, err := s.TryAcquire(f.Context(), n)
-	f.must(err)
+	lease := check.Value(s.TryAcquire(f.Context(), n))(f)
 	equal(f, "keys", len(lease.Keys()), n)
 	return lease
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // transactionTests are about the application's own transactions on the same pool.
 var transactionTests = []test{
 	inEachCell("AnOpenTransactionOfTheCallerIsNotJoined", func(f *fixture) {
-		tx, err := f.cell.DB.BeginTxx(f.Context(), nil)
-		f.must(err)
+		tx := check.Value(f.cell.DB.BeginTxx(f.Context(), nil))(f)
 		r := f.process()
 		holder := f.acquireRow(r, "k", ttl)
 		f.checkAcquired(r, "k", holder, true)
@@ -23,8 +23,7 @@ var transactionTests = []test{
 		f.checkDeleted(r, "k", holder, true)
 	}),
 	inEachCell("ASnapshotOfTheCallerHidesNothing", func(f *fixture) {
-		tx, err := f.cell.DB.BeginTxx(f.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
-		f.must(err)
+		tx := check.Value(f.cell.DB.BeginTxx(f.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(f)
 		defer func() { f.must(tx.Rollback()) }()
 		var n int
 		f.must(tx.GetContext(f.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK"))
@@ -72,6 +71,5 @@ func (f *fixture) increment(r *sqllock.Registry, table string) error {
 
 func (f *fixture) exec(text string) {
 	f.Helper()
-	_, err := f.cell.DB.ExecContext(context.WithoutCancel(f.Context()), text)
-	f.must(err)
+	f.must(check.ErrorOf(f.cell.DB.ExecContext(context.WithoutCancel(f.Context()), text)))
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // waitingTests are about callers that wait for a lock.
 var waitingTests = []test{
 	inEachCell("LockWaitsForUnlockInAnotherProcess", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
-		got := f.waiter(f.Context(), f.lock(ttl))
+		got := f.waiter(f.Context(), f.lock(ttl).Lock)
 		f.stillWaiting(got)
 		f.must(lease.Unlock(f.Context()))
 		f.granted(got)
@@ -21,7 +22,7 @@ var waitingTests = []test{
 	inEachCell("LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
 		f.acquireRow(f.process(), "k", ttl) // and crashes
-		got := f.waiter(f.Context(), f.lock(ttl))
+		got := f.waiter(f.Context(), f.lock(ttl).Lock)
 		f.stillWaiting(got)
 		f.hasten()
 		f.granted(got)
@@ -31,7 +32,7 @@ var waitingTests = []test{
 	}),
 	once("OfTwoWaitersOneAcquiresAndTheOtherWaits", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
-		first, second := f.waiter(f.Context(), f.lock(ttl)), f.waiter(f.Context(), f.lock(ttl))
+		first, second := f.waiter(f.Context(), f.lock(ttl).Lock), f.waiter(f.Context(), f.lock(ttl).Lock)
 		f.must(lease.Unlock(f.Context()))
 		winner, loser := first, second
 		var got result
@@ -53,8 +54,7 @@ var waitingTests = []test{
 		leases := make([]*sqllock.Lease, locks)
 		got := make(chan error, locks)
 		for i := range leases {
-			lease, err := holder.TryLock(f.Context(), fmt.Sprint(i))
-			f.must(err)
+			lease := check.Value(holder.TryLock(f.Context(), fmt.Sprint(i)))(f)
 			leases[i] = lease
 			go func() {
 				lease, err := r.Lock(f.Context(), fmt.Sprint(i))
@@ -77,10 +77,9 @@ var waitingTests = []test{
 		waiting := f.queueWaiters(r, 2)
 		f.stillWaiting(waiting[0])
 		f.must(lease.Unlock(f.Context()))
-		got := <-waiting[0]
-		f.must(got.err)
+		next := f.leaseOf(waiting[0])
 		f.stillWaiting(waiting[1])
-		f.must(got.lease.Unlock(f.Context()))
+		f.must(next.Unlock(f.Context()))
 		f.granted(waiting[1])
 	}),
 	inEachCell("ATimedTryEndsInTime", func(f *fixture) {
@@ -96,19 +95,12 @@ var waitingTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 	}),
-	once("ATimedTryInTheLocalQueueEndsInTime", func(f *fixture) {
-		l := f.lock(ttl)
-		lease := f.acquire(l)
-		_, err := l.TryLockFor(f.Context(), short)
-		f.is(err, sqllock.ErrNotAcquired)
-		f.must(lease.Unlock(f.Context()))
-	}),
 	inEachCell("ACancelledWaitLeavesNothingBehind", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		l := f.lock(ttl)
 		reason := errors.New("changed my mind")
 		ctx, cancel := context.WithCancelCause(f.Context())
-		first, second := f.waiter(ctx, l), f.waiter(ctx, l)
+		first, second := f.waiter(ctx, l.Lock), f.waiter(ctx, l.Lock)
 		f.stillWaiting(first)
 		cancel(reason)
 		for _, got := range []chan result{first, second} {
@@ -119,26 +111,21 @@ var waitingTests = []test{
 		}
 		f.must(lease.Unlock(f.Context()))
 		// A cancelled statement may still complete now; then it is undone.
-		next, err := l.TryLockFor(f.Context(), ttl)
-		f.must(err)
-		f.must(next.Unlock(f.Context()))
+		f.must(check.Value(l.TryLockFor(f.Context(), ttl))(f).Unlock(f.Context()))
 	}),
 	once("ACancelledCallerMakesNoAttempt", func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		cancel()
 		l := f.lock(ttl)
-		_, err := l.Lock(ctx)
-		f.is(err, context.Canceled)
-		_, err = l.TryLock(ctx)
-		f.is(err, context.Canceled)
-		_, ok, err := f.process().Peek(f.Context(), "k")
-		f.must(err)
+		f.is(check.ErrorOf(l.Lock(ctx)), context.Canceled)
+		f.is(check.ErrorOf(l.TryLock(ctx)), context.Canceled)
+		_, ok := f.peek(f.process(), "k")
 		equal(f, "row", ok, false)
 	}),
 	once("CloseEndsTheWait", func(f *fixture) {
 		lease := f.acquire(f.lock(ttl))
 		r := f.registry(ttl)
-		got := f.waiter(f.Context(), f.obtain(r))
+		got := f.waiter(f.Context(), f.obtain(r).Lock)
 		f.stillWaiting(got)
 		f.must(r.Close(f.Context()))
 		f.is((<-got).err, sqllock.ErrClosed)
@@ -151,11 +138,11 @@ type result struct {
 	err   error
 }
 
-// waiter locks l in a goroutine of its own.
-func (f *fixture) waiter(ctx context.Context, l *sqllock.JdbcLock) chan result {
+// waiter calls what locks in a goroutine of its own.
+func (f *fixture) waiter(ctx context.Context, lock func(context.Context) (*sqllock.Lease, error)) chan result {
 	got := make(chan result, 1)
 	go func() {
-		lease, err := l.Lock(ctx)
+		lease, err := lock(ctx)
 		got <- result{lease, err}
 	}()
 	return got
@@ -174,7 +161,12 @@ func (f *fixture) stillWaiting(got chan result) {
 // granted waits until a waiter has acquired the lock, and releases it.
 func (f *fixture) granted(got chan result) {
 	f.Helper()
+	f.must(f.leaseOf(got).Unlock(f.Context()))
+}
+
+// leaseOf waits until a waiter has acquired the lock.
+func (f *fixture) leaseOf(got chan result) *sqllock.Lease {
+	f.Helper()
 	r := <-got
-	f.must(r.err)
-	f.must(r.lease.Unlock(f.Context()))
+	return check.Value(r.lease, r.err)(f)
 }
