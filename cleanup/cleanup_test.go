@@ -26,11 +26,9 @@ func inBubble(t *testing.T, test func(t *testing.T, r *sqllocktest.Registry)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
 		for _, key := range []string{"a", "b"} {
-			_, err := r.Repository().Acquire(t.Context(), key, r.Repository().NewHolder(), sqllock.MinTTL)
-			check.Must(t, err)
+			check.Must(t, check.ErrorOf(r.Repository().Acquire(t.Context(), key, r.Repository().NewHolder(), sqllock.MinTTL)))
 		}
-		_, err := r.Obtain("unused")
-		check.Must(t, err)
+		check.Must(t, check.ErrorOf(r.Obtain("unused")))
 		time.Sleep(time.Second)
 		test(t, r)
 	})
@@ -44,8 +42,7 @@ func TestOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		var log bytes.Buffer
 		opts := &cleanup.Options{Age: time.Nanosecond, Logger: logger(&log, slog.LevelInfo)}
-		got, err := cleanup.Once(t.Context(), r.Registry, opts)
-		check.Must(t, err)
+		got := check.Value(cleanup.Once(t.Context(), r.Registry, opts))(t)
 		if got != (cleanup.Result{Forgotten: 1, Deleted: 2}) {
 			t.Fatalf("%+v", got)
 		}
@@ -53,8 +50,7 @@ func TestOnce(t *testing.T) {
 			t.Fatal(line)
 		}
 		log.Reset()
-		got, err = cleanup.Once(t.Context(), r.Registry, opts)
-		check.Must(t, err)
+		got = check.Value(cleanup.Once(t.Context(), r.Registry, opts))(t)
 		if got != (cleanup.Result{}) || log.Len() != 0 {
 			t.Fatalf("%+v %s", got, log.String())
 		}
@@ -77,8 +73,7 @@ func TestOnceReportsErrors(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		for _, opts := range []*cleanup.Options{{Interval: -1}, {Age: -1}} {
-			_, err := cleanup.Once(t.Context(), r.Registry, opts)
-			check.Is(t, err, sqllock.ErrInvalid)
+			check.Is(t, check.ErrorOf(cleanup.Once(t.Context(), r.Registry, opts)), sqllock.ErrInvalid)
 			check.Is(t, cleanup.Run(t.Context(), r.Registry, opts), sqllock.ErrInvalid)
 		}
 	})
@@ -88,10 +83,9 @@ func TestRunRepeatsUntilItsContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var log bytes.Buffer
-		ended := make(chan error)
-		go func() {
-			ended <- cleanup.Run(ctx, r.Registry, &cleanup.Options{Interval: time.Minute, Age: time.Hour, Logger: logger(&log, slog.LevelDebug)})
-		}()
+		ended := check.Begin(func() error {
+			return cleanup.Run(ctx, r.Registry, &cleanup.Options{Interval: time.Minute, Age: time.Hour, Logger: logger(&log, slog.LevelDebug)})
+		})
 		shows := func(want string) {
 			t.Helper()
 			synctest.Wait()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
@@ -110,9 +111,6 @@ var optional = []string{
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()
-	n, err := dialect.NamesFor("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := check.Value(dialect.NamesFor(""))(t)
 	return n
 }

@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -43,12 +42,8 @@ func TestAdoptSpring7(t *testing.T) {
 		wantAt(t, db, 0, dialect.Spring7)
 		up(t, db, nil)
 		wantAt(t, db, 3, dialect.Spring7)
-		if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
-			t.Error(diff)
-		}
-		if got := columns(t, db, "INT_LOCK"); got != five {
-			t.Errorf("columns %s", got)
-		}
+		same(t, "rows", before, rows(t, db, dialect.Spring7))
+		check.Equal(t, "columns", columns(t, db, "INT_LOCK"), five)
 	})
 }
 
@@ -59,9 +54,7 @@ func TestAdoptSpring6(t *testing.T) {
 		run(t, db, insert4)
 		before := rows(t, db, dialect.Spring6)
 		up(t, db, &migrations.Options{Layout: dialect.Spring6})
-		if diff := cmp.Diff(before, rows(t, db, dialect.Spring6)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "rows", before, rows(t, db, dialect.Spring6))
 		start := time.Now()
 		up(t, db, &migrations.Options{TTL: time.Hour, Layout: dialect.Spring7})
 		took := time.Since(start) + time.Millisecond // the resolution of SQLite's clock
@@ -69,9 +62,7 @@ func TestAdoptSpring6(t *testing.T) {
 		for i := range after {
 			after[i].Expires = ""
 		}
-		if diff := cmp.Diff(before, after); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "rows", before, after)
 		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > time.Hour || got[0] < time.Hour-took-time.Minute {
 			t.Errorf("time left %v", got)
 		}
@@ -137,15 +128,13 @@ func TestZeroDates(t *testing.T) {
 	db := dbtest.MySQL(t)
 	spring(t, db, dialect.Spring6)
 	run(t, db, insert4)
-	conn, err := db.DB.Conn(t.Context())
-	must(t, err)
+	conn := check.Value(db.DB.Conn(t.Context()))(t)
 	defer conn.Close()
 	for _, statement := range []string{
 		"SET SESSION sql_mode = ''",
 		"ALTER TABLE INT_LOCK ADD EXPIRED_AFTER DATETIME(6) NOT NULL",
 	} {
-		_, err := conn.ExecContext(t.Context(), statement)
-		must(t, err)
+		must(t, check.ErrorOf(conn.ExecContext(t.Context(), statement)))
 	}
 	if got := rows(t, db, dialect.Spring7)[0].Expires; !strings.HasPrefix(got, "0000-00-00") {
 		t.Fatalf("EXPIRED_AFTER %s", got)

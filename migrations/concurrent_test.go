@@ -7,9 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -25,9 +24,7 @@ func TestConcurrentUpAndDown(t *testing.T) {
 			pool := db.Open(t)
 			all.Go(func() {
 				for v := range 4 {
-					if err := migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%4, nil); err != nil {
-						t.Error(err)
-					}
+					check.Is(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%4, nil), nil)
 				}
 			})
 		}
@@ -41,8 +38,7 @@ func TestConcurrentUpAndDown(t *testing.T) {
 func TestConcurrentProcesses(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		self, err := os.Executable()
-		must(t, err)
+		self := check.Value(os.Executable())(t)
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
@@ -65,7 +61,5 @@ func TestConcurrentProcesses(t *testing.T) {
 func wantTables(t *testing.T, db *dbtest.DB) {
 	t.Helper()
 	want := []string{"int_lock", "int_lock_fence", "int_lock_migrations"}
-	if diff := cmp.Diff(want, tables(t, db)); diff != "" {
-		t.Error(diff)
-	}
+	same(t, "tables", want, tables(t, db))
 }

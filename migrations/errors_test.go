@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -143,9 +142,7 @@ func TestAllOrNothing(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			wantAt(t, db, 3, dialect.Spring7)
-			if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
-				t.Error(diff)
-			}
+			same(t, "rows", before, rows(t, db, dialect.Spring7))
 		})
 	}
 }
@@ -186,9 +183,7 @@ func TestHeldLocksKeepTheTable(t *testing.T) {
 				acquire(t, db.DB, db.Dialect, layout)
 				drop := func() error { return migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts) }
 				wantErr(t, drop(), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "held by a-token for another ", "Options.Force")
-				if got := len(rows(t, db, layout)); got != 1 {
-					t.Errorf("%d rows", got)
-				}
+				check.Equal(t, "rows", len(rows(t, db, layout)), 1)
 				must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 1, opts))
 				wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, opts), migrations.ErrHeld)
 				opts.Force = true
@@ -205,8 +200,7 @@ func TestCancelledContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, nil), context.Canceled)
-		_, err := migrations.Status(ctx, db.DB.DB, db.Dialect, nil)
-		wantErr(t, err, context.Canceled)
+		wantErr(t, check.ErrorOf(migrations.Status(ctx, db.DB.DB, db.Dialect, nil)), context.Canceled)
 		up(t, db, nil)
 		wantAt(t, db, 3, dialect.Spring7)
 	})
@@ -224,8 +218,7 @@ func TestBlockedByReader(t *testing.T) {
 			spring(t, db, dialect.Spring6)
 			run(t, db, insert4)
 			before := rows(t, db, dialect.Spring6)
-			reader, err := db.DB.BeginTx(t.Context(), nil)
-			must(t, err)
+			reader := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 			defer reader.Rollback()
 			var n int
 			must(t, reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM INT_LOCK").Scan(&n))
@@ -237,9 +230,7 @@ func TestBlockedByReader(t *testing.T) {
 			wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, spring7), migrations.ErrBusy)
 			version := map[string]uint{"postgres": 0, "mysql": 2}[db.Name]
 			wantAt(t, db, version, dialect.Spring6)
-			if diff := cmp.Diff(before, rows(t, db, dialect.Spring6)); diff != "" {
-				t.Error(diff)
-			}
+			same(t, "rows", before, rows(t, db, dialect.Spring6))
 			must(t, reader.Rollback())
 			up(t, db, spring7)
 			wantAt(t, db, 3, dialect.Spring7)
@@ -251,20 +242,16 @@ func TestBlockedByReader(t *testing.T) {
 func TestWaitsForWriter(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
-	pool, err := sql.Open(db.Driver, withoutBusyTimeout(db))
-	must(t, err)
+	pool := check.Value(sql.Open(db.Driver, withoutBusyTimeout(db)))(t)
 	t.Cleanup(func() { must(t, pool.Close()) })
-	writer, err := db.DB.BeginTx(t.Context(), nil)
-	must(t, err)
+	writer := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 	defer writer.Rollback()
-	_, err = writer.ExecContext(t.Context(), "CREATE TABLE t (x)")
-	must(t, err)
+	must(t, check.ErrorOf(writer.ExecContext(t.Context(), "CREATE TABLE t (x)")))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	wantErr(t, migrations.Up(ctx, pool, db.Dialect, nil), context.DeadlineExceeded)
-	done := make(chan error, 1)
-	go func() { done <- migrations.Up(t.Context(), pool, db.Dialect, nil) }()
+	done := check.Begin(func() error { return migrations.Up(t.Context(), pool, db.Dialect, nil) })
 	must(t, writer.Commit())
 	must(t, <-done)
 	wantAt(t, db, 3, dialect.Spring7)

@@ -2,7 +2,6 @@ package migrations_test
 
 import (
 	"database/sql"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +19,19 @@ var must = check.Must
 
 func wantErr(t *testing.T, err, want error, texts ...string) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("error %v, want %v", err, want)
-	}
+	check.Is(t, err, want)
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in the error: %v", text, err)
 		}
+	}
+}
+
+// same compares what is wanted with what there is.
+func same[V any](t *testing.T, what string, want, got V) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s, -want +got:\n%s", what, diff)
 	}
 }
 
@@ -46,9 +51,7 @@ func up(t *testing.T, db *dbtest.DB, opts *migrations.Options) {
 
 func status(t *testing.T, db *dbtest.DB, opts *migrations.Options) migrations.State {
 	t.Helper()
-	st, err := migrations.Status(t.Context(), db.DB.DB, db.Dialect, opts)
-	must(t, err)
-	return st
+	return check.Value(migrations.Status(t.Context(), db.DB.DB, db.Dialect, opts))(t)
 }
 
 // wantAt checks version and layout under Spring's names.
@@ -61,9 +64,7 @@ func wantAt(t *testing.T, db *dbtest.DB, version uint, layout dialect.Layout) {
 	if layout == dialect.Spring6 {
 		want.Target = 2
 	}
-	if diff := cmp.Diff(want, status(t, db, nil)); diff != "" {
-		t.Errorf("state, -want +got:\n%s", diff)
-	}
+	same(t, "state", want, status(t, db, nil))
 }
 
 // tables returns the names of all tables and sequences of the test's database,
@@ -110,8 +111,7 @@ func rows(t *testing.T, db *dbtest.DB, layout dialect.Layout) []row {
 // left returns how long the lease of each row still lasts, by the database's clock.
 func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
 	t.Helper()
-	list, err := db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, dialect.Names{Lock: table}).List)
-	must(t, err)
+	list := check.Value(db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, dialect.Names{Lock: table}).List))(t)
 	defer list.Close()
 	var all []time.Duration
 	for list.Next() {
@@ -127,11 +127,9 @@ func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
 // columns returns the names of a table's columns in upper case.
 func columns(t *testing.T, db *dbtest.DB, table string) string {
 	t.Helper()
-	list, err := db.DB.QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
-	must(t, err)
+	list := check.Value(db.DB.QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0"))(t)
 	defer list.Close()
-	names, err := list.Columns()
-	must(t, err)
+	names := check.Value(list.Columns())(t)
 	must(t, list.Err())
 	return strings.ToUpper(strings.Join(names, " "))
 }
@@ -140,8 +138,7 @@ func columns(t *testing.T, db *dbtest.DB, table string) string {
 func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout) {
 	t.Helper()
 	hour := time.Hour.Microseconds()
-	_, err := db.NamedExecContext(t.Context(), d.Statements(layout, dialect.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
+	must(t, check.ErrorOf(db.NamedExecContext(t.Context(), d.Statements(layout, dialect.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
 		"region": "DEFAULT", "key": "a-key", "holder": "a-token", "ttl": hour, "left": hour, "shift": 0,
-	})
-	must(t, err)
+	})))
 }

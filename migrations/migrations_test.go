@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -26,27 +25,19 @@ func TestUpAndDownStepByStep(t *testing.T) {
 		}
 		up(t, db, nil)
 		wantAt(t, db, 3, dialect.Spring7)
-		if got := columns(t, db, "INT_LOCK"); got != five {
-			t.Errorf("columns %s", got)
-		}
+		check.Equal(t, "columns", columns(t, db, "INT_LOCK"), five)
 		run(t, db, insert5)
 		before := rows(t, db, dialect.Spring7)
 		up(t, db, nil)
-		if diff := cmp.Diff(before, rows(t, db, dialect.Spring7)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "rows", before, rows(t, db, dialect.Spring7))
 		wantAt(t, db, 3, dialect.Spring7)
 		down := func() { must(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil)) }
 		down()
 		wantAt(t, db, 2, dialect.Spring6)
-		if got := columns(t, db, "INT_LOCK"); got != four {
-			t.Errorf("columns %s", got)
-		}
+		check.Equal(t, "columns", columns(t, db, "INT_LOCK"), four)
 		down()
 		wantAt(t, db, 1, dialect.Spring6)
-		if diff := cmp.Diff([]string{"int_lock", "int_lock_migrations"}, tables(t, db)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "tables", []string{"int_lock", "int_lock_migrations"}, tables(t, db))
 		down()
 		wantAt(t, db, 0, 0)
 		if left := tables(t, db); len(left) != 0 {
@@ -103,10 +94,8 @@ func TestFence(t *testing.T) {
 			case strings.Contains(db.Version(t), "MariaDB"):
 				must(t, db.DB.GetContext(t.Context(), &n, "SELECT NEXTVAL(INT_LOCK_FENCE)"))
 			default:
-				result, err := db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)")
-				must(t, err)
-				n, err = result.LastInsertId()
-				must(t, err)
+				result := check.Value(db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)"))(t)
+				n = check.Value(result.LastInsertId())(t)
 				run(t, db, "DELETE FROM INT_LOCK_FENCE")
 			}
 			return n

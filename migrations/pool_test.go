@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -84,23 +84,15 @@ func cycle(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
 	before := settings(t, db, pool)
 	for _, version := range []uint{3, 1, 2, 0, 3} {
 		must(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, version, nil))
-		st, err := migrations.Status(t.Context(), pool.DB, db.Dialect, nil)
-		must(t, err)
-		if st.Version != version {
-			t.Errorf("version %d, want %d", st.Version, version)
-		}
+		st := check.Value(migrations.Status(t.Context(), pool.DB, db.Dialect, nil))(t)
+		check.Equal(t, "version", st.Version, version)
 	}
 	acquire(t, db.DB, db.Dialect, dialect.Spring7)
 	wantErr(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, 0, nil), migrations.ErrHeld)
-	if diff := cmp.Diff(before, settings(t, db, pool)); diff != "" {
-		t.Errorf("the pool's settings have changed: %s", diff)
-	}
-	tx, err := pool.BeginTx(t.Context(), nil)
-	must(t, err)
+	same(t, "the pool's settings", before, settings(t, db, pool))
+	tx := check.Value(pool.BeginTx(t.Context(), nil))(t)
 	must(t, tx.Rollback())
-	if open := pool.Stats().InUse; open != 0 {
-		t.Errorf("%d connections in use", open)
-	}
+	check.Equal(t, "connections in use", pool.Stats().InUse, 0)
 	must(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, 0, &migrations.Options{Force: true}))
 }
 

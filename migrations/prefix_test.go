@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -22,13 +21,9 @@ func TestPrefix(t *testing.T) {
 			"billing_lock", "billing_lock_fence", "billing_lock_migrations",
 			"int_lock", "int_lock_fence", "int_lock_migrations",
 		}
-		if diff := cmp.Diff(want, tables(t, db)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "tables", want, tables(t, db))
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
-		if diff := cmp.Diff(want[:3], tables(t, db)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "tables", want[:3], tables(t, db))
 	})
 }
 
@@ -39,13 +34,9 @@ func TestPrefixWithSchema(t *testing.T) {
 		opts := &migrations.Options{Prefix: prefix}
 		before := tables(t, db)
 		up(t, db, opts)
-		if got := columns(t, db, prefix+"LOCK"); got != five {
-			t.Errorf("columns %s", got)
-		}
+		check.Equal(t, "columns", columns(t, db, prefix+"LOCK"), five)
 		if db.Name != "sqlite" { // there, it is the default schema
-			if diff := cmp.Diff(before, tables(t, db)); diff != "" {
-				t.Errorf("outside of the schema: %s", diff)
-			}
+			same(t, "tables outside of the schema", before, tables(t, db))
 		}
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, opts))
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 3, opts))
@@ -53,9 +44,7 @@ func TestPrefixWithSchema(t *testing.T) {
 			Version: 3, Target: 3, Latest: 3, Layout: dialect.Spring7,
 			Table: prefix + "LOCK", Bookkeeping: prefix + "LOCK_MIGRATIONS",
 		}
-		if diff := cmp.Diff(want, status(t, db, opts)); diff != "" {
-			t.Error(diff)
-		}
+		same(t, "state", want, status(t, db, opts))
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts))
 		if st := status(t, db, opts); st.Version != 0 || st.Layout != 0 {
 			t.Errorf("state %+v", st)

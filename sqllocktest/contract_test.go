@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -33,9 +34,7 @@ func TestContract(t *testing.T) {
 			"Semaphore/NeverMoreHoldersThanPermits", "ReadWrite/ReadersAndWritersOfTwoProcesses", "Leader/ElectorsLeadInTurn",
 		},
 	}, func(r contract.Result) {
-		if r.Run != 13 {
-			t.Errorf("%d tests of the contract ran", r.Run)
-		}
+		check.Equal(t, "tests of the contract", r.Run, 13)
 		dbtest.ReportCell(t, dbtest.Cell{
 			Server: "sqlite", Driver: "sqlite", Layout: dialect.Spring7.String(), Isolation: sqllock.Serializable.String(),
 			Settings: "sqllocktest", Run: r.Run, Failed: r.Failed,

@@ -106,18 +106,3 @@ func TestBadOptionsEndTheTest(t *testing.T) {
 		t.Errorf("%q", failures)
 	}
 }
-
-// BenchmarkNew measures what a test pays: a registry, one lock, and the end.
-func BenchmarkNew(b *testing.B) {
-	for b.Loop() {
-		(&recorder{TB: b}).run(func(tb *recorder) {
-			lease, err := sqllocktest.New(tb, nil).TryLock(b.Context(), "k")
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := lease.Unlock(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-}

@@ -46,8 +46,7 @@ func TestTimeIsTheBubbles(t *testing.T) {
 	inBubble(t, &sqllock.RegistryOptions{TTL: time.Hour, IdleBetweenTries: time.Minute}, func(t *testing.T, r *sqllocktest.Registry) {
 		began := time.Now()
 		lease := lock(t, r.Registry)
-		other, err := r.Another().Lock(t.Context(), "k")
-		must(t, err)
+		other := check.Value(r.Another().Lock(t.Context(), "k"))(t)
 		if d := time.Since(began); d < time.Hour || d > time.Hour+time.Minute {
 			t.Errorf("the lease lasted %v", d)
 		}
@@ -126,8 +125,7 @@ func TestBreak(t *testing.T) {
 			t.Errorf("lost %v after the deadline", now.Sub(deadline))
 		}
 		r.Break(nil)
-		again, err := r.Lock(t.Context(), "k") // the row has still to expire
-		must(t, err)
+		again := check.Value(r.Lock(t.Context(), "k"))(t) // the row has still to expire
 		must(t, again.Unlock(t.Context()))
 	})
 }
@@ -136,8 +134,7 @@ func TestBreak(t *testing.T) {
 func TestCleanups(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
 		t.Cleanup(func() {
-			lease, err := r.Another().TryLock(context.WithoutCancel(t.Context()), "k")
-			must(t, err)
+			lease := check.Value(r.Another().TryLock(context.WithoutCancel(t.Context()), "k"))(t)
 			r.Lose("k")
 			is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
 		})
@@ -147,11 +144,9 @@ func TestCleanups(t *testing.T) {
 // TestDB commits a transaction of the test's own table under a lock.
 func TestDB(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, r *sqllocktest.Registry) {
-		_, err := r.DB().ExecContext(t.Context(), "CREATE TABLE ORDERS (N INTEGER)")
-		must(t, err)
+		must(t, check.ErrorOf(r.DB().ExecContext(t.Context(), "CREATE TABLE ORDERS (N INTEGER)")))
 		must(t, r.ExecuteLockedTx(t.Context(), "k", r.DB(), nil, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO ORDERS VALUES (42)")
-			return err
+			return check.ErrorOf(tx.ExecContext(ctx, "INSERT INTO ORDERS VALUES (42)"))
 		}))
 		var n sql.NullInt64
 		must(t, r.DB().QueryRowContext(t.Context(), "SELECT N FROM ORDERS").Scan(&n))
@@ -163,7 +158,5 @@ func TestDB(t *testing.T) {
 
 func lock(t *testing.T, r *sqllock.Registry) *sqllock.Lease {
 	t.Helper()
-	lease, err := r.TryLock(t.Context(), "k")
-	must(t, err)
-	return lease
+	return check.Value(r.TryLock(t.Context(), "k"))(t)
 }

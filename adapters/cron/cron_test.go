@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	cronlock "github.com/sqllock/sqllock/adapters/cron"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -26,8 +27,7 @@ func (l late) Next(t time.Time) time.Time { return l.Schedule.Next(t.Add(-l.by))
 // schedule starts a cron with one job, each minute. It is stopped with the test.
 func schedule(t *testing.T, by time.Duration, job cron.Job) {
 	t.Helper()
-	every, err := cron.ParseStandard("* * * * *")
-	must(t, err)
+	every := check.Value(cron.ParseStandard("* * * * *"))(t)
 	c := cron.New()
 	c.Schedule(late{every, by}, job)
 	c.Start()
@@ -132,8 +132,7 @@ func TestAJobThatDoesNotGetAnotherLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
 		var l log
-		lease, err := r.Another().Lock(t.Context(), "other")
-		must(t, err)
+		lease := check.Value(r.Another().Lock(t.Context(), "other"))(t)
 		cronlock.Job(t.Context(), r.Registry, "report", 0, &l, func(ctx context.Context) error {
 			r.Lose("report")
 			_, err := r.TryLock(context.WithoutCancel(ctx), "other")

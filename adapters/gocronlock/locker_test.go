@@ -54,8 +54,7 @@ func inBubble(t *testing.T, opts *gocronlock.Options, test func(t *testing.T, r 
 func TestALongJobIsNotRunTwice(t *testing.T) {
 	inBubble(t, &gocronlock.Options{Prefix: "cron/"}, func(t *testing.T, r *sqllocktest.Registry, first, second locker) {
 		ctx, cancel := context.WithCancel(t.Context())
-		held, err := first.Lock(ctx, "report")
-		must(t, err)
+		held := check.Value(first.Lock(ctx, "report"))(t)
 		if now := r.Held(); len(now) != 1 || now[0].Key != "cron/report" {
 			t.Errorf("%+v", now)
 		}
@@ -67,8 +66,7 @@ func TestALongJobIsNotRunTwice(t *testing.T) {
 		}
 		cancel()
 		must(t, held.Unlock(ctx)) // gocron's context may have ended
-		held, err = second.Lock(t.Context(), "report")
-		must(t, err)
+		held = check.Value(second.Lock(t.Context(), "report"))(t)
 		must(t, held.Unlock(t.Context()))
 	})
 }
@@ -87,31 +85,23 @@ func TestErrors(t *testing.T) {
 			nameOf(newTask(1)), func() string { return nameOf(newTask(2)) }(),
 		}
 		for _, name := range names {
-			_, err := first.Lock(t.Context(), name)
-			is(t, err, sqllock.ErrInvalid)
+			is(t, check.ErrorOf(first.Lock(t.Context(), name)), sqllock.ErrInvalid)
 		}
 		for _, name := range []string{"main.report", "example.com/app.(*Server).report-fm", "report.func"} {
-			held, err := first.Lock(t.Context(), name)
-			must(t, err)
-			must(t, held.Unlock(t.Context()))
+			must(t, check.Value(first.Lock(t.Context(), name))(t).Unlock(t.Context()))
 		}
 		type more interface {
 			lock
 			Extend()
 		}
-		_, err := gocronlock.New[more](r.Registry, &gocronlock.Options{MinHold: time.Hour}).Lock(t.Context(), "report")
-		is(t, err, sqllock.ErrInvalid)
-		held, err := first.Lock(t.Context(), "report") // not kept by the minimum hold
-		must(t, err)
+		is(t, check.ErrorOf(gocronlock.New[more](r.Registry, &gocronlock.Options{MinHold: time.Hour}).Lock(t.Context(), "report")), sqllock.ErrInvalid)
+		held := check.Value(first.Lock(t.Context(), "report"))(t) // not kept by the minimum hold
 		must(t, held.Unlock(t.Context()))
-		_, err = gocronlock.New[lock](r.Registry, &gocronlock.Options{MinHold: -1}).Lock(t.Context(), "report")
-		is(t, err, sqllock.ErrInvalid)
-		_, err = gocronlock.New[lock](nil, nil).Lock(t.Context(), "report")
-		is(t, err, sqllock.ErrInvalid)
+		is(t, check.ErrorOf(gocronlock.New[lock](r.Registry, &gocronlock.Options{MinHold: -1}).Lock(t.Context(), "report")), sqllock.ErrInvalid)
+		is(t, check.ErrorOf(gocronlock.New[lock](nil, nil).Lock(t.Context(), "report")), sqllock.ErrInvalid)
 		cutOff := errors.New("cut off")
 		r.Break(cutOff)
-		_, err = first.Lock(t.Context(), "report")
-		is(t, err, cutOff)
+		is(t, check.ErrorOf(first.Lock(t.Context(), "report")), cutOff)
 	})
 }
 
@@ -126,8 +116,7 @@ func TestARefusalIsLogged(t *testing.T) {
 		}})
 		task := job.New(r.Registry, "report", 0, func(context.Context) error { return nil })
 		name := runtime.FuncForPC(reflect.ValueOf(task).Pointer()).Name() // as gocron does
-		_, err := gocronlock.New[lock](r.Registry, nil).Lock(t.Context(), name)
-		is(t, err, sqllock.ErrInvalid)
+		is(t, check.ErrorOf(gocronlock.New[lock](r.Registry, nil).Lock(t.Context(), name)), sqllock.ErrInvalid)
 		is(t, job.New(r.Registry, "negative", -1, func(context.Context) error { return nil })(t.Context()), sqllock.ErrInvalid)
 		own := job.New(r.Registry, "own", 0, func(context.Context) error { return sqllock.ErrInvalid })
 		is(t, own(t.Context()), sqllock.ErrInvalid)

@@ -84,12 +84,8 @@ func TestARequestIsRefusedWhileAnotherInstanceHasTheLock(t *testing.T) {
 		fast.answers(t.Context(), "/b", http.StatusOK, "")
 		fast.answers(t.Context(), "/", http.StatusOK, "") // no key
 		time.Sleep(time.Minute)
-		if code := fast.get(t.Context(), "/a").Code; code != http.StatusLocked {
-			t.Error(code)
-		}
-		if code := <-ended; code != http.StatusOK {
-			t.Error(code)
-		}
+		check.Equal(t, "status", fast.get(t.Context(), "/a").Code, http.StatusLocked)
+		check.Equal(t, "status", <-ended, http.StatusOK)
 		fast.answers(t.Context(), "/a", http.StatusOK, "")
 		if errs := append(slow.errs, fast.errs...); len(errs) != 0 {
 			t.Error(errs)
@@ -101,8 +97,7 @@ func TestARequestIsRefusedWhileAnotherInstanceHasTheLock(t *testing.T) {
 func TestRetryAfterIsAtLeastASecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		repository := r.Another().Repository()
-		_, err := repository.Acquire(t.Context(), "a", repository.NewHolder(), 50*time.Millisecond)
-		check.Must(t, err)
+		check.Must(t, check.ErrorOf(repository.Acquire(t.Context(), "a", repository.NewHolder(), 50*time.Millisecond)))
 		serve(t, r.Registry, 0, ok).answers(t.Context(), "/a", http.StatusLocked, "1")
 	})
 }
@@ -114,9 +109,7 @@ func TestARequestWaits(t *testing.T) {
 		ended := make(chan int)
 		go func() { ended <- slow.get(t.Context(), "/a").Code }()
 		time.Sleep(time.Millisecond)
-		if code := serve(t, r.Registry, 30*time.Second, ok).get(t.Context(), "/a").Code; code != http.StatusLocked {
-			t.Error(code)
-		}
+		check.Equal(t, "status", serve(t, r.Registry, 30*time.Second, ok).get(t.Context(), "/a").Code, http.StatusLocked)
 		serve(t, r.Registry, 2*time.Minute, ok).answers(t.Context(), "/a", http.StatusOK, "")
 		<-ended
 	})
@@ -125,8 +118,7 @@ func TestARequestWaits(t *testing.T) {
 // TestAClientThatGoesAwayIsNotServed ends the context of a request that waits.
 func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		lease, err := r.Another().Lock(t.Context(), "a")
-		check.Must(t, err)
+		lease := check.Value(r.Another().Lock(t.Context(), "a"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s := serve(t, r.Registry, time.Hour, func(http.ResponseWriter, *http.Request) { t.Error("served") })
@@ -148,9 +140,7 @@ func TestTheHandlerSeesTheLoss(t *testing.T) {
 				t.Error(err)
 			}
 			r.Lose("a")
-			if cause := context.Cause(req.Context()); !errors.Is(cause, sqllock.ErrLockLost) {
-				t.Error(cause)
-			}
+			check.Is(t, context.Cause(req.Context()), sqllock.ErrLockLost)
 		})
 		s.get(t.Context(), "/a")
 		if len(s.errs) != 1 || !errors.Is(s.errs[0], sqllock.ErrLockLost) {
@@ -199,9 +189,7 @@ func TestTimeoutHandlers(t *testing.T) {
 		} {
 			s := &server{T: t, Handler: test.handler}
 			s.answers(t.Context(), "/", http.StatusServiceUnavailable, "")
-			if code := serve(t, r.Another(), 0, ok).get(t.Context(), "/a").Code; code != test.second {
-				t.Errorf("a second request gets %d, want %d", code, test.second)
-			}
+			check.Equal(t, "status of a second request", serve(t, r.Another(), 0, ok).get(t.Context(), "/a").Code, test.second)
 			time.Sleep(2 * time.Minute)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -24,10 +25,8 @@ func TestGORM(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
 				t.Helper()
 				prepare(t, test)
-				db, err := gorm.Open(gormDialectors[test.Dialect.Name](test.DB.DB), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard})
-				must(t, err)
-				pool, err := db.DB()
-				must(t, err)
+				db := check.Value(gorm.Open(gormDialectors[test.Dialect.Name](test.DB.DB), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard}))(t)
+				pool := check.Value(db.DB())(t)
 				guarded(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
 					err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 						if err := lease.Guard(ctx, tx.Statement.ConnPool.(sqllock.Tx)); err != nil {

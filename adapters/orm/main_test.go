@@ -3,7 +3,6 @@ package orm_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"testing"
 	"time"
 
@@ -25,8 +24,7 @@ func prepare(t *testing.T, db *dbtest.DB) {
 		"CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance INTEGER NOT NULL)",
 		"INSERT INTO accounts (id, balance) VALUES (1, 100)",
 	} {
-		_, err := db.DB.ExecContext(t.Context(), text)
-		must(t, err)
+		must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), text)))
 	}
 }
 
@@ -54,27 +52,19 @@ func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, err
 // does so under the lock, and does not once the lock has another holder.
 func guarded(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
 	t.Helper()
-	registry, err := registryOn(t.Context(), pool, db.Dialect)
-	must(t, err)
+	registry := check.Value(registryOn(t.Context(), pool, db.Dialect))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
-	lease, err := registry.TryLock(t.Context(), "account/1")
-	must(t, err)
+	lease := check.Value(registry.TryLock(t.Context(), "account/1"))(t)
 	if db.Dialect.Name == dialect.Postgres().Name {
 		checkPinned(t, db, lease, withdraw)
 	} else {
 		must(t, withdraw(t.Context(), lease))
 	}
 	checkBalance(t, db, 90)
-	if found, err := registry.Repository().Delete(t.Context(), "account/1", lease.Holder()); err != nil || !found {
-		t.Fatal(found, err)
-	}
-	if err := withdraw(t.Context(), lease); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Errorf("error %v, want %v", err, sqllock.ErrLockLost)
-	}
+	check.Equal(t, "found", check.Value(registry.Repository().Delete(t.Context(), "account/1", lease.Holder()))(t), true)
+	check.Is(t, withdraw(t.Context(), lease), sqllock.ErrLockLost)
 	checkBalance(t, db, 90)
-	if err := lease.Unlock(t.Context()); !errors.Is(err, sqllock.ErrLockLost) {
-		t.Error(err)
-	}
+	check.Is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 }
 
 // checkPinned has withdraw wait for the account after it has guarded its transaction, and checks that
@@ -86,8 +76,7 @@ func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw fun
 	t.Cleanup(func() { _ = other.Rollback() })
 	var session int
 	must(t, other.QueryRowContext(t.Context(), "SELECT pg_backend_pid() FROM accounts WHERE id = 1 FOR UPDATE").Scan(&session))
-	withdrawn := make(chan error, 1)
-	go func() { withdrawn <- withdraw(t.Context(), lease) }()
+	withdrawn := check.Begin(func() error { return withdraw(t.Context(), lease) })
 	for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
 		must(t, db.DB.GetContext(t.Context(), &waiting,
 			"SELECT COUNT(*) FROM pg_stat_activity WHERE CAST($1 AS INTEGER) = ANY (pg_blocking_pids(pid))", session))
@@ -97,9 +86,7 @@ func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw fun
 		default:
 		}
 	}
-	if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrPinned) {
-		t.Errorf("error %v, want %v", err, sqllock.ErrPinned)
-	}
+	check.Is(t, lease.Renew(t.Context()), sqllock.ErrPinned)
 	must(t, other.Rollback())
 	must(t, <-withdrawn)
 }
@@ -107,8 +94,7 @@ func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw fun
 // checkLocked checks withdraw, which takes 10 from the account under a lock of its own.
 func checkLocked(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, registry *sqllock.Registry) error) {
 	t.Helper()
-	registry, err := registryOn(t.Context(), pool, db.Dialect)
-	must(t, err)
+	registry := check.Value(registryOn(t.Context(), pool, db.Dialect))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	must(t, withdraw(t.Context(), registry))
 	checkBalance(t, db, 90)
@@ -122,9 +108,7 @@ func checkBalance(t *testing.T, db *dbtest.DB, want int) {
 	t.Helper()
 	var got int
 	must(t, db.DB.GetContext(t.Context(), &got, "SELECT balance FROM accounts WHERE id = 1"))
-	if got != want {
-		t.Errorf("balance %d, want %d", got, want)
-	}
+	check.Equal(t, "balance", got, want)
 }
 
 // TestPages finds each piece of Go of the page in the code that is run here.

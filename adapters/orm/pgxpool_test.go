@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -16,8 +17,7 @@ func TestPgxpool(t *testing.T) {
 	t.Parallel()
 	test := dbtest.Postgres(t)
 	prepare(t, test)
-	pool, err := pgxpool.New(t.Context(), test.DSN)
-	must(t, err)
+	pool := check.Value(pgxpool.New(t.Context(), test.DSN))(t)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { must(t, db.Close()) })

@@ -67,13 +67,10 @@ func newClient(pool *pgxpool.Pool, middleware rivertype.WorkerMiddleware, work f
 func newRiver(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	db := dbtest.Postgres(t)
-	pool, err := pgxpool.New(t.Context(), db.DSN)
-	must(t, err)
+	pool := check.Value(pgxpool.New(t.Context(), db.DSN))(t)
 	t.Cleanup(pool.Close)
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-	must(t, err)
-	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
-	must(t, err)
+	migrator := check.Value(rivermigrate.New(riverpgxv5.New(pool), nil))(t)
+	must(t, check.ErrorOf(migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)))
 	return pool
 }
 
@@ -82,8 +79,7 @@ func start(t *testing.T, c *client, jobs int) <-chan *river.Event {
 	t.Helper()
 	events, unsubscribe := c.Subscribe(river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobSnoozed)
 	for range jobs {
-		_, err := c.Insert(t.Context(), importArgs{}, &river.InsertOpts{MaxAttempts: 1})
-		must(t, err)
+		must(t, check.ErrorOf(c.Insert(t.Context(), importArgs{}, &river.InsertOpts{MaxAttempts: 1})))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	must(t, c.Start(ctx))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	riverlock "github.com/sqllock/sqllock/adapters/river"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -75,8 +76,7 @@ func TestSnoozes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		lease, err := locks.Another().Lock(t.Context(), "import")
-		must(t, err)
+		lease := check.Value(locks.Another().Lock(t.Context(), "import"))(t)
 		time.Sleep(30 * time.Second)
 		snoozed(nil, sqllock.ErrNotAcquired, 29*time.Second, 30*time.Second)
 		snoozed(&riverlock.Options{Snooze: time.Hour}, sqllock.ErrNotAcquired, time.Hour, time.Hour)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	riverlock "github.com/sqllock/sqllock/adapters/river"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -60,8 +61,7 @@ func TestAHeldLockCostsNoAttempt(t *testing.T) {
 	locks := newLocks(t)
 	c, err := newClient(pool, riverlock.Middleware(locks.Another(), byKind, soon), func(context.Context) error { return nil })
 	must(t, err)
-	lease, err := locks.Lock(t.Context(), "import")
-	must(t, err)
+	lease := check.Value(locks.Lock(t.Context(), "import"))(t)
 	events := start(t, c, 1)
 	snoozed := func() {
 		t.Helper()

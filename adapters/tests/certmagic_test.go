@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/certmagiclock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -99,9 +100,7 @@ func TestCertmagicObtainsACertificateOnce(t *testing.T) {
 	for range instances {
 		must(t, <-ended)
 	}
-	if n := issued.Load(); n != 1 {
-		t.Errorf("%d certificates", n)
-	}
+	check.Equal(t, "certificates", issued.Load(), 1)
 }
 
 // TestCertmagicGoesOnAfterALoss loses the lock while certmagic waits to try again, as an outage of
@@ -124,8 +123,6 @@ func TestCertmagicGoesOnAfterALoss(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		must(t, config.ObtainCertAsync(ctx, "example.com"))
-		if tries != 2 {
-			t.Errorf("%d tries", tries)
-		}
+		check.Equal(t, "tries", tries, 2)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/gocronlock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
 	"github.com/sqllock/sqllock/sync/leader"
@@ -20,10 +21,8 @@ import (
 // schedule starts a scheduler with one task, every minute. It is shut down with the test.
 func schedule(t *testing.T, task any, scheduling []gocron.SchedulerOption, job ...gocron.JobOption) {
 	t.Helper()
-	scheduler, err := gocron.NewScheduler(scheduling...)
-	must(t, err)
-	_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), job...)
-	must(t, err)
+	scheduler := check.Value(gocron.NewScheduler(scheduling...))(t)
+	must(t, check.ErrorOf(scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), job...)))
 	scheduler.Start()
 	t.Cleanup(func() { must(t, scheduler.Shutdown()) })
 }
@@ -76,16 +75,14 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 		var runs [2]atomic.Int32
 		var stop [2]func()
 		for i := range runs {
-			elector, err := leader.New(r.Another(), "scheduler", nil)
-			must(t, err)
+			elector := check.Value(leader.New(r.Another(), "scheduler", nil))(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() {
-				ended <- elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+			ended := check.Begin(func() error {
+				return elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
 					<-ctx.Done()
 					return ctx.Err()
 				})
-			}()
+			})
 			stop[i] = func() {
 				cancel()
 				is(t, <-ended, context.Canceled)
@@ -134,14 +131,12 @@ func TestGocronNamesJobsAfterTheirFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
 		locker := gocronlock.New[gocron.Lock](r.Registry, &gocronlock.Options{MinHold: 30 * time.Second})
-		scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-		must(t, err)
+		scheduler := check.Value(gocron.NewScheduler(gocron.WithDistributedLocker(locker)))(t)
 		var first, second, named atomic.Int32
 		for runs, opts := range map[*atomic.Int32][]gocron.JobOption{
 			&first: nil, &second: nil, &named: {gocron.WithName("third")},
 		} {
-			_, err = scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task, runs), opts...)
-			must(t, err)
+			must(t, check.ErrorOf(scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task, runs), opts...)))
 		}
 		scheduler.Start()
 		t.Cleanup(func() { must(t, scheduler.Shutdown()) })
@@ -162,19 +157,15 @@ func TestGocronAsksNoLockerBesideAnElector(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := sqllocktest.New(t, nil)
-		lock, err := r.Another().Obtain("report")
-		must(t, err)
-		lease, err := lock.WithAutoRenew(true).TryLock(t.Context())
-		must(t, err)
+		lock := check.Value(r.Another().Obtain("report"))(t)
+		lease := check.Value(lock.WithAutoRenew(true).TryLock(t.Context()))(t)
 		var runs atomic.Int32
 		locker := gocronlock.New[gocron.Lock](r.Registry, nil)
 		schedule(t, func() { runs.Add(1) },
 			[]gocron.SchedulerOption{gocron.WithDistributedElector(always{}), gocron.WithDistributedLocker(locker)},
 			gocron.WithName("report"))
 		time.Sleep(time.Minute + time.Second)
-		if runs.Load() != 1 {
-			t.Errorf("%d runs", runs.Load())
-		}
+		check.Equal(t, "runs", runs.Load(), 1)
 		must(t, lease.Unlock(t.Context()))
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/gooselock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -18,9 +19,8 @@ import (
 func provider(t *testing.T, r *sqllocktest.Registry, with goose.ProviderOption, migrate func(context.Context) error) *goose.Provider {
 	t.Helper()
 	run := func(ctx context.Context, _ *sql.DB) error { return migrate(ctx) }
-	p, err := goose.NewProvider(goose.DialectSQLite3, r.DB(), nil,
-		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)), with)
-	must(t, err)
+	p := check.Value(goose.NewProvider(goose.DialectSQLite3, r.DB(), nil,
+		goose.WithGoMigrations(goose.NewGoMigration(1, &goose.GoFunc{RunDB: run}, nil)), with))(t)
 	return p
 }
 
@@ -52,9 +52,7 @@ func TestGooseMigratesOnce(t *testing.T) {
 		}
 		must(t, <-ended)
 		must(t, <-ended)
-		if ran != 1 {
-			t.Errorf("the migration ran %d times", ran)
-		}
+		check.Equal(t, "runs of the migration", ran, 1)
 	})
 }
 
@@ -67,8 +65,7 @@ func TestGooseReportsALoss(t *testing.T) {
 			r.Lose("goose")
 			return nil
 		})
-		_, err := p.Up(t.Context())
-		is(t, err, sqllock.ErrLockLost)
+		is(t, check.ErrorOf(p.Up(t.Context())), sqllock.ErrLockLost)
 	})
 }
 
@@ -84,8 +81,7 @@ func TestGooseNeedsASecondConnection(t *testing.T) {
 		})
 		r.DB().SetMaxOpenConns(1)
 		began := time.Now()
-		_, err := p.Up(t.Context())
-		is(t, err, sqllock.ErrDatabase)
+		is(t, check.ErrorOf(p.Up(t.Context())), sqllock.ErrDatabase)
 		if d := time.Since(began); d < 4*time.Second || d > 6*time.Second { // docs say five
 			t.Errorf("it took %v", d)
 		}

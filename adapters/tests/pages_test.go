@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
 )
 
@@ -33,8 +34,7 @@ func TestPackageComments(t *testing.T) {
 		"adapters/certmagiclock/locker.go", "adapters/gocronlock/locker.go", "adapters/gooselock/locker.go", "adapters/httplock/middleware.go", "sync/job/job.go",
 		"sqllocktest/doc.go",
 	} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "../../"+file, nil, parser.PackageClauseOnly|parser.ParseComments)
-		must(t, err)
+		parsed := check.Value(parser.ParseFile(token.NewFileSet(), "../../"+file, nil, parser.PackageClauseOnly|parser.ParseComments))(t)
 		var text strings.Builder
 		for _, block := range new(comment.Parser).Parse(parsed.Doc.Text()).Content {
 			if code, ok := block.(*comment.Code); ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock/adapters/gocronlock"
 	"github.com/sqllock/sqllock/adapters/gooselock"
 	"github.com/sqllock/sqllock/adapters/httplock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
@@ -106,13 +107,12 @@ func startElector(ctx context.Context, w *worker) (func(context.Context) error, 
 		return nil, err
 	}
 	ctx, resign := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
+	ended := check.Begin(func() error {
+		return elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-	}()
+	})
 	results := make(chan error)
 	run, err := startScheduler(w, results, gocron.WithDistributedElector(elector), gocron.WithMonitor(skips{results}))
 	return func(ctx context.Context) error {
@@ -171,10 +171,7 @@ func startGoose(_ context.Context, w *worker) (func(context.Context) error, erro
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error { return w.work(ctx) }}, nil)
 	provider, err := goose.NewProvider(dialects[w.database], w.db, nil,
 		goose.WithGoMigrations(migration), goose.WithLocker(gooselock.New(w.registry, "goose")))
-	return func(ctx context.Context) error {
-		_, err := provider.Up(ctx)
-		return err
-	}, err
+	return func(ctx context.Context) error { return check.ErrorOf(provider.Up(ctx)) }, err
 }
 
 func startCertmagic(_ context.Context, w *worker) (func(context.Context) error, error) {

@@ -47,8 +47,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixtureWithoutListener(t)
-	listener, err := notify.Listen(t.Context(), f.dsn, nil)
-	must(t, err)
+	listener := check.Value(notify.Listen(t.Context(), f.dsn, nil))(t)
 	f.setListener(listener)
 	return f
 }
@@ -58,8 +57,7 @@ func newFixtureWithoutListener(t *testing.T) *fixture {
 	t.Helper()
 	db := dbtest.Postgres(t)
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	schema, err := url.Parse(db.DSN)
-	must(t, err)
+	schema := check.Value(url.Parse(db.DSN))(t)
 	name := schema.Query().Get("search_path")
 	name = name[:min(len(name), 60)]
 	waiting := flaky.New(db.DB.Driver(), db.DSN)
@@ -74,8 +72,7 @@ func newFixtureWithoutListener(t *testing.T) *fixture {
 func newGatedFixture(t *testing.T) (*fixture, *wire.Proxy, chan error) {
 	t.Helper()
 	f, connection := newFixtureWithoutListener(t), make(chan error, 1000)
-	dsn, err := url.Parse(f.dsn)
-	must(t, err)
+	dsn := check.Value(url.Parse(f.dsn))(t)
 	network := wire.New(t, dsn.Host)
 	dsn.Host = network.Addr
 	listener, err := notify.ListenImpatiently(t.Context(), dsn.String(), &notify.Options{
@@ -99,9 +96,7 @@ func (f *fixture) repository(db *sqlx.DB, opts sqllock.RepositoryOptions) *sqllo
 	if opts.Region == "" {
 		opts.Region = f.name
 	}
-	r, err := sqllock.NewRepository(f.Context(), db.DB, dialect.Postgres(), &opts)
-	must(f.T, err)
-	return r
+	return check.Value(sqllock.NewRepository(f.Context(), db.DB, dialect.Postgres(), &opts))(f.T)
 }
 
 // holder returns a repository whose releases notify.
@@ -114,8 +109,7 @@ func (f *fixture) holder() *sqllock.Repository {
 func (f *fixture) acquire(r *sqllock.Repository, key string) (release func()) {
 	f.Helper()
 	holder := r.NewHolder()
-	got, err := r.Acquire(f.Context(), key, holder, never)
-	must(f.T, err)
+	got := check.Value(r.Acquire(f.Context(), key, holder, never))(f.T)
 	if !got.Acquired {
 		f.Fatalf("%q is held: %+v", key, got.Row)
 	}
@@ -132,8 +126,7 @@ func (f *fixture) acquire(r *sqllock.Repository, key string) (release func()) {
 func (f *fixture) registry(idle time.Duration) *sqllock.Registry {
 	f.Helper()
 	repository := f.repository(f.pool, sqllock.RepositoryOptions{})
-	r, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: idle, Waker: f.listener})
-	must(f.T, err)
+	r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: idle, Waker: f.listener}))(f.T)
 	f.Cleanup(func() { must(f.T, r.Close(context.Background())) })
 	return r
 }
@@ -152,8 +145,7 @@ func (f *fixture) lockInBackground(ctx context.Context, r *sqllock.Registry, key
 		}
 		return nil
 	})
-	l, err := r.Obtain(key)
-	must(f.T, err)
+	l := check.Value(r.Obtain(key))(f.T)
 	got := make(chan error, 1)
 	go func() {
 		lease, err := l.Lock(ctx)
@@ -199,8 +191,7 @@ func (f *fixture) waitForNotifications() {
 	f.Helper()
 	wake, stop := f.listener.Watch("the end")
 	defer stop()
-	_, err := f.db.DB.ExecContext(f.Context(), "SELECT pg_notify('sqllock', 'the end')")
-	must(f.T, err)
+	must(f.T, check.ErrorOf(f.db.DB.ExecContext(f.Context(), "SELECT pg_notify('sqllock', 'the end')")))
 	wait(f.T, wake)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -40,9 +41,7 @@ func TestWithoutNotifyNoWaiterIsWoken(t *testing.T) {
 	f.waitForNotifications()
 	f.checkWaiting(got)
 	cancel()
-	if err := wait(t, got); !errors.Is(err, sqllock.ErrNotAcquired) {
-		t.Fatal(err)
-	}
+	check.Is(t, wait(t, got), sqllock.ErrNotAcquired)
 }
 
 func TestWaitersWakeEachOther(t *testing.T) {
@@ -52,8 +51,7 @@ func TestWaitersWakeEachOther(t *testing.T) {
 	done := make(chan error, processes)
 	for range processes {
 		repository := f.holder()
-		r, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener})
-		must(t, err)
+		r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener}))(t)
 		go func() {
 			defer func() { _ = r.Close(context.Background()) }()
 			for range rounds {
@@ -73,16 +71,13 @@ func TestWaitersWakeEachOther(t *testing.T) {
 func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	names, err := dialect.NamesFor("")
-	must(t, err)
+	names := check.Value(dialect.NamesFor(""))(t)
 	repository := f.holder()
-	key, err := repository.LockKey("k")
-	must(t, err)
+	key := check.Value(repository.LockKey("k"))(t)
 	wake, stop := f.listener.Watch(names.Topic(f.name, key))
 	defer stop()
 
-	_, err = f.db.DB.ExecContext(t.Context(), "CREATE TABLE other_lock (LIKE int_lock INCLUDING ALL); CREATE SEQUENCE other_lock_fence")
-	must(t, err)
+	must(t, check.ErrorOf(f.db.DB.ExecContext(t.Context(), "CREATE TABLE other_lock (LIKE int_lock INCLUDING ALL); CREATE SEQUENCE other_lock_fence")))
 	f.acquire(repository, "another key")()
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Region: f.name[1:]}), "k")()
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Prefix: "Other_"}), "k")()
@@ -116,9 +111,7 @@ func TestTheListenerReconnects(t *testing.T) {
 		}
 	}
 	f.acquire(f.holder(), "k")() // the listener has a single connection again
-	if n := f.connections(); n != 1 {
-		t.Fatalf("%d connections", n)
-	}
+	check.Equal(t, "connections", f.connections(), 1)
 }
 
 func TestAfterCloseWaitersPoll(t *testing.T) {
@@ -184,9 +177,7 @@ func TestManyKeysAndRegistriesShareOneConnection(t *testing.T) {
 			waiting = append(waiting, f.lockInBackground(t.Context(), r, key))
 		}
 	}
-	if n := f.connections(); n != 1 {
-		t.Fatalf("%d connections", n)
-	}
+	check.Equal(t, "connections", f.connections(), 1)
 	const oneByOne = 30
 	for i, release := range releases[:oneByOne] {
 		f.checkWaiting(waiting[i])
@@ -209,12 +200,8 @@ func TestAWaiterThatGivesUpUnsubscribes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := f.lockInBackground(ctx, f.registry(never), "k")
 	cancel()
-	if err := wait(t, got); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	if n := f.listener.Topics(); n != 0 {
-		t.Fatalf("%d subscriptions", n)
-	}
+	check.Is(t, wait(t, got), context.Canceled)
+	check.Equal(t, "subscriptions", f.listener.Topics(), 0)
 }
 
 func TestListenRefuses(t *testing.T) {
@@ -233,10 +220,7 @@ func TestListenRefuses(t *testing.T) {
 func TestListenRefusesAPooler(t *testing.T) {
 	t.Parallel()
 	db := dbtest.PgBouncer(t)
-	_, err := notify.Listen(t.Context(), db.DSN, nil)
-	if !errors.Is(err, notify.ErrPooled) || !errors.Is(err, sqllock.ErrDatabase) {
-		t.Fatal(err)
-	}
+	check.Is(t, check.ErrorOf(notify.Listen(t.Context(), db.DSN, nil)), notify.ErrPooled, sqllock.ErrDatabase)
 }
 
 // TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove
@@ -249,8 +233,7 @@ func TestListenIgnoresParametersOfDrivers(t *testing.T) {
 		"default_query_exec_mode": "exec", "statement_cache_capacity": "5", "description_cache_capacity": "5",
 		"pool_max_conns": "4",
 	})
-	listener, err := notify.Listen(t.Context(), dsn, nil)
-	must(t, err)
+	listener := check.Value(notify.Listen(t.Context(), dsn, nil))(t)
 	f.setListener(listener)
 	f.waitForNotifications()
 }

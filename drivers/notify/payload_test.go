@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestNotifiedDeletions runs everything that deletes a row, and calls that delete none.
@@ -16,7 +17,7 @@ func TestNotifiedDeletions(t *testing.T) {
 	f := newFixtureWithoutListener(t)
 	o := f.record()
 	r := f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Keys: sqllock.PlainKeys})
-	check := func(what string, want ...string) {
+	notifies := func(what string, want ...string) {
 		t.Helper()
 		got := o.next()
 		slices.Sort(got)
@@ -26,47 +27,35 @@ func TestNotifiedDeletions(t *testing.T) {
 	}
 
 	release := f.acquire(r, "ä b")
-	check("an acquisition")
-	if renewed, err := r.Renew(t.Context(), "ä b", "another holder", never); err != nil || renewed {
-		t.Fatal(renewed, err)
-	}
-	if deleted, err := r.Delete(t.Context(), "ä b", "another holder"); err != nil || deleted {
-		t.Fatal(deleted, err)
-	}
-	check("the release of another holder")
+	notifies("an acquisition")
+	check.Equal(t, "renewed", check.Value(r.Renew(t.Context(), "ä b", "another holder", never))(t), false)
+	check.Equal(t, "deleted", check.Value(r.Delete(t.Context(), "ä b", "another holder"))(t), false)
+	notifies("the release of another holder")
 	release()
-	check("a release", "int_lock ä b")
+	notifies("a release", "int_lock ä b")
 
 	f.acquire(r, "a")
 	f.acquire(r, "b")
 	must(t, r.ReleaseAll(t.Context()))
-	check("ReleaseAll", "int_lock a", "int_lock b")
+	notifies("ReleaseAll", "int_lock a", "int_lock b")
 
 	f.acquire(r, "fresh")
 	for _, key := range []string{"c", "d"} {
-		_, err := r.Acquire(t.Context(), key, r.NewHolder(), sqllock.MinTTL)
-		must(t, err)
+		must(t, check.ErrorOf(r.Acquire(t.Context(), key, r.NewHolder(), sqllock.MinTTL)))
 	}
 	f.until("expired", func() bool {
 		row, _, err := r.Peek(t.Context(), "d")
 		must(t, err)
 		return row.Expired()
 	})
-	deleted, err := r.DeleteExpired(t.Context())
-	must(t, err)
-	if deleted != 2 {
-		t.Fatalf("%d deleted", deleted)
-	}
-	check("DeleteExpired", "int_lock c", "int_lock d")
+	deleted := check.Value(r.DeleteExpired(t.Context()))(t)
+	check.Equal(t, "deleted", deleted, 2)
+	notifies("DeleteExpired", "int_lock c", "int_lock d")
 
-	registry, err := sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Minute})
-	must(t, err)
-	lock, err := registry.Obtain("e")
-	must(t, err)
-	lease, err := lock.WithMinHold(time.Minute).Lock(t.Context())
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
-	check("Unlock with a minimum hold")
+	registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Minute}))(t)
+	lock := check.Value(registry.Obtain("e"))(t)
+	must(t, check.Value(lock.WithMinHold(time.Minute).Lock(t.Context()))(t).Unlock(t.Context()))
+	notifies("Unlock with a minimum hold")
 }
 
 // TestTrigger creates the trigger of docs/notify.md and deletes a row as Spring does.
@@ -90,8 +79,7 @@ func TestTrigger(t *testing.T) {
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{}), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")
 	f.checkWaiting(got)
-	_, err := f.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE REGION = $1", f.name)
-	must(t, err)
+	must(t, check.ErrorOf(f.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK WHERE REGION = $1", f.name)))
 	f.checkAcquired(got)
 }
 
@@ -99,12 +87,10 @@ var sqlBlock = regexp.MustCompile("(?s)```sql\n(CREATE .*?)```")
 
 func (f *fixture) createTrigger() {
 	f.Helper()
-	doc, err := os.ReadFile("../../docs/notify.md")
-	must(f.T, err)
+	doc := check.Value(os.ReadFile("../../docs/notify.md"))(f.T)
 	block := sqlBlock.FindSubmatch(doc)
 	if block == nil {
 		f.Fatal("docs/notify.md has no trigger")
 	}
-	_, err = f.db.DB.ExecContext(f.Context(), string(block[1]))
-	must(f.T, err)
+	must(f.T, check.ErrorOf(f.db.DB.ExecContext(f.Context(), string(block[1]))))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/batch"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -127,9 +128,7 @@ func TestAnIdleBatcherRunsACallImmediately(t *testing.T) {
 		for _, item := range []string{"a", "b"} {
 			began := time.Now()
 			s.start(t.Context(), t, item).Wait()
-			if took := time.Since(began); took != time.Second {
-				t.Errorf("took %v", took)
-			}
+			check.Equal(t, "took", time.Since(began), time.Second)
 		}
 		s.want(t, "a", "b")
 	})
@@ -197,9 +196,7 @@ func TestASlowBatchDoesNotBlockOthers(t *testing.T) {
 		s.mu.Unlock()
 		began := time.Now()
 		s.start(t.Context(), t, "b", "c").Wait()
-		if took := time.Since(began); took != 11*time.Second {
-			t.Errorf("took %v", took)
-		}
+		check.Equal(t, "took", time.Since(began), 11*time.Second)
 		s.start(t.Context(), t, "d").Wait()
 		slow.Wait()
 		s.want(t, "a", "b c", "d")
@@ -222,9 +219,7 @@ func TestASecondSlowBatchDoesNotBlockOthers(t *testing.T) {
 		s.hurry()
 		began := time.Now()
 		s.start(t.Context(), t, "c").Wait()
-		if took := time.Since(began); took != 11*time.Second {
-			t.Errorf("took %v", took)
-		}
+		check.Equal(t, "took", time.Since(began), 11*time.Second)
 		slow.Wait()
 	})
 }
@@ -238,9 +233,7 @@ func TestACallBehindASlowBatchDoesNotWait(t *testing.T) {
 		s.hurry()
 		began := time.Now()
 		s.start(t.Context(), t, "b").Wait()
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("took %v", took)
-		}
+		check.Equal(t, "took", time.Since(began), time.Second)
 		slow.Wait()
 	})
 }

@@ -16,17 +16,14 @@ import (
 // Each of them is one more thing that others may depend on.
 func TestBorder(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	check.Must(t, err)
+	files := check.Value(filepath.Glob("*.go"))(t)
 	var names []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		check.Must(t, err)
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
-		check.Must(t, err)
+		text := check.Value(os.ReadFile(file))(t)
+		parsed := check.Value(parser.ParseFile(token.NewFileSet(), file, text, 0))(t)
 		for _, decl := range parsed.Decls {
 			names = append(names, exported(decl)...)
 		}

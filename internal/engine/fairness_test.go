@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestStreak_AProcessStepsBack has callers have the lock one after the other for longer than a streak may last.
@@ -40,14 +41,10 @@ func TestStreak_AProcessStepsBack(t *testing.T) {
 				t.Errorf("it has waited for %v", waited)
 			}
 		}
-		if steps != 4 {
-			t.Errorf("%d steps back", steps)
-		}
+		check.Equal(t, "steps back", steps, 4)
 		for range 100 { // others have had the time to acquire the lock: there is no streak
 			time.Sleep(pause)
-			if waited := hold(); waited != 0 {
-				t.Errorf("it has waited for %v", waited)
-			}
+			check.Equal(t, "it has waited for", hold(), 0)
 		}
 	})
 }

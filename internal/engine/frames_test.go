@@ -19,12 +19,9 @@ func TestFrames(t *testing.T) {
 	var frames []string
 	pool := fakedb.OpenWith(func(string) { frames = walk() })
 	defer func() { check.Must(t, pool.Close()) }()
-	repository, err := sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7})
-	check.Must(t, err)
-	registry, err := sqllock.NewRegistry(repository, nil)
-	check.Must(t, err)
-	lock, err := registry.Obtain("orders/42")
-	check.Must(t, err)
+	repository := check.Value(sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7}))(t)
+	registry := check.Value(sqllock.NewRegistry(repository, nil))(t)
+	lock := check.Value(registry.Obtain("orders/42"))(t)
 	var lease *sqllock.Lease
 	for _, call := range []struct {
 		name string

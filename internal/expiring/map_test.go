@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/expiring"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -38,9 +39,7 @@ func TestAValueLastsUntilItsTime(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		want(t, &m, "a", 0, false)
 		want(t, &m, "b", 2, true)
-		if n := m.Len(); n != 1 {
-			t.Errorf("%d keys", n)
-		}
+		check.Equal(t, "keys", m.Len(), 1)
 		if got, ok := m.Take("b"); got != 2 || !ok {
 			t.Error(got, ok)
 		}
@@ -104,9 +103,7 @@ func TestThereAreAtMostMaxKeys(t *testing.T) {
 	for i := range expiring.MaxKeys + 10 {
 		m.Put(i, until, func(int) int { return i })
 	}
-	if n := m.Len(); n != expiring.MaxKeys {
-		t.Errorf("%d keys", n)
-	}
+	check.Equal(t, "keys", m.Len(), expiring.MaxKeys)
 	if _, ok := m.Get(9); ok {
 		t.Error("the oldest is kept")
 	}

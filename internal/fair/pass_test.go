@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sqllock/sqllock/internal/fair"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestPass(t *testing.T) {
@@ -53,9 +54,7 @@ func TestLockFirst(t *testing.T) {
 				lock = m.LockFirst
 			}
 			waiting.Go(func() {
-				if err := lock(t.Context(), owner+1); err != nil {
-					t.Error(err)
-				}
+				check.Is(t, lock(t.Context(), owner+1), nil)
 				order = append(order, owner+1) // one at a time
 				m.Release(owner + 1)
 			})

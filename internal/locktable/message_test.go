@@ -40,8 +40,7 @@ func TestAJointLockInTwoMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			table, db, mock := mockedSequence(t)
-			spare, err := db.Conn(t.Context()) // the mock ends with its last connection
-			check.Must(t, err)
+			spare := check.Value(db.Conn(t.Context()))(t) // the mock ends with its last connection
 			defer func() { _ = spare.Close() }()
 			send := func(holderOfB, end string, failure error) {
 				message := mock.ExpectQuery("^SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;\nSTART TRANSACTION;\n.*INSERT INTO .*")
@@ -61,9 +60,7 @@ func TestAJointLockInTwoMessages(t *testing.T) {
 				send("mine", "COMMIT", nil)
 			}
 			got := table.acquireJoint(t.Context(), Claim{LockKey: "a", More: []string{"b"}, Holder: "mine", TTL: time.Minute})
-			if !errors.Is(got.Err, test.want.Err) {
-				t.Errorf("error %v, want %v", got.Err, test.want.Err)
-			}
+			check.Is(t, got.Err, test.want.Err)
 			if got.Err = test.want.Err; got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}

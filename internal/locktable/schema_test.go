@@ -6,6 +6,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // With a given layout Open does not look, so the caller must hear that a sequence cannot be used.
@@ -22,9 +23,7 @@ func TestHasSequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mocked, mock, err := sqlmock.New()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			t.Cleanup(func() { _ = mocked.Close() }) // the mock did not expect it
 			mock.ExpectQuery("FENCE").WillReturnRows(
 				sqlmock.NewRows([]string{"increment", "cache_size", "cycle_option"}).AddRow(1, test.cache, 0))

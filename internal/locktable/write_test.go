@@ -69,12 +69,10 @@ func mockedSequence(t *testing.T) (*Table, *sql.DB, sqlmock.Sqlmock) {
 	db, mock, err := sqlmock.New()
 	check.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() }) // the mock did not expect it
-	names, err := dialect.NamesFor("")
-	check.Must(t, err)
-	table, err := Open(t.Context(), Config{
+	names := check.Value(dialect.NamesFor(""))(t)
+	table := check.Value(Open(t.Context(), Config{
 		DB: db, Dialect: dialect.MySQL().WithSequence(), Names: names, Region: "r", Layout: dialect.Spring7,
 		Isolation: sql.LevelSerializable, MultiStatements: true,
-	})
-	check.Must(t, err)
+	}))(t)
 	return table, db, mock
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -27,8 +28,7 @@ type table struct {
 
 func newTable(t *testing.T, target session.Target) table {
 	t.Helper()
-	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
-	must(t, err)
+	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
 	t.Cleanup(func() { _ = pools.Close() })
 	s := table{t, pools, transaction.Pool{DB: pools.DB.DB, Dialect: &target.Dialect}, "SELECT v FROM t WHERE k = ?"}
 	if target.Dialect.Numbered {
@@ -96,8 +96,7 @@ func TestPreparedStatements(t *testing.T) {
 		} {
 			t.Run(name+"/"+cause, func(t *testing.T) {
 				t.Parallel()
-				target, err := parse(dbtest.Postgres(t).DSN)
-				must(t, err)
+				target := check.Value(parse(dbtest.Postgres(t).DSN))(t)
 				s := newTable(t, target)
 				s.read()
 				s.checkPrepared(1)
@@ -114,8 +113,7 @@ func TestPreparedStatements_OfMySQL(t *testing.T) {
 	for name, open := range map[string]func(testing.TB) *dbtest.DB{server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, err := mysqldriver.Parse(open(t).DSN)
-			must(t, err)
+			target := check.Value(mysqldriver.Parse(open(t).DSN))(t)
 			s := newTable(t, target)
 			fixed := s.text
 			for _, s.text = range []string{fixed, "SELECT v FROM t WHERE k IN (?)", "SET @a = 1; " + fixed} {
@@ -124,9 +122,7 @@ func TestPreparedStatements_OfMySQL(t *testing.T) {
 			var variable string
 			var n int
 			must(t, s.pools.DB.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Scan(&variable, &n))
-			if n != 1 {
-				t.Errorf("%d statements were prepared", n)
-			}
+			check.Equal(t, "statements were prepared", n, 1)
 			s.exec("DROP TABLE t")
 			s.exec("CREATE TABLE t (v VARCHAR(5), k BIGINT) AS SELECT 'one' AS v, 1 AS k")
 			s.text = fixed
@@ -141,16 +137,13 @@ func TestPreparedStatements_OfMySQL(t *testing.T) {
 // In a transaction nothing is prepared: an error would end it.
 func TestPreparedStatements_InATransaction(t *testing.T) {
 	t.Parallel()
-	target, err := pqdriver.Parse(dbtest.Postgres(t).DSN)
-	must(t, err)
+	target := check.Value(pqdriver.Parse(dbtest.Postgres(t).DSN))(t)
 	s := newTable(t, target)
 	s.read()
 	s.exec("DISCARD ALL")
-	tx, err := s.pools.DB.BeginTx(t.Context(), nil)
-	must(t, err)
+	tx := check.Value(s.pools.DB.BeginTx(t.Context(), nil))(t)
 	for range 3 {
-		_, err = tx.ExecContext(t.Context(), "UPDATE t SET v = $1", "one")
-		must(t, err)
+		must(t, check.ErrorOf(tx.ExecContext(t.Context(), "UPDATE t SET v = $1", "one")))
 	}
 	var got string
 	must(t, tx.QueryRowContext(t.Context(), "SELECT v FROM t WHERE k = $1", 1).Scan(&got))
@@ -170,8 +163,7 @@ func TestPreparedStatements_BehindAPooler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, err := pqdriver.Parse(dbtest.Postgres(t).With(t, c.parameters))
-			must(t, err)
+			target := check.Value(pqdriver.Parse(dbtest.Postgres(t).With(t, c.parameters)))(t)
 			connector := target.Connector
 			target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
 				c.drop(&s)
@@ -189,20 +181,17 @@ func TestPreparedStatements_BehindAPooler(t *testing.T) {
 func TestPreparedStatements_Cancelled(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
-	target, err := pqdriver.Parse(db.DSN)
-	must(t, err)
+	target := check.Value(pqdriver.Parse(db.DSN))(t)
 	s := newTable(t, target)
 	wait := func(ctx context.Context, seconds float64) error {
-		_, err := s.pools.DB.ExecContext(ctx, "SELECT pg_sleep($1) -- is cancelled", seconds)
-		return err
+		return check.ErrorOf(s.pools.DB.ExecContext(ctx, "SELECT pg_sleep($1) -- is cancelled", seconds))
 	}
 	for range 3 {
 		must(t, wait(t.Context(), 0))
 	}
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- wait(ctx, 3600) }()
+		ended := check.Begin(func() error { return wait(ctx, 3600) })
 		for executing := 0; executing == 0; {
 			must(t, db.DB.GetContext(t.Context(), &executing,
 				"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%-- is cancelled' AND datname = current_database()"))

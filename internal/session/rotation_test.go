@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A limited server gives out connections until others have used up its limit.
@@ -78,30 +79,24 @@ func TestRotation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := new(limited)
 				target := session.Target{Dialect: dialect.Postgres(), Connector: func(string, session.Settings) (driver.Connector, error) { return server, nil }}
-				pools, err := target.Connect(t.Context(), session.Need{Connections: 4})
-				must(t, err)
+				pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 4}))(t)
 				use := func(minutes int) {
 					t.Helper()
 					for range time.Duration(minutes) * time.Minute / pause {
-						_, err := pools.DB.ExecContext(t.Context(), "renew")
-						must(t, err)
+						must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "renew")))
 						time.Sleep(pause)
 					}
 				}
 				server.full.Store(true)
 				use(60)
-				if opened := server.opened.Load(); opened != 1 {
-					t.Errorf("%d connections were opened on a full server", opened)
-				}
+				check.Equal(t, "connections were opened on a full server", server.opened.Load(), 1)
 				server.full.Store(false)
 				use(60)
 				if opened := server.opened.Load(); opened < 6 || opened > 14 {
 					t.Errorf("%d connections were opened within an hour", opened)
 				}
 				must(t, pools.Close())
-				if open := server.open.Load(); open != 0 {
-					t.Errorf("%d connections are open in the end", open)
-				}
+				check.Equal(t, "connections are open in the end", server.open.Load(), 0)
 			})
 		})
 	}
@@ -113,16 +108,13 @@ func TestRotationOfSeveralConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := new(limited)
 		target := session.Target{Dialect: dialect.Postgres(), Connector: func(string, session.Settings) (driver.Connector, error) { return server, nil }}
-		pools, err := target.Connect(t.Context(), session.Need{Connections: 4})
-		must(t, err)
+		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 4}))(t)
 		for minute := range 30 {
 			server.full.Store(minute > 0 && minute != 10) // the limit leaves room in one minute, for a moment
 			for range 60 {
 				var used []interface{ Close() error }
 				for range 4 {
-					conn, err := pools.DB.Conn(t.Context())
-					must(t, err)
-					used = append(used, conn)
+					used = append(used, check.Value(pools.DB.Conn(t.Context()))(t))
 				}
 				for _, conn := range used {
 					must(t, conn.Close())
@@ -137,7 +129,5 @@ func TestRotationOfSeveralConnections(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }

@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
@@ -71,24 +71,18 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := c.database(t)
-			check(t, c.parse, db.DSN, c.want)
-			check(t, c.parse, db.With(t, c.own), c.wantOwn)
+			checkSession(t, c.parse, db.DSN, c.want)
+			checkSession(t, c.parse, db.With(t, c.own), c.wantOwn)
 		})
 	}
 }
 
-// check compares the answers of a session with what is wanted.
-func check(t *testing.T, parse func(string) (session.Target, error), dsn string, want map[string]string) {
+// checkSession compares the answers of a session with what is wanted.
+func checkSession(t *testing.T, parse func(string) (session.Target, error), dsn string, want map[string]string) {
 	t.Helper()
-	target, err := parse(dsn)
-	must(t, err)
-	pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
-	must(t, err)
-	defer func() {
-		if err := pools.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	target := check.Value(parse(dsn))(t)
+	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
+	defer func() { check.Is(t, pools.Close(), nil) }()
 	if pools.Pooler != nil {
 		t.Errorf("taken for a pooler: %v", pools.Pooler)
 	}
@@ -120,8 +114,7 @@ func TestAPoolerThatIgnoresSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, err := c.parse(dbtest.Postgres(t).DSN)
-			must(t, err)
+			target := check.Value(c.parse(dbtest.Postgres(t).DSN))(t)
 			connector, pooled := target.Connector, 0
 			target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
 				if s.Pooled {
@@ -130,8 +123,7 @@ func TestAPoolerThatIgnoresSettings(t *testing.T) {
 				c.drop(&s)
 				return connector(source, s)
 			}
-			pools, err := target.Connect(t.Context(), session.Need{Connections: 4, Acquirers: c.acquirers})
-			must(t, err)
+			pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 4, Acquirers: c.acquirers}))(t)
 			defer pools.Close()
 			if pools.Acquirers != nil || pools.Pooler == nil || pooled != 1 {
 				t.Errorf("acquirers %v, pooler %v, %d times without settings", pools.Acquirers, pools.Pooler, pooled)
@@ -146,8 +138,7 @@ func TestAPoolerThatMixesSessions(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
 	for _, state := range []string{"42P05", "26000", "08P01", "0A000"} {
-		target, err := pgxdriver.Parse(db.DSN)
-		must(t, err)
+		target := check.Value(pgxdriver.Parse(db.DSN))(t)
 		connector := target.Connector
 		target.Connector = func(source string, s session.Settings) (driver.Connector, error) {
 			c, err := connector(source, s)
@@ -164,9 +155,7 @@ func TestAPoolerThatMixesSessions(t *testing.T) {
 		if pools.Pooler == nil {
 			t.Errorf("%s: not taken for a pooler", state)
 		}
-		if err := pools.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, pools.Close(), nil)
 	}
 }
 
@@ -185,17 +174,13 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 	for name, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, err := mysqldriver.Parse(database(t).DSN)
-			must(t, err)
-			pools, err := target.Connect(t.Context(), session.Need{Connections: 1})
-			must(t, err)
+			target := check.Value(mysqldriver.Parse(database(t).DSN))(t)
+			pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
 			defer pools.Close()
-			_, err = pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")
-			must(t, err)
+			must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")))
 			// The session refuses writes as a server does; the next session does not.
-			_, err = pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")
-			must(t, err)
-			_, err = pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
+			must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")))
+			_, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
 			if target.Dialect.Classify(err) != dialect.ReadOnly {
 				t.Fatalf("error %v", err)
 			}
@@ -209,11 +194,8 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 // A parameter may be SQL that changes the character set. Then arguments could end their quotes.
 func TestACharacterSetInAParameter(t *testing.T) {
 	t.Parallel()
-	target, err := mysqldriver.Parse(dbtest.MySQL(t).With(t, map[string]string{"sql_mode": "'',character_set_client=gbk"}))
-	must(t, err)
-	if _, err := target.Connect(t.Context(), session.Need{Connections: 1}); !errors.Is(err, session.ErrCharset) {
-		t.Errorf("error %v", err)
-	}
+	target := check.Value(mysqldriver.Parse(dbtest.MySQL(t).With(t, map[string]string{"sql_mode": "'',character_set_client=gbk"})))(t)
+	check.Is(t, check.ErrorOf(target.Connect(t.Context(), session.Need{Connections: 1})), session.ErrCharset)
 }
 
 // With several hosts each has less time, so that the last one has its turn within 4 s.

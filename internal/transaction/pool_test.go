@@ -68,9 +68,7 @@ func TestTheEndOfAMessage(t *testing.T) {
 				if c.kept {
 					want = 1
 				}
-				if got := connections(); got != want {
-					t.Errorf("%d connections in the pool, want %d", got, want)
-				}
+				check.Equal(t, "connections in the pool", connections(), want)
 			})
 		})
 	}
@@ -90,12 +88,9 @@ func TestUnusableConnectionsArePassedOver(t *testing.T) {
 				mock.ExpectBegin().WillReturnError(failure)
 				mock.ExpectBegin()
 				mock.ExpectCommit()
-				tx, err := begin(t.Context(), db, dialect.MySQL())
-				must(t, err)
+				tx := check.Value(begin(t.Context(), db, dialect.MySQL()))(t)
 				must(t, tx.Commit())
-				if got := connections(); got != 1 {
-					t.Errorf("%d connections in the pool", got)
-				}
+				check.Equal(t, "connections in the pool", connections(), 1)
 			})
 		})
 	}

@@ -35,8 +35,7 @@ func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock, func() int) {
 	t.Helper()
 	db, mock, err := sqlmock.New()
 	must(t, err)
-	spare, err := db.Conn(t.Context()) // the mock ends with its last connection
-	must(t, err)
+	spare := check.Value(db.Conn(t.Context()))(t) // the mock ends with its last connection
 	t.Cleanup(func() {
 		must(t, mock.ExpectationsWereMet())
 		must(t, spare.Close())
@@ -93,9 +92,7 @@ func TestTheEndOfATransaction(t *testing.T) {
 					if c.kept {
 						want = 1
 					}
-					if got := connections(); got != want {
-						t.Errorf("%d connections in the pool, want %d", got, want)
-					}
+					check.Equal(t, "connections in the pool", connections(), want)
 				})
 			})
 		}
@@ -111,16 +108,13 @@ func TestTheEndOfTheContext(t *testing.T) {
 		defer cancel()
 		mock.ExpectBegin()
 		mock.ExpectRollback().WillReturnError(errNoQuorum)
-		tx, err := begin(ctx, db, dialect.MySQL())
-		must(t, err)
+		tx := check.Value(begin(ctx, db, dialect.MySQL()))(t)
 		cancel()
 		if err := tx.Commit(); err == nil {
 			t.Error("committed")
 		}
 		_ = tx.Rollback() // as a deferred one does
-		if got := connections(); got != 0 {
-			t.Errorf("%d connections in the pool", got)
-		}
+		check.Equal(t, "connections in the pool", connections(), 0)
 	})
 }
 
@@ -134,8 +128,7 @@ func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tx, err := begin(ctx, db, dialect.MySQL())
-	must(t, err)
+	tx := check.Value(begin(ctx, db, dialect.MySQL()))(t)
 	sent, answer := make(chan struct{}), make(chan struct{})
 	connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == flaky.Rollback && !m.Done {
@@ -158,16 +151,10 @@ func TestBeginIfAllFails(t *testing.T) {
 		for range 2 { // there is one connection, the spare one
 			mock.ExpectBegin().WillReturnError(errStuck)
 		}
-		if _, err := begin(t.Context(), db, dialect.MySQL()); !errors.Is(err, errStuck) {
-			t.Errorf("error %v", err)
-		}
+		check.Is(t, check.ErrorOf(begin(t.Context(), db, dialect.MySQL())), errStuck)
 		mock.ExpectBegin().WillReturnError(errNoQuorum)
-		if _, err := begin(t.Context(), db, dialect.MySQL()); !errors.Is(err, errNoQuorum) {
-			t.Errorf("error %v", err)
-		}
-		if got := connections(); got != 0 {
-			t.Errorf("%d connections in the pool", got)
-		}
+		check.Is(t, check.ErrorOf(begin(t.Context(), db, dialect.MySQL())), errNoQuorum)
+		check.Equal(t, "connections in the pool", connections(), 0)
 	})
 }
 
@@ -179,8 +166,7 @@ func TestWhatEndsATransactionSecondDoesNotWait(t *testing.T) {
 		connector := flaky.New(file.DB.Driver(), file.DSN)
 		db := sql.OpenDB(connector)
 		defer func() { must(t, db.Close()) }()
-		tx, err := begin(t.Context(), db, dialect.SQLite())
-		must(t, err)
+		tx := check.Value(begin(t.Context(), db, dialect.SQLite()))(t)
 		const answer = time.Minute
 		connector.Follow(func(context.Context, flaky.Moment) error {
 			time.Sleep(answer)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/fakedb"
 	sqllockotel "github.com/sqllock/sqllock/monitor/otel"
 	sqllockprom "github.com/sqllock/sqllock/monitor/prometheus"
@@ -24,10 +25,9 @@ func observed(tb testing.TB) map[string]*observe.Observer {
 	tb.Helper()
 	collector := sqllockprom.New(nil)
 	must(tb, prometheus.NewRegistry().Register(collector))
-	otel, err := sqllockotel.New(&sqllockotel.Options{
+	otel := check.Value(sqllockotel.New(&sqllockotel.Options{
 		TracerProvider: sdktrace.NewTracerProvider(), MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())),
-	})
-	must(tb, err)
+	}))(tb)
 	return map[string]*observe.Observer{
 		"slog": observe.SlogObserver(slog.New(slog.NewTextHandler(io.Discard, nil))), "prometheus": collector.Observer(), "otel": otel,
 	}
@@ -64,18 +64,14 @@ func newPair(tb testing.TB, observers []*observe.Observer) func() {
 	tb.Helper()
 	db := fakedb.Open()
 	tb.Cleanup(func() { db.Close() })
-	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{
+	repository := check.Value(sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
-	})
-	must(tb, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Observers: observers})
-	must(tb, err)
+	}))(tb)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Observers: observers}))(tb)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
 	return func() {
-		lease, err := registry.Lock(ctx, "orders/42")
-		must(tb, err)
-		must(tb, lease.Unlock(ctx))
+		must(tb, check.Value(registry.Lock(ctx, "orders/42"))(tb).Unlock(ctx))
 	}
 }
 

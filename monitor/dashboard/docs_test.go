@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestTheDocumentHasAllThatThereIs looks in docs/observability.md for each metric, label value, alert and
 // attribute, and for nothing that is not there.
 func TestTheDocumentHasAllThatThereIs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/observability.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("../../docs/observability.md"))(t)
 	has := func(kind, text string) {
 		t.Helper()
 		if !strings.Contains(string(page), "`"+text+"`") {
@@ -56,8 +57,7 @@ func attributesThatExist(t *testing.T) []string {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTraced(t)
 		span := f.under("caller", func(ctx context.Context) {
-			lease, err := f.registry.Lock(ctx, "k")
-			must(t, err)
+			lease := check.Value(f.registry.Lock(ctx, "k"))(t)
 			_, _ = f.registry.TryLock(ctx, "k")
 			<-lease.Context().Done()
 			synctest.Wait()

@@ -41,11 +41,9 @@ func newStage(t *testing.T, opts sqllock.RegistryOptions) *stage {
 	s.pool = sql.OpenDB(s.network)
 	t.Cleanup(func() { must(t, s.pool.Close()) })
 	open := func(pool *sql.DB, opts sqllock.RegistryOptions) *sqllock.Registry {
-		repository, err := sqllock.NewRepository(t.Context(), pool, dialect.SQLite(), nil)
-		must(t, err)
+		repository := check.Value(sqllock.NewRepository(t.Context(), pool, dialect.SQLite(), nil))(t)
 		opts.TTL = ttl
-		registry, err := sqllock.NewRegistry(repository, &opts)
-		must(t, err)
+		registry := check.Value(sqllock.NewRegistry(repository, &opts))(t)
 		t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 		return registry
 	}
@@ -83,8 +81,7 @@ func runJob(ctx context.Context, o *observe.Observer) {
 // acquisitions has each outcome, and each end of a lease but Close.
 func (s *stage) acquisitions() {
 	s.Helper()
-	holder, err := s.other.Lock(s.Context(), "held")
-	must(s.T, err)
+	holder := check.Value(s.other.Lock(s.Context(), "held"))(s.T)
 	_, _ = s.registry.TryLock(s.Context(), "held")
 	_, _ = s.registry.TryLockFor(s.Context(), "held", time.Second)
 	ctx, cancel := context.WithCancel(s.Context())
@@ -96,31 +93,23 @@ func (s *stage) acquisitions() {
 	_, _ = s.registry.Lock(s.Context(), "error")
 	s.network.Follow(nil)
 
-	lease, err := s.registry.Lock(s.Context(), "taken")
-	must(s.T, err)
-	_, err = s.repository.Delete(s.Context(), "taken", lease.Holder())
-	must(s.T, err)
+	lease := check.Value(s.registry.Lock(s.Context(), "taken"))(s.T)
+	must(s.T, check.ErrorOf(s.repository.Delete(s.Context(), "taken", lease.Holder())))
 	_, _ = s.registry.Lock(lease.Context(), "taken")
 
-	lease, err = s.registry.Lock(s.Context(), "expired")
-	must(s.T, err)
+	lease = check.Value(s.registry.Lock(s.Context(), "expired"))(s.T)
 	<-lease.Context().Done()
 
-	lease, err = s.registry.Lock(s.Context(), "handed on")
-	must(s.T, err)
+	lease = check.Value(s.registry.Lock(s.Context(), "handed on"))(s.T)
 	time.AfterFunc(10*time.Millisecond, func() { _ = lease.Unlock(s.Context()) })
-	next, err := s.registry.Lock(s.Context(), "handed on")
-	must(s.T, err)
-	must(s.T, next.Unlock(s.Context()))
+	must(s.T, check.Value(s.registry.Lock(s.Context(), "handed on"))(s.T).Unlock(s.Context()))
 }
 
 // renewals has one renewal succeed, and one fail.
 func (s *stage) renewals() {
 	s.Helper()
-	lock, err := s.registry.Obtain("renewed")
-	must(s.T, err)
-	lease, err := lock.WithAutoRenew(true).Lock(s.Context())
-	must(s.T, err)
+	lock := check.Value(s.registry.Obtain("renewed"))(s.T)
+	lease := check.Value(lock.WithAutoRenew(true).Lock(s.Context()))(s.T)
 	time.Sleep(ttl/3 + time.Second)
 	s.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
 	time.Sleep(ttl / 3)
@@ -133,8 +122,7 @@ func (s *stage) renewals() {
 func (s *stage) current() (stop func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	elector, err := leader.New(s.registry, "scheduler", nil)
-	must(s.T, err)
+	elector := check.Value(leader.New(s.registry, "scheduler", nil))(s.T)
 	led, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -145,8 +133,7 @@ func (s *stage) current() (stop func()) {
 		})
 	}()
 	<-led
-	lease, err := s.registry.Lock(s.Context(), "current")
-	must(s.T, err)
+	lease := check.Value(s.registry.Lock(s.Context(), "current"))(s.T)
 	waited := make(chan struct{})
 	go func() {
 		defer close(waited)

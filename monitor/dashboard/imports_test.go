@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestEachModuleLinksItsLibraryAlone compares what an application links with each of the modules.
@@ -18,8 +20,7 @@ func TestEachModuleLinksItsLibraryAlone(t *testing.T) {
 		allowed := regexp.MustCompile("^" + own + also)
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
 		cmd.Dir = "../" + dir
-		out, err := cmd.Output()
-		must(t, err)
+		out := check.Value(cmd.Output())(t)
 		for pkg := range strings.Lines(string(out)) {
 			pkg = strings.TrimSpace(pkg)
 			if host, _, _ := strings.Cut(pkg, "/"); !strings.Contains(host, ".") {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/migrations"
@@ -32,8 +33,7 @@ type gathered map[string]float64
 
 func gather(t *testing.T, from prometheus.Gatherer) gathered {
 	t.Helper()
-	families, err := from.Gather()
-	must(t, err)
+	families := check.Value(from.Gather())(t)
 	return series(families)
 }
 
@@ -64,10 +64,8 @@ func both(t *testing.T, lock func(string) string, rows *sqllock.Repository) (obs
 	prom, otel = prometheus.NewRegistry(), prometheus.NewRegistry()
 	collector := sqllockprom.New(&sqllockprom.Options{Lock: lock, Rows: rows})
 	must(t, prom.Register(collector))
-	reader, err := exporter.New(exporter.WithRegisterer(otel), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
-	must(t, err)
-	observer, err := sqllockotel.New(&sqllockotel.Options{Lock: lock, Rows: rows, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
-	must(t, err)
+	reader := check.Value(exporter.New(exporter.WithRegisterer(otel), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo()))(t)
+	observer := check.Value(sqllockotel.New(&sqllockotel.Options{Lock: lock, Rows: rows, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}))(t)
 	return []*observe.Observer{collector.Observer(), observer}, prom, otel
 }
 
@@ -138,8 +136,7 @@ func TestBothMeasureTheSame(t *testing.T) {
 		gather(t, prom).expect(t, "prometheus, ended", ended)
 		gather(t, otel).expect(t, "otel, ended", ended)
 
-		_, err = s.registry.Lock(t.Context(), "closed")
-		must(t, err)
+		must(t, check.ErrorOf(s.registry.Lock(t.Context(), "closed")))
 		must(t, s.registry.Close(t.Context()))
 		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
 			if n := gather(t, registry)[`sqllock_hold_duration_seconds{end="closed"} HISTOGRAM`]; n != 1 {
@@ -156,8 +153,7 @@ func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
 		observers, prom, otel := both(t, func(key string) string { return key[:6] }, nil)
 		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
 		for _, key := range []string{"orders/1", "orders/2", "usersé"} {
-			_, err := s.registry.Lock(t.Context(), key)
-			must(t, err)
+			must(t, check.ErrorOf(s.registry.Lock(t.Context(), key)))
 		}
 		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
 			gather(t, registry).expect(t, who, gathered{
@@ -246,10 +242,8 @@ func TestRowsAreCounted(t *testing.T) {
 				t.Fatal("not acquired")
 			}
 		}
-		elsewhere, err := sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{Region: "elsewhere"})
-		must(t, err)
-		_, err = elsewhere.Acquire(t.Context(), "a", elsewhere.NewHolder(), time.Hour)
-		must(t, err)
+		elsewhere := check.Value(sqllock.NewRepository(t.Context(), s.pool, dialect.SQLite(), &sqllock.RepositoryOptions{Region: "elsewhere"}))(t)
+		must(t, check.ErrorOf(elsewhere.Acquire(t.Context(), "a", elsewhere.NewHolder(), time.Hour)))
 		if held, expired, ok := count(); held != 3 || expired != 0 || !ok {
 			t.Errorf("%v held, %v expired, %v", held, expired, ok)
 		}
@@ -277,11 +271,9 @@ func TestRowsAreCountedByTheDatabase(t *testing.T) {
 	const rows = 20_000
 	db := dbtest.SQLite(t) // with its own clock: that of virtual time allocates
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	_, err := db.DB.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-INSERT INTO INT_LOCK SELECT i, 'DEFAULT', 'holder', '2000-01-01', CASE WHEN i % 4 = 0 THEN '2001-01-01' ELSE '9000-01-01' END FROM n`, rows)
-	must(t, err)
-	repository, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	must(t, err)
+	must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO INT_LOCK SELECT i, 'DEFAULT', 'holder', '2000-01-01', CASE WHEN i % 4 = 0 THEN '2001-01-01' ELSE '9000-01-01' END FROM n`, rows)))
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil))(t)
 	_, prom, otel := both(t, nil, repository)
 	for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
 		var before, after runtime.MemStats
@@ -314,12 +306,9 @@ func TestWhatIsLeftIsOfTheShortestLease(t *testing.T) {
 				}
 			}
 		}
-		plain, err := s.registry.Obtain("plain")
-		must(t, err)
-		held, err := plain.WithAutoRenew(false).WithTTL(time.Hour).Lock(t.Context())
-		must(t, err)
-		lease, err := s.registry.Lock(t.Context(), "k")
-		must(t, err)
+		plain := check.Value(s.registry.Obtain("plain"))(t)
+		held := check.Value(plain.WithAutoRenew(false).WithTTL(time.Hour).Lock(t.Context()))(t)
+		lease := check.Value(s.registry.Lock(t.Context(), "k"))(t)
 		const margin = 500 * time.Millisecond
 		time.Sleep(ttl / 3)
 		expect(ttl - margin - ttl/3)

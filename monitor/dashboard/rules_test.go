@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // rules returns the expressions of the alerts, by name.
@@ -20,8 +22,7 @@ func rules(t *testing.T) map[string]string {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	text, err := os.ReadFile("alerts.yml")
-	must(t, err)
+	text := check.Value(os.ReadFile("alerts.yml"))(t)
 	must(t, yaml.Unmarshal(text, &file))
 	exprs := make(map[string]string)
 	for _, group := range file.Groups {
@@ -46,8 +47,7 @@ func panels(t *testing.T) map[string]string {
 			List []struct{ Name, Definition string }
 		}
 	}
-	text, err := os.ReadFile("grafana.json")
-	must(t, err)
+	text := check.Value(os.ReadFile("grafana.json"))(t)
 	must(t, json.Unmarshal(text, &board))
 	exprs, variables := make(map[string]string), []string{"$__rate_interval", "300s", "$__range", "3600s"}
 	for _, variable := range board.Templating.List {
@@ -82,8 +82,7 @@ func TestPromtool(t *testing.T) {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
-	text, err := os.ReadFile("alerts_test.yml")
-	must(t, err)
+	text := check.Value(os.ReadFile("alerts_test.yml"))(t)
 	for name := range rules(t) {
 		if !strings.Contains(string(text), name) {
 			t.Errorf("no test has %s fire", name)

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // familiesThatExist returns the metrics of a registry after everything has happened once.
@@ -28,9 +29,7 @@ func familiesThatExist(t *testing.T) (families []*dto.MetricFamily) {
 		rows := newStage(t, sqllock.RegistryOptions{})
 		observers, prom, _ := both(t, nil, rows.repository)
 		_, stop := everything(t, observers...)
-		var err error
-		families, err = prom.Gather()
-		must(t, err)
+		families = check.Value(prom.Gather())(t)
 		stop()
 	})
 	return families
@@ -56,15 +55,13 @@ func scrape(t *testing.T) *scraped {
 		Logger: promslog.NewNopLogger(), MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{}),
 	})}
 	chunk := chunkenc.NewXORChunk()
-	to, err := chunk.Appender()
-	must(t, err)
+	to := check.Value(chunk.Appender())(t)
 	for i := range scrapes {
 		to.Append(0, (time.Duration(i) * scrapeInterval).Milliseconds(), float64(i))
 	}
 	for _, family := range familiesThatExist(t) {
 		s.names = append(s.names, family.GetName())
-		samples, err := expfmt.ExtractSamples(new(expfmt.DecodeOptions), family)
-		must(t, err)
+		samples := check.Value(expfmt.ExtractSamples(new(expfmt.DecodeOptions), family))(t)
 		for _, sample := range samples {
 			of := map[string]string{"job": "shop", "instance": "app-1"} // which Prometheus adds
 			for name, value := range sample.Metric {
@@ -88,11 +85,8 @@ func (s *scraped) find(expr string) promql.Vector {
 		}
 		return found
 	}}
-	query, err := s.engine.NewInstantQuery(s.Context(), &storage.MockQueryable{MockQuerier: querier}, nil, expr, time.UnixMilli(0).Add(scrapes*scrapeInterval))
-	must(s.T, err)
-	found, err := query.Exec(s.Context()).Vector()
-	must(s.T, err)
-	return found
+	query := check.Value(s.engine.NewInstantQuery(s.Context(), &storage.MockQueryable{MockQuerier: querier}, nil, expr, time.UnixMilli(0).Add(scrapes*scrapeInterval)))(s.T)
+	return check.Value(query.Exec(s.Context()).Vector())(s.T)
 }
 
 // A seriesSet iterates over a list of series.
@@ -194,7 +188,5 @@ func TestADashboardOfAnotherVersionIsNoticed(t *testing.T) {
 			t.Errorf("%s was not noticed", bad)
 		}
 	}
-	if used, err := s.check(`max by (job, state) (sqllock_rows{state=~"h.*"})`); err != nil || len(used) != 1 {
-		t.Error(used, err)
-	}
+	check.Equal(t, "used", len(check.Value(s.check(`max by (job, state) (sqllock_rows{state=~"h.*"})`))(t)), 1)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
@@ -53,12 +54,9 @@ func newTraced(t *testing.T) *traced {
 
 func openTraced(t *testing.T, provider trace.TracerProvider, pool *sql.DB, d dialect.Dialect) *sqllock.Registry {
 	t.Helper()
-	repository, err := sqllock.NewRepository(t.Context(), pool, d, nil)
-	must(t, err)
-	observer, err := sqllockotel.New(&sqllockotel.Options{TracerProvider: provider})
-	must(t, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{observer}})
-	must(t, err)
+	repository := check.Value(sqllock.NewRepository(t.Context(), pool, d, nil))(t)
+	observer := check.Value(sqllockotel.New(&sqllockotel.Options{TracerProvider: provider}))(t)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{observer}}))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	return registry
 }
@@ -149,9 +147,7 @@ func TestTracesNest(t *testing.T) {
 func (f *traced) nests(of func(trace.SpanContext) int) (lease *sqllock.Lease, request trace.Span, acquire sdktrace.ReadOnlySpan) {
 	f.Helper()
 	request = f.under("request", func(ctx context.Context) {
-		var err error
-		lease, err = f.registry.Lock(ctx, "orders/42")
-		must(f.T, err)
+		lease = check.Value(f.registry.Lock(ctx, "orders/42"))(f.T)
 		_, work := f.tracer.Start(lease.Context(), "work")
 		work.End()
 	})
@@ -178,16 +174,10 @@ func TestAWaiterIsLinkedToItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTraced(t)
 		var lease *sqllock.Lease
-		first := f.under("first", func(ctx context.Context) {
-			var err error
-			lease, err = f.registry.Lock(ctx, "k")
-			must(t, err)
-		})
+		first := f.under("first", func(ctx context.Context) { lease = check.Value(f.registry.Lock(ctx, "k"))(t) })
 		time.AfterFunc(time.Second, func() { _ = lease.Unlock(context.Background()) })
 		second := f.under("second", func(ctx context.Context) {
-			next, err := f.registry.Lock(ctx, "k")
-			must(t, err)
-			must(t, next.Unlock(ctx))
+			must(t, check.Value(f.registry.Lock(ctx, "k"))(t).Unlock(ctx))
 		})
 		waited := f.acquisition(second)
 		got := attributesOf(waited)
@@ -213,8 +203,7 @@ func TestErrorsAndLossesAreInTheTrace(t *testing.T) {
 			t.Errorf("%+v, %v, %v", failed.Status(), failed.Attributes(), failed.Events())
 		}
 		lost := f.under("lost", func(ctx context.Context) {
-			lease, err := f.registry.Lock(ctx, "k")
-			must(t, err)
+			lease := check.Value(f.registry.Lock(ctx, "k"))(t)
 			if _, err := f.registry.TryLock(ctx, "k"); err == nil {
 				t.Error("acquired twice")
 			}
@@ -246,8 +235,7 @@ func TestSpansOfOtelpgxNest(t *testing.T) {
 	f := &traced{T: t, spans: tracetest.NewSpanRecorder()}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(f.spans))
 	f.tracer = provider.Tracer("test")
-	config, err := pgx.ParseConfig(server.DSN)
-	must(t, err)
+	config := check.Value(pgx.ParseConfig(server.DSN))(t)
 	config.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(provider))
 	pool := stdlib.OpenDB(*config)
 	t.Cleanup(func() { must(t, pool.Close()) })

@@ -83,8 +83,7 @@ func TestALongJobIsNotRunTwice(t *testing.T) {
 			return ctx.Err()
 		}
 		first, second := job.New(r.Registry, "report", 0, long), job.New(r.Another(), "report", 0, long)
-		ended := make(chan error)
-		go func() { ended <- first(t.Context()) }()
+		ended := check.Begin(func() error { return first(t.Context()) })
 		time.Sleep(time.Second)
 		for range 15 {
 			err := second(t.Context())
@@ -150,12 +149,8 @@ func TestErrorsBeforeTheJob(t *testing.T) {
 // TestTheKeyTellsASkippedRun has a job fail to acquire another lock.
 func TestTheKeyTellsASkippedRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		lease, err := r.Another().TryLock(t.Context(), "other")
-		must(t, err)
-		nested := job.New(r.Registry, "report", 0, func(ctx context.Context) error {
-			_, err := r.TryLock(ctx, "other")
-			return err
-		})
+		lease := check.Value(r.Another().TryLock(t.Context(), "other"))(t)
+		nested := job.New(r.Registry, "report", 0, func(ctx context.Context) error { return check.ErrorOf(r.TryLock(ctx, "other")) })
 		var held *sqllock.HeldError
 		if err := nested(t.Context()); !errors.As(err, &held) || held.Key != "other" {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -214,9 +215,7 @@ func TestContextsOfATermEndWithItsLease(t *testing.T) {
 					f.Error("a context outlasts the lease that it is made from")
 				}
 			}
-			if cause := context.Cause(made); !errors.Is(cause, sqllock.ErrLockLost) {
-				f.Errorf("cause %v", cause)
-			}
+			check.Is(f, context.Cause(made), sqllock.ErrLockLost)
 			ended <- time.Now()
 			return nil
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -62,8 +63,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 		})
 		lease := <-a.began
 		b.start(b.lead)
-		_, err := b.registry.Repository().Delete(f.Context(), role, lease.Holder())
-		f.Must(err)
+		f.Must(check.ErrorOf(b.registry.Repository().Delete(f.Context(), role, lease.Holder())))
 		<-b.began
 		<-lease.Context().Done()
 		synctest.Wait()
@@ -102,8 +102,7 @@ func TestResignWhileTheLeaseIsLost(t *testing.T) {
 		a := f.process("a", leader.Options{})
 		a.start(a.leadThen(time.Minute))
 		lease := <-a.began
-		_, err := a.registry.Repository().Delete(f.Context(), role, lease.Holder())
-		f.Must(err)
+		f.Must(check.ErrorOf(a.registry.Repository().Delete(f.Context(), role, lease.Holder())))
 		f.Is(<-a.ended, sqllock.ErrLockLost)
 		f.Is(a.Resign(f.Context()), sqllock.ErrLockLost)
 	})
@@ -115,11 +114,9 @@ func TestRunRefuses(t *testing.T) {
 		never := func(context.Context, *sqllock.Lease) error { return errors.New("it leads") }
 		f.Is(a.Run(f.Context(), nil), sqllock.ErrInvalid)
 
-		lease, err := a.registry.Lock(f.Context(), role)
-		f.Must(err)
+		lease := check.Value(a.registry.Lock(f.Context(), role))(f)
 		f.Is(a.Run(lease.Context(), never), sqllock.ErrInvalid)
-		inner, err := a.registry.Lock(lease.Context(), role)
-		f.Must(err)
+		inner := check.Value(a.registry.Lock(lease.Context(), role))(f)
 		f.Must(inner.Unlock(f.Context()))
 		f.Is(a.Run(inner.Context(), never), sqllock.ErrInvalid) // the outer one is held
 		f.Must(lease.Unlock(f.Context()))
@@ -127,18 +124,14 @@ func TestRunRefuses(t *testing.T) {
 		cancel()
 		f.Is(a.Run(ctx, never), context.Canceled) // it carries one that was unlocked: not refused for that
 
-		lost, err := a.registry.Lock(f.Context(), role)
-		f.Must(err)
+		lost := check.Value(a.registry.Lock(f.Context(), role))(f)
 		time.Sleep(ttl)
 		f.Is(a.Run(lost.Context(), never), sqllock.ErrInvalid)
 
-		other, err := a.registry.Lock(f.Context(), "another role")
-		f.Must(err)
+		other := check.Value(a.registry.Lock(f.Context(), "another role"))(f)
 		outer, end := context.WithCancel(other.Context())
-		err = a.Run(outer, func(ctx context.Context, lease *sqllock.Lease) error {
-			if carried, err := a.registry.LeaseFrom(ctx, role); carried != lease || err != nil {
-				f.Errorf("the context carries %v, %v", carried, err)
-			}
+		err := a.Run(outer, func(ctx context.Context, lease *sqllock.Lease) error {
+			check.Equal(f, "lease of the context", check.Value(a.registry.LeaseFrom(ctx, role))(f), lease)
 			if _, err := a.registry.LeaseFrom(ctx, "another role"); err != nil {
 				f.Error(err)
 			}
@@ -158,23 +151,18 @@ func TestNewRefuses(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		registry := f.process("a", leader.Options{}).registry
 		for what, err := range map[string]error{
-			"no registry":  newError(nil, role, nil),
-			"no role":      newError(registry, "", nil),
-			"SitOut":       newError(registry, role, &leader.Options{SitOut: -1}),
-			"ObserveEvery": newError(registry, role, &leader.Options{ObserveEvery: -1}),
-			"Grace":        newError(registry, role, &leader.Options{Grace: -1}),
+			"no registry":  check.ErrorOf(leader.New(nil, role, nil)),
+			"no role":      check.ErrorOf(leader.New(registry, "", nil)),
+			"SitOut":       check.ErrorOf(leader.New(registry, role, &leader.Options{SitOut: -1})),
+			"ObserveEvery": check.ErrorOf(leader.New(registry, role, &leader.Options{ObserveEvery: -1})),
+			"Grace":        check.ErrorOf(leader.New(registry, role, &leader.Options{Grace: -1})),
 		} {
 			if !errors.Is(err, sqllock.ErrInvalid) {
 				f.Errorf("%s: %v", what, err)
 			}
 		}
-		f.Must(newError(registry, role, nil))
+		f.Must(check.ErrorOf(leader.New(registry, role, nil)))
 	})
-}
-
-func newError(registry *sqllock.Registry, role string, opts *leader.Options) error {
-	_, err := leader.New(registry, role, opts)
-	return err
 }
 
 // TestCloseEndsRun closes the registry of the leader, and that of a candidate.
@@ -236,9 +224,7 @@ func TestTheContextOfATerm(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(f.Context(), key{}, "value"), time.Minute)
 		defer cancel()
 		err := a.Run(ctx, func(ctx context.Context, lease *sqllock.Lease) error {
-			if got := ctx.Value(key{}); got != "value" {
-				f.Errorf("value %v", got)
-			}
+			check.Equal(f, "value", ctx.Value(key{}), "value")
 			if end, ok := ctx.Deadline(); !ok || time.Until(end) > time.Minute || time.Until(end) < time.Minute-time.Second {
 				f.Errorf("deadline %v", end)
 			}
@@ -330,8 +316,7 @@ func TestAnErrorUnderALeaseThatWasLost(t *testing.T) {
 				<-ctx.Done()
 				return nil
 			}
-			_, err := a.registry.Repository().Delete(f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
-			f.Must(err)
+			f.Must(check.ErrorOf(a.registry.Repository().Delete(f.Context(), role, lease.Holder()))) //nolint:contextcheck // any will do
 			f.Must(ctx.Err())
 			return failed
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -97,17 +98,14 @@ func (f *fixture) candidate(registry *sqllock.Registry, opts leader.Options) *pr
 		defer p.mu.Unlock()
 		p.errs = append(p.errs, err)
 	}
-	elector, err := leader.New(registry, role, &opts)
-	f.Must(err)
+	elector := check.Value(leader.New(registry, role, &opts))(f)
 	p.Elector = elector
 	return p
 }
 
 // lead leads until its context ends.
 func (p *process) lead(ctx context.Context, lease *sqllock.Lease) error {
-	if n := p.f.leading.Add(1); n != 1 {
-		p.f.Errorf("%d leaders", n)
-	}
+	check.Equal(p.f, "leaders", p.f.leading.Add(1), 1)
 	p.began <- lease
 	<-ctx.Done()
 	if p.IsLeader(ctx) == nil {
@@ -202,6 +200,5 @@ func (f *fixture) breakDatabase() (mend func()) {
 
 func (f *fixture) exec(statement string) {
 	f.Helper()
-	_, err := f.DB.DB.ExecContext(f.Context(), statement)
-	f.Must(err)
+	f.Must(check.ErrorOf(f.DB.DB.ExecContext(f.Context(), statement)))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -36,13 +37,10 @@ func TestOnStuckIsNotCalledAfterTheFunction(t *testing.T) {
 				close(returned)
 				return nil
 			})
-			_, err := a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())
-			f.Must(err)
+			f.Must(check.ErrorOf(a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())))
 			<-returned
 			f.Is(running.stop(), errStop)
-			if calls != 1 {
-				f.Errorf("OnStuck was called %d times", calls)
-			}
+			check.Equal(f, "calls of OnStuck", calls, 1)
 		})
 	}
 }
@@ -109,8 +107,7 @@ func TestACandidateReadsAsOftenAsItIsTold(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		a, network := f.networked("a")
 		r := a.registry.Repository()
-		_, err := r.Acquire(f.Context(), role, r.NewHolder(), 2*time.Second+10*time.Millisecond)
-		f.Must(err)
+		f.Must(check.ErrorOf(r.Acquire(f.Context(), role, r.NewHolder(), 2*time.Second+10*time.Millisecond)))
 		a.start(a.lead)
 		time.Sleep(2*time.Second + time.Millisecond) // it has just read
 		network.Follow(func(context.Context, flaky.Moment) error { return errStop })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -154,12 +155,10 @@ func TestObserve(t *testing.T) {
 			f.Takes("it", began, after, after+5*time.Millisecond)
 		}
 		want("", nil, 0)
-		_, err := r.Acquire(f.Context(), role, r.NewHolder(), ttl)
-		f.Must(err)
+		f.Must(check.ErrorOf(r.Acquire(f.Context(), role, r.NewHolder(), ttl)))
 		want("a", nil, every)
 		want("", nil, ttl-every) // as soon as the lease has ended
-		_, err = r.Acquire(f.Context(), role, r.NewHolder(), ttl)
-		f.Must(err)
+		f.Must(check.ErrorOf(r.Acquire(f.Context(), role, r.NewHolder(), ttl)))
 		want("a", nil, every)
 		mend := f.breakDatabase()
 		want("", sqllock.ErrDatabase, every)
@@ -205,8 +204,7 @@ func TestTheClientOfALeader(t *testing.T) {
 			{"nodash", "nodash"},
 		} {
 			role := fmt.Sprint("role ", i)
-			_, err := r.Acquire(f.Context(), role, test.holder, ttl)
-			f.Must(err)
+			f.Must(check.ErrorOf(r.Acquire(f.Context(), role, test.holder, ttl)))
 			time.Sleep(time.Second)
 			got, err := leader.Current(f.Context(), r, role)
 			want := leader.Leader{Client: test.client, Holder: test.holder, Age: time.Second, Left: ttl - time.Second}
@@ -214,9 +212,7 @@ func TestTheClientOfALeader(t *testing.T) {
 				f.Errorf("%+v, %v; want %+v", got, err, want)
 			}
 			time.Sleep(ttl)
-			if got, err := leader.Current(f.Context(), r, role); err != nil || got != (leader.Leader{}) {
-				f.Errorf("%+v, %v: it has expired", got, err)
-			}
+			check.Equal(f, "leader after the end", check.Value(leader.Current(f.Context(), r, role))(f), leader.Leader{})
 		}
 	})
 }

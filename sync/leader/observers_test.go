@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -91,8 +92,7 @@ func TestALeaderThatIsStuckIsReportedInTime(t *testing.T) {
 			<-stop
 			return nil
 		})
-		_, err := a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())
-		f.Must(err)
+		f.Must(check.ErrorOf(a.registry.Repository().Delete(f.Context(), role, (<-a.began).Holder())))
 		time.Sleep(ttl)
 		r.expect(f, "candidate", "leader", fmt.Sprintf("candidate after %v: %v", (ttl/3).Round(time.Second), sqllock.ErrLockLost))
 		running.cancel(errStop)
@@ -124,9 +124,7 @@ func TestAPanicOfAnObserverReleasesTheRole(t *testing.T) {
 				}()
 				_ = a.Run(f.Context(), func(context.Context, *sqllock.Lease) error { return errStop })
 			}()
-			if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
-				f.Errorf("%v, %v", rows, err)
-			}
+			check.Equal(f, "rows", len(check.Value(a.registry.Repository().List(f.Context()))(f)), 0)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -58,12 +59,10 @@ func TestTheTermAfterTheMinimumHold(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		const minHold = 3 * ttl
 		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
-		lock, err := a.registry.Obtain(role)
-		f.Must(err)
+		lock := check.Value(a.registry.Obtain(role))(f)
 		began := time.Now()
 		running := a.start(func(ctx context.Context, lease *sqllock.Lease) error {
-			inner, err := lock.WithMinHold(minHold).Lock(ctx)
-			f.Must(err)
+			inner := check.Value(lock.WithMinHold(minHold).Lock(ctx))(f)
 			a.began <- lease
 			<-ctx.Done()
 			return inner.Unlock(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
 )
@@ -33,8 +34,7 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 			return p.Resign(lease.Context()) //nolint:contextcheck // it carries the term
 		},
 		"after the lease is lost": func(ctx context.Context, p *process, lease *sqllock.Lease) error {
-			_, err := p.registry.Repository().Delete(p.f.Context(), role, lease.Holder()) //nolint:contextcheck // any will do
-			p.f.Must(err)
+			p.f.Must(check.ErrorOf(p.registry.Repository().Delete(p.f.Context(), role, lease.Holder()))) //nolint:contextcheck // any will do
 			<-ctx.Done()
 			return p.Resign(context.WithoutCancel(ctx))
 		},
@@ -43,8 +43,7 @@ func TestResignFromWithinDoesNotWait(t *testing.T) {
 			return p.Resign(context.WithoutCancel(ctx))
 		},
 		"of a lease that entered again": func(ctx context.Context, p *process, _ *sqllock.Lease) error {
-			inner, err := p.registry.Lock(context.WithoutCancel(ctx), role)
-			p.f.Must(err)
+			inner := check.Value(p.registry.Lock(context.WithoutCancel(ctx), role))(p.f)
 			defer func() { p.f.Must(inner.Unlock(ctx)) }()
 			return p.Resign(inner.Context()) //nolint:contextcheck // it carries the term
 		},
@@ -100,8 +99,7 @@ func TestResignInHooks(t *testing.T) {
 
 		b = f.process("b", leader.Options{OnStuck: func(time.Duration) { resigned <- b.Resign(f.Context()) }})
 		running = b.start(b.leadThen(leader.DefaultGrace + time.Second))
-		_, err := b.registry.Repository().Delete(f.Context(), role, (<-b.began).Holder())
-		f.Must(err)
+		f.Must(check.ErrorOf(b.registry.Repository().Delete(f.Context(), role, (<-b.began).Holder())))
 		f.Is(<-resigned, sqllock.ErrLockLost)
 		f.Is(running.stop(), errStop)
 	})
@@ -132,9 +130,7 @@ func TestResignInAnObserver(t *testing.T) {
 				return nil
 			})
 			f.Must(<-resigned)
-			if rows, err := a.registry.Repository().List(f.Context()); err != nil || len(rows) != 0 {
-				f.Errorf("%v, %v", rows, err)
-			}
+			check.Equal(f, "rows", len(check.Value(a.registry.Repository().List(f.Context()))(f)), 0)
 			f.Is(running.stop(), errStop)
 			if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
 				f.Errorf("told %v, want %v", told, want)

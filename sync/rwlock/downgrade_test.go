@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
@@ -75,8 +76,7 @@ func TestDowngradeOfAnEnteredLock(t *testing.T) {
 		p, other := f.process(), f.process()
 		outer := f.get(p.rw.Lock)
 		inner := f.get(in(outer, p.rw.Lock))
-		reader, err := p.rw.Downgrade(outer.Context(), inner) // it ends with outer, and not with inner
-		f.Must(err)
+		reader := check.Value(p.rw.Downgrade(outer.Context(), inner))(f) // it ends with outer, and not with inner
 		f.refused(other.rw.TryRLock, outer.Holder())
 		f.Unlock(reader)
 		f.Unlock(outer)
@@ -106,12 +106,9 @@ func TestWhatCannotBeDowngraded(t *testing.T) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		fails(ended, writer, sqllock.ErrNotAcquired, context.Canceled)
-		_, err := f.lockOf(p, "another").Downgrade(ctx, writer)
-		f.Is(err, sqllock.ErrNotHeld)
-		_, err = f.process().rw.Downgrade(ctx, writer) // another registry
-		f.Is(err, sqllock.ErrNotHeld)
-		other, err := p.registry.Lock(writer.Context(), "another") // its context carries the write lease
-		f.Must(err)
+		f.Is(check.ErrorOf(f.lockOf(p, "another").Downgrade(ctx, writer)), sqllock.ErrNotHeld)
+		f.Is(check.ErrorOf(f.process().rw.Downgrade(ctx, writer)), sqllock.ErrNotHeld) // another registry
+		other := check.Value(p.registry.Lock(writer.Context(), "another"))(f)          // its context carries the write lease
 		fails(ctx, other, sqllock.ErrNotHeld)
 		f.Unlock(other)
 		f.Must(writer.Renew(ctx))

@@ -2,11 +2,11 @@ package rwlock_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
@@ -28,13 +28,9 @@ func TestSpellingsAreOneLock(t *testing.T) {
 			lock, another, others := f.lockOf(p, one.key), f.lockOf(p, one.another), f.lockOf(other, one.another)
 			reader := f.get(lock.RLock)
 			for _, lock := range []*rwlock.Lock{another, others} {
-				if _, err := lock.TryLock(f.Context()); !errors.Is(err, sqllock.ErrNotAcquired) {
-					f.Error(err)
-				}
+				check.Is(f, check.ErrorOf(lock.TryLock(f.Context())), sqllock.ErrNotAcquired)
 			}
-			if _, err := another.Lock(reader.Context()); !errors.Is(err, sqllock.ErrInvalid) {
-				f.Error(err)
-			}
+			check.Is(f, check.ErrorOf(another.Lock(reader.Context())), sqllock.ErrInvalid)
 			if inner, err := another.RLock(reader.Context()); err != nil || inner.Holder() != reader.Holder() {
 				f.Error(inner, err)
 			} else {
@@ -52,9 +48,7 @@ func TestAMapperMustDistinguishTheRows(t *testing.T) {
 		p := f.processMapping(func(key string) (string, error) {
 			return strings.Replace(key, "catalog reader 17", "catalog reader 1", 1), nil
 		})
-		if _, err := rwlock.New(p.registry, "catalog"); !errors.Is(err, sqllock.ErrInvalid) {
-			f.Error(err)
-		}
+		check.Is(f, check.ErrorOf(rwlock.New(p.registry, "catalog")), sqllock.ErrInvalid)
 	})
 }
 

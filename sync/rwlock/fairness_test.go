@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -77,10 +78,9 @@ func TestWaitsBesideABusyProcess(t *testing.T) {
 		for _, interval := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second} {
 			runInBubble(t, fmt.Sprintf("%s, %v", kind, interval), func(f *fixture) {
 				process := func() acquire {
-					acquire, err := kinds[kind](f.processWith(sqllock.RegistryOptions{
+					acquire := check.Value(kinds[kind](f.processWith(sqllock.RegistryOptions{
 						TTL: time.Minute, AutoRenew: true, IdleBetweenTries: interval, HandOff: true,
-					}).registry)
-					f.Must(err)
+					}).registry))(f)
 					return acquire
 				}
 				longest := f.waitsBeside(process(), process(), interval/4)
@@ -113,8 +113,7 @@ func (f *fixture) waitsBeside(busy, acquire acquire, hold time.Duration) (longes
 	time.Sleep(10 * hold)
 	for range 6 {
 		began := time.Now()
-		lease, err := acquire(f.Context())
-		f.Must(err)
+		lease := check.Value(acquire(f.Context()))(f)
 		longest = max(longest, time.Since(began))
 		time.Sleep(hold)
 		f.Unlock(lease)
@@ -166,9 +165,7 @@ func TestWaitsAmongProcesses(t *testing.T) {
 				}
 				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: c.interval})
 				p.network.Follow(travel)
-				acquire, err := kinds[kind](p.registry)
-				f.Must(err)
-				processes = append(processes, acquire)
+				processes = append(processes, check.Value(kinds[kind](p.registry))(f))
 			}
 			p99, longest, share := f.compete(processes, c.callers, lasts, 10*time.Millisecond)
 			most := 4*time.Second + c.interval // three as a rule; in the first seconds they do not know of each other
@@ -192,9 +189,7 @@ func TestWaitsForLongHolders(t *testing.T) {
 	runInBubble(t, "plain", func(f *fixture) {
 		var processes []acquire
 		for range 8 {
-			acquire, err := kinds["plain"](f.processWith(sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 100 * time.Millisecond}).registry)
-			f.Must(err)
-			processes = append(processes, acquire)
+			processes = append(processes, check.Value(kinds["plain"](f.processWith(sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 100 * time.Millisecond}).registry))(f))
 		}
 		if _, longest, share := f.compete(processes, []int{2, 2, 2, 2, 2, 2, 2, 2}, 10*time.Minute, 4*time.Second); longest > 5*time.Minute || share < 0.4 {
 			f.Errorf("longest %v, least share %.2f", longest, share)

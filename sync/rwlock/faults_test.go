@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -25,11 +26,9 @@ func TestAnOutage(t *testing.T) {
 		p := f.process()
 		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		for _, lock := range []method{p.rw.RLock, p.rw.TryRLock, p.rw.Lock, p.rw.TryLock} {
-			_, err := lock(f.Context())
-			f.Is(err, sqllock.ErrDatabase, errGone)
+			f.Is(check.ErrorOf(lock(f.Context())), sqllock.ErrDatabase, errGone)
 		}
-		_, err := p.rw.Readers(f.Context())
-		f.Is(err, sqllock.ErrDatabase, errGone)
+		f.Is(check.ErrorOf(p.rw.Readers(f.Context())), sqllock.ErrDatabase, errGone)
 		p.network.Follow(nil)
 		f.Unlock(f.get(p.rw.Lock))
 	})
@@ -102,9 +101,7 @@ func TestWaitersShareAnOutage(t *testing.T) {
 		for _, result := range waiting {
 			f.Is((<-result).err, sqllock.ErrDatabase)
 		}
-		if d := time.Since(began); d > 30*time.Second {
-			f.Errorf("the last one returned after %v", d)
-		}
+		f.Takes("the last call", began, 0, 30*time.Second)
 		p.network.Follow(nil)
 		f.Must(p.repository.ReleaseAll(f.Context()))
 		f.Unlock(f.get(p.rw.Lock)) // the outage is over for those that come later
@@ -145,12 +142,9 @@ func TestCloseEndsEverything(t *testing.T) {
 				}
 				f.Is(o.err, sqllock.ErrClosed)
 			}
-			if d := time.Since(closed); d > time.Second {
-				f.Errorf("the last one returned %v after Close", d)
-			}
+			f.Takes("the last call after Close", closed, 0, time.Second)
 			for _, lock := range []method{p.rw.Lock, p.rw.TryLock, p.rw.RLock, p.rw.TryRLock} {
-				_, err := lock(f.Context())
-				f.Is(err, sqllock.ErrClosed)
+				f.Is(check.ErrorOf(lock(f.Context())), sqllock.ErrClosed)
 			}
 			other.rows(state.left)
 		})
@@ -170,9 +164,7 @@ func TestCloseEndsAnUpgrade(t *testing.T) {
 		f.Must(p.registry.Close(f.Context()))
 		closed := time.Now()
 		f.Is((<-writing).err, sqllock.ErrClosed)
-		if d := time.Since(closed); d > time.Second {
-			f.Errorf("it returned %v after Close", d)
-		}
+		f.Takes("the call after Close", closed, 0, time.Second)
 		other.rows(1)
 	})
 }

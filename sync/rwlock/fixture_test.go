@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -69,8 +70,7 @@ func (f *fixture) processOf(opts sqllock.RegistryOptions, keys sqllock.KeyMapper
 	db, network := f.Network()
 	registry := f.Registry(db, sqllock.RepositoryOptions{Keys: keys}, opts)
 	f.Cleanup(func() { f.Must(registry.Close(context.Background())) })
-	lock, err := rwlock.New(registry, key)
-	f.Must(err)
+	lock := check.Value(rwlock.New(registry, key))(f)
 	return &process{lock, f, registry, registry.Repository(), network}
 }
 
@@ -80,9 +80,7 @@ type method func(context.Context) (*sqllock.Lease, error)
 // get calls a method that is to succeed.
 func (f *fixture) get(lock method) *sqllock.Lease {
 	f.Helper()
-	lease, err := lock(f.Context())
-	f.Must(err)
-	return lease
+	return check.Value(lock(f.Context()))(f)
 }
 
 // refused calls a method that is to find the lock held by a holder.
@@ -135,8 +133,7 @@ func (f *fixture) gets(result <-chan outcome) *sqllock.Lease {
 func (p *process) crashed(rowKey string, ttl time.Duration) (holder string) {
 	p.f.Helper()
 	holder = p.repository.NewHolder()
-	got, err := p.repository.Acquire(p.f.Context(), rowKey, holder, ttl)
-	p.f.Must(err)
+	got := check.Value(p.repository.Acquire(p.f.Context(), rowKey, holder, ttl))(p.f)
 	if !got.Acquired {
 		p.f.Fatalf("%q is held", rowKey)
 	}
@@ -146,8 +143,7 @@ func (p *process) crashed(rowKey string, ttl time.Duration) (holder string) {
 // rows checks how many rows there are that are held.
 func (p *process) rows(want int) {
 	p.f.Helper()
-	rows, err := p.repository.List(p.f.Context())
-	p.f.Must(err)
+	rows := check.Value(p.repository.List(p.f.Context()))(p.f)
 	held := 0
 	for _, row := range rows {
 		if !row.Expired() {

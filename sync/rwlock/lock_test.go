@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -16,17 +17,12 @@ func TestBadInput(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		p.network.Follow(nil)
-		_, err := rwlock.New(nil, key)
-		f.Is(err, sqllock.ErrInvalid)
-		_, err = rwlock.New(p.registry, "")
-		f.Is(err, sqllock.ErrInvalid)
-		_, err = p.rw.TryRLockFor(f.Context(), -1)
-		f.Is(err, sqllock.ErrInvalid)
-		_, err = p.rw.TryLockFor(f.Context(), -1)
-		f.Is(err, sqllock.ErrInvalid)
+		f.Is(check.ErrorOf(rwlock.New(nil, key)), sqllock.ErrInvalid)
+		f.Is(check.ErrorOf(rwlock.New(p.registry, "")), sqllock.ErrInvalid)
+		f.Is(check.ErrorOf(p.rw.TryRLockFor(f.Context(), -1)), sqllock.ErrInvalid)
+		f.Is(check.ErrorOf(p.rw.TryLockFor(f.Context(), -1)), sqllock.ErrInvalid)
 		for _, lock := range []method{p.rw.WithTTL(sqllock.MinTTL - 1).RLock, p.rw.WithTTL(0).Lock} {
-			_, err = lock(f.Context())
-			f.Is(err, sqllock.ErrInvalid)
+			f.Is(check.ErrorOf(lock(f.Context())), sqllock.ErrInvalid)
 		}
 		f.Is(p.rw.ExecuteLocked(f.Context(), nil), sqllock.ErrInvalid)
 		f.Is(p.rw.ExecuteLockedFor(f.Context(), 0, nil), sqllock.ErrInvalid)
@@ -36,22 +32,16 @@ func TestBadInput(t *testing.T) {
 			f.Errorf("%d operations", n)
 		}
 		f.Must(p.registry.Close(f.Context()))
-		_, err = rwlock.New(p.registry, key)
-		f.Is(err, sqllock.ErrClosed)
+		f.Is(check.ErrorOf(rwlock.New(p.registry, key)), sqllock.ErrClosed)
 	})
 }
 
 // TestAPlainKeyLeavesRoom has a mapper that keeps keys as they are.
 func TestAPlainKeyLeavesRoom(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
-		f.Must(err)
-		registry, err := sqllock.NewRegistry(repository, nil)
-		f.Must(err)
-		_, err = rwlock.New(registry, strings.Repeat("k", 25))
-		f.Is(err, sqllock.ErrInvalid)
-		lock, err := rwlock.New(registry, strings.Repeat("k", 24))
-		f.Must(err)
+		registry := f.Registry(f.DB.DB, sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}, sqllock.RegistryOptions{})
+		f.Is(check.ErrorOf(rwlock.New(registry, strings.Repeat("k", 25))), sqllock.ErrInvalid)
+		lock := check.Value(rwlock.New(registry, strings.Repeat("k", 24)))(f)
 		f.Unlock(f.get(lock.Lock))
 	})
 }
@@ -62,8 +52,7 @@ func TestReaders(t *testing.T) {
 		p, other := f.process(), f.process()
 		check := func(wanted ...rwlock.Holder) {
 			f.Helper()
-			readers, err := p.rw.Readers(f.Context())
-			f.Must(err)
+			readers := check.Value(p.rw.Readers(f.Context()))(f)
 			if len(readers) != len(wanted) {
 				f.Fatalf("%+v, want %+v", readers, wanted)
 			}
@@ -93,9 +82,7 @@ func TestReaders(t *testing.T) {
 func TestHandlesShareTheirLock(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p := f.process()
-		if p.rw.Key() != key {
-			f.Error(p.rw.Key())
-		}
+		check.Equal(f, "key", p.rw.Key(), key)
 		renewed := f.get(p.rw.WithTTL(time.Second).WithAutoRenew(true).Lock)
 		time.Sleep(time.Minute)
 		f.refused(p.rw.TryLock, renewed.Holder())
@@ -128,9 +115,7 @@ func TestExecute(t *testing.T) {
 				if leases := p.registry.LeasesFrom(ctx); len(leases) != 1 {
 					f.Errorf("%d leases", len(leases))
 				}
-				if _, err := other.rw.TryLock(ctx); !errors.Is(err, sqllock.ErrNotAcquired) {
-					f.Error(err)
-				}
+				check.Is(f, check.ErrorOf(other.rw.TryLock(ctx)), sqllock.ErrNotAcquired)
 				return failed
 			}), failed)
 			p.rows(0)

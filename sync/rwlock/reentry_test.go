@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
@@ -13,9 +14,7 @@ import (
 // lockOf returns the lock of another key.
 func (f *fixture) lockOf(p *process, key string) *rwlock.Lock {
 	f.Helper()
-	lock, err := rwlock.New(p.registry, key)
-	f.Must(err)
-	return lock
+	return check.Value(rwlock.New(p.registry, key))(f)
 }
 
 // in returns a method that is called with the context of a lease.
@@ -30,9 +29,7 @@ func TestAReaderEntersAgain(t *testing.T) {
 		outer := f.get(p.rw.RLock)
 		writing := f.start(f.Context(), other.rw.Lock)
 		inner := f.get(in(outer, f.lockOf(p, key).TryRLock)) // through another Lock of the key
-		if inner.Holder() != outer.Holder() {
-			f.Error("it has a reader's row of its own")
-		}
+		check.Equal(f, "holder of the reader's row", inner.Holder(), outer.Holder())
 		f.refused(p.rw.TryRLock, f.holderOf(p, key)) // any other context waits
 		f.Unlock(outer)
 		f.waits(writing) // for the inner one
@@ -47,8 +44,7 @@ func TestAReaderEntersAgain(t *testing.T) {
 func TestAReaderEntersAJointLease(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
-		joint, err := p.registry.ObtainAll("another", lockKey+" reader 7")
-		f.Must(err)
+		joint := check.Value(p.registry.ObtainAll("another", lockKey+" reader 7"))(f)
 		outer := f.get(joint.Lock)
 		inner := f.get(in(outer, p.rw.RLock))
 		f.Unlock(outer)
@@ -77,9 +73,7 @@ func TestAReaderInsideAWriter(t *testing.T) {
 		reader := f.get(in(writer, p.rw.RLock))
 		p.rows(2)
 		again := f.get(in(reader, p.rw.Lock))
-		if again.Token() != writer.Token() {
-			f.Errorf("token %d, want %d", again.Token(), writer.Token())
-		}
+		check.Equal(f, "token", again.Token(), writer.Token())
 		f.Unlock(again)
 		f.Unlock(f.get(in(writer, p.rw.TryLock))) // beside the reader, which is the writer's own
 		f.refused(other.rw.TryRLock, writer.Holder())
@@ -97,14 +91,11 @@ func TestAWriterInsideAReader(t *testing.T) {
 		reader := f.get(p.rw.RLock)
 		began := time.Now()
 		for _, lock := range []method{p.rw.Lock, p.rw.TryLock, f.lockOf(p, key).Lock} {
-			_, err := lock(reader.Context())
-			f.Is(err, sqllock.ErrInvalid)
+			f.Is(check.ErrorOf(lock(reader.Context())), sqllock.ErrInvalid)
 		}
 		// A plain lease of the key is no write lease.
-		plain, err := p.registry.TryLock(reader.Context(), key)
-		f.Must(err)
-		_, err = p.rw.Lock(plain.Context())
-		f.Is(err, sqllock.ErrInvalid)
+		plain := check.Value(p.registry.TryLock(reader.Context(), key))(f)
+		f.Is(check.ErrorOf(p.rw.Lock(plain.Context())), sqllock.ErrInvalid)
 		if time.Since(began) > 0 {
 			f.Error("it waited")
 		}
@@ -112,8 +103,7 @@ func TestAWriterInsideAReader(t *testing.T) {
 		f.Unlock(f.get(in(reader, f.lockOf(p, "another").Lock)))
 		ended := reader.Context()
 		f.Unlock(reader)
-		lease, err := p.rw.Lock(context.WithoutCancel(ended)) // it reads no more
-		f.Must(err)
+		lease := check.Value(p.rw.Lock(context.WithoutCancel(ended)))(f) // it reads no more
 		f.Unlock(lease)
 		p.rows(0)
 	})
@@ -125,8 +115,7 @@ func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p, other := f.process(), f.process()
 		reader := f.get(other.rw.RLock)
-		plain, err := p.registry.TryLock(f.Context(), key)
-		f.Must(err)
+		plain := check.Value(p.registry.TryLock(f.Context(), key))(f)
 		waiting := f.start(f.Context(), other.rw.Lock)
 		f.holderOf(p, turn)
 		f.refused(in(plain, p.rw.TryLock), reader.Holder())
@@ -135,9 +124,7 @@ func TestAPlainLeaseIsNoWriteLease(t *testing.T) {
 		f.waits(writing)
 		f.Unlock(reader)
 		writer := f.gets(writing)
-		if writer.Holder() != plain.Holder() {
-			f.Error("it did not enter the plain lease")
-		}
+		check.Equal(f, "holder inside the plain lease", writer.Holder(), plain.Holder())
 		f.waits(waiting)
 		f.Unlock(writer)
 		f.Unlock(plain)
@@ -154,8 +141,7 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 			lost := f.get(lock)
 			f.Must(p.repository.ReleaseAll(f.Context()))
 			f.Is(lost.Renew(f.Context()), sqllock.ErrLockLost)
-			_, err := p.rw.RLock(context.WithoutCancel(lost.Context()))
-			f.Is(err, sqllock.ErrLockLost)
+			f.Is(check.ErrorOf(p.rw.RLock(context.WithoutCancel(lost.Context()))), sqllock.ErrLockLost)
 		}
 		p.rows(0)
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
@@ -56,9 +57,7 @@ func TestReadersDoNotStarveAWriter(t *testing.T) {
 			if holders, err := p.rw.Readers(f.Context()); len(holders) == 0 || err != nil {
 				f.Fatal("there are no readers", err)
 			}
-			lease, err := f.process().rw.TryLockFor(f.Context(), long)
-			f.Must(err)
-			f.Unlock(lease)
+			f.Unlock(check.Value(f.process().rw.TryLockFor(f.Context(), long))(f))
 		}
 		f.both(endOne, endTwo)
 		p.rows(0)
@@ -82,8 +81,7 @@ func TestWritersDoNotStarveAReader(t *testing.T) {
 		for range 3 {
 			time.Sleep(500 * time.Millisecond)
 			f.awaitHolder(p, turn)
-			lease, err := f.process().rw.TryRLockFor(f.Context(), 10*long) // the turn has no order between processes
-			f.Must(err)
+			lease := check.Value(f.process().rw.TryRLockFor(f.Context(), 10*long))(f) // the turn has no order between processes
 			f.Unlock(lease)
 		}
 		f.both(endOne, endTwo)
@@ -143,9 +141,7 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 		f.Unlock(reader)
 		began := time.Now()
 		writer := f.gets(writing)
-		if d := time.Since(began); d > time.Second {
-			f.Errorf("the writer has waited for %v", d)
-		}
+		f.Takes("the writer's wait", began, 0, time.Second)
 		f.waits(reading)
 		f.Unlock(writer)
 		f.Unlock(f.gets(reading))
@@ -156,9 +152,7 @@ func TestAWriterKeepsNewReadersOut(t *testing.T) {
 // seatedAt returns a plain lease of a reader's row.
 func (f *fixture) seatedAt(p *process, seat int) *sqllock.Lease {
 	f.Helper()
-	lease, err := p.registry.TryLock(f.Context(), fmt.Sprintf("%s reader %d", lockKey, seat))
-	f.Must(err)
-	return lease
+	return check.Value(p.registry.TryLock(f.Context(), fmt.Sprintf("%s reader %d", lockKey, seat)))(f)
 }
 
 // TestTheLimitOfAWait has waits end that are limited, in whatever they wait for.
@@ -238,9 +232,7 @@ func TestACrashInItsTurn(t *testing.T) {
 			p.crashed(key, 7*time.Second)
 			began := time.Now()
 			f.Unlock(f.get(lock(p)))
-			if d := time.Since(began); d < 7*time.Second || d > 8*time.Second {
-				f.Errorf("it has waited for %v", d)
-			}
+			f.Takes("the wait", began, 7*time.Second, 8*time.Second)
 		})
 	}
 }
@@ -271,9 +263,7 @@ func TestTheLeaseOutlivesTheWait(t *testing.T) {
 			}
 			f.Unlock(reader)
 			lease := f.gets(writing)
-			if lease.Holder() != holder {
-				f.Error("it has acquired its row again")
-			}
+			check.Equal(f, "holder of the row", lease.Holder(), holder)
 			f.Unlock(lease)
 			p.rows(0)
 		})
@@ -315,9 +305,7 @@ func TestMaxHoldCountsTheWait(t *testing.T) {
 		f.Unlock(reader)
 		writer, got := f.gets(writing), time.Now()
 		<-writer.Context().Done()
-		if d := time.Since(got); d < ttl-time.Second || d > ttl {
-			f.Errorf("it has lasted for %v", d)
-		}
+		f.Takes("the lease", got, ttl-time.Second, ttl)
 		f.Is(context.Cause(writer.Context()), sqllock.ErrLockLost)
 		f.Is(writer.Unlock(f.Context()), sqllock.ErrLockLost)
 	})
@@ -332,9 +320,7 @@ func TestAWriterWaitsForAReaderThatMeetsIt(t *testing.T) {
 		writers := f.processWith(sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{{
 			Acquire: func(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 				if e.Key == key && met == nil {
-					var err error
-					met, err = readers.rw.RLock(ctx)
-					f.Must(err)
+					met = check.Value(readers.rw.RLock(ctx))(f)
 					time.AfterFunc(time.Second, func() { f.Must(met.Unlock(f.Context())) })
 				}
 				return nil, nil

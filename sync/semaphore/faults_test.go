@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -26,8 +27,8 @@ func TestTheDatabaseIsGone(t *testing.T) {
 		<-w.done
 		f.Is(w.err, sqllock.ErrDatabase, errGone)
 		for _, call := range []func() error{
-			func() error { _, err := a.TryAcquire(f.Context(), 1); return err },
-			func() error { _, err := a.Holders(f.Context()); return err },
+			func() error { return check.ErrorOf(a.TryAcquire(f.Context(), 1)) },
+			func() error { return check.ErrorOf(a.Holders(f.Context())) },
 			func() error { return a.Execute(f.Context(), 1, func(context.Context) error { return nil }) },
 		} {
 			err := call()
@@ -36,8 +37,7 @@ func TestTheDatabaseIsGone(t *testing.T) {
 		}
 		network.Follow(nil)
 		f.Unlock(all)
-		lease, err := a.TryAcquireFor(f.Context(), 3, ttl+time.Second) // the turn ends with its time-to-live
-		f.Must(err)
+		lease := check.Value(a.TryAcquireFor(f.Context(), 3, ttl+time.Second))(f) // the turn ends with its time-to-live
 		f.Unlock(lease)
 	})
 }

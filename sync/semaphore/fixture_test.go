@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	fixtures "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -61,17 +62,13 @@ func (f *fixture) process(name string, permits int) *semaphore.Semaphore {
 
 func (f *fixture) semaphore(registry *sqllock.Registry, permits int) *semaphore.Semaphore {
 	f.Helper()
-	s, err := semaphore.New(registry, key, permits)
-	f.Must(err)
-	return s
+	return check.Value(semaphore.New(registry, key, permits))(f)
 }
 
 // acquires acquires n permits that are free.
 func (f *fixture) acquires(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	f.Helper()
-	lease, err := s.TryAcquire(f.Context(), n)
-	f.Must(err)
-	return lease
+	return check.Value(s.TryAcquire(f.Context(), n))(f)
 }
 
 // refuses checks that no permit is free.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -36,9 +37,7 @@ func TestFreePermitsTakeNoTurn(t *testing.T) {
 		for range permits {
 			working.Go(func() {
 				for range pairs {
-					lease, err := s.Acquire(f.Context(), 1)
-					f.Must(err)
-					f.Must(lease.Unlock(f.Context()))
+					f.Must(check.Value(s.Acquire(f.Context(), 1))(f).Unlock(f.Context()))
 				}
 			})
 		}
@@ -61,8 +60,7 @@ func TestAGuessGivesWay(t *testing.T) {
 		registry, network := f.networked()
 		a, other := f.semaphore(registry, 3), f.registry("other")
 		f.Unlock(f.acquires(a, 1))
-		turn, err := other.TryLock(f.Context(), turnRow)
-		f.Must(err)
+		turn := check.Value(other.TryLock(f.Context(), turnRow))(f)
 		f.isHeldBy(f.refusal(a, 1), turn.Holder())
 		f.has(turnRow)
 		network.Follow(func(_ context.Context, m flaky.Moment) error {

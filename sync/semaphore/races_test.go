@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -39,8 +40,7 @@ func TestOthersAreFaster(t *testing.T) {
 			}
 		})
 		network.Follow(plan)
-		_, err := a.TryAcquire(f.Context(), 1)
-		f.isHeldBy(err, theirs.Holder())
+		f.isHeldBy(check.ErrorOf(a.TryAcquire(f.Context(), 1)), theirs.Holder())
 		f.Unlock(theirs)
 
 		network.Follow(afterReads(func(read int) {
@@ -50,8 +50,7 @@ func TestOthersAreFaster(t *testing.T) {
 			}
 		}))
 		began := time.Now()
-		lease, err := a.Acquire(f.Context(), 2)
-		f.Must(err)
+		lease := check.Value(a.Acquire(f.Context(), 2))(f)
 		f.Takes("Acquire", began, time.Second, time.Second+longestPoll)
 		network.Follow(nil)
 		f.Unlock(lease)
@@ -72,8 +71,7 @@ func TestOthersAreFasterAtSomePermits(t *testing.T) {
 				theirs = append(theirs, f.acquires(other, 1))
 			}
 		}))
-		ours, err := a.TryAcquire(f.Context(), 1)
-		f.Must(err)
+		ours := check.Value(a.TryAcquire(f.Context(), 1))(f)
 		network.Follow(nil)
 		f.Unlock(append(theirs, ours)...)
 		f.has()

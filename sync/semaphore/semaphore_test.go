@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
@@ -34,8 +35,7 @@ func TestHoldersAreSorted(t *testing.T) {
 			want = append(want, f.acquires(a, 2).Holder())
 			time.Sleep(time.Second / 2)
 		}
-		holders, err := a.Holders(f.Context())
-		f.Must(err)
+		holders := check.Value(a.Holders(f.Context()))(f)
 		for i, h := range holders {
 			if age := time.Duration(10-i) * time.Second / 2; h.ID != want[i] || h.Permits != 2 || h.Age != age || h.Left != ttl-age {
 				f.Errorf("holder %d: %+v, want %s", i, h, want[i])
@@ -52,9 +52,7 @@ func TestAllPermits(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", semaphore.MaxPermits)
 		lease := f.acquires(a, semaphore.MaxPermits)
-		if n := len(f.rows()); n != semaphore.MaxPermits {
-			f.Errorf("%d rows", n)
-		}
+		check.Equal(f, "rows", len(f.rows()), semaphore.MaxPermits)
 		f.refuses(a)
 		f.Unlock(lease)
 		f.has()
@@ -80,15 +78,15 @@ func TestInvalid(t *testing.T) {
 		f.acquires(a, 3) // an error must not depend on what is free
 		nothing := func(context.Context) error { return nil }
 		for name, call := range map[string]func() error{
-			"0 permits":      func() error { _, err := a.TryAcquire(ctx, 0); return err },
-			"-1 permits":     func() error { _, err := a.Acquire(ctx, -1); return err },
-			"4 permits":      func() error { _, err := a.Acquire(ctx, 4); return err },
-			"negative wait":  func() error { _, err := a.TryAcquireFor(ctx, 1, -1); return err },
+			"0 permits":      func() error { return check.ErrorOf(a.TryAcquire(ctx, 0)) },
+			"-1 permits":     func() error { return check.ErrorOf(a.Acquire(ctx, -1)) },
+			"4 permits":      func() error { return check.ErrorOf(a.Acquire(ctx, 4)) },
+			"negative wait":  func() error { return check.ErrorOf(a.TryAcquireFor(ctx, 1, -1)) },
 			"negative wait2": func() error { return a.ExecuteFor(ctx, 1, -1, nothing) },
 			"no function":    func() error { return a.Execute(ctx, 1, nil) },
 			"no function2":   func() error { return a.ExecuteFor(ctx, 1, time.Second, nil) },
-			"a short TTL":    func() error { _, err := a.WithTTL(sqllock.MinTTL-1).TryAcquire(ctx, 1); return err },
-			"no TTL":         func() error { _, err := a.WithTTL(0).Acquire(ctx, 1); return err },
+			"a short TTL":    func() error { return check.ErrorOf(a.WithTTL(sqllock.MinTTL-1).TryAcquire(ctx, 1)) },
+			"no TTL":         func() error { return check.ErrorOf(a.WithTTL(0).Acquire(ctx, 1)) },
 		} {
 			if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrNotAcquired) {
 				f.Errorf("%s: %v", name, err)
@@ -103,8 +101,7 @@ func TestATableWithoutTimesToLive(t *testing.T) {
 	inBubbleWith(t, dialect.Spring6, func(f *fixture) {
 		a := f.process("a", 1)
 		f.acquires(a.WithTTL(ttl), 1)
-		_, err := a.WithTTL(2*ttl).TryAcquire(f.Context(), 1)
-		f.Is(err, sqllock.ErrInvalid)
+		f.Is(check.ErrorOf(a.WithTTL(2*ttl).TryAcquire(f.Context(), 1)), sqllock.ErrInvalid)
 	})
 }
 
@@ -114,11 +111,9 @@ func TestPlainKeysLeaveRoom(t *testing.T) {
 		registry := f.registry("a")
 		longest := 36 - len(" permit turn")
 		for _, permits := range []int{10, 1000} {
-			s, err := semaphore.New(registry, strings.Repeat("k", longest), permits)
-			f.Must(err)
+			s := check.Value(semaphore.New(registry, strings.Repeat("k", longest), permits))(f)
 			f.Unlock(f.acquires(s, permits))
-			_, err = semaphore.New(registry, strings.Repeat("k", longest+1), permits)
-			f.Is(err, sqllock.ErrInvalid)
+			f.Is(check.ErrorOf(semaphore.New(registry, strings.Repeat("k", longest+1), permits)), sqllock.ErrInvalid)
 		}
 	})
 }
@@ -150,24 +145,18 @@ func TestThereIsNoReentry(t *testing.T) {
 		registry := f.registry("a")
 		a := f.semaphore(registry, 4)
 		outer := f.acquires(a, 1)
-		inner, err := a.TryAcquire(outer.Context(), 1)
-		f.Must(err)
+		inner := check.Value(a.TryAcquire(outer.Context(), 1))(f)
 		if inner.Key() == outer.Key() || inner.Holder() == outer.Holder() {
 			f.Errorf("%s is entered again", inner.Key())
 		}
 		f.Unlock(inner)
-		_, err = registry.Repository().Delete(f.Context(), outer.Key(), outer.Holder())
-		f.Must(err)
-		both, err := a.TryAcquire(outer.Context(), 2)
-		f.Must(err)
-		third, err := a.Acquire(both.Context(), 1) // inside a joint lease
-		f.Must(err)
-		_, err = a.TryAcquire(third.Context(), 1)
-		f.Is(err, sqllock.ErrNotAcquired) // one permit is free, and the caller has it already
+		f.Must(check.ErrorOf(registry.Repository().Delete(f.Context(), outer.Key(), outer.Holder())))
+		both := check.Value(a.TryAcquire(outer.Context(), 2))(f)
+		third := check.Value(a.Acquire(both.Context(), 1))(f)                         // inside a joint lease
+		f.Is(check.ErrorOf(a.TryAcquire(third.Context(), 1)), sqllock.ErrNotAcquired) // one permit is free, and the caller has it already
 		f.Unlock(third, both)
 		f.Is(outer.Renew(f.Context()), sqllock.ErrLockLost)
-		_, err = a.TryAcquire(context.WithoutCancel(outer.Context()), 1)
-		f.Is(err, sqllock.ErrLockLost)
+		f.Is(check.ErrorOf(a.TryAcquire(context.WithoutCancel(outer.Context()), 1)), sqllock.ErrLockLost)
 		f.has()
 	})
 }
@@ -199,9 +188,7 @@ func TestPermitsAreLoweredAndRaised(t *testing.T) {
 			byKey[lease.Key()] = lease
 		}
 		f.refuses(two)
-		if holders, err := two.Holders(f.Context()); err != nil || len(holders) != 2 {
-			f.Errorf("%+v, %v", holders, err)
-		}
+		check.Equal(f, "holders", len(check.Value(two.Holders(f.Context()))(f)), 2)
 		f.Unlock(byKey["printers permit 2"])
 		f.refuses(two) // it does not know of that permit
 		f.Unlock(byKey["printers permit 0"])
@@ -265,16 +252,10 @@ func TestExecute(t *testing.T) {
 func TestSpellingsAreOneSemaphore(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		spelled := func(key string) *semaphore.Semaphore {
-			repository, err := sqllock.NewRepository(f.Context(), f.DB.DB.DB, f.DB.Dialect, &sqllock.RepositoryOptions{
+			registry := f.Registry(f.DB.DB, sqllock.RepositoryOptions{
 				Keys: func(key string) (string, error) { return sqllock.SpringKeys(strings.TrimSpace(key)) },
-			})
-			f.Must(err)
-			registry, err := sqllock.NewRegistry(repository, nil)
-			f.Must(err)
-			f.Cleanup(func() { _ = registry.Close(context.Background()) })
-			s, err := semaphore.New(registry, key, 1)
-			f.Must(err)
-			return s
+			}, sqllock.RegistryOptions{})
+			return check.Value(semaphore.New(registry, key, 1))(f)
 		}
 		lease := f.acquires(spelled(key), 1)
 		f.refuses(spelled(key + " "))

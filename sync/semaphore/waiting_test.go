@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // turnRow is the row of the waiter whose turn it is.
@@ -43,8 +44,7 @@ func TestAWaiterOfThisProcessIsWokenUp(t *testing.T) {
 // TestTheTurnOfADeadProcessEnds has a process die in its turn.
 func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 	inBothLayouts(t, func(f *fixture) {
-		dead, err := f.registry("dead").TryLock(f.Context(), turnRow)
-		f.Must(err)
+		dead := check.Value(f.registry("dead").TryLock(f.Context(), turnRow))(f)
 		began := time.Now()
 		b := f.process("b", 3)
 		if held := f.refusal(b, 1); held.Key != key || held.Holder != dead.Holder() || held.Left != ttl {
@@ -53,8 +53,7 @@ func TestTheTurnOfADeadProcessEnds(t *testing.T) {
 		if held := f.refusal(b, 3); held.Holder != dead.Holder() {
 			f.Errorf("%+v, want %s", held, dead.Holder())
 		}
-		lease, err := b.Acquire(f.Context(), 1)
-		f.Must(err)
+		lease := check.Value(b.Acquire(f.Context(), 1))(f)
 		f.Takes("Acquire", began, ttl, ttl+2*idle)
 		f.Unlock(lease)
 		f.has()
@@ -69,8 +68,7 @@ func TestTheTurnIsLost(t *testing.T) {
 		all := f.acquires(a.WithAutoRenew(true), 2)
 		first, second := f.starts(a, 2), f.starts(b, 2)
 		for range 5 {
-			_, err := f.DB.DB.ExecContext(f.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", turnRow)
-			f.Must(err)
+			f.Must(check.ErrorOf(f.DB.DB.ExecContext(f.Context(), "DELETE FROM INT_LOCK WHERE LOCK_KEY = ?", turnRow)))
 			time.Sleep(ttl)
 			f.waits(first)
 			f.waits(second)
@@ -213,8 +211,7 @@ func TestTheWaitIsLimited(t *testing.T) {
 			f.isHeldBy(err, holder)
 			f.has(rows...)
 
-			_, err = a.TryAcquireFor(f.Context(), 3, 0)
-			f.isHeldBy(err, holder)
+			f.isHeldBy(check.ErrorOf(a.TryAcquireFor(f.Context(), 3, 0)), holder)
 
 			limited, cancel := context.WithTimeout(f.Context(), time.Second)
 			defer cancel()
@@ -238,8 +235,7 @@ func TestTheWaitIsLimited(t *testing.T) {
 			ended, end := context.WithCancelCause(f.Context())
 			end(errAsPlanned)
 			for _, wait := range []time.Duration{0, time.Second} {
-				_, err = a.TryAcquireFor(ended, 3, wait)
-				f.Is(err, sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
+				f.Is(check.ErrorOf(a.TryAcquireFor(ended, 3, wait)), sqllock.ErrNotAcquired, context.Canceled, errAsPlanned)
 			}
 			f.has(rows...)
 		})
@@ -249,11 +245,8 @@ func TestTheWaitIsLimited(t *testing.T) {
 // lockTurn makes it the turn of a caller that does nothing.
 func (f *fixture) lockTurn() *sqllock.Lease {
 	f.Helper()
-	lock, err := f.registry("waiter").Obtain(turnRow)
-	f.Must(err)
-	lease, err := lock.WithAutoRenew(true).TryLock(f.Context())
-	f.Must(err)
-	return lease
+	lock := check.Value(f.registry("waiter").Obtain(turnRow))(f)
+	return check.Value(lock.WithAutoRenew(true).TryLock(f.Context()))(f)
 }
 
 // isHeldBy checks whom an error names.
@@ -274,8 +267,7 @@ func TestALimitLeavesTheLease(t *testing.T) {
 		one := f.acquires(a, 1)
 		time.AfterFunc(time.Second, func() { _ = one.Unlock(f.Context()) })
 		ctx, cancel := context.WithCancel(context.WithValue(f.Context(), name{}, "a value"))
-		lease, err := a.TryAcquireFor(ctx, 1, 2*time.Second)
-		f.Must(err)
+		lease := check.Value(a.TryAcquireFor(ctx, 1, 2*time.Second))(f)
 		time.Sleep(10 * ttl)
 		f.Must(lease.Context().Err())
 		if lease.Context().Value(name{}) != "a value" {
@@ -309,10 +301,8 @@ func TestClose(t *testing.T) {
 		f.Is(context.Cause(ours.Context()), sqllock.ErrClosed)
 		f.has(theirs.Key())
 		for range 2 {
-			_, err := a.TryAcquire(f.Context(), 2) // too few are free, and then enough
-			f.Is(err, sqllock.ErrClosed)
-			_, err = a.Acquire(f.Context(), 2)
-			f.Is(err, sqllock.ErrClosed)
+			f.Is(check.ErrorOf(a.TryAcquire(f.Context(), 2)), sqllock.ErrClosed) // too few are free, and then enough
+			f.Is(check.ErrorOf(a.Acquire(f.Context(), 2)), sqllock.ErrClosed)
 			f.Is(a.Execute(f.Context(), 1, func(context.Context) error { return nil }), sqllock.ErrClosed)
 			f.Unlock(theirs)
 		}

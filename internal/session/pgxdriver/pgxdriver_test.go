@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -20,9 +21,7 @@ func TestHosts(t *testing.T) {
 		"postgres://u@a/d?connect_timeout=3&sslmode=disable": 1,
 	} {
 		config, err := pgx.ParseConfig(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if got := hosts(config); got != want {
 			t.Errorf("%s: %d", dsn, got)
 		}

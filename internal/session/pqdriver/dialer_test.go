@@ -16,8 +16,7 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 // A server that is silent ends a read, after patience or at the deadline of the connection's user.
 func TestASilentServer(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check.Must(t, err)
+	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	for name, patience := range map[string]time.Duration{"patience": time.Millisecond, "deadline": time.Hour} {
 		c, err := dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String())

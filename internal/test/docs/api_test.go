@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
@@ -72,14 +73,12 @@ func topLevelNames(t *testing.T, dir string) (names []string) {
 // parsed returns the files of a package without what is not exported.
 func parsed(t *testing.T, set *token.FileSet, dir string) (files []*ast.File) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	must(t, err)
+	paths := check.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		must(t, err)
+		file := check.Value(parser.ParseFile(set, path, nil, parser.SkipObjectResolution))(t)
 		ast.FileExports(file)
 		files = append(files, file)
 	}

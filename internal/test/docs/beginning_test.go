@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestDocs_BeginWithTheExample compares the first code of a page with the function that an example, or a test, runs.
@@ -16,10 +18,8 @@ func TestDocs_BeginWithTheExample(t *testing.T) {
 		{"docs/jobs.md", "sync/job/example_test.go", "func reports(ctx context.Context, registry *sqllock.Registry) error {\n", 0},
 		{"docs/leader.md", "sync/leader/example_test.go", "func lead(ctx context.Context, repository *sqllock.Repository) error {\n", 12},
 	} {
-		page, err := os.ReadFile(test.page)
-		must(t, err)
-		source, err := os.ReadFile(test.source)
-		must(t, err)
+		page := check.Value(os.ReadFile(test.page))(t)
+		source := check.Value(os.ReadFile(test.source))(t)
 		_, rest, _ := strings.Cut(string(page), "```go\n")
 		code, _, _ := strings.Cut(rest, "```\n")
 		_, rest, _ = strings.Cut(string(source), test.function)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestSource_NoWallClock looks for instants that have lost their monotonic clock: a
@@ -16,17 +18,14 @@ import (
 func TestSource_NoWallClock(t *testing.T) {
 	t.Parallel()
 	wall := []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "AddDate"}
-	files, err := filepath.Glob("*.go")
-	must(t, err)
-	engine, err := filepath.Glob("internal/engine/*.go")
-	must(t, err)
+	files := check.Value(filepath.Glob("*.go"))(t)
+	engine := check.Value(filepath.Glob("internal/engine/*.go"))(t)
 	for _, file := range append(files, engine...) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, file, nil, 0)
-		must(t, err)
+		parsed := check.Value(parser.ParseFile(set, file, nil, 0))(t)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(wall, s.Sel.Name) {
 				t.Errorf("%v: %s", set.Position(s.Pos()), s.Sel.Name)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var (
@@ -78,12 +80,10 @@ func requireOperator(h http.Handler) http.Handler { return h }
 // library is, word for word.
 func TestDocs_GoCompiles(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("docs/*.md")
-	must(t, err)
+	pages := check.Value(filepath.Glob("docs/*.md"))(t)
 	compiled, files := allGoFiles(t), map[string]string{"names.go": documentNames}
 	for _, page := range append(pages, "README.md") {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := check.Value(os.ReadFile(page))(t)
 		for i, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(block[1], "defer lease.Unlock(") {
 				t.Errorf("%s: a deferred Unlock drops ErrLockLost: %s", page, block[1])
@@ -111,8 +111,7 @@ func TestDocs_GoCompiles(t *testing.T) {
 // buildOverlay compiles files as if they were those of a directory of this module.
 func buildOverlay(t *testing.T, directory string, files map[string]string) (out []byte, err error) {
 	t.Helper()
-	directory, err = filepath.Abs(directory)
-	must(t, err)
+	directory = check.Value(filepath.Abs(directory))(t)
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
 	for name, text := range files {
@@ -120,8 +119,7 @@ func buildOverlay(t *testing.T, directory string, files map[string]string) (out 
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 		overlay.Replace[filepath.Join(directory, name)] = path
 	}
-	list, err := json.Marshal(overlay)
-	must(t, err)
+	list := check.Value(json.Marshal(overlay))(t)
 	path := filepath.Join(dir, "overlay.json")
 	must(t, os.WriteFile(path, list, 0o600))
 	// Without -e the compiler stops after ten errors.
@@ -163,8 +161,7 @@ func allGoFiles(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	eachGoFile(t, func(path string) {
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := check.Value(os.ReadFile(path))(t)
 		all.WriteString(unspaced(string(text)))
 	})
 	return all.String()

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var (
@@ -22,8 +24,7 @@ var receivers = map[string]string{
 // TestDocs_ComingFromNamesOurs checks that each of our names in the tables of docs/coming-from.md is exported.
 func TestDocs_ComingFromNamesOurs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("docs", "coming-from.md"))
-	must(t, err)
+	page := check.Value(os.ReadFile(filepath.Join("docs", "coming-from.md")))(t)
 	named := 0
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, " | ")
@@ -73,7 +74,6 @@ func inAPI(t *testing.T, of, name string) bool {
 
 func apiOf(t *testing.T, pkg string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "api", pkg+".txt"))
-	must(t, err)
+	text := check.Value(os.ReadFile(filepath.Join("testdata", "api", pkg+".txt")))(t)
 	return string(text)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var (
@@ -55,10 +56,8 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 // TestDocs_IndexLeadsToEveryPage: docs/README.md leads to every page beside it.
 func TestDocs_IndexLeadsToEveryPage(t *testing.T) {
 	t.Parallel()
-	index, err := os.ReadFile("docs/README.md")
-	must(t, err)
-	pages, err := filepath.Glob("docs/*.md")
-	must(t, err)
+	index := check.Value(os.ReadFile("docs/README.md"))(t)
+	pages := check.Value(filepath.Glob("docs/*.md"))(t)
 	for _, page := range pages {
 		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
 			t.Errorf("docs/README.md has no link to %s", name)
@@ -69,8 +68,7 @@ func TestDocs_IndexLeadsToEveryPage(t *testing.T) {
 // anchorsOf returns the anchors of the headings of a document.
 func anchorsOf(t *testing.T, path string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := check.Value(os.ReadFile(path))(t)
 	anchors := make(map[string]bool)
 	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
 		title := link.ReplaceAllString(match[1], "]")
@@ -82,8 +80,7 @@ func anchorsOf(t *testing.T, path string) map[string]bool {
 // TestDocs_OperationsHaveEveryCure: the table of what the drivers return is that of the code, row by row.
 func TestDocs_OperationsHaveEveryCure(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/operations.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("docs/operations.md"))(t)
 	var table strings.Builder
 	for _, c := range failure.Cures() {
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", strings.Join(c.Signs, "`, `"), c.Cause, c.Text)
@@ -97,10 +94,8 @@ func TestDocs_OperationsHaveEveryCure(t *testing.T) {
 // TestDocs_OperationsNameEveryError: each sentinel has a line with its cause and its cure.
 func TestDocs_OperationsNameEveryError(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/operations.md")
-	must(t, err)
-	api, err := os.ReadFile("testdata/api/sqllock.txt")
-	must(t, err)
+	page := check.Value(os.ReadFile("docs/operations.md"))(t)
+	api := check.Value(os.ReadFile("testdata/api/sqllock.txt"))(t)
 	for _, sentinel := range regexp.MustCompile(`\bErr[A-Z]\w*`).FindAllString(string(api), -1) {
 		if !strings.Contains(string(page), "`"+sentinel+"`") {
 			t.Errorf("docs/operations.md says nothing about %s", sentinel)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var (
@@ -23,8 +25,7 @@ var (
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	functions, steps := functionsOf(t, "engine", "locktable", "rwlock", "seats", "semaphore"), stepsOfModels(t)
-	page, err := os.ReadFile("docs/design.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("docs/design.md"))(t)
 	for _, row := range modelRow.FindAllStringSubmatch(string(page), -1) {
 		for model := range strings.SplitSeq(row[2], ", ") {
 			if step := model + ": " + row[1]; !steps[step] {
@@ -47,12 +48,10 @@ func TestModelSteps(t *testing.T) {
 // stepsOfModels returns the labels and inlines of the models that begin with a capital letter.
 func stepsOfModels(t *testing.T) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("dev/model/*.pml")
-	must(t, err)
+	files := check.Value(filepath.Glob("dev/model/*.pml"))(t)
 	steps := make(map[string]bool)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := check.Value(os.ReadFile(file))(t)
 		for _, match := range modelStep.FindAllStringSubmatch(string(text), -1) {
 			steps[strings.TrimSuffix(filepath.Base(file), ".pml")+": "+match[1]] = true
 		}
@@ -72,8 +71,7 @@ func functionsOf(t *testing.T, packages ...string) map[string]bool {
 		if !slices.Contains(packages, pkg) || strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		must(t, err)
+		file := check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			switch {

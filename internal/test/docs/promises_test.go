@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
 )
 
@@ -21,12 +22,10 @@ const promisesFile = "internal/test/docs/promises.tsv"
 // the test which shows it exists.
 func TestPromises(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(promisesFile)
-	must(t, err)
+	text := check.Value(os.ReadFile(promisesFile))(t)
 	comments, tests := commentsOf(t, "sqllock", "semaphore", "rwlock", "leader", "job", "cleanup", "migrations",
 		"pgxlock", "pqlock", "mysqllock", "sqlitelock"), testsByPackage(t)
-	simulation, err := os.ReadFile("internal/test/simulation/doc.go")
-	must(t, err)
+	simulation := check.Value(os.ReadFile("internal/test/simulation/doc.go"))(t)
 	seen := make(map[string]bool)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -83,8 +82,7 @@ func commentsOf(t *testing.T, packages ...string) map[string]string {
 		if dir := filepath.Base(filepath.Dir(path)); strings.HasSuffix(path, "_test.go") || dir != "." && !slices.Contains(packages, dir) {
 			return
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		must(t, err)
+		file := check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 		if !slices.Contains(packages, file.Name.Name) {
 			return
 		}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // realTime are the directories whose tests run on servers or with processes, on the real clock.
@@ -34,8 +36,7 @@ const (
 // error, too. Functions that begin a bubble of synctest are in virtual time.
 func TestNoVerdictFromRealTime(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("internal/test/docs/realtime.tsv")
-	must(t, err)
+	text := check.Value(os.ReadFile("internal/test/docs/realtime.tsv"))(t)
 	allowed := make(map[string]bool)
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -47,8 +48,7 @@ func TestNoVerdictFromRealTime(t *testing.T) {
 	}
 	found := make(map[string]bool)
 	for _, pattern := range realTime {
-		dirs, err := filepath.Glob(pattern)
-		must(t, err)
+		dirs := check.Value(filepath.Glob(pattern))(t)
 		for _, dir := range dirs {
 			maps.Copy(found, inRealTime(t, dir))
 		}

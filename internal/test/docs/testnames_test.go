@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
 )
 
@@ -24,8 +25,7 @@ var (
 // exists, and that every row of a table that has a column for tests names one.
 func TestSpringDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("internal", "test", "contract", "SPRING.md"))
-	must(t, err)
+	text := check.Value(os.ReadFile(filepath.Join("internal", "test", "contract", "SPRING.md")))(t)
 	text = codeBlock.ReplaceAll(text, nil)
 	tests, named := findTests(t), 0
 	for _, match := range inBackticks.FindAllStringSubmatch(string(text), -1) {
@@ -57,8 +57,7 @@ func TestSpringDocs(t *testing.T) {
 // TestTestingDocs checks that every test which docs/testing.md names exists.
 func TestTestingDocs(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("docs", "testing.md"))
-	must(t, err)
+	text := check.Value(os.ReadFile(filepath.Join("docs", "testing.md")))(t)
 	tests := findTests(t)
 	for _, match := range inBackticks.FindAllStringSubmatch(string(codeBlock.ReplaceAll(text, nil)), -1) {
 		if name := match[1]; testName.MatchString(name) && !tests.have(name) {
@@ -95,8 +94,7 @@ func eachTest(t *testing.T, do func(path, test, text string)) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return
 		}
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := check.Value(os.ReadFile(path))(t)
 		for _, match := range testFunction.FindAllStringSubmatch(string(text), -1) {
 			do(path, match[1], string(text))
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -73,7 +74,7 @@ func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
 		})
 		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
 		for i := range 20 {
-			is(t, errorOf(obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context())), sqllock.ErrDatabase)
+			is(t, check.ErrorOf(obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context())), sqllock.ErrDatabase)
 		}
 		time.Sleep(2 * time.Minute)
 		s.connector.Follow(nil)
@@ -96,10 +97,7 @@ func TestAcquire_ConnectionThatCannotBeEndedIsClosed(t *testing.T) {
 		mock.ExpectCommit().WillReturnError(errNoQuorum)
 		mock.ExpectClose()
 		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-		_, err := obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())
-		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errNoQuorum) {
-			t.Errorf("error %v", err)
-		}
+		is(t, check.ErrorOf(obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())), sqllock.ErrDatabase, errNoQuorum)
 	})
 }
 
@@ -109,24 +107,19 @@ func TestAcquire_LateCommitGivesNoLease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, rival := lateFixture(t, sqllock.Serializable)
 		late := holdBack(s, flaky.Commit)
-		type result struct {
-			lease *sqllock.Lease
-			err   error
-		}
-		answer := make(chan result, 1)
-		go func() {
-			lease, err := s.lock.TryLock(t.Context())
-			answer <- result{lease, err}
-		}()
+		var lease *sqllock.Lease
+		answer := check.Begin(func() (err error) {
+			lease, err = s.lock.TryLock(t.Context())
+			return err
+		})
 		select {
 		case <-late.reached:
-		case got := <-answer:
-			t.Fatalf("nothing was committed: %v, %v", got.lease, got.err)
+		case err := <-answer:
+			t.Fatalf("nothing was committed: %v", err)
 		}
 		time.AfterFunc(2*lateTTL, func() { close(late.let) })
-		got := <-answer
-		if got.lease != nil || !errors.Is(got.err, sqllock.ErrDatabase) || errors.Is(got.err, sqllock.ErrLockLost) {
-			t.Fatalf("%v, %v", got.lease, got.err)
+		if err := <-answer; lease != nil || !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
+			t.Fatalf("%v, %v", lease, err)
 		}
 		next := locked(t, rival) // it is undone soon, if the answer was not waited for
 		must(t, next.Unlock(t.Context()))
@@ -153,7 +146,7 @@ func TestAcquire_VeryLateRowIsDeletedBeforeTheNext(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), lateTTL/10)
 		defer cancel()
-		is(t, errorOf(s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL)), context.DeadlineExceeded)
+		is(t, check.ErrorOf(s.repository.Acquire(ctx, "k", s.repository.NewHolder(), lateTTL)), context.DeadlineExceeded)
 		time.Sleep(lateTTL * 7 / 4)
 		s.connector.Follow(nil)
 		row, ok, err := s.repository.Peek(t.Context(), "k")
@@ -161,8 +154,7 @@ func TestAcquire_VeryLateRowIsDeletedBeforeTheNext(t *testing.T) {
 		if !ok || row.Expired() {
 			t.Fatalf("the test is to leave a row: %+v", row)
 		}
-		got, err := s.repository.Acquire(t.Context(), "k", s.repository.NewHolder(), lateTTL)
-		must(t, err)
+		got := check.Value(s.repository.Acquire(t.Context(), "k", s.repository.NewHolder(), lateTTL))(t)
 		if !got.Acquired {
 			t.Error(got)
 		}
@@ -193,8 +185,7 @@ func mockedWith(t *testing.T, d dialect.Dialect, o sqllock.RepositoryOptions) (*
 		}
 		return strings.HasPrefix(actual, verb)
 	})
-	spare, err := db.Conn(t.Context()) // the mock ends with its last connection
-	must(t, err)
+	spare := check.Value(db.Conn(t.Context()))(t) // the mock ends with its last connection
 	t.Cleanup(func() {
 		must(t, mock.ExpectationsWereMet())
 		must(t, spare.Close())
@@ -202,8 +193,7 @@ func mockedWith(t *testing.T, d dialect.Dialect, o sqllock.RepositoryOptions) (*
 	})
 	pool := sqlx.NewDb(db, "sqlmock")
 	o.Layout = dialect.Spring7
-	r, err := sqllock.NewRepository(t.Context(), pool.DB, d, &o)
-	must(t, err)
+	r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, d, &o))(t)
 	return r, mock, pool
 }
 
@@ -366,11 +356,7 @@ func TestAcquire_DatabaseErrorHasItsSentinel(t *testing.T) {
 			}
 			mock.ExpectRollback()
 			_, err := obtain(t, newRegistry(t, r, nil), "orders/42").Lock(t.Context())
-			for _, want := range []error{test.want, sqllock.ErrDatabase, test.err} {
-				if !errors.Is(err, want) {
-					t.Errorf("%v is not %v", err, want)
-				}
-			}
+			is(t, err, test.want, sqllock.ErrDatabase, test.err)
 			if errors.Is(err, sqllock.ErrNotAcquired) || !strings.Contains(err.Error(), `"orders/42"`) {
 				t.Error(err)
 			}
@@ -425,7 +411,7 @@ func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
 			if test.applied {
 				mock.ExpectExec("DELETE").WillReturnError(test.err)
 			}
-			is(t, errorOf(r.Acquire(t.Context(), "k", r.NewHolder(), ttl)), test.want)
+			is(t, check.ErrorOf(r.Acquire(t.Context(), "k", r.NewHolder(), ttl)), test.want)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // small returns a registry that caches capacity locks.
@@ -26,7 +27,7 @@ func TestCache_SetCapacity(t *testing.T) {
 	a := obtain(t, r, "a")
 	obtain(t, r, "b")
 	must(t, r.SetCacheCapacity(1))
-	is(t, errorOf(r.Obtain("c")), sqllock.ErrCapacity)
+	is(t, check.ErrorOf(r.Obtain("c")), sqllock.ErrCapacity)
 	must(t, r.SetCacheCapacity(2))
 	if obtain(t, r, "a") == a {
 		t.Fatal("shrinking must evict the unused")
@@ -48,14 +49,12 @@ func TestCache_ExpireUnused(t *testing.T) {
 	expired(t, r, 0, 0)
 	must(t, lease.Unlock(t.Context()))
 	expired(t, r, 0, 1)
-	is(t, errorOf(r.ExpireUnusedOlderThan(-1)), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(r.ExpireUnusedOlderThan(-1)), sqllock.ErrInvalid)
 }
 
 func expired(t *testing.T, r *sqllock.Registry, age time.Duration, want int) {
 	t.Helper()
-	if n, err := r.ExpireUnusedOlderThan(age); n != want || err != nil {
-		t.Fatalf("%d, %v, want %d", n, err, want)
-	}
+	check.Equal(t, "forgotten", check.Value(r.ExpireUnusedOlderThan(age))(t), want)
 }
 
 // TestCache_FailedLockUsesNoRoom: a caller that has returned does not use the lock any more.
@@ -64,11 +63,11 @@ func TestCache_FailedLockUsesNoRoom(t *testing.T) {
 		r := small(t, 0)
 		l := obtain(t, r, "k")
 		lease := locked(t, l)
-		is(t, errorOf(l.TryLock(t.Context())), sqllock.ErrNotAcquired)
-		is(t, errorOf(l.TryLockFor(t.Context(), time.Millisecond)), sqllock.ErrNotAcquired)
+		is(t, check.ErrorOf(l.TryLock(t.Context())), sqllock.ErrNotAcquired)
+		is(t, check.ErrorOf(l.TryLockFor(t.Context(), time.Millisecond)), sqllock.ErrNotAcquired)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		is(t, errorOf(l.Lock(ctx)), context.Canceled)
+		is(t, check.ErrorOf(l.Lock(ctx)), context.Canceled)
 		expired(t, r, 0, 0)
 		must(t, lease.Unlock(t.Context()))
 		expired(t, r, 0, 1)
@@ -118,9 +117,7 @@ func TestCache_ExpiringWhileObtaining(t *testing.T) {
 						inside.Add(-1)
 						return nil
 					})
-					if err != nil {
-						t.Error(err)
-					}
+					is(t, err, nil)
 				})
 			}
 			group.Wait()
@@ -176,9 +173,9 @@ func TestCache_HeldIsNeverEvicted(t *testing.T) {
 	if obtain(t, r, "a") != a {
 		t.Fatal("evicted")
 	}
-	is(t, errorOf(obtain(t, r, "a").TryLock(t.Context())), sqllock.ErrNotAcquired)
+	is(t, check.ErrorOf(obtain(t, r, "a").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	b := locked(t, obtain(t, r, "b"))
-	is(t, errorOf(r.Obtain("c")), sqllock.ErrCapacity)
+	is(t, check.ErrorOf(r.Obtain("c")), sqllock.ErrCapacity)
 	if _, err := evicted.TryLock(t.Context()); !errors.Is(err, sqllock.ErrCapacity) || !strings.Contains(err.Error(), `"evicted"`) {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -31,9 +32,7 @@ func TestClose_ReleasesTogether(t *testing.T) {
 				if took > one+slack {
 					t.Errorf("closing took %v with one lease and %v with %d", one, took, n)
 				}
-				if ended != 0 {
-					t.Errorf("the last lease ended %v after Close was called", ended)
-				}
+				check.Equal(t, "from Close to the end of the last lease", ended, 0)
 			}
 		})
 	}
@@ -46,8 +45,7 @@ func closeWithoutAnswer(s *fixture, n int) (took, lastEnded time.Duration) {
 	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30})
 	var contexts []context.Context
 	for i := range n {
-		lease, err := obtain(s.T, registry, fmt.Sprint(n, i)).Lock(s.Context())
-		must(s.T, err)
+		lease := check.Value(obtain(s.T, registry, fmt.Sprint(n, i)).Lock(s.Context()))(s.T)
 		contexts = append(contexts, lease.Context())
 	}
 	var last atomic.Int64
@@ -75,18 +73,13 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 				late := holdBack(s, flaky.Query)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				locked := make(chan error, 1)
-				go func() {
-					_, err := s.lock.Lock(ctx)
-					locked <- err
-				}()
+				locked := check.Begin(func() error { return check.ErrorOf(s.lock.Lock(ctx)) })
 				<-late.reached
 				if cancelled { // the usual way to end: first all work, then the registry
 					cancel()
 					is(t, <-locked, context.Canceled)
 				}
-				closed := make(chan error, 1)
-				go func() { closed <- s.registry.Close(t.Context()) }()
+				closed := check.Begin(func() error { return s.registry.Close(t.Context()) })
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
 				if len(closed) > 0 {
@@ -99,9 +92,7 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 				}
 				var rows int
 				must(t, s.db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK"))
-				if rows != 0 {
-					t.Errorf("%d rows are left", rows)
-				}
+				check.Equal(t, "rows left", rows, 0)
 			})
 		}
 	}
@@ -115,8 +106,7 @@ func TestClose_TimesOut(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			s := newFixture(t, sqllock.Serializable)
 			stopAnswering(s)
-			locked := make(chan error, 1)
-			go func() { locked <- errorOf(s.lock.Lock(t.Context())) }()
+			locked := check.Begin(func() error { return check.ErrorOf(s.lock.Lock(t.Context())) })
 			time.Sleep(4 * time.Second)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -128,9 +118,7 @@ func TestClose_TimesOut(t *testing.T) {
 			}
 			began := time.Now()
 			is(t, s.registry.Close(ctx), sqllock.ErrDatabase)
-			if took := time.Since(began); took > most {
-				t.Errorf("took %v", took)
-			}
+			check.Takes(t, "Close", began, 0, most)
 			is(t, <-locked, sqllock.ErrClosed)
 			waitUntilCallsFail(s)
 		})
@@ -157,8 +145,7 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 			late, renewed := holdBack(s, flaky.Exec), make(chan error, 1)
 			go func() { renewed <- lease.Renew(s.Context()) }()
 			<-late.reached
-			closed := make(chan error, 1)
-			go func() { closed <- s.registry.Close(s.Context()) }()
+			closed := check.Begin(func() error { return s.registry.Close(s.Context()) })
 			synctest.Wait()
 			close(late.let)
 			must(s.T, <-closed)
@@ -169,16 +156,12 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			s := newFixture(t, sqllock.Autocommit)
 			began := time.Now()
-			lease, err := s.lock.WithMinHold(minHold).TryLock(t.Context())
-			must(t, err)
+			lease := check.Value(s.lock.WithMinHold(minHold).TryLock(t.Context()))(t)
 			time.Sleep(minHold / 4)
 			close(s, lease)
 			rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
-			next, err := rival.TryLockFor(t.Context(), ttl)
-			must(t, err)
-			if after := time.Since(began); after < minHold || after > minHold+slack {
-				t.Errorf("acquired again after %v, want %v", after, minHold)
-			}
+			next := check.Value(rival.TryLockFor(t.Context(), ttl))(t)
+			check.Takes(t, "the minimum hold", began, minHold, minHold+slack)
 			must(t, next.Unlock(t.Context()))
 		})
 	}
@@ -193,26 +176,20 @@ func TestClose_KeepsManyMinimumHoldsTogether(t *testing.T) {
 			const leases, minHold = 600, ttl / 2
 			s := newFixture(t, sqllock.Autocommit)
 			for i := range leases {
-				_, err := obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold + time.Duration(i)).TryLock(t.Context())
-				must(t, err)
+				must(t, check.ErrorOf(obtain(t, s.registry, fmt.Sprint(i)).WithMinHold(minHold+time.Duration(i)).TryLock(t.Context())))
 			}
 			s.connector.Follow(nil)
 			if fails {
 				s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
-				if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) {
-					t.Error(err)
-				}
+				is(t, s.registry.Close(t.Context()), sqllock.ErrDatabase, errGone)
 				s.connector.Follow(nil)
 			}
 			must(t, s.registry.Close(t.Context()))
 			if n := s.connector.Count(); n > 6 {
 				t.Errorf("%d rows were kept by %d statements", leases, n)
 			}
-			rows, err := s.repository.List(t.Context())
-			must(t, err)
-			if n := len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })); n != leases {
-				t.Errorf("%d of %d rows are left", n, leases)
-			}
+			rows := check.Value(s.repository.List(t.Context()))(t)
+			check.Equal(t, "rows left", len(slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Left < minHold/2 })), leases)
 		})
 	}
 }
@@ -245,16 +222,13 @@ func TestClose_TwoAtATime(t *testing.T) {
 			if hastyFirst {
 				first, second = hasty, t.Context()
 			}
-			ended := make(chan error)
-			go func() { ended <- r.Close(first) }()
+			ended := check.Begin(func() error { return r.Close(first) })
 			synctest.Wait()
 			impatient, patient := r.Close(second), error(nil)
 			if hastyFirst {
 				impatient, patient = <-ended, impatient
 			} else {
-				if closed.Load() != 0 {
-					t.Error("the hasty one has closed the pool")
-				}
+				check.Equal(t, "pools that the hasty one has closed", closed.Load(), 0)
 				patient = <-ended
 			}
 			must(t, patient)
@@ -293,23 +267,18 @@ func TestClose_AgainAfterAnOutage(t *testing.T) {
 		early := try(t, unlocked)
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		is(t, early.Unlock(t.Context()), sqllock.ErrDatabase)
-		lockKey, err := s.repository.LockKey("unlocked")
-		must(t, err)
+		lockKey := check.Value(s.repository.LockKey("unlocked"))(t)
 		if err := s.registry.Close(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), lockKey) {
 			t.Error(err)
 		}
-		if !errors.Is(context.Cause(lease.Context()), sqllock.ErrClosed) {
-			t.Error(context.Cause(lease.Context()))
-		}
+		is(t, context.Cause(lease.Context()), sqllock.ErrClosed)
 		s.connector.Follow(nil)
 		must(t, s.registry.Close(t.Context()))
-		is(t, errorOf(s.registry.Obtain("k")), sqllock.ErrClosed)
-		is(t, errorOf(s.registry.LeaseFrom(lease.Context(), "k")), sqllock.ErrClosed)
-		is(t, errorOf(s.registry.DeleteExpired(t.Context())), sqllock.ErrClosed)
+		is(t, check.ErrorOf(s.registry.Obtain("k")), sqllock.ErrClosed)
+		is(t, check.ErrorOf(s.registry.LeaseFrom(lease.Context(), "k")), sqllock.ErrClosed)
+		is(t, check.ErrorOf(s.registry.DeleteExpired(t.Context())), sqllock.ErrClosed)
 		is(t, lease.Unlock(t.Context()), sqllock.ErrClosed)
-		if rows, err := s.repository.List(t.Context()); err != nil || len(rows) != 0 {
-			t.Error(rows, err)
-		}
+		check.Equal(t, "rows", len(check.Value(s.repository.List(t.Context()))(t)), 0)
 	})
 }
 
@@ -333,14 +302,9 @@ func TestClose_HoldsNoMutexWhileItEndsWaits(t *testing.T) {
 		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db, nil), nil), "k"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		waiting := make(chan error)
-		go func() {
-			_, err := obtain(t, r, "k").Lock(curious{ctx, r}) //nolint:contextcheck // it is made from ctx
-			waiting <- err
-		}()
-		synctest.Wait() // it waits
-		closed := make(chan error)
-		go func() { closed <- r.Close(t.Context()) }()
+		waiting := check.Begin(func() error { return check.ErrorOf(obtain(t, r, "k").Lock(curious{ctx, r})) }) //nolint:contextcheck // it is made from ctx
+		synctest.Wait()
+		closed := check.Begin(func() error { return r.Close(t.Context()) })
 		for range 2 {
 			select {
 			case err := <-waiting:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // grouped returns a repository over a mocked member of a replication group.
@@ -32,8 +33,7 @@ func opened(t *testing.T, expect func(sqlmock.Sqlmock)) (*sqllock.Repository, sq
 	db, mock := matching(t, strings.Contains)
 	expect(mock)
 	pool := sqlx.NewDb(db, "sqlmock")
-	r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
-	must(t, err)
+	r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 	t.Cleanup(func() {
 		must(t, mock.ExpectationsWereMet())
 		mock.ExpectClose()
@@ -103,8 +103,7 @@ func TestCluster_MemberThatLeftAcquiresNoJointLock(t *testing.T) {
 	mock.ExpectRollback()
 	mock.ExpectQuery("SELECT REGION").WillReturnRows(none)
 	expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
-	joint, err := newRegistry(t, r, nil).ObtainAll("a", "b")
-	must(t, err)
+	joint := check.Value(newRegistry(t, r, nil).ObtainAll("a", "b"))(t)
 	if _, err := joint.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE is OFFLINE") {
 		t.Error(err)
 	}
@@ -180,8 +179,7 @@ func TestCluster_ReadsThatDecideWait(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
 			r, mock := lateReader(t, facts)
-			lockKey, err := r.LockKey("k")
-			must(t, err)
+			lockKey := check.Value(r.LockKey("k"))(t)
 			held := func(left time.Duration) *sqlmock.Rows {
 				return sqlmock.NewRows(listed).AddRow(r.Region(), lockKey, "holder", 0, left.Microseconds())
 			}
@@ -194,9 +192,7 @@ func TestCluster_ReadsThatDecideWait(t *testing.T) {
 			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
 			expectCurrent(mock, variable, held(time.Second))
 			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(1))
-			if renewed, err := r.Renew(t.Context(), "k", "holder", time.Minute); err != nil || !renewed {
-				t.Error(renewed, err)
-			}
+			check.Equal(t, "renewed", check.Value(r.Renew(t.Context(), "k", "holder", time.Minute))(t), true)
 			// It is not renewed because it lasts, but if it lasts for as long.
 			for left, want := range map[time.Duration]bool{time.Second: false, time.Hour: true} {
 				mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
@@ -209,18 +205,12 @@ func TestCluster_ReadsThatDecideWait(t *testing.T) {
 			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
 			expectCurrent(mock, variable, held(time.Second))
 			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
-			if deleted, err := r.Delete(t.Context(), "k", "holder"); err != nil || !deleted {
-				t.Error(deleted, err)
-			}
+			check.Equal(t, "deleted", check.Value(r.Delete(t.Context(), "k", "holder"))(t), true)
 			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
 			expectCurrent(mock, variable, sqlmock.NewRows(listed))
-			if deleted, err := r.Delete(t.Context(), "k", "holder"); err != nil || deleted {
-				t.Error(deleted, err)
-			}
+			check.Equal(t, "deleted", check.Value(r.Delete(t.Context(), "k", "holder"))(t), false)
 			expectCurrent(mock, variable, held(time.Second))
-			if held, err := r.IsAcquired(t.Context(), "k", "holder"); err != nil || !held {
-				t.Error(held, err)
-			}
+			check.Equal(t, "held", check.Value(r.IsAcquired(t.Context(), "k", "holder"))(t), true)
 		})
 	}
 }
@@ -233,12 +223,10 @@ func TestCluster_ResentReleaseFindsTheRow(t *testing.T) {
 		expectInspected(mock)
 		expectAsked(mock, eventual...)
 	})
-	spare, err := pool.Connx(t.Context()) // the mock ends with its last connection
-	must(t, err)
+	spare := check.Value(pool.Connx(t.Context()))(t) // the mock ends with its last connection
 	pool.SetMaxIdleConns(1)
 	t.Cleanup(func() { must(t, spare.Close()) })
-	lockKey, err := r.LockKey("k")
-	must(t, err)
+	lockKey := check.Value(r.LockKey("k"))(t)
 	late := func(statement, holder string) {
 		mock.ExpectExec(statement).WillReturnError(driver.ErrBadConn)
 		mock.ExpectExec(statement).WillReturnResult(driver.RowsAffected(0))
@@ -246,9 +234,7 @@ func TestCluster_ResentReleaseFindsTheRow(t *testing.T) {
 		mock.ExpectExec(statement).WillReturnResult(driver.RowsAffected(1))
 	}
 	late("DELETE", "holder")
-	if deleted, err := r.Delete(t.Context(), "k", "holder"); err != nil || !deleted {
-		t.Error(deleted, err)
-	}
+	check.Equal(t, "deleted", check.Value(r.Delete(t.Context(), "k", "holder"))(t), true)
 	expectFree(mock)
 	mock.ExpectExec("INSERT INTO INT_LOCK").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
@@ -315,9 +301,8 @@ func TestCluster_TryThatCannotReadIsADatabaseError(t *testing.T) {
 		mock.ExpectQuery("SELECT").WillReturnError(errLag)                               // before the attempt
 		mock.ExpectQuery("SELECT").WillDelayFor(2 * time.Second).WillReturnError(errLag) // after it
 		_, err := newRegistry(t, r, nil).TryLock(t.Context(), "k")
-		if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errLag) || errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrPinned) {
-			t.Errorf("error %v", err)
-		}
+		is(t, err, sqllock.ErrDatabase, errLag)
+		check.IsNot(t, err, sqllock.ErrNotAcquired, sqllock.ErrPinned)
 	})
 }
 
@@ -410,9 +395,7 @@ func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sql
 	expectFree(mock)
 	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-	lease, err := newRegistry(t, r, &sqllock.RegistryOptions{TTL: time.Hour}).TryLock(t.Context(), "k")
-	must(t, err)
-	return lease
+	return check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: time.Hour}).TryLock(t.Context(), "k"))(t)
 }
 
 // guards guards a transaction by a lease, with the statements that are expected.
@@ -519,18 +502,16 @@ func TestCluster_GaleraWithoutTokens(t *testing.T) {
 			_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
 			expectDescribed(mock, "10.11.19-MariaDB", "")
 			expectAsked(mock, test.facts...)
-			r, err := sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
+			r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
 				DisableFencing: true, Isolation: sqllock.Autocommit,
-			})
-			must(t, err)
+			}))(t)
 			if test.two {
 				mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 				mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("holder", 0, 1000))
 			} else {
 				mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows([]string{"client_id", "age", "left", "token", "isolation"}).AddRow("holder", 0, 1000, 0, "repeatable-read"))
 			}
-			got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-			must(t, err)
+			got := check.Value(r.Acquire(t.Context(), "k", "holder", ttl))(t)
 			if !got.Acquired {
 				t.Errorf("%+v", got)
 			}
@@ -587,10 +568,7 @@ func TestCluster_NewRepositoryEndsWithItsContext(t *testing.T) {
 	})
 	expectInspected(mock)
 	mock.ExpectQuery("").WillReturnError(errDenied)
-	_, err := sqllock.NewRepository(ctx, db, dialect.MySQL(), nil)
-	if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	is(t, check.ErrorOf(sqllock.NewRepository(ctx, db, dialect.MySQL(), nil)), sqllock.ErrDatabase, context.Canceled)
 	mock.ExpectClose()
 	must(t, db.Close())
 }

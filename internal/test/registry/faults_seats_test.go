@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -26,9 +27,7 @@ type method func(context.Context) (*sqllock.Lease, error)
 
 func readWrite(s *fixture) *rwlock.Lock {
 	s.Helper()
-	l, err := rwlock.New(s.registry, shelf)
-	must(s.T, err)
-	return l
+	return check.Value(rwlock.New(s.registry, shelf))(s.T)
 }
 
 func rlock(s *fixture) method { return readWrite(s).RLock }
@@ -57,9 +56,7 @@ func known(a action) action {
 	a.name += "KnownToBeFree"
 	a.prepare = func(s *fixture) *sqllock.Lease {
 		s.Helper()
-		lease, err := permits(1)(s)(s.Context())
-		must(s.T, err)
-		must(s.T, lease.Unlock(s.Context()))
+		must(s.T, check.Value(permits(1)(s)(s.Context()))(s.T).Unlock(s.Context()))
 		return prepare(s)
 	}
 	return a
@@ -72,8 +69,7 @@ func taking(name, row string, lock, whole func(*fixture) method) action {
 		s.Helper()
 		s.whole = whole(s)
 		if row != "" {
-			_, err := s.repository.Acquire(s.Context(), row, s.repository.NewHolder(), 50*time.Millisecond)
-			must(s.T, err)
+			must(s.T, check.ErrorOf(s.repository.Acquire(s.Context(), row, s.repository.NewHolder(), 50*time.Millisecond)))
 		}
 		return nil
 	}, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) { return lock(s)(ctx) }}
@@ -174,9 +170,7 @@ func TestAnObserverThatPanics(t *testing.T) {
 				a.prepare(s)
 				left.Store(n)
 				panicked = s.panics(func() {
-					lease, err := a.do(s.Context(), s, nil)
-					must(s.T, err)
-					must(s.T, lease.Unlock(s.Context()))
+					must(s.T, check.Value(a.do(s.Context(), s, nil))(s.T).Unlock(s.Context()))
 				})
 				left.Store(0)
 				s.settle(nil, fmt.Errorf("a panic at event %d", n))

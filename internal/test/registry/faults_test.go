@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -26,8 +27,7 @@ type action struct {
 // heldFor is held with a minimum hold, which has passed.
 func heldFor(s *fixture) *sqllock.Lease {
 	s.Helper()
-	lease, err := s.lock.WithMinHold(time.Millisecond).TryLock(s.Context())
-	must(s.T, err)
+	lease := check.Value(s.lock.WithMinHold(time.Millisecond).TryLock(s.Context()))(s.T)
 	time.Sleep(time.Millisecond)
 	return lease
 }
@@ -47,8 +47,7 @@ func joint(prepare func(*fixture) *sqllock.Lease) func(*fixture) *sqllock.Lease 
 // times.
 func taken(s *fixture) *sqllock.Lease {
 	s.Helper()
-	_, err := s.repository.Acquire(s.Context(), "k", s.repository.NewHolder(), 20*time.Millisecond)
-	must(s.T, err)
+	must(s.T, check.ErrorOf(s.repository.Acquire(s.Context(), "k", s.repository.NewHolder(), 20*time.Millisecond)))
 	return nil
 }
 
@@ -103,7 +102,7 @@ var actions = []action{
 		return nil, lease.Unlock(ctx)
 	}},
 	{"ExecuteLocked", free, func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
-		return nil, s.registry.ExecuteLocked(ctx, "k", func(context.Context) error { return nil })
+		return nil, s.registry.ExecuteLocked(ctx, "k", nothing)
 	}},
 	{"TryLockOfAJointLock", joint(free), func(ctx context.Context, s *fixture, _ *sqllock.Lease) (*sqllock.Lease, error) {
 		return s.lock.TryLock(ctx)
@@ -271,8 +270,7 @@ const late = 2 * time.Second
 func (s *fixture) hasNoLease() {
 	s.Helper()
 	time.Sleep(late)
-	rows, err := s.repository.List(s.Context())
-	must(s.T, err)
+	rows := check.Value(s.repository.List(s.Context()))(s.T)
 	if slices.ContainsFunc(rows, func(row sqllock.Row) bool { return !row.Expired() }) {
 		s.Errorf("left behind: %+v", rows)
 	}
@@ -318,9 +316,7 @@ func (s *fixture) again() (*sqllock.Lease, error) {
 	}
 	began := time.Now()
 	lease, err := s.whole(s.Context())
-	if d := time.Since(began); d > 2*ttl {
-		s.Errorf("to lock again took %v", d)
-	}
+	check.Takes(s, "to lock again", began, 0, 2*ttl)
 	_, expired := s.registry.DeleteExpired(s.Context())
 	return lease, errors.Join(err, expired)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
@@ -31,13 +32,10 @@ func TestFile_Replaced(t *testing.T) {
 			must(t, replace(db.Path))
 
 			is(t, byHand.Renew(t.Context()), sqllock.ErrLockLost)
-			tx, err := db.DB.BeginTxx(t.Context(), nil)
-			must(t, err)
+			tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 			is(t, guarded.Guard(t.Context(), tx), sqllock.ErrLockLost)
 			must(t, tx.Rollback())
-			if _, err := registry.TryLock(t.Context(), "free"); !errors.Is(err, sqllock.ErrSchema) {
-				t.Errorf("acquired: %v", err)
-			}
+			is(t, check.ErrorOf(registry.TryLock(t.Context(), "free")), sqllock.ErrSchema)
 			select {
 			case <-renewed.Context().Done():
 			case <-time.After(ttl / 2):

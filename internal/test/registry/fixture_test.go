@@ -29,9 +29,6 @@ var (
 	onRenewals        = shared.OnRenewals
 )
 
-// errorOf returns the error of a call that also returns something else.
-func errorOf[V any](_ V, err error) error { return err }
-
 // newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
 // would keep all other writers of SQLite waiting.
 func newPlainFixture(t *testing.T, opts sqllock.RepositoryOptions) *fixture {
@@ -94,9 +91,7 @@ func (s *fixture) another(isolation sqllock.Isolation) *fixture {
 
 func held(s *fixture) *sqllock.Lease {
 	s.Helper()
-	lease, err := s.lock.TryLock(s.Context())
-	must(s.T, err)
-	return lease
+	return check.Value(s.lock.TryLock(s.Context()))(s.T)
 }
 
 // ttl is long enough never to end within a test.
@@ -111,9 +106,7 @@ func migrated(t *testing.T) *dbtest.DB {
 // newRepository returns a repository of its own client over an SQLite pool.
 func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts)
-	must(t, err)
-	return r
+	return check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.SQLite(), opts))(t)
 }
 
 // lateTTL is waited for; what is late comes after it.
@@ -178,6 +171,9 @@ func (busy) Error() string { return "database is locked (5) (SQLITE_BUSY)" }
 
 func (busy) Code() int { return 5 }
 
+// nothing is what a test does under a lock that it is about.
+func nothing(context.Context) error { return nil }
+
 // blackHole has every operation hang until its context ends.
 func blackHole(s *fixture) {
 	s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
@@ -220,17 +216,13 @@ func runInBubble(t *testing.T, name string, test func(*testing.T)) {
 // try returns the lease of a single try, which must succeed.
 func try(t *testing.T, l *sqllock.JdbcLock) *sqllock.Lease {
 	t.Helper()
-	lease, err := l.TryLock(t.Context())
-	must(t, err)
-	return lease
+	return check.Value(l.TryLock(t.Context()))(t)
 }
 
 // locked returns the lease of a wait, which must succeed.
 func locked(t *testing.T, l *sqllock.JdbcLock) *sqllock.Lease {
 	t.Helper()
-	lease, err := l.Lock(t.Context())
-	must(t, err)
-	return lease
+	return check.Value(l.Lock(t.Context()))(t)
 }
 
 // tryKey is try of a key.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -64,16 +65,8 @@ func TestGuard_Commit(t *testing.T) {
 				})
 				return nil
 			})
-			for _, want := range test.is {
-				if !errors.Is(err, want) {
-					t.Errorf("%v is not %v", err, want)
-				}
-			}
-			for _, other := range test.isNot {
-				if errors.Is(err, other) {
-					t.Errorf("%v is %v", err, other)
-				}
-			}
+			is(t, err, test.is...)
+			check.IsNot(t, err, test.isNot...)
 			var n int
 			must(t, s.db.DB.Get(&n, "SELECT COUNT(*) FROM INT_LOCK_FENCE WHERE ID = 1000"))
 			if (n == 1) != test.committed {
@@ -103,9 +96,7 @@ func TestGuard_RenewsAnOverdueLease(t *testing.T) {
 		time.Sleep(renewalTTL/3 + time.Second)
 		guard() // another try is to come
 		time.Sleep(renewalTTL/15 + time.Second)
-		if extended := lease.Deadline().Sub(began); extended != 0 {
-			t.Errorf("extended by %v", extended)
-		}
+		check.Equal(t, "extended by", lease.Deadline().Sub(began), 0)
 		guard()
 		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
 			t.Errorf("extended by %v", extended)
@@ -124,8 +115,7 @@ var _, _ sqllock.Tx = (*sql.Tx)(nil), (*sqlx.Tx)(nil)
 
 func TestGuard_NeedsATransaction(t *testing.T) {
 	t.Parallel()
-	lease, err := newRegistry(t, newRepository(t, migrated(t).DB, nil), nil).TryLock(t.Context(), "k")
-	must(t, err)
+	lease := check.Value(newRegistry(t, newRepository(t, migrated(t).DB, nil), nil).TryLock(t.Context(), "k"))(t)
 	for name, tx := range map[string]sqllock.Tx{"nil": nil, "a nil *sql.Tx": (*sql.Tx)(nil), "a nil *sqlx.Tx": (*sqlx.Tx)(nil)} {
 		if err := lease.Guard(t.Context(), tx); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -140,15 +130,11 @@ func TestGuard_Func(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
 	repository := newRepository(t, db.DB, nil)
-	lease, err := newRegistry(t, repository, nil).TryLock(t.Context(), "k")
-	must(t, err)
-	tx, err := db.DB.BeginTx(t.Context(), nil)
-	must(t, err)
+	lease := check.Value(newRegistry(t, repository, nil).TryLock(t.Context(), "k"))(t)
+	tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 	must(t, sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext))
 	must(t, tx.Commit())
-	if err := sqllock.GuardFunc(t.Context(), lease, answers(errDeadlock)); !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errDeadlock) {
-		t.Error(err)
-	}
+	is(t, sqllock.GuardFunc(t.Context(), lease, answers(errDeadlock)), sqllock.ErrDatabase, errDeadlock)
 	deleted, err := repository.Delete(t.Context(), "k", lease.Holder())
 	if err != nil || !deleted {
 		t.Fatal(deleted, err)
@@ -169,10 +155,8 @@ func (r noRow) Scan(...any) error { return r.err }
 func TestGuard_TransactionOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	db, other := migrated(t), migrated(t)
-	lease, err := newRegistry(t, newRepository(t, db.DB, nil), nil).TryLock(t.Context(), "k")
-	must(t, err)
-	tx, err := other.DB.BeginTx(t.Context(), nil)
-	must(t, err)
+	lease := check.Value(newRegistry(t, newRepository(t, db.DB, nil), nil).TryLock(t.Context(), "k"))(t)
+	tx := check.Value(other.DB.BeginTx(t.Context(), nil))(t)
 	wrong := map[string]error{
 		"Guard":     lease.Guard(t.Context(), tx),
 		"GuardFunc": sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext),
@@ -300,16 +284,12 @@ func TestGuard_EnteringAgainDoesNotWait(t *testing.T) {
 		enter := func(ctx context.Context, most time.Duration) {
 			t.Helper()
 			began := time.Now()
-			lease, err := registry.TryLock(ctx, "k")
-			must(t, err)
-			if took := time.Since(began); took > most {
-				t.Errorf("entered again after %v", took)
-			}
+			lease := check.Value(registry.TryLock(ctx, "k"))(t)
+			check.Takes(t, "to enter again", began, 0, most)
 			must(t, lease.Unlock(ctx))
 		}
 		lease := tryKey(t, registry, "k")
-		tx, err := db.DB.BeginTx(t.Context(), nil)
-		must(t, err)
+		tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 		must(t, lease.Guard(t.Context(), tx))
 		enter(lease.Context(), slack)
 		must(t, tx.Commit())

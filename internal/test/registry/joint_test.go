@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
@@ -28,13 +29,9 @@ func TestJoint_LeaseFrom(t *testing.T) {
 	t.Parallel()
 	one, _ := twoRegistries(t, nil)
 	outer := locked(t, obtainAll(t, one, "a", "b", "c"))
-	if lease, err := one.LeaseFrom(outer.Context(), "b"); err != nil || lease != outer {
-		t.Error(lease, err)
-	}
+	check.Equal(t, "lease", check.Value(one.LeaseFrom(outer.Context(), "b"))(t), outer)
 	must(t, one.RenewLock(outer.Context(), "c"))
-	if n := len(one.Held()); n != 3 {
-		t.Errorf("%d keys are held", n)
-	}
+	check.Equal(t, "keys are held", len(one.Held()), 3)
 	if leases := one.LeasesFrom(outer.Context()); len(leases) != 1 || leases[0] != outer {
 		t.Error(leases)
 	}
@@ -57,12 +54,8 @@ func TestJoint_Keys(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := len(obtainAll(t, one, slices.Concat(many[1:], many[1:])...).Keys()); got != sqllock.MaxKeys {
-		t.Error(got)
-	}
-	if lock := obtainAll(t, one, "a", "a"); lock != obtain(t, one, "a") {
-		t.Error("one key is not the lock of that key")
-	}
+	check.Equal(t, "keys", len(obtainAll(t, one, slices.Concat(many[1:], many[1:])...).Keys()), sqllock.MaxKeys)
+	check.Equal(t, "the lock of one key", obtainAll(t, one, "a", "a"), obtain(t, one, "a"))
 }
 
 // A caller that holds b and wants a, and one that wants both, do not wait for each other for ever.
@@ -71,18 +64,9 @@ func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
 		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
 		for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
 			first := tryKey(t, one, order[0])
-			joint := make(chan error, 1)
-			go func() {
-				lease, err := one.ObtainAll("a", "b")
-				if err == nil {
-					err = lease.ExecuteLocked(t.Context(), func(context.Context) error { return nil })
-				}
-				joint <- err
-			}()
+			joint := check.Begin(func() error { return obtainAll(t, one, "a", "b").ExecuteLocked(t.Context(), nothing) })
 			time.Sleep(100 * time.Millisecond) // it waits
-			second, err := one.TryLockFor(first.Context(), order[1], time.Minute)
-			must(t, err)
-			must(t, second.Unlock(t.Context()))
+			must(t, check.Value(one.TryLockFor(first.Context(), order[1], time.Minute))(t).Unlock(t.Context()))
 			must(t, first.Unlock(t.Context()))
 			must(t, <-joint)
 		}
@@ -97,9 +81,7 @@ func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
 		const waiters = 5
 		done := make(chan error, waiters)
 		for range waiters {
-			go func() {
-				done <- obtainAll(t, one, "a", "b", "c").ExecuteLocked(t.Context(), func(context.Context) error { return nil })
-			}()
+			go func() { done <- obtainAll(t, one, "a", "b", "c").ExecuteLocked(t.Context(), nothing) }()
 		}
 		time.Sleep(2 * time.Second)
 		for range 10 {
@@ -144,8 +126,7 @@ func TestJoint_BesideLongQueues(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			for range 5 {
 				began := time.Now()
-				lease, err := obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute)
-				must(t, err)
+				lease := check.Value(obtainAll(t, one, keys...).TryLockFor(t.Context(), 3*time.Minute))(t)
 				t.Logf("waited for %v", time.Since(began))
 				must(t, lease.Unlock(t.Context()))
 			}
@@ -168,13 +149,9 @@ func TestJoint_HandOff(t *testing.T) {
 			lock := obtainAll(t, one, keys...)
 			go func() {
 				lease, err := lock.Lock(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
+				is(t, err, nil)
 				tokens <- lease.Token()
-				if err := lease.Unlock(t.Context()); err != nil {
-					t.Error(err)
-				}
+				is(t, lease.Unlock(t.Context()), nil)
 			}()
 			time.Sleep(time.Millisecond) // they queue in this order
 		}
@@ -188,9 +165,7 @@ func TestJoint_HandOff(t *testing.T) {
 			last = token
 		}
 		time.Sleep(time.Second)
-		if rows, err := one.Repository().List(t.Context()); err != nil || len(rows) != 0 {
-			t.Error(rows, err)
-		}
+		check.Equal(t, "rows", len(check.Value(one.Repository().List(t.Context()))(t)), 0)
 	})
 }
 
@@ -202,19 +177,11 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
 		leases := make(map[string]*sqllock.Lease)
 		for _, key := range []string{"b", "c"} {
-			lease := tryKey(t, holder, key)
-			leases[key] = lease
+			leases[key] = tryKey(t, holder, key)
 			time.Sleep(time.Minute) // c lasts longer
 		}
 		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
-		acquired := make(chan error)
-		go func() {
-			lease, err := obtainAll(t, waiting, "a", "b", "c").Lock(t.Context())
-			if err == nil {
-				err = lease.Unlock(t.Context())
-			}
-			acquired <- err
-		}()
+		acquired := check.Begin(func() error { return obtainAll(t, waiting, "a", "b", "c").ExecuteLocked(t.Context(), nothing) })
 		// watched returns the key that the waiter is subscribed to.
 		watched := func() string {
 			synctest.Wait()
@@ -222,11 +189,9 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 			if subscriptions != 1 {
 				t.Fatalf("%d subscriptions", subscriptions)
 			}
-			names, err := dialect.NamesFor("INT_")
-			must(t, err)
+			names := check.Value(dialect.NamesFor("INT_"))(t)
 			for _, key := range []string{"a", "b", "c"} {
-				lockKey, err := repository.LockKey(key)
-				must(t, err)
+				lockKey := check.Value(repository.LockKey(key))(t)
 				if topics[len(topics)-1] == names.Topic("DEFAULT", lockKey) {
 					return key
 				}
@@ -234,16 +199,12 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 			t.Fatalf("watched %q", topics)
 			return ""
 		}
-		if key := watched(); key != "c" {
-			t.Errorf("watches %s", key)
-		}
+		check.Equal(t, "watches", watched(), "c")
 		// b is taken anew, and lasts longest, when c is free.
 		must(t, leases["b"].RenewFor(t.Context(), 2*never))
 		must(t, leases["c"].Unlock(t.Context()))
 		waker.WakeAll()
-		if key := watched(); key != "b" {
-			t.Errorf("watches %s", key)
-		}
+		check.Equal(t, "watches", watched(), "b")
 		must(t, leases["b"].Unlock(t.Context()))
 		waker.WakeAll()
 		must(t, <-acquired)
@@ -255,17 +216,13 @@ func TestJoint_CacheCapacity(t *testing.T) {
 	t.Parallel()
 	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3})
 	for range 3 {
-		is(t, errorOf(obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context())), sqllock.ErrCapacity)
+		is(t, check.ErrorOf(obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context())), sqllock.ErrCapacity)
 		lease := try(t, obtainAll(t, one, "a", "b", "c"))
-		is(t, errorOf(one.TryLock(t.Context(), "d")), sqllock.ErrCapacity)
-		if n, err := one.ExpireUnusedOlderThan(0); n != 0 || err != nil {
-			t.Error(n, err)
-		}
+		is(t, check.ErrorOf(one.TryLock(t.Context(), "d")), sqllock.ErrCapacity)
+		check.Equal(t, "forgotten", check.Value(one.ExpireUnusedOlderThan(0))(t), 0)
 		must(t, lease.Unlock(t.Context()))
 	}
-	if n, err := one.ExpireUnusedOlderThan(0); n != 3 || err != nil {
-		t.Error(n, err)
-	}
+	check.Equal(t, "forgotten", check.Value(one.ExpireUnusedOlderThan(0))(t), 3)
 }
 
 // The minimum hold keeps the rows that are left, also if one is lost.
@@ -273,8 +230,7 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
 		lease := try(t, obtainAll(t, one, "a", "b", "c").WithMinHold(10*time.Second))
-		_, err := other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())
-		must(t, err)
+		must(t, check.ErrorOf(other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())))
 		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
 		time.Sleep(9 * time.Second)
 		for _, key := range lease.Keys()[1:] {
@@ -283,8 +239,7 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
-		next := try(t, obtainAll(t, other, "a", "b", "c"))
-		must(t, next.Unlock(t.Context()))
+		must(t, try(t, obtainAll(t, other, "a", "b", "c")).Unlock(t.Context()))
 	})
 }
 
@@ -295,11 +250,9 @@ func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
 		one, _ := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
 		lease := try(t, obtainAll(t, one, "a", "b"))
 		time.Sleep(ttl / 2)
-		_, err := one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl) // as far as a renewal of both got
-		must(t, err)
+		must(t, check.ErrorOf(one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl))) // as far as a renewal of both got
 		<-lease.Context().Done()
-		next := tryKey(t, one, "a")
-		must(t, next.Unlock(t.Context()))
+		must(t, tryKey(t, one, "a").Unlock(t.Context()))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestKeys_MapperIsChecked: a KeyMapper of the user's own may be wrong.
@@ -19,15 +20,13 @@ func TestKeys_MapperIsChecked(t *testing.T) {
 	r := newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
 		Keys: func(key string) (string, error) { return strings.Repeat(key, 37), nil },
 	})
-	is(t, errorOf(newRegistry(t, r, nil).Obtain("k")), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(newRegistry(t, r, nil).Obtain("k")), sqllock.ErrInvalid)
 }
 
 func TestKeys_Plain(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"k", " k", "orders/42", "ключ", strings.Repeat("é", 36)} {
-		if got, err := sqllock.PlainKeys(key); got != key || err != nil {
-			t.Errorf("%q: %q, %v", key, got, err)
-		}
+		check.Equal(t, "key", check.Value(sqllock.PlainKeys(key))(t), key)
 	}
 	for _, key := range []string{"", "k ", " ", "k\x00", "a\nb", "\xff", strings.Repeat("k", 37), strings.Repeat("é", 37)} {
 		if _, err := sqllock.PlainKeys(key); !errors.Is(err, sqllock.ErrInvalid) {
@@ -80,8 +79,7 @@ func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 			t.Parallel()
 			registry := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{Keys: test.keys}), nil)
 			outer := locked(t, obtain(t, registry, test.lower))
-			inner, err := obtain(t, registry, test.upper).TryLock(outer.Context())
-			must(t, err)
+			inner := check.Value(obtain(t, registry, test.upper).TryLock(outer.Context()))(t)
 			if inner.Holder() != outer.Holder() || inner.Token() != outer.Token() {
 				t.Errorf("%s, %s are two holders", inner.Holder(), outer.Holder())
 			}
@@ -97,7 +95,7 @@ func TestKeys_SpellingEntersTheLockOfAnother(t *testing.T) {
 				if err != nil || lease.Key() != test.upper {
 					t.Error(lease.Key(), err)
 				}
-				return registry.ExecuteLocked(ctx, test.lower, func(context.Context) error { return nil })
+				return registry.ExecuteLocked(ctx, test.lower, nothing)
 			}))
 		})
 	}
@@ -121,9 +119,7 @@ func TestKeys_SpellingsShareALocalLock(t *testing.T) {
 		next := make(chan *sqllock.Lease)
 		go func() {
 			lease, err := upper.Lock(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
+			is(t, err, nil)
 			next <- lease
 		}()
 		time.Sleep(time.Second)
@@ -156,17 +152,14 @@ func TestKeys_HandlesOfSpellings(t *testing.T) {
 		t.Error("another object for the same key")
 	}
 	must(t, lease.Unlock(t.Context()))
-	if n, err := registry.ExpireUnusedOlderThan(0); n != 1 || err != nil {
-		t.Error(n, err)
-	}
+	check.Equal(t, "forgotten", check.Value(registry.ExpireUnusedOlderThan(0))(t), 1)
 }
 
 // TestKeys_SpringAsJavaMapsThem has vectors that Spring's own jar has made. They are
 // written by TestKeys in dev/interop/spring.
 func TestKeys_SpringAsJavaMapsThem(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../testdata/spring_keys.tsv")
-	must(t, err)
+	text := check.Value(os.ReadFile("../../../testdata/spring_keys.tsv"))(t)
 	keys := 0
 	for line := range strings.Lines(string(text)) {
 		quoted, want, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -183,6 +176,6 @@ func TestKeys_SpringAsJavaMapsThem(t *testing.T) {
 		t.Errorf("only %d keys", keys)
 	}
 	for _, key := range []string{"", "\xff", "a\xc3"} { // Java cannot write them
-		is(t, errorOf(sqllock.SpringKeys(key)), sqllock.ErrInvalid)
+		is(t, check.ErrorOf(sqllock.SpringKeys(key)), sqllock.ErrInvalid)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A stalling context keeps a goroutine that looks at it, once it is told to: as one stands still in a
@@ -35,10 +36,8 @@ func TestLease_ContextIsDoneWhileItEnds(t *testing.T) {
 		s, rival := lateFixture(t, sqllock.Serializable)
 		caller := stalling{t.Context(), new(atomic.Bool), make(chan struct{})}
 		defer close(caller.let)
-		outer, err := s.lock.Lock(caller)
-		must(t, err)
-		lease, err := s.lock.Lock(context.WithoutCancel(outer.Context()))
-		must(t, err)
+		outer := check.Value(s.lock.Lock(caller))(t)
+		lease := check.Value(s.lock.Lock(context.WithoutCancel(outer.Context())))(t)
 		made, cancel := context.WithCancel(lease.Context())
 		defer cancel()
 		caller.stalls.Store(true)
@@ -109,25 +108,15 @@ func TestLease_TimeLeftOfALocalHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
 		lease := held(s)
-		if left := leftOf(t, s.lock); left != renewalTTL {
-			t.Errorf("%v left at the beginning", left)
-		}
+		check.Equal(t, "left at the beginning", leftOf(t, s.lock), renewalTTL)
 		time.Sleep(5 * time.Second)
-		if left := leftOf(t, s.lock); left != renewalTTL-5*time.Second {
-			t.Errorf("%v left after 5 s", left)
-		}
+		check.Equal(t, "left after 5 s", leftOf(t, s.lock), renewalTTL-5*time.Second)
 		must(t, lease.Renew(t.Context()))
-		if left := leftOf(t, s.lock); left != renewalTTL {
-			t.Errorf("%v left after a renewal", left)
-		}
+		check.Equal(t, "left after a renewal", leftOf(t, s.lock), renewalTTL)
 		must(t, lease.RenewFor(t.Context(), 10*time.Second))
-		if left := leftOf(t, s.lock); left != renewalTTL {
-			t.Errorf("%v left after a renewal for less", left)
-		}
+		check.Equal(t, "left after a renewal for less", leftOf(t, s.lock), renewalTTL)
 		must(t, lease.RenewFor(t.Context(), 5*renewalTTL))
-		if left := leftOf(t, s.lock); left != 5*renewalTTL {
-			t.Errorf("%v left after a renewal for more", left)
-		}
+		check.Equal(t, "left after a renewal for more", leftOf(t, s.lock), 5*renewalTTL)
 		must(t, lease.Unlock(t.Context()))
 	})
 }
@@ -154,8 +143,6 @@ func TestLease_FromSendsNothing(t *testing.T) {
 				t.Error(got, err)
 			}
 		}
-		if n := s.connector.Count(); n != 0 {
-			t.Errorf("%d statements", n)
-		}
+		check.Equal(t, "statements", s.connector.Count(), 0)
 	})
 }

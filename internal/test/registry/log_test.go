@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -69,13 +70,11 @@ func TestLog_OfALock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, other, log := logged(t, slog.LevelDebug)
 		holder := held(other)
-		is(t, errorOf(s.lock.TryLockFor(t.Context(), 10*time.Second)), sqllock.ErrNotAcquired)
+		is(t, check.ErrorOf(s.lock.TryLockFor(t.Context(), 10*time.Second)), sqllock.ErrNotAcquired)
 		expectLines(t, log, "DEBUG not acquired")
 		must(t, holder.Unlock(t.Context()))
 		lease := held(s)
-		inner, err := s.lock.Lock(lease.Context())
-		must(t, err)
-		must(t, inner.Unlock(t.Context()))
+		must(t, check.Value(s.lock.Lock(lease.Context()))(t).Unlock(t.Context()))
 		time.Sleep(10 * renewalTTL)
 		must(t, lease.Unlock(t.Context()))
 		expectLines(t, log, "DEBUG acquired", "DEBUG entered again", "DEBUG released")

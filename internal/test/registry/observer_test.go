@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -35,18 +36,13 @@ func TestObserver_SlowDelaysItsCallerAlone(t *testing.T) {
 		done := make(chan time.Time)
 		began := time.Now()
 		go func() {
-			if err := lease.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
+			is(t, lease.Unlock(t.Context()), nil)
 			done <- time.Now()
 		}()
 		synctest.Wait()
 		must(t, held(other).Unlock(t.Context()))
-		_, err := s.lock.TryLock(t.Context())
-		must(t, err)
-		if took := (<-done).Sub(began); took != time.Minute {
-			t.Errorf("Unlock took %v", took)
-		}
+		must(t, check.ErrorOf(s.lock.TryLock(t.Context())))
+		check.Equal(t, "Unlock took", (<-done).Sub(began), time.Minute)
 	})
 }
 
@@ -62,11 +58,9 @@ func TestObserver_SlowKeepsNoLeaseFromBeingRenewed(t *testing.T) {
 			},
 		}}})
 		for i := range 20 {
-			_, err := s.registry.Lock(t.Context(), fmt.Sprint(i))
-			must(t, err)
+			must(t, check.ErrorOf(s.registry.Lock(t.Context(), fmt.Sprint(i))))
 		}
-		gone, err := s.registry.Lock(t.Context(), "gone")
-		must(t, err)
+		gone := check.Value(s.registry.Lock(t.Context(), "gone"))(t)
 		deleted, err := s.repository.Delete(t.Context(), "gone", gone.Holder())
 		if must(t, err); !deleted {
 			t.Fatal("the row is still there")
@@ -113,19 +107,15 @@ func TestObserver_MayClose(t *testing.T) {
 			}
 			s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{o}})
 			lease := held(s)
-			_, err := s.registry.Lock(t.Context(), "other")
-			must(t, err)
+			must(t, check.ErrorOf(s.registry.Lock(t.Context(), "other")))
 			if name == "LeaseEnd" {
-				_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
-				must(t, err)
+				must(t, check.ErrorOf(s.repository.Delete(t.Context(), "k", lease.Holder())))
 			}
 			if err := <-closed; err != nil || took > 0 {
 				t.Errorf("Close took %v: %v", took, err)
 			}
 			synctest.Wait()
-			r.mu.Lock()
-			slices.Sort(r.texts) // the other lease ends within Close
-			r.mu.Unlock()
+			r.sort() // the other lease ends within Close
 			r.expect(t, want...)
 		})
 	}
@@ -190,6 +180,12 @@ func (r *record) expect(t *testing.T, want ...string) (answer observe.AcquireEnd
 	return answer, end
 }
 
+func (r *record) sort() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.Sort(r.texts)
+}
+
 // observed returns a fixture whose registry has an observer, beside another process.
 func observed(t *testing.T, opts sqllock.RegistryOptions) (s, other *fixture, r *record) {
 	t.Helper()
@@ -214,8 +210,7 @@ func TestObserver_Acquisition(t *testing.T) {
 			a.Polls != 0 || a.HeldBy != "" || a.Reentered || a.HandedOn || a.Batched || a.Err != nil {
 			t.Errorf("%+v", a)
 		}
-		inner, err := s.lock.Lock(lease.Context())
-		must(t, err)
+		inner := check.Value(s.lock.Lock(lease.Context()))(t)
 		if a, _ := r.expect(t, "start", "acquired"); !a.Reentered || a.Token != lease.Token() || a.Wait >= 0 || a.Attempts != 0 || a.Queued != 0 {
 			t.Errorf("%+v", a)
 		}
@@ -267,14 +262,12 @@ func TestObserver_FailedAcquisitions(t *testing.T) {
 		expect("error", sqllock.ErrDatabase)
 		s.connector.Follow(nil)
 
-		_, err = s.lock.WithTTL(time.Nanosecond).Lock(t.Context())
-		is(t, err, sqllock.ErrInvalid)
+		is(t, check.ErrorOf(s.lock.WithTTL(time.Nanosecond).Lock(t.Context())), sqllock.ErrInvalid)
 		r.expect(t)
 
 		must(t, holder.Unlock(t.Context()))
 		lease := held(s)
-		_, err = s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK")
-		must(t, err)
+		must(t, check.ErrorOf(s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK")))
 		r.expect(t, "start", "acquired")
 		_, _ = s.lock.Lock(lease.Context())
 		if a, e := r.expect(t, "start", "taken", "lost"); !errors.Is(a.Err, sqllock.ErrLockLost) || !errors.Is(e.Err, sqllock.ErrLockLost) {
@@ -295,9 +288,7 @@ func TestObserver_Queue(t *testing.T) {
 		got := make(chan *sqllock.Lease)
 		go func() {
 			lease, err := s.lock.Lock(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
+			is(t, err, nil)
 			got <- lease
 		}()
 		synctest.Wait()
@@ -309,9 +300,7 @@ func TestObserver_Queue(t *testing.T) {
 		must(t, first.Unlock(t.Context()))
 		lease := <-got
 		synctest.Wait()
-		r.mu.Lock()
-		slices.Sort(r.texts) // the two callers report at the same time
-		r.mu.Unlock()
+		r.sort() // the two callers report at the same time
 		a, e := r.expect(t, "acquired", "handed_on")
 		if !a.HandedOn || a.Queued != 500*time.Millisecond || a.Attempts != 0 || a.HeldBy != first.Holder() || a.Token != lease.Token() {
 			t.Errorf("%+v", a)
@@ -330,21 +319,13 @@ func TestObserver_CallerThatHasGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, other, r := observed(t, sqllock.RegistryOptions{HandOff: true})
 		first := held(s)
-		gaveUp := make(chan error)
-		go func() {
-			_, err := s.lock.WithMinHold(ttl).Lock(withoutLease{first.Context()})
-			gaveUp <- err
-		}()
+		gaveUp := check.Begin(func() error { return check.ErrorOf(s.lock.WithMinHold(ttl).Lock(withoutLease{first.Context()})) })
 		synctest.Wait()
 		r.expect(t, "start", "acquired", "start")
 		must(t, first.Unlock(t.Context()))
-		if err := <-gaveUp; !errors.Is(err, sqllock.ErrNotAcquired) || !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		is(t, <-gaveUp, sqllock.ErrNotAcquired, context.Canceled)
 		synctest.Wait()
-		r.mu.Lock()
-		slices.Sort(r.texts) // the two callers report at the same time
-		r.mu.Unlock()
+		r.sort() // the two callers report at the same time
 		r.expect(t, "cancelled", "handed_on")
 		must(t, held(other).Unlock(t.Context()))
 	})
@@ -362,8 +343,7 @@ func TestObserver_EndsOfLeases(t *testing.T) {
 			}
 		}
 		deleteRows := func() {
-			_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK")
-			must(t, err)
+			must(t, check.ErrorOf(s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK")))
 		}
 		lease := held(s)
 		<-lease.Context().Done()
@@ -389,8 +369,7 @@ func TestObserver_EndsOfLeases(t *testing.T) {
 		expect("unlocked", sqllock.ErrDatabase)
 		is(t, err, sqllock.ErrDatabase)
 
-		lease, err = s.lock.WithMinHold(time.Second).Lock(t.Context())
-		must(t, err)
+		lease = check.Value(s.lock.WithMinHold(time.Second).Lock(t.Context()))(t)
 		must(t, lease.Unlock(t.Context()))
 		expect("unlocked", nil)
 
@@ -407,8 +386,7 @@ func TestObserver_Renewals(t *testing.T) {
 		const third = renewalTTL / 3
 		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
 		lease := held(s)
-		_, err := obtain(t, s.registry, "other").Lock(t.Context())
-		must(t, err)
+		must(t, check.ErrorOf(obtain(t, s.registry, "other").Lock(t.Context())))
 		next := func(after time.Duration) observe.Renewal {
 			t.Helper()
 			time.Sleep(after)
@@ -437,8 +415,7 @@ func TestObserver_Renewals(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		s.connector.Follow(nil)
-		_, err = s.repository.Delete(t.Context(), "k", lease.Holder())
-		must(t, err)
+		must(t, check.ErrorOf(s.repository.Delete(t.Context(), "k", lease.Holder())))
 		if e := next(renewalTTL / 15); e.Err != nil || e.Lost != 1 || e.Leases != 2 || e.Left != left-time.Second-renewalTTL/15 {
 			t.Errorf("%+v", e)
 		}
@@ -463,9 +440,7 @@ func TestObserver_ContextOfStatementsAndLease(t *testing.T) {
 					return context.WithValue(ctx, traceKey{}, path+"/"+name), func(observe.AcquireEnd) { ends = append(ends, name) }
 				},
 				LeaseEnd: func(ctx context.Context, _ observe.LeaseEnd) {
-					if path := ctx.Value(traceKey{}); path != "/a/b" {
-						t.Errorf("LeaseEnd with %v", path)
-					}
+					check.Equal(t, "LeaseEnd with", ctx.Value(traceKey{}), "/a/b")
 				},
 			}
 		}
@@ -476,9 +451,7 @@ func TestObserver_ContextOfStatementsAndLease(t *testing.T) {
 			},
 		}
 		s, _, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{a, nil, nothing, b, a}})
-		if n := len(s.registry.Observers()); n != 4 {
-			t.Errorf("%d observers", n)
-		}
+		check.Equal(t, "observers", len(s.registry.Observers()), 4)
 		var mu sync.Mutex
 		var seen []any
 		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
@@ -549,7 +522,7 @@ func TestObserver_TooLateAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		is(t, errorOf(s.lock.TryLock(t.Context())), sqllock.ErrDatabase)
+		is(t, check.ErrorOf(s.lock.TryLock(t.Context())), sqllock.ErrDatabase)
 		r.expect(t, "start", "error")
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -37,12 +38,11 @@ func TestOptions_OfARepository(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	is(t, errorOf(sqllock.NewRepository(t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
-	is(t, errorOf(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil)), sqllock.ErrInvalid)
-	_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil)), sqllock.ErrInvalid)
+	must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
-	})
-	must(t, err)
+	})))
 }
 
 func TestOptions_OfARegistry(t *testing.T) {
@@ -55,7 +55,7 @@ func TestOptions_OfARegistry(t *testing.T) {
 			t.Errorf("%+v: %v", opts, err)
 		}
 	}
-	is(t, errorOf(sqllock.NewRegistry(nil, nil)), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(sqllock.NewRegistry(nil, nil)), sqllock.ErrInvalid)
 }
 
 func TestOptions_BadInputSendsNothing(t *testing.T) {
@@ -63,16 +63,15 @@ func TestOptions_BadInputSendsNothing(t *testing.T) {
 	s := newFixture(t, sqllock.Serializable)
 	s.connector.Follow(nil)
 	ctx := t.Context()
-	nothing := func(context.Context) error { return nil }
 	work := func(context.Context, *sql.Tx) error { return nil }
 	for name, call := range map[string]func() error{
-		"Obtain":          func() error { _, err := s.registry.Obtain(""); return err },
+		"Obtain":          func() error { return check.ErrorOf(s.registry.Obtain("")) },
 		"ExecuteLocked":   func() error { return s.registry.ExecuteLocked(ctx, "", nil) },
-		"TryLockFor":      func() error { _, err := s.lock.TryLockFor(ctx, -1); return err },
-		"Lock of \"\"":    func() error { _, err := s.registry.Lock(ctx, ""); return err },
-		"TryLock of \"\"": func() error { _, err := s.registry.TryLock(ctx, ""); return err },
-		"TryFor of \"\"":  func() error { _, err := s.registry.TryLockFor(ctx, "", ttl); return err },
-		"negative wait":   func() error { _, err := s.registry.TryLockFor(ctx, "k", -1); return err },
+		"TryLockFor":      func() error { return check.ErrorOf(s.lock.TryLockFor(ctx, -1)) },
+		"Lock of \"\"":    func() error { return check.ErrorOf(s.registry.Lock(ctx, "")) },
+		"TryLock of \"\"": func() error { return check.ErrorOf(s.registry.TryLock(ctx, "")) },
+		"TryFor of \"\"":  func() error { return check.ErrorOf(s.registry.TryLockFor(ctx, "", ttl)) },
+		"negative wait":   func() error { return check.ErrorOf(s.registry.TryLockFor(ctx, "k", -1)) },
 		"ExecuteTx":       func() error { return s.registry.ExecuteLockedTx(ctx, "", s.pool.DB, nil, nil) },
 		"no function":     func() error { return s.lock.ExecuteLocked(ctx, nil) },
 		"nor for":         func() error { return s.lock.ExecuteLockedFor(ctx, ttl, nil) },
@@ -82,45 +81,37 @@ func TestOptions_BadInputSendsNothing(t *testing.T) {
 		"no pool, for":    func() error { return s.lock.ExecuteLockedTxFor(ctx, ttl, nil, nil, work) },
 		"wait of Tx":      func() error { return s.lock.ExecuteLockedTxFor(ctx, -1, s.pool.DB, nil, work) },
 		"wait of fn":      func() error { return s.lock.ExecuteLockedFor(ctx, -1, nothing) },
-		"WithMinHold":     func() error { _, err := s.lock.WithMinHold(-1).Lock(ctx); return err },
-		"min hold, try":   func() error { _, err := s.lock.WithMinHold(-1).TryLock(ctx); return err },
-		"min hold, for":   func() error { _, err := s.lock.WithMinHold(-1).TryLockFor(ctx, ttl); return err },
+		"WithMinHold":     func() error { return check.ErrorOf(s.lock.WithMinHold(-1).Lock(ctx)) },
+		"min hold, try":   func() error { return check.ErrorOf(s.lock.WithMinHold(-1).TryLock(ctx)) },
+		"min hold, for":   func() error { return check.ErrorOf(s.lock.WithMinHold(-1).TryLockFor(ctx, ttl)) },
 		"min hold, fn":    func() error { return s.lock.WithMinHold(-1).ExecuteLocked(ctx, nothing) },
 		"min hold, Tx":    func() error { return s.lock.WithMinHold(-1).ExecuteLockedTx(ctx, s.pool.DB, nil, work) },
-		"WithTTL":         func() error { _, err := s.lock.WithTTL(0).Lock(ctx); return err },
-		"short TTL":       func() error { _, err := s.lock.WithTTL(time.Millisecond).TryLock(ctx); return err },
-		"negative age":    func() error { _, err := s.registry.ExpireUnusedOlderThan(-1); return err },
-		"Acquire":         func() error { _, err := s.repository.Acquire(ctx, "", "holder", ttl); return err },
-		"Acquire holder":  func() error { _, err := s.repository.Acquire(ctx, "k", "", ttl); return err },
-		"long holder":     func() error { _, err := s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl); return err },
-		"Renew":           func() error { _, err := s.repository.Renew(ctx, "k", "holder", 0); return err },
-		"Delete":          func() error { _, err := s.repository.Delete(ctx, "k", ""); return err },
-		"IsAcquired":      func() error { _, err := s.repository.IsAcquired(ctx, "", "holder"); return err },
+		"WithTTL":         func() error { return check.ErrorOf(s.lock.WithTTL(0).Lock(ctx)) },
+		"short TTL":       func() error { return check.ErrorOf(s.lock.WithTTL(time.Millisecond).TryLock(ctx)) },
+		"negative age":    func() error { return check.ErrorOf(s.registry.ExpireUnusedOlderThan(-1)) },
+		"Acquire":         func() error { return check.ErrorOf(s.repository.Acquire(ctx, "", "holder", ttl)) },
+		"Acquire holder":  func() error { return check.ErrorOf(s.repository.Acquire(ctx, "k", "", ttl)) },
+		"long holder":     func() error { return check.ErrorOf(s.repository.Acquire(ctx, "k", strings.Repeat("t", 37), ttl)) },
+		"Renew":           func() error { return check.ErrorOf(s.repository.Renew(ctx, "k", "holder", 0)) },
+		"Delete":          func() error { return check.ErrorOf(s.repository.Delete(ctx, "k", "")) },
+		"IsAcquired":      func() error { return check.ErrorOf(s.repository.IsAcquired(ctx, "", "holder")) },
 		"Peek":            func() error { _, _, err := s.repository.Peek(ctx, "\xff"); return err },
 	} {
 		if err := call(); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := s.connector.Count(); n != 0 {
-		t.Errorf("%d statements were sent", n)
-	}
-	lease, err := s.lock.WithMinHold(0).TryLock(ctx)
-	must(t, err)
-	must(t, lease.Unlock(ctx))
+	check.Equal(t, "statements", s.connector.Count(), 0)
+	must(t, check.Value(s.lock.WithMinHold(0).TryLock(ctx))(t).Unlock(ctx))
 }
 
 // TestOptions_ReadOnlyDatabase is refused at the first write, with its own error.
 func TestOptions_ReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
-	pool, err := sqlx.Open(db.Driver, db.With(t, map[string]string{"_pragma": "query_only(1)"}))
-	must(t, err)
+	pool := check.Value(sqlx.Open(db.Driver, db.With(t, map[string]string{"_pragma": "query_only(1)"})))(t)
 	t.Cleanup(func() { must(t, pool.Close()) })
-	_, err = obtain(t, newRegistry(t, newRepository(t, pool, nil), nil), "k").Lock(t.Context())
-	if !errors.Is(err, sqllock.ErrReadOnly) || !errors.Is(err, sqllock.ErrDatabase) {
-		t.Fatal(err)
-	}
+	is(t, check.ErrorOf(obtain(t, newRegistry(t, newRepository(t, pool, nil), nil), "k").Lock(t.Context())), sqllock.ErrReadOnly, sqllock.ErrDatabase)
 }
 
 // The rows of the four-column table do not say when they expire, so one time-to-live judges
@@ -138,9 +129,8 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 	}
 	newRegistry(t, r, &sqllock.RegistryOptions{TTL: own, MaxHold: own})
 	lock := obtain(t, newRegistry(t, r, nil), "k")
-	is(t, errorOf(lock.WithTTL(own+1).TryLock(t.Context())), sqllock.ErrInvalid)
-	lease, err := lock.WithTTL(own).TryLock(t.Context())
-	must(t, err)
+	is(t, check.ErrorOf(lock.WithTTL(own+1).TryLock(t.Context())), sqllock.ErrInvalid)
+	lease := check.Value(lock.WithTTL(own).TryLock(t.Context()))(t)
 	if left := time.Until(lease.Deadline()); left > own || left < own-time.Minute {
 		t.Errorf("%v left", left)
 	}
@@ -153,7 +143,7 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 		t.Errorf("%v and %v left", row.Left, other.Left)
 	}
 	must(t, lease.Unlock(t.Context()))
-	is(t, errorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1})), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1})), sqllock.ErrInvalid)
 
 	// With EXPIRED_AFTER each registry has its own.
 	newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{TTL: own}), &sqllock.RegistryOptions{TTL: own + 1})

@@ -16,6 +16,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -95,37 +96,31 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 func TestOutage_NoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *fixture) error{
-		"List":      func(ctx context.Context, s *fixture) error { _, err := s.repository.List(ctx); return err },
-		"ListFirst": func(ctx context.Context, s *fixture) error { _, err := s.repository.ListFirst(ctx, 1); return err },
+		"List":      func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.repository.List(ctx)) },
+		"ListFirst": func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.repository.ListFirst(ctx, 1)) },
 		"DeleteRow": func(ctx context.Context, s *fixture) error {
-			_, err := s.repository.DeleteRow(ctx, sqllock.Row{Region: "DEFAULT", LockKey: "k", Holder: "h"})
-			return err
+			return check.ErrorOf(s.repository.DeleteRow(ctx, sqllock.Row{Region: "DEFAULT", LockKey: "k", Holder: "h"}))
 		},
-		"DeleteExpired": func(ctx context.Context, s *fixture) error { _, err := s.repository.DeleteExpired(ctx); return err },
+		"DeleteExpired": func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.repository.DeleteExpired(ctx)) },
 		"NewRepository": func(ctx context.Context, s *fixture) error {
-			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
-			return err
+			return check.ErrorOf(sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil))
 		},
 		"ReleaseAll":     func(ctx context.Context, s *fixture) error { return s.repository.ReleaseAll(ctx) },
 		"Registry.Close": func(ctx context.Context, s *fixture) error { return s.registry.Close(ctx) },
 		"Acquire": func(ctx context.Context, s *fixture) error {
-			_, err := s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl)
-			return err
+			return check.ErrorOf(s.repository.Acquire(ctx, "k", s.repository.NewHolder(), ttl))
 		},
-		"TryLock": func(ctx context.Context, s *fixture) error { _, err := s.lock.TryLock(ctx); return err },
-		"Lock":    func(ctx context.Context, s *fixture) error { _, err := s.lock.Lock(ctx); return err },
+		"TryLock": func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.lock.TryLock(ctx)) },
+		"Lock":    func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.lock.Lock(ctx)) },
 		"LockAll": func(ctx context.Context, s *fixture) error {
-			_, err := obtainAll(s.T, s.registry, "k", "l").Lock(ctx)
-			return err
+			return check.ErrorOf(obtainAll(s.T, s.registry, "k", "l").Lock(ctx))
 		},
 		"Renew": func(ctx context.Context, s *fixture) error {
-			_, err := s.repository.Renew(ctx, "k", "h", ttl)
-			return err
+			return check.ErrorOf(s.repository.Renew(ctx, "k", "h", ttl))
 		},
-		"Delete": func(ctx context.Context, s *fixture) error { _, err := s.repository.Delete(ctx, "k", "h"); return err },
+		"Delete": func(ctx context.Context, s *fixture) error { return check.ErrorOf(s.repository.Delete(ctx, "k", "h")) },
 		"IsAcquired": func(ctx context.Context, s *fixture) error {
-			_, err := s.repository.IsAcquired(ctx, "k", "h")
-			return err
+			return check.ErrorOf(s.repository.IsAcquired(ctx, "k", "h"))
 		},
 		"Peek": func(ctx context.Context, s *fixture) error { _, _, err := s.repository.Peek(ctx, "k"); return err },
 	} {
@@ -174,9 +169,7 @@ func TestOutage_NewRepositoryTimesOut(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
-			if took := time.Since(began); took > test.most+slack {
-				t.Errorf("returned after %v, with a limit of %v", took, test.most)
-			}
+			check.Takes(t, "the call", began, 0, test.most+slack)
 			if !errors.Is(err, sqllock.ErrDatabase) || test.limit > 0 && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
@@ -198,12 +191,11 @@ func TestOutage_NewRepositoryTriesAgainWhileBusy(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)
-		must(t, err)
+		must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), s.pool.DB, dialect.SQLite(), nil)))
 		begin = time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), busyFor/2)
 		defer cancel()
-		_, err = sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
+		_, err := sqllock.NewRepository(ctx, s.pool.DB, dialect.SQLite(), nil)
 		if took := time.Since(begin); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) || took > busyFor/2+slack {
 			t.Error(err, took)
 		}
@@ -260,14 +252,9 @@ func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
 			}
 			return nil
 		})
-		short := make(chan error, 1)
-		go func() {
-			_, err := s.lock.WithTTL(sqllock.MinTTL).TryLock(t.Context())
-			short <- err
-		}()
+		short := check.Begin(func() error { return check.ErrorOf(s.lock.WithTTL(sqllock.MinTTL).TryLock(t.Context())) })
 		synctest.Wait()
-		lease := locked(t, s.lock)
-		must(t, lease.Unlock(t.Context()))
+		must(t, locked(t, s.lock).Unlock(t.Context()))
 		is(t, <-short, sqllock.ErrDatabase)
 		s.connector.Follow(nil)
 	})
@@ -278,20 +265,9 @@ func TestOutage_WaiterThatGivesUpFailsNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newPlainFixture(t, sqllock.RepositoryOptions{})
 		late := holdBack(s, flaky.Query)
-		first := make(chan error, 1)
-		go func() {
-			_, err := s.lock.TryLockFor(t.Context(), time.Second)
-			first <- err
-		}()
+		first := check.Begin(func() error { return check.ErrorOf(s.lock.TryLockFor(t.Context(), time.Second)) })
 		<-late.reached
-		second := make(chan error, 1)
-		go func() {
-			lease, err := s.lock.Lock(t.Context())
-			if err == nil {
-				err = lease.Unlock(t.Context())
-			}
-			second <- err
-		}()
+		second := check.Begin(func() error { return s.lock.ExecuteLocked(t.Context(), nothing) })
 		is(t, <-first, sqllock.ErrNotAcquired)
 		close(late.let)
 		must(t, <-second)
@@ -330,16 +306,12 @@ func TestOutage_WaitersOutlastIt(t *testing.T) {
 		const waiters = 3
 		done := make(chan error, waiters)
 		for range waiters {
-			go func() {
-				done <- s.registry.ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil })
-			}()
+			go func() { done <- s.registry.ExecuteLocked(t.Context(), "k", nothing) }()
 		}
 		for range waiters {
 			must(t, <-done)
 		}
-		if took := time.Since(began); took < outage || took > outage+2*time.Second {
-			t.Errorf("took %v", took)
-		}
+		check.Takes(t, "the wait", began, outage, outage+2*time.Second)
 		// The first one tries once a second. An attempt may be several operations.
 		if n := sent.Load(); n > 100 {
 			t.Errorf("%d operations in an outage of %v", n, outage)
@@ -352,10 +324,7 @@ func TestOutage_EndOfAWait(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
 	for name, wait := range map[string]func(*sqllock.JdbcLock, context.Context) error{
-		"by its limit": func(l *sqllock.JdbcLock, ctx context.Context) error {
-			_, err := l.TryLockFor(ctx, limit)
-			return err
-		},
+		"by its limit": func(l *sqllock.JdbcLock, ctx context.Context) error { return check.ErrorOf(l.TryLockFor(ctx, limit)) },
 		"by its context": func(l *sqllock.JdbcLock, ctx context.Context) error {
 			limited, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
@@ -371,12 +340,9 @@ func TestOutage_EndOfAWait(t *testing.T) {
 			outageFor(s, time.Hour)
 			began := time.Now()
 			err := wait(s.lock, t.Context())
-			if took := time.Since(began); took < limit || took > limit+2*time.Second {
-				t.Errorf("took %v", took)
-			}
-			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Errorf("error %v", err)
-			}
+			check.Takes(t, "the wait", began, limit, limit+2*time.Second)
+			is(t, err, sqllock.ErrDatabase, errGone)
+			check.IsNot(t, err, sqllock.ErrNotAcquired)
 			if !strings.Contains(err.Error(), "(for 10s)") {
 				t.Errorf("it does not say since when: %v", err)
 			}
@@ -390,18 +356,13 @@ func TestOutage_QueueBehindAWaiter(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := patient(t)
 		outageFor(s, time.Hour)
-		first := make(chan error, 1)
-		go func() {
-			_, err := s.lock.TryLockFor(t.Context(), 20*time.Second)
-			first <- err
-		}()
+		first := check.Begin(func() error { return check.ErrorOf(s.lock.TryLockFor(t.Context(), 20*time.Second)) })
 		time.Sleep(time.Second)
 		_, single := s.lock.TryLock(t.Context())
 		_, queued := s.lock.TryLockFor(t.Context(), 9*time.Second)
 		for _, err := range []error{single, queued, <-first} {
-			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, errGone) || errors.Is(err, sqllock.ErrNotAcquired) {
-				t.Errorf("error %v", err)
-			}
+			is(t, err, sqllock.ErrDatabase, errGone)
+			check.IsNot(t, err, sqllock.ErrNotAcquired)
 		}
 		if !strings.Contains(queued.Error(), "(for 10s)") {
 			t.Errorf("it does not say since when: %v", queued)
@@ -423,15 +384,9 @@ func TestOutage_WaitersOutlastASingleTry(t *testing.T) {
 			bounded.Sleep(ctx, time.Until(silence))
 			return ctx.Err()
 		})
-		single := make(chan error, 1)
-		go func() {
-			_, err := s.lock.TryLock(t.Context())
-			single <- err
-		}()
+		single := check.Begin(func() error { return check.ErrorOf(s.lock.TryLock(t.Context())) })
 		synctest.Wait()
-		lease, err := s.lock.TryLockFor(t.Context(), time.Minute)
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
+		must(t, check.Value(s.lock.TryLockFor(t.Context(), time.Minute))(t).Unlock(t.Context()))
 		is(t, <-single, sqllock.ErrDatabase)
 	})
 }
@@ -465,9 +420,8 @@ func TestOutage_WaitThatEndsAfterIt(t *testing.T) {
 		holder := locked(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
 		outageFor(s, 2*time.Second)
 		_, err := s.lock.TryLockFor(t.Context(), 5*time.Second)
-		if !errors.Is(err, sqllock.ErrNotAcquired) || errors.Is(err, sqllock.ErrDatabase) {
-			t.Errorf("error %v", err)
-		}
+		is(t, err, sqllock.ErrNotAcquired)
+		check.IsNot(t, err, sqllock.ErrDatabase)
 		must(t, holder.Unlock(t.Context()))
 	})
 }
@@ -482,31 +436,21 @@ func TestOutage_WhatNoWaiterOutlasts(t *testing.T) {
 	}{
 		"a single try": {
 			prepare: func(s *fixture) { outageFor(s, time.Hour) },
-			do: func(s *fixture) error {
-				_, err := s.lock.TryLock(s.Context())
-				return err
-			},
-			want: errGone,
+			do:      func(s *fixture) error { return check.ErrorOf(s.lock.TryLock(s.Context())) },
+			want:    errGone,
 		},
 		"a missing table": {
 			prepare: func(s *fixture) { s.db.DB.MustExec("DROP TABLE INT_LOCK") },
-			do: func(s *fixture) error {
-				_, err := s.lock.Lock(s.Context())
-				return err
-			},
-			want: sqllock.ErrSchema,
+			do:      func(s *fixture) error { return check.ErrorOf(s.lock.Lock(s.Context())) },
+			want:    sqllock.ErrSchema,
 		},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := patient(t)
 			c.prepare(s)
 			began := time.Now()
-			if err := c.do(s); !errors.Is(err, c.want) || !errors.Is(err, sqllock.ErrDatabase) {
-				t.Errorf("error %v", err)
-			}
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("took %v", took)
-			}
+			is(t, c.do(s), c.want, sqllock.ErrDatabase)
+			check.Takes(t, "the call", began, 0, 2*time.Second)
 			s.connector.Follow(nil) // Close clears up
 		})
 	}
@@ -518,12 +462,8 @@ func TestOutage_CloseEndsAWait(t *testing.T) {
 		outageFor(s, 20*time.Second)
 		time.AfterFunc(10*time.Second, func() { _ = s.registry.Close(t.Context()) })
 		began := time.Now()
-		if _, err := s.lock.Lock(t.Context()); !errors.Is(err, sqllock.ErrClosed) {
-			t.Errorf("error %v", err)
-		}
-		if took := time.Since(began); took > 12*time.Second {
-			t.Errorf("took %v", took)
-		}
+		is(t, check.ErrorOf(s.lock.Lock(t.Context())), sqllock.ErrClosed)
+		check.Takes(t, "the call", began, 0, 12*time.Second)
 		time.Sleep(20 * time.Second)
 	})
 }

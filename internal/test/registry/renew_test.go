@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/observe"
@@ -33,8 +34,7 @@ func TestRenew_PartThatFails(t *testing.T) {
 			for j := range keys {
 				keys[j] = fmt.Sprint(i, "/", j)
 			}
-			lease := try(t, obtainAll(t, s.registry, keys...))
-			leases = append(leases, lease)
+			leases = append(leases, try(t, obtainAll(t, s.registry, keys...)))
 		}
 		var queries int
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -171,8 +171,7 @@ func TestRenew_LateAnswerIsALoss(t *testing.T) {
 			is(t, lease.Renew(t.Context()), sqllock.ErrLockLost)
 			close(left)
 			synctest.Wait()
-			next := try(t, rival)
-			must(t, next.Unlock(t.Context()))
+			must(t, try(t, rival).Unlock(t.Context()))
 		})
 	}
 }
@@ -194,9 +193,7 @@ func TestRenew_LateAnswerBeforeTheTimer(t *testing.T) {
 			<-lease.Context().Done()
 			synctest.Wait()
 			s.connector.Follow(nil)
-			next, err := rival.TryLockFor(t.Context(), time.Second)
-			must(t, err)
-			must(t, next.Unlock(t.Context()))
+			must(t, check.Value(rival.TryLockFor(t.Context(), time.Second))(t).Unlock(t.Context()))
 		}
 	})
 }
@@ -266,8 +263,7 @@ func TestRenew_OfOneLock(t *testing.T) {
 			if p.leases.Load() != 1 || p.good.Load() < 20 {
 				t.Errorf("%d renewals of %d leases", p.good.Load(), p.leases.Load())
 			}
-			inner, err := lock.WithAutoRenew(false).WithTTL(10 * renewalTTL).Lock(on.Context())
-			must(t, err)
+			inner := check.Value(lock.WithAutoRenew(false).WithTTL(10 * renewalTTL).Lock(on.Context()))(t)
 			if left := time.Until(inner.Deadline()); left > renewalTTL/2 {
 				t.Errorf("%v left after entering it with another time-to-live", left)
 			}
@@ -284,8 +280,7 @@ func TestRenew_CountOfZeroIsLookedUp(t *testing.T) {
 		for _, count := range []int{1, 0} {
 			mock.ExpectExec("UPDATE").WillReturnResult(driver.RowsAffected(0))
 			mock.ExpectQuery("SELECT COUNT").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow(count))
-			renewed, err := r.Renew(t.Context(), "k", "holder", ttl)
-			must(t, err)
+			renewed := check.Value(r.Renew(t.Context(), "k", "holder", ttl))(t)
 			if renewed != (count == 1) {
 				t.Fatalf("renewed %v with %d rows", renewed, count)
 			}
@@ -304,8 +299,7 @@ func TestRenew_OvertakenCallIsADatabaseError(t *testing.T) {
 			return lease.Renew(ctx)
 		},
 		"Guard": func(ctx context.Context, s *fixture, lease *sqllock.Lease) error {
-			tx, err := s.pool.BeginTxx(ctx, nil)
-			must(s.T, err)
+			tx := check.Value(s.pool.BeginTxx(ctx, nil))(s.T)
 			defer func() { _ = tx.Rollback() }()
 			s.connector.Follow(firstHangs)
 			return lease.Guard(ctx, tx)
@@ -320,9 +314,8 @@ func TestRenew_OvertakenCallIsADatabaseError(t *testing.T) {
 			if p.good.Load() < 2 {
 				t.Fatalf("%d renewals: the call was not overtaken", p.good.Load())
 			}
-			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sqllock.ErrLockLost) {
-				t.Errorf("error %v", err)
-			}
+			is(t, err, sqllock.ErrDatabase, context.DeadlineExceeded)
+			check.IsNot(t, err, sqllock.ErrLockLost)
 			must(t, lease.Unlock(t.Context()))
 		})
 	}
@@ -383,8 +376,7 @@ func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlm
 	mock.ExpectBegin()
 	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 	mock.ExpectCommit()
-	lease, err := obtain(t, registry, "k").TryLock(t.Context())
-	must(t, err)
+	lease = check.Value(obtain(t, registry, "k").TryLock(t.Context()))(t)
 	return lease, mock, func() {
 		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs))
 		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKeyOf(t, lease), lease.Holder()))
@@ -394,9 +386,7 @@ func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlm
 // lockKeyOf returns the LOCK_KEY of the default KeyMapper.
 func lockKeyOf(t *testing.T, lease *sqllock.Lease) string {
 	t.Helper()
-	lockKey, err := sqllock.SpringKeys(lease.Key())
-	must(t, err)
-	return lockKey
+	return check.Value(sqllock.SpringKeys(lease.Key()))(t)
 }
 
 // The statement that renews all leases passes over rows that another transaction has locked,
@@ -445,8 +435,7 @@ func TestRenew_RefusedByTheServer(t *testing.T) {
 		leases := make(map[string]*sqllock.Lease)
 		for i := range 100 {
 			key := fmt.Sprint("k", i)
-			lease := tryKey(t, r, key)
-			leases[key] = lease
+			leases[key] = tryKey(t, r, key)
 		}
 		joint, err := r.ObtainAll("a", "b", "c")
 		must(t, err)
@@ -493,8 +482,7 @@ func TestRenew_EachThirdOfTheTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, p := renewing(t, sqllock.RegistryOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
-		lease, err := s.lock.Lock(ctx)
-		must(t, err)
+		lease := check.Value(s.lock.Lock(ctx))(t)
 		time.Sleep(8*renewalTTL + time.Second)
 		must(t, lease.Context().Err())
 		cancel()
@@ -504,9 +492,7 @@ func TestRenew_EachThirdOfTheTime(t *testing.T) {
 		}
 		must(t, lease.Unlock(ctx))
 		time.Sleep(renewalTTL)
-		if good := p.good.Load(); good != 30 {
-			t.Error("renewed after Unlock")
-		}
+		check.Equal(t, "renewals after Unlock", p.good.Load(), 30)
 	})
 }
 
@@ -540,21 +526,16 @@ func TestRenew_MaxHoldEndsALease(t *testing.T) {
 		began := time.Now()
 		lease := held(s)
 		<-lease.Context().Done()
-		if after := time.Since(began); after != most {
-			t.Errorf("ended after %v", after)
-		}
+		check.Equal(t, "ended after", time.Since(began), most)
 		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
-		_, err := s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK") // it has not expired yet
-		must(t, err)
+		must(t, check.ErrorOf(s.db.DB.ExecContext(t.Context(), "DELETE FROM INT_LOCK"))) // it has not expired yet
 		lease = held(s)
 		time.Sleep(most - renewalTTL)
 		must(t, lease.Renew(t.Context())) // MaxHold does not limit Renew
 		time.Sleep(renewalTTL - 2*time.Second)
 		must(t, lease.RenewFor(t.Context(), 10*renewalTTL)) // nor RenewFor, which no renewal shortens
 		end := lease.Deadline()
-		if left := time.Until(end); left != 10*renewalTTL-500*time.Millisecond {
-			t.Errorf("%v left", left)
-		}
+		check.Equal(t, "left", time.Until(end), 10*renewalTTL-500*time.Millisecond)
 		good := p.good.Load()
 		time.Sleep(9 * renewalTTL)
 		must(t, lease.Context().Err())
@@ -647,9 +628,7 @@ func TestRenew_EndsWithClose(t *testing.T) {
 		held(s)
 		began := time.Now()
 		must(t, s.registry.Close(t.Context()))
-		if took := time.Since(began); took != 0 {
-			t.Errorf("Close took %v", took)
-		}
+		check.Equal(t, "Close took", time.Since(began), 0)
 		time.Sleep(renewalTTL)
 		if p.good.Load()+p.bad.Load() != 0 {
 			t.Error("renewed after Close")

@@ -59,8 +59,7 @@ func TestUnlock_LostAnswerOfABatch(t *testing.T) {
 		const n = 10
 		var leases []*sqllock.Lease
 		for i := range n {
-			lease := try(t, obtain(t, s.registry, fmt.Sprint(i)))
-			leases = append(leases, lease)
+			leases = append(leases, try(t, obtain(t, s.registry, fmt.Sprint(i))))
 		}
 		first := make(chan struct{})
 		var held, lost sync.Once

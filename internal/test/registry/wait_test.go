@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
@@ -24,8 +25,7 @@ import (
 func TestWait_RowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		_, err := s.repository.Acquire(t.Context(), "k", "maintenance", ttl)
-		must(t, err)
+		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "maintenance", ttl)))
 		s.db.DB.MustExec("UPDATE INT_LOCK SET EXPIRED_AFTER = '9999-12-31 00:00:00.000'")
 		lock := obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 100 * time.Millisecond}), "k")
 		const wait, most = 2 * time.Second, 110 // a poll takes no time here, so there is one each 20 to 25 ms
@@ -37,7 +37,7 @@ func TestWait_RowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 			}
 			return nil
 		})
-		is(t, errorOf(lock.TryLockFor(ctx, wait)), sqllock.ErrNotAcquired)
+		is(t, check.ErrorOf(lock.TryLockFor(ctx, wait)), sqllock.ErrNotAcquired)
 		if n := s.connector.Count(); n > most {
 			t.Errorf("more than %d statements in %v", most, wait)
 		}
@@ -50,8 +50,7 @@ func TestWait_ExpiryIsNoticedWithinMilliseconds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		const waiters, left = 20, time.Hour
-		_, err := s.repository.Acquire(t.Context(), "k", "rival", left)
-		must(t, err)
+		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "rival", left)))
 		var polls atomic.Int64
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Query && m.Done {
@@ -99,8 +98,7 @@ func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.Repo
 	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
 	for i := range waiters {
 		keys = append(keys, fmt.Sprint("key ", i))
-		_, err := other.Lock(t.Context(), keys[i])
-		must(t, err)
+		must(t, check.ErrorOf(other.Lock(t.Context(), keys[i])))
 	}
 	sent = new(atomic.Int64)
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -169,12 +167,10 @@ func handOffs(t *testing.T, keys, rounds int) (took []time.Duration) {
 		key := fmt.Sprint("key ", i)
 		working.Go(func() {
 			for range rounds {
-				lease, err := other.Lock(t.Context(), key)
-				must(t, err)
+				lease := check.Value(other.Lock(t.Context(), key))(t)
 				got := make(chan time.Time)
 				go func() {
-					lease, err := s.registry.Lock(t.Context(), key)
-					must(t, err)
+					lease := check.Value(s.registry.Lock(t.Context(), key))(t)
 					got <- time.Now()
 					must(t, lease.Unlock(t.Context()))
 					close(got)
@@ -217,8 +213,7 @@ func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
 		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
-		_, err := other.Lock(t.Context(), "k")
-		must(t, err)
+		must(t, check.ErrorOf(other.Lock(t.Context(), "k")))
 		var sent atomic.Int64
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Query && !m.Done {
@@ -229,11 +224,7 @@ func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
 		for idle, most := range map[time.Duration]int64{10 * time.Millisecond: 126, time.Second: 5, time.Minute: 0} {
 			r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{IdleBetweenTries: idle})
 			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error)
-			go func() {
-				_, err := r.Lock(ctx, "k")
-				ended <- err
-			}()
+			ended := check.Begin(func() error { return check.ErrorOf(r.Lock(ctx, "k")) })
 			time.Sleep(5 * time.Millisecond) // the attempt
 			sent.Store(0)
 			time.Sleep(time.Second)
@@ -284,8 +275,7 @@ func TestWait_FailedPollOfMany(t *testing.T) {
 		got := make(map[string]chan error)
 		for i := range 20 {
 			key := fmt.Sprint("key ", i)
-			_, err := other.Lock(t.Context(), key)
-			must(t, err)
+			must(t, check.ErrorOf(other.Lock(t.Context(), key)))
 			ended := make(chan error, 1)
 			got[key] = ended
 			go func() {
@@ -367,13 +357,11 @@ func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 			other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
 			shared.Limited(s.pool, waiters)
 			registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
-			lease, err := registry.Lock(t.Context(), "mine")
-			must(t, err)
+			lease := check.Value(registry.Lock(t.Context(), "mine"))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			for i := range waiters {
-				_, err := other.Lock(t.Context(), fmt.Sprint(i))
-				must(t, err)
+				must(t, check.ErrorOf(other.Lock(t.Context(), fmt.Sprint(i))))
 				go func() {
 					_, err := registry.Lock(ctx, fmt.Sprint(i))
 					ended <- err
@@ -405,17 +393,10 @@ func TestWait_Waiting(t *testing.T) {
 		if _, err := s.repository.Acquire(t.Context(), "other", s.repository.NewHolder(), ttl); err != nil {
 			t.Fatal(err)
 		}
-		lease, err := s.registry.Lock(t.Context(), "mine")
-		must(t, err)
+		lease := check.Value(s.registry.Lock(t.Context(), "mine"))(t)
 		done := make(chan error)
 		for _, key := range []string{"mine", "other", "other"} {
-			go func() {
-				waited, err := s.registry.Lock(t.Context(), key)
-				if err == nil {
-					err = waited.Unlock(t.Context())
-				}
-				done <- err
-			}()
+			go func() { done <- s.registry.ExecuteLocked(t.Context(), key, nothing) }()
 		}
 		synctest.Wait()
 		if got, want := s.registry.Waiting(), map[string]int{"mine": 1, "other": 2}; !maps.Equal(got, want) {

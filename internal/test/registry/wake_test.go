@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 )
 
@@ -18,11 +19,9 @@ func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
 		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k"))
 		waker.OnWatch = func() { must(t, lease.Unlock(t.Context())) }
 		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
-		got, err := obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second)
-		must(t, err)
-		must(t, got.Unlock(t.Context()))
+		must(t, check.Value(obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second))(t).Unlock(t.Context()))
 		if _, subscriptions := waker.Seen(); subscriptions != 0 {
-			t.Errorf("%d subscriptions stay", subscriptions)
+			t.Errorf("%d subscriptions that stay", subscriptions)
 		}
 	})
 }
@@ -43,18 +42,14 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 				cancel()
 			}()
 		}
-		is(t, errorOf(obtain(t, waiting, "k").Lock(ctx)), sqllock.ErrNotAcquired)
-		names, err := dialect.NamesFor("INT_")
-		must(t, err)
-		key, err := repository.LockKey("k")
-		must(t, err)
+		is(t, check.ErrorOf(obtain(t, waiting, "k").Lock(ctx)), sqllock.ErrNotAcquired)
+		names := check.Value(dialect.NamesFor("INT_"))(t)
+		key := check.Value(repository.LockKey("k"))(t)
 		topics, subscriptions := waker.Seen()
 		if len(topics) != 1 || topics[0] != names.Topic("r", key) {
 			t.Errorf("watched %q", topics)
 		}
-		if subscriptions != 0 {
-			t.Errorf("%d subscriptions stay", subscriptions)
-		}
+		check.Equal(t, "subscriptions that stay", subscriptions, 0)
 		must(t, lease.Unlock(t.Context()))
 	})
 }
@@ -65,7 +60,7 @@ func TestWake_CallerThatNeedNotWait(t *testing.T) {
 	waker := &shared.Waker{}
 	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
 	lease := locked(t, obtain(t, registry, "k"))
-	is(t, errorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
+	is(t, check.ErrorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	must(t, lease.Unlock(t.Context()))
 	if topics, _ := waker.Seen(); len(topics) != 0 {
 		t.Errorf("watched %q", topics)

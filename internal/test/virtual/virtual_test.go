@@ -30,9 +30,7 @@ func nowOf(t *testing.T, db *dbtest.DB) (now time.Time) {
 	t.Helper()
 	var text string
 	must(t, db.DB.GetContext(t.Context(), &text, "SELECT datetime('now', 'subsec')"))
-	now, err := time.Parse("2006-01-02 15:04:05.000", text)
-	must(t, err)
-	return now
+	return check.Value(time.Parse("2006-01-02 15:04:05.000", text))(t)
 }
 
 func TestTheClockIsTheBubbles(t *testing.T) {
@@ -68,18 +66,15 @@ func TestAWriterIsAwaitedInVirtualTime(t *testing.T) {
 	inBubbles(t, func(t *testing.T, db *dbtest.DB) {
 		const statement = "UPDATE INT_LOCK SET CLIENT_ID = CLIENT_ID"
 		for _, hold := range []time.Duration{5 * time.Second, 50 * time.Second} {
-			tx, err := db.DB.BeginTx(t.Context(), nil)
-			must(t, err)
+			tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
 			time.AfterFunc(hold, func() {
-				if err := tx.Commit(); err != nil {
-					t.Error(err)
-				}
+				check.Is(t, tx.Commit(), nil)
 			})
-			_, err = db.DB.ExecContext(t.Context(), statement)
+			_, err := db.DB.ExecContext(t.Context(), statement)
 			took := time.Since(began).Round(100 * time.Millisecond)
 			if want := min(hold, 10*time.Second); took != want || (err == nil) != (hold == want) {
 				t.Errorf("held for %v: %v, %v", hold, took, err)

@@ -15,8 +15,7 @@ import (
 // hangs. The second that this takes is the limit itself.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // the system accepts for it
-	check.Must(t, err)
+	listener := check.Value((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t) // the system accepts for it
 	defer listener.Close()
 	address := listener.Addr().String()
 	for _, dsn := range []string{"postgres://app@" + address + "/app?sslmode=disable", "mysql://app@" + address + "/app"} {

@@ -19,12 +19,10 @@ var commandLine = regexp.MustCompile(`^(?:\$ )?(?:go run \./cmd/)?sqllock((?: +[
 // that none has a subcommand, flag or argument which does not exist. What they do is in testdata/script.
 func TestCommandsOfTheDocuments(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../../../docs/*.md")
-	check.Must(t, err)
+	pages := check.Value(filepath.Glob("../../../../docs/*.md"))(t)
 	read := 0
 	for _, page := range append(pages, "../../../../README.md") {
-		text, err := os.ReadFile(page)
-		check.Must(t, err)
+		text := check.Value(os.ReadFile(page))(t)
 		language, fenced := "", false
 		for line := range strings.Lines(string(text)) {
 			if after, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {

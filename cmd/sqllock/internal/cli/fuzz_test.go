@@ -41,8 +41,7 @@ func FuzzCommandLines(f *testing.F) {
 	if code := run(context.Background(), []string{"list"}, nil, os.Stderr, os.Stderr); code != 0 {
 		f.Fatal("the default file was not made")
 	}
-	migrated, err := os.ReadFile(file)
-	check.Must(f, err)
+	migrated := check.Value(os.ReadFile(file))(f)
 	f.Fuzz(func(t *testing.T, line, argument string) {
 		args := strings.Split(line, " ")
 		for i := range args {

@@ -30,13 +30,11 @@ func body(t *testing.T, target string, form url.Values) (text string, status int
 	if form != nil {
 		method = http.MethodPost
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, target, bytes.NewBufferString(form.Encode()))
-	check.Must(t, err)
+	r := check.Value(http.NewRequestWithContext(t.Context(), method, target, bytes.NewBufferString(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := client.Do(r)
 	check.Must(t, err)
-	answer, err := io.ReadAll(response.Body)
-	check.Must(t, err)
+	answer := check.Value(io.ReadAll(response.Body))(t)
 	check.Must(t, response.Body.Close())
 	return string(answer), response.StatusCode
 }
@@ -47,13 +45,10 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	check.Must(t, migrations.Up(t.Context(), db.DB.DB, dialect.SQLite(), nil))
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), nil)
-	check.Must(t, err)
+	r := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), nil))(t)
 	holder := r.NewHolder()
-	_, err = r.Acquire(t.Context(), "orders/42", holder, time.Hour)
-	check.Must(t, err)
-	lockKey, err := r.LockKey("orders/42")
-	check.Must(t, err)
+	check.Must(t, check.ErrorOf(r.Acquire(t.Context(), "orders/42", holder, time.Hour)))
+	lockKey := check.Value(r.LockKey("orders/42"))(t)
 	form := url.Values{"region": {"DEFAULT"}, "lock_key": {lockKey}, "holder": {holder}}
 
 	readOnly := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--name", "orders/42", "--role", "orders/42")

@@ -77,11 +77,9 @@ func runScripts(t *testing.T, kind string, create func(testing.TB) *dbtest.DB, f
 		}
 	}
 	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
-		check.Must(t, err)
+		files := check.Value(filepath.Glob(filepath.Join("testdata", folder, "*.txtar")))(t)
 		for _, file := range files {
-			file, err = filepath.Abs(file) // run changes the directory
-			check.Must(t, err)
+			file = check.Value(filepath.Abs(file))(t) // run changes the directory
 			p.Files = append(p.Files, file)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestVersion(t *testing.T) {
@@ -34,9 +36,7 @@ func TestVersion(t *testing.T) {
 		"no information":              {"", nil, "sqllock devel (" + platform + ")"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newBuild(test.release, test.info).String(); got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
-			}
+			check.Equal(t, "version", newBuild(test.release, test.info).String(), test.want)
 		})
 	}
 }

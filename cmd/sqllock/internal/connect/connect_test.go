@@ -24,11 +24,9 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 func writeLocked(t *testing.T) (path string, unlock func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "locks.db")
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)")
-	check.Must(t, err)
+	db := check.Value(sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=journal_mode(DELETE)"))(t)
 	t.Cleanup(func() { db.Close() })
-	conn, err := db.Conn(t.Context())
-	check.Must(t, err)
+	conn := check.Value(db.Conn(t.Context()))(t)
 	for _, statement := range []string{"CREATE TABLE other (n INTEGER)", "BEGIN IMMEDIATE", "INSERT INTO other VALUES (1)"} {
 		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -63,9 +61,7 @@ func TestOpenWaitsForSQLite(t *testing.T) {
 			unlock()
 		default:
 			unlock()
-			if err := <-opened; err != nil {
-				t.Error(err)
-			}
+			check.Is(t, <-opened, nil)
 		}
 	})
 }

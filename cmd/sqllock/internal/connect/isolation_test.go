@@ -29,7 +29,5 @@ func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 	if _, err := (&Flags{Prefix: "INT_", Region: "DEFAULT"}).Repository(t.Context(), c, sqllock.RepositoryOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := mock.ExpectationsWereMet(); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, mock.ExpectationsWereMet(), nil)
 }

@@ -52,8 +52,7 @@ func TestParseDSN(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.dsn, func(t *testing.T) {
-			got, err := Parse(test.dsn)
-			check.Must(t, err)
+			got := check.Value(Parse(test.dsn))(t)
 			source := withoutPragmas(t, got.Source)
 			if diff := cmp.Diff([]string{test.driver, test.source, test.redacted}, []string{got.Driver, source, got.Redacted}); diff != "" {
 				t.Error(diff)
@@ -69,8 +68,7 @@ func withoutPragmas(t *testing.T, source string) string {
 	if !strings.HasPrefix(source, "file:") || !found {
 		return source
 	}
-	values, err := url.ParseQuery(query)
-	check.Must(t, err)
+	values := check.Value(url.ParseQuery(query))(t)
 	delete(values, "_pragma")
 	return uri + "?" + values.Encode()
 }
@@ -107,9 +105,7 @@ func TestParseDSNRejects(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("error %v, want one with %q", err, why)
 			}
-			if code := exit.CodeOf(err); code != exit.Usage {
-				t.Errorf("exit code %d, want %d", code, exit.Usage)
-			}
+			check.Equal(t, "exit code", exit.CodeOf(err), exit.Usage)
 			if err != nil && strings.Contains(err.Error(), "pw") {
 				t.Errorf("the error contains the password: %v", err)
 			}

@@ -27,11 +27,9 @@ func status(t *testing.T, s *Server, host string) int {
 func TestServer(t *testing.T) {
 	t.Parallel()
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	s, err := Listen(t.Context(), "127.0.0.1:0", ok)
-	check.Must(t, err)
+	s := check.Value(Listen(t.Context(), "127.0.0.1:0", ok))(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	ended := check.Begin(func() error { return s.Run(ctx) })
 	for host, want := range map[string]int{
 		"localhost:1": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:8080": http.StatusOK, "[::1]": http.StatusOK,
 		"rebound.example:8080": http.StatusMisdirectedRequest, "192.0.2.1": http.StatusMisdirectedRequest,
@@ -44,17 +42,14 @@ func TestServer(t *testing.T) {
 		t.Errorf("a port in use: %v", err)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	check.Is(t, <-ended, nil)
 
 	for _, bad := range []string{"", "locks.example:80", "http://locks.example", "*.example"} {
 		if _, err := Listen(t.Context(), "127.0.0.1:0", ok, bad); exit.CodeOf(err) != exit.Usage {
 			t.Errorf("host %q: %v", bad, err)
 		}
 	}
-	s, err = Listen(t.Context(), "0.0.0.0:0", ok, "locks.example")
-	check.Must(t, err)
+	s = check.Value(Listen(t.Context(), "0.0.0.0:0", ok, "locks.example"))(t)
 	for host, want := range map[string]int{
 		"localhost:1": http.StatusOK, "192.0.2.1:80": http.StatusOK, "[2001:db8::1]:80": http.StatusOK, "LOCKS.example:80": http.StatusOK,
 		"rebound.example": http.StatusMisdirectedRequest, "evil.locks.example": http.StatusMisdirectedRequest,

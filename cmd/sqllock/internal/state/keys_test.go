@@ -20,9 +20,7 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 func useDirectory(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	directory, err := Directory()
-	check.Must(t, err)
-	return directory
+	return check.Value(Directory())(t)
 }
 
 func TestRememberKey(t *testing.T) {
@@ -128,8 +126,7 @@ func TestSeatsAreKnown(t *testing.T) {
 		"two words":                         false, // the plain lock was not used
 		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
 	} {
-		lockKey, err := sqllock.SpringKeys(key)
-		check.Must(t, err)
+		lockKey := check.Value(sqllock.SpringKeys(key))(t)
 		if got, ok := known.KeyOf(lockKey); ok != want || ok && got != key {
 			t.Errorf("%q is %q, %v", key, got, ok)
 		}
