@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
@@ -108,8 +109,7 @@ func TestALongWaitIsReported(t *testing.T) {
 				if own {
 					holds = waits
 				}
-				lease, err := test.hold(t.Context(), holds)
-				must(t, err)
+				lease := check.Value(test.hold(t.Context(), holds))(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				var callers sync.WaitGroup
 				for i := range 3 {
@@ -194,7 +194,7 @@ func TestALongWaitIsLoggedByDefault(t *testing.T) {
 		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Observers: []*observe.Observer{{}}})
 		slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 		lease := tryKey(t, r, "k")
-		is(t, errorOf(obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrNotAcquired)
+		is(t, check.ErrorOf(obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrNotAcquired)
 		want := `level=WARN msg="sqllock: still waiting for a lock" key=k waited=30s held_by=` + lease.Holder() + "\n"
 		if !strings.HasSuffix(text.String(), want) {
 			t.Errorf("%q, want %q", text.String(), want)
