@@ -25,6 +25,9 @@ const (
 	// rivalStreak is how long a streak may last among rivals. A shorter one would cost throughput, since the lock is
 	// free until a rival polls; with a longer one all wait longer.
 	rivalStreak = 100 * time.Millisecond
+	// springStreak is the same beside processes of Spring. They do not step back: theirs last until a poll finds the lock
+	// free, 0.1 to 0.3 s.
+	springStreak = 200 * time.Millisecond
 	// rivalInterval limits the interval among rivals: they poll sooner than every IdleBetweenTries if that is longer.
 	rivalInterval = 100 * time.Millisecond
 	// rivalsFor is for how long after it has seen another one have the lock a process begins a streak among rivals. It
@@ -213,7 +216,7 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 		if last == nil {
 			continue
 		}
-		longest, pause := w.streakAmong(e.rivals.competed(last.began) && !e.rivals.lookLikeSpring(), last)
+		longest, pause := w.streakAmong(&e.rivals, last)
 		if !e.streak.end(ctx, longest, pause) {
 			return false
 		}
@@ -222,17 +225,20 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 }
 
 // streakAmong returns how long the streak may last, and for how long the process then steps back.
-func (w *waiter) streakAmong(rivals bool, s *streak) (longest, pause time.Duration) {
+func (w *waiter) streakAmong(rivals *rivals, s *streak) (longest, pause time.Duration) {
 	interval := w.idle
 	if w.waker != nil { // a release wakes the others
 		interval = min(interval, rivalInterval)
 	}
-	switch seldomFree := w.hold.inTurns || w.hold.config.handOff; {
-	case !rivals:
-		return longestStreak(interval, seldomFree), stepBack(interval)
-	case s.left.Sub(s.began) >= youngFor: // the others have polled an old row
-		return rivalStreak, stepBack(interval)
-	default:
-		return rivalStreak, stepBack(min(interval, rivalInterval))
+	if !rivals.competed(s.began) {
+		return longestStreak(interval, w.hold.inTurns || w.hold.config.handOff), stepBack(interval)
 	}
+	longest = rivalStreak
+	if rivals.lookLikeSpring() {
+		longest = springStreak
+	}
+	if s.left.Sub(s.began) < youngFor { // else the others have polled an old row
+		interval = min(interval, rivalInterval)
+	}
+	return longest, stepBack(interval)
 }

@@ -145,7 +145,9 @@ func TestRivals_EndAStreak(t *testing.T) {
 		w.hold.entry.noteRival("d")
 		steps(youngFor, 150*time.Millisecond)
 		w.hold.entry.noteRival("c") // it comes back, as Spring's do, which do not step back
-		steps(youngFor, 0)
+		steps(springStreak-time.Millisecond, 0)
+		w.hold.entry.noteRival("d")
+		steps(springStreak, 150*time.Millisecond)
 		time.Sleep(2 * rivalsFor)
 		steps(10*time.Second, 150*time.Millisecond)
 	})
