@@ -422,6 +422,11 @@ type Row struct {
 // Expired reports whether any contender may take the row over.
 func (row Row) Expired() bool { return row.Left < 0 }
 
+// Kept reports whether the holder has released the lock, and has left the row for the rest of a minimum
+// hold: see [JdbcLock.WithMinHold]. A row that has expired and was not kept is that of a holder that has ended
+// without a release, or has not renewed in time.
+func (row Row) Kept() bool { return locktable.IsKept(row.Holder) }
+
 // Peek reads the row of key. It writes nothing and locks nothing. ok is false if there is no
 // row. Where several servers of a cluster write, it waits until the one that it asks has applied what was
 // committed before.
@@ -487,13 +492,20 @@ func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 	return converted(r.table.ListFirst(ctx, limit, r.ttl))
 }
 
-// Count counts the rows of the region: those that are held, and those that have expired. The database
-// counts, by one statement, which reads all rows of the region there. It is for metrics.
+// Count counts the rows of the region, by state. The database counts, by one statement, which reads all rows of the
+// region there. It is for metrics. The states are
+//   - "held": the row has not expired and is not kept,
+//   - "kept": it was left for the rest of a minimum hold, which lasts (see [Row.Kept]),
+//   - "finished": it was kept, and the minimum hold is over,
+//   - "expired": it has expired and was not kept.
 //
 // The errors are [ErrDatabase], or that of ctx.
-func (r *Repository) Count(ctx context.Context) (held, expired int64, err error) {
+func (r *Repository) Count(ctx context.Context) (map[string]int64, error) {
 	n, err := r.table.Count(ctx, r.ttl)
-	return n.Held, n.Expired, failure.Of(err, "")
+	if err != nil {
+		return nil, failure.Of(err, "")
+	}
+	return map[string]int64{"held": n.Held, "kept": n.Kept, "finished": n.Finished, "expired": n.Expired}, nil
 }
 
 // converted returns what a list of the table has read, or its error.

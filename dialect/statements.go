@@ -56,7 +56,8 @@ type Statements struct {
 	// ListFirst returns the same columns of :limit rows: those that are held before those that
 	// have expired, the oldest first.
 	ListFirst string
-	// Count returns how many rows of a region are held, and how many have expired.
+	// Count returns how many rows of a region are held, are kept for the rest of a minimum hold, were kept so
+	// and have expired, and have expired otherwise.
 	Count string
 	// Held counts the rows of (region, key) that carry the holder and have not expired.
 	Held string
@@ -98,7 +99,7 @@ type Statements struct {
 	HeldAll string
 	// Keep makes the row that carries the holder last :left from now, and gives it
 	// the CLIENT_ID :next: statements that are still in flight for the holder no longer
-	// find it.
+	// find it. That one ends with a dash, a k and ten digits, by which Count tells such rows.
 	Keep string
 	// KeepAll is Keep for several rows, all with the same :left and :next. It skips rows that others have
 	// locked. If the database is Returning, it returns LOCK_KEY and the new CLIENT_ID of each row;
@@ -198,6 +199,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{last}", last,
 		"{prolong}", prolong,
 		"{expired}", expiry+" < "+f.now,
+		"{kept}", "RTRIM(CLIENT_ID) LIKE '%-k__________'",
 		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
 		"{valid}", expiry+" >= "+f.now+onlyMembers,
 		"{member}", f.isMember,
@@ -243,8 +245,10 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 			" ORDER BY REGION, LOCK_KEY"),
 		ListFirst: fill("SELECT " + rowColumns + " FROM {table}" +
 			" ORDER BY CASE WHEN {expired} THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit"),
-		Count: fill("SELECT COUNT(CASE WHEN {expired} THEN NULL ELSE 1 END), COUNT(CASE WHEN {expired} THEN 1 END)" +
-			" FROM {table} WHERE REGION = :region"),
+		Count: fill("SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END)," +
+			" COUNT(CASE state WHEN 2 THEN 1 END), COUNT(CASE state WHEN 3 THEN 1 END) FROM (" +
+			"SELECT CASE WHEN {kept} THEN CASE WHEN {expired} THEN 2 ELSE 1 END WHEN {expired} THEN 3 ELSE 0 END AS state" +
+			" FROM {table} WHERE REGION = :region) AS counted"),
 		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Renew: fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
 		Guard: fill(f.guard),

@@ -57,7 +57,7 @@ SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime
 SELECT REGION, LOCK_KEY, COALESCE(CLIENT_ID, ''), CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(CREATED_DATE)) * 86400000) * 1000 AS INTEGER), CAST(ROUND((julianday(datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0))) - julianday(datetime('now', 'subsec'))) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK ORDER BY CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 1 ELSE 0 END, CREATED_DATE, REGION, LOCK_KEY LIMIT :limit;
 
 -- Count
-SELECT COUNT(CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN NULL ELSE 1 END), COUNT(CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 1 END) FROM INT_LOCK WHERE REGION = :region;
+SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END), COUNT(CASE state WHEN 2 THEN 1 END), COUNT(CASE state WHEN 3 THEN 1 END) FROM (SELECT CASE WHEN RTRIM(CLIENT_ID) LIKE '%-k__________' THEN CASE WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 2 ELSE 1 END WHEN datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') THEN 3 ELSE 0 END AS state FROM INT_LOCK WHERE REGION = :region) AS counted;
 
 -- Held
 SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY = :key AND CLIENT_ID = :holder AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) >= datetime('now', 'subsec');

@@ -22,18 +22,22 @@ func TestNamed(t *testing.T) {
 		{LockKey: hash, Holder: "web-1:4711-0a3f9c52e11"},
 		{LockKey: "0cc175b9-c0f1-36b6-831c-399e26977266", Holder: "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77"},
 		{LockKey: "plain\x1bkey", Left: -1},
+		{LockKey: "cron", Holder: "web-1-k3f9c52e11a"},
+		{LockKey: hash, Key: "as recorded", Holder: "web-1-k3f9c52e11b", Left: -1},
 	}, map[string]string{hash: "orders/42"})
 	for i, want := range []struct{ name, client, number, state string }{
 		{"orders/42", "web-1:4711", "0a3f9c52e11", "held"},
 		{"0cc175b9-c0f1-36b6-831c-399e26977266", "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77", "", "held"},
 		{`"plain\x1bkey"`, "", "", "expired"},
+		{"cron", "web-1", "k3f9c52e11a", "kept"},
+		{"as recorded", "web-1", "k3f9c52e11b", "finished"},
 	} {
 		client, number := locks[i].Holder()
 		if l := locks[i]; l.Name() != want.name || client != want.client || number != want.number || l.State() != want.state {
 			t.Errorf("%q, %q, %q, %q, want %q", l.Name(), client, number, l.State(), want)
 		}
 	}
-	for search, want := range map[string]int{"": 3, "ORDERS": 1, "web held": 1, "web expired": 0, "0cc1": 1, "expired": 1} {
+	for search, want := range map[string]int{"": 5, "ORDERS": 1, "web held": 1, "web expired": 0, "0cc1": 1, "expired": 1, "web finished": 1} {
 		n := 0
 		for _, l := range locks {
 			if l.Matches(search) {

@@ -37,16 +37,27 @@ func (l Lock) HeldBy() string {
 	return printable.Text(cmp.Or(l.Process.String(), l.Row.Holder))
 }
 
-// State returns "held" or "expired".
+// States are what [Lock.State] returns.
+var States = []string{"held", "kept", "expired", "finished"}
+
+// State returns "held"; "kept" if the holder has finished and the lock stays taken for the rest of its minimum
+// hold; "expired" if the holder has not renewed or released it; or "finished" if the row was kept, and the minimum
+// hold is over.
 func (l Lock) State() string {
-	if l.Expired() {
+	switch kept := l.Kept(); {
+	case kept && l.Expired():
+		return "finished"
+	case kept:
+		return "kept"
+	case l.Expired():
 		return "expired"
+	default:
+		return "held"
 	}
-	return "held"
 }
 
 // acquisition is how a CLIENT_ID of sqllock ends: with the number of the acquisition.
-var acquisition = regexp.MustCompile(`^(.+)-([0-9a-f]{11})$`)
+var acquisition = regexp.MustCompile(`^(.+)-([0-9a-f]{11}|k[0-9a-f]{10})$`)
 
 // Holder divides the CLIENT_ID of a row into the client and the number of its acquisition, which
 // is "" in the rows of Spring.

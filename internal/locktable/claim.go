@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -159,9 +160,24 @@ func (h *holders) seed(client string) error {
 // prefix is what the holders of this client have in common.
 func (h *holders) prefix() string { return h.client + "-" }
 
-func (h *holders) next() string {
+func (h *holders) next() string { return h.client + "-" + h.number() }
+
+// nextKept returns a holder that no acquisition has, for a row that stays for the rest of a minimum hold.
+func (h *holders) nextKept() string { return h.client + "-" + keptMark + h.number()[len(keptMark):] }
+
+// number returns the next number, in digits.
+func (h *holders) number() string {
 	const beyond = 1 << acquisitionBits // one digit more, so that leading zeros are written
 	var digits [acquisitionDigits + 1]byte
 	number := h.last.Add(1)&(beyond-1) | beyond
-	return h.client + "-" + string(strconv.AppendUint(digits[:0], number, 16)[1:])
+	return string(strconv.AppendUint(digits[:0], number, 16)[1:])
 }
+
+// keptMark stands in place of the first digit of a holder's number in a row that [Table.Keep] has left. It is no
+// hexadecimal digit, so that no acquisition and no UUID of Spring has it there.
+const keptMark = "k"
+
+var keptForm = regexp.MustCompile(fmt.Sprintf("-%s[0-9a-f]{%d}$", keptMark, acquisitionDigits-len(keptMark)))
+
+// IsKept reports whether a row with this holder was left by [Table.Keep].
+func IsKept(holder string) bool { return keptForm.MatchString(holder) }

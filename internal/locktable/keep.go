@@ -9,11 +9,11 @@ import (
 )
 
 // Keep leaves the row to expire after d: it carries another holder then, so that nothing that
-// the claim's holder has sent before can shorten or lengthen it. It returns false if the row is
+// the claim's holder has sent before can shorten or lengthen it. [IsKept] tells that holder. Keep returns false if the row is
 // not held. TTL is that of the clients that will judge the row, which matters in the
 // four-column layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
-	v := values{Claim: c, keepFor: d, next: t.NewHolder()}
+	v := values{Claim: c, keepFor: d, next: t.holders.nextKept()}
 	return callAlone(ctx, t.errors, keeping, c.TTL, func(ctx context.Context) (bool, error) {
 		o := t.keepOne(ctx, v)
 		return o.Err == nil && o.Value, o.Err
@@ -25,7 +25,7 @@ func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error
 // the four-column layout all have the same TTL.
 func (t *Table) KeepAll(ctx context.Context, claims []Claim, d time.Duration) ([]bool, error) {
 	v := together(flattened(claims))
-	v.keepFor, v.next = d, t.NewHolder()
+	v.keepFor, v.next = d, t.holders.nextKept()
 	return callAlone(ctx, t.errors, keeping, v.TTL, func(ctx context.Context) ([]bool, error) {
 		rows, _, err := t.keepMany(ctx, v)
 		kept := make([]bool, len(claims))

@@ -97,15 +97,15 @@ func (t *Table) ListFirst(ctx context.Context, limit int, ttl time.Duration) ([]
 	}, nil)
 }
 
-// Counts are numbers of rows.
-type Counts struct{ Held, Expired int64 }
+// Counts are numbers of rows. The root package documents the states.
+type Counts struct{ Held, Kept, Finished, Expired int64 }
 
 // Count counts the rows of the region. In the four-column layout ttl decides which have expired.
 func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
 	return callAlone(ctx, t.errors, counting, ttl, func(ctx context.Context) (n Counts, err error) {
 		s := t.statements.count
 		err = queryFirst(ctx, t.pool.DB, s, values{Claim: Claim{TTL: ttl}}, func(rows *sql.Rows) error {
-			return rows.Scan(&n.Held, &n.Expired)
+			return rows.Scan(&n.Held, &n.Kept, &n.Finished, &n.Expired)
 		})
 		return n, err
 	}, nil)

@@ -16,16 +16,18 @@ import (
 func observeRows(meter metric.Meter, repository *sqllock.Repository) error {
 	rows := measure.NewRows(repository)
 	count := func(ctx context.Context, to metric.Int64Observer) error {
-		held, expired, err := rows.Count(ctx)
-		if err == nil {
-			to.Observe(held, metric.WithAttributes(attribute.String("state", "held")))
-			to.Observe(expired, metric.WithAttributes(attribute.String("state", "expired")))
+		counts, err := rows.Count(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		for state, n := range counts {
+			to.Observe(n, metric.WithAttributes(attribute.String("state", state)))
+		}
+		return nil
 	}
 	fail := func(ctx context.Context, to metric.Int64Observer) error {
 		failed := int64(0)
-		if _, _, err := rows.Count(ctx); err != nil {
+		if _, err := rows.Count(ctx); err != nil {
 			failed = 1
 		}
 		to.Observe(failed)

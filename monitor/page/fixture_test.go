@@ -97,12 +97,13 @@ func (f *fixture) get(h http.Handler, target string) *httptest.ResponseRecorder 
 
 // A locks is what locks.json contains, as far as tests look at it.
 type locks struct {
-	Error                               string
-	Held, Expired, Matches, Page, Pages int
-	More                                bool
-	Locks                               []lock
-	Here                                struct{ Held, Waiting int }
-	Leaders                             []struct {
+	Error                         string
+	Held, Kept, Expired, Finished int
+	Matches, Page, Pages          int
+	More                          bool
+	Locks                         []lock
+	Here                          struct{ Held, Waiting int }
+	Leaders                       []struct {
 		Role, Client string
 		Unknown      bool
 	}

@@ -12,7 +12,9 @@ type report struct {
 	Error    string        `json:"error,omitempty"`
 	Region   string        `json:"region"`
 	Held     int           `json:"held"`
+	Kept     int           `json:"kept"`
 	Expired  int           `json:"expired"`
+	Finished int           `json:"finished"`
 	More     bool          `json:"more"`
 	Matches  int           `json:"matches"`
 	Page     int           `json:"page"`
@@ -48,10 +50,11 @@ type renewalsJSON struct {
 func (p *page) serveJSON(w http.ResponseWriter, r *http.Request) {
 	v := p.view(r.Context(), queryOf(r.URL.Query()))
 	answer := report{
-		Error: v.Failed, Region: v.Region, Held: v.Held, Expired: v.Expired, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
+		Error: v.Failed, Region: v.Region, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
 		Locks: listed(v.Rows), Here: here{v.HereHeld, v.HereWait, listed(v.Waits)},
 		Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),
 	}
+	answer.Held, answer.Kept, answer.Expired, answer.Finished = v.Counts["held"], v.Counts["kept"], v.Counts["expired"], v.Counts["finished"]
 	status := http.StatusServiceUnavailable
 	if v.Known {
 		answer.At, status = &v.ReadAt, http.StatusOK

@@ -18,6 +18,25 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
+// TestRowsOfMinimumHolds tells rows that finished holders have left from those of crashed ones.
+func TestRowsOfMinimumHolds(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.row("crashed", sqllock.DefaultRegion, "web-1-03f9c52e11a", time.Hour, -time.Minute)
+		f.row("kept", sqllock.DefaultRegion, "web-1-k3f9c52e11b", time.Hour, time.Minute)
+		f.row("finished", sqllock.DefaultRegion, "web-1-k3f9c52e11c", time.Hour, -time.Minute)
+		h := f.handler()
+		if l := f.json(h, "?state=finished"); l.Held != 0 || l.Kept != 1 || l.Expired != 1 || l.Finished != 1 || l.Matches != 1 || l.Locks[0].State != "finished" {
+			t.Errorf("%+v", l)
+		}
+		text := f.get(h, "/").Body.String()
+		for _, want := range []string{"<b>0</b> held", "<b>1</b> kept", "<b>1</b> expired", "<b>1</b> finished", `<span class="badge">kept</span>`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %s in %s", want, text)
+			}
+		}
+	})
+}
+
 // TestWhatIsShown has locks of this process and of others, callers that wait, and a leader.
 func TestWhatIsShown(t *testing.T) {
 	inBubble(t, func(f *fixture) {

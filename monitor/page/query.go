@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +20,7 @@ const maxSearch = 300
 // A query is what a viewer has chosen, as it stands in the address.
 type query struct {
 	Search string
-	State  string // "held", "expired", or "" for both
+	State  string // one of listing.States, or "" for all
 	Order  listing.Order
 	Page   int // from 1
 }
@@ -30,7 +31,7 @@ func queryOf(values url.Values) query {
 	if len(q.Search) > maxSearch {
 		q.Search = strings.ToValidUTF8(q.Search[:maxSearch], "")
 	}
-	if q.State != "held" && q.State != "expired" {
+	if !slices.Contains(listing.States, q.State) {
 		q.State = ""
 	}
 	if !q.Order.Valid() {

@@ -30,7 +30,7 @@ type view struct {
 	Failed string
 	Age    string // of what is shown, if the last statement failed
 
-	Held, Expired      int
+	Counts             map[string]int // of rows, by state
 	More               bool
 	Here               bool // this process may hold locks
 	HereHeld, HereWait int
@@ -128,12 +128,12 @@ func (p *page) view(ctx context.Context, q query) view {
 }
 
 func (v *view) addCounts(s snapshot) {
+	v.Counts = make(map[string]int)
+	for _, state := range listing.States {
+		v.Counts[state] = 0 // for the template
+	}
 	for _, l := range s.locks {
-		if l.Expired() {
-			v.Expired++
-		} else {
-			v.Held++
-		}
+		v.Counts[l.State()]++
 	}
 	v.HereHeld = len(s.here)
 	for _, w := range s.waiting {

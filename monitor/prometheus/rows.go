@@ -36,12 +36,13 @@ func (r *rows) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r *rows) Collect(to chan<- prometheus.Metric) {
-	held, expired, err := r.counted.Count(context.Background())
+	counts, err := r.counted.Count(context.Background())
 	failed := 1.0
 	if err == nil {
 		failed = 0
-		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(held), "held")
-		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(expired), "expired")
+		for state, n := range counts {
+			to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, float64(n), state)
+		}
 	}
 	to <- prometheus.MustNewConstMetric(r.failed, prometheus.GaugeValue, failed)
 }

@@ -399,7 +399,7 @@ var leaseTests = []test{
 		kept := check.Value(f.process().PeekAll(f.Context(), "k", "a", "b", "passed", "none"))(f)
 		equal(f, "rows", len(kept), 3)
 		for key, row := range kept {
-			if row.Holder == leases[0].Holder() || row.Holder == leases[1].Holder() || row.Left <= minHold/2 || row.Left > minHold {
+			if !row.Kept() || row.Holder == leases[0].Holder() || row.Holder == leases[1].Holder() || row.Left <= minHold/2 || row.Left > minHold {
 				f.Fatalf("%s: %+v", key, row)
 			}
 		}

@@ -232,19 +232,23 @@ var repositoryTests = []test{
 		r := f.process()
 		count := func(want ...int64) {
 			f.Helper()
-			held, expired, err := r.Count(f.Context())
+			n, err := r.Count(f.Context())
 			f.must(err)
-			if got := []int64{held, expired}; !slices.Equal(got, want) {
-				f.Fatalf("held and expired: %v, want %v", got, want)
+			if got := []int64{n["held"], n["kept"], n["finished"], n["expired"]}; !slices.Equal(got, want) {
+				f.Fatalf("held, kept, finished and expired: %v, want %v", got, want)
 			}
 		}
-		count(0, 0)
+		count(0, 0, 0, 0)
 		f.acquireRow(r, "a", ttl)
 		f.acquireRow(r, "b", ttl)
 		f.expire()
-		count(0, 2)
+		count(0, 0, 0, 2)
 		f.acquireRow(r, "c", ttl)
-		count(1, 2)
+		count(1, 0, 0, 2)
+		f.must(f.acquire(f.lock(ttl).WithMinHold(ttl)).Unlock(f.Context()))
+		count(1, 1, 0, 2)
+		f.expire("k")
+		count(1, 0, 1, 2)
 	}),
 	inEachCell("DeleteRowDeletesARowOfAnotherRegion", func(f *fixture) {
 		r := f.process()

@@ -15,7 +15,7 @@ func (w *World) note(who, format string, args ...any) {
 }
 
 // holderForm finds the holders in a text. Their numbers are random.
-var holderForm = regexp.MustCompile(`p[0-9]+\.[0-9]+-[0-9a-f]{11}`)
+var holderForm = regexp.MustCompile(`p[0-9]+\.[0-9]+-[0-9a-fk][0-9a-f]{10}`)
 
 // alias returns a name for a holder that does not depend on its random number.
 func (w *World) alias(holder string) string {

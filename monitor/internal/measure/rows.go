@@ -20,24 +20,24 @@ const (
 type Rows struct {
 	repository *sqllock.Repository
 
-	mu            sync.Mutex
-	next          time.Time // when they are to be counted again
-	held, expired int64
-	err           error
+	mu   sync.Mutex
+	next time.Time // when they are to be counted again
+	last map[string]int64
+	err  error
 }
 
 // NewRows returns a counter.
 func NewRows(repository *sqllock.Repository) *Rows { return &Rows{repository: repository} }
 
-// Count counts the rows, unless that was done a short time ago.
-func (r *Rows) Count(ctx context.Context) (held, expired int64, err error) {
+// Count counts the rows by state, unless that was done a short time ago. The caller may not change the map.
+func (r *Rows) Count(ctx context.Context) (map[string]int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if began := time.Now(); !began.Before(r.next) {
 		limited, cancel := context.WithTimeout(ctx, rowsTimeout)
 		defer cancel()
-		r.held, r.expired, r.err = r.repository.Count(limited)
+		r.last, r.err = r.repository.Count(limited)
 		r.next = began.Add(max(rowsEvery, rowsRest*time.Since(began)))
 	}
-	return r.held, r.expired, r.err
+	return r.last, r.err
 }
