@@ -46,11 +46,23 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := checkDashes(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil {
 		exit.Report(stderr, err, connect.Hint(err))
 	}
 	return exit.CodeOf(err)
+}
+
+// checkDashes is [exec.CheckDashes] for a command line of exec or lead.
+func checkDashes(root *cobra.Command, args []string) error {
+	cmd, words, err := root.Find(args)
+	if err != nil || !runsCommand(cmd) {
+		return nil //nolint:nilerr // cobra reports it
+	}
+	return exec.CheckDashes(cmd, words)
 }
 
 // interrupted is the cause with which a signal ends the context of a command. It is a
@@ -78,7 +90,6 @@ func Command() *cobra.Command {
 		PersistentPreRun: endOnSignals,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
 	// Few arguments are files; exec says where.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -92,6 +103,7 @@ func Command() *cobra.Command {
 		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
 	)
+	acceptSeconds(root)
 	return root
 }
 

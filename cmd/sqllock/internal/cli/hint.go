@@ -10,28 +10,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
 )
 
-var (
-	plainNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
-	takesKey    = regexp.MustCompile(` (KEY|NAME|ROLE)\b`)
-)
+var takesKey = regexp.MustCompile(` (KEY|NAME|ROLE)\b`)
 
 // flagHint returns the hint for a flag that is wrong.
 func flagHint(cmd *cobra.Command, err error) string {
 	var (
 		path    = cmd.CommandPath()
 		words   = cmd.Flags().Args() // those before the flag
-		invalid *pflag.InvalidValueError
 		unknown *pflag.NotExistError
 	)
 	switch {
-	case len(words) > 1 && runsCommand(cmd):
-		// The flag most likely belongs to the command to run.
-		return exec.WithDashes(cmd, words) + " …"
-	case errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" && plainNumber.MatchString(invalid.GetValue()):
-		return fmt.Sprintf("%s --%s %ss", path, invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &unknown) && similarFlag(cmd, unknown.GetSpecifiedName()) != "":
 		return path + " --" + similarFlag(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &unknown) && len(words) == 0 && takesKey.MatchString(cmd.Use):

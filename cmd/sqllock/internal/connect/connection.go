@@ -61,6 +61,7 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 	defer cancel()
 	opts.MultiStatements = c.pools.MultiStatements
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
+	opts.DisableFencing = opts.DisableFencing || f.NoFencing
 	r, err := sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	if locktable.Is(err, locktable.WrongIsolation) {
 		opts.Isolation = sqllock.ReadCommitted
@@ -81,7 +82,7 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 	}
 	up := MigrateUp(f.Prefix)
 	if locktable.Is(err, locktable.NoFence) {
-		up += " --layout " + dialect.Spring6.String()
+		up += " --layout " + dialect.Spring6.String() + ", or --no-fencing"
 	}
 	return exit.WithHint(err, "%s", up)
 }

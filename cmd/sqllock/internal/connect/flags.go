@@ -21,6 +21,7 @@ type Flags struct {
 	DSN, Prefix, Region string
 	Local               bool // the default file, also if the environment has a DSN
 	PlainKeys           bool
+	NoFencing           bool // lock without fencing tokens
 }
 
 // A dsnValue is a DSN on the command line.
@@ -54,6 +55,11 @@ func (f *Flags) Keys() sqllock.KeyMapper {
 		return sqllock.PlainKeys
 	}
 	return sqllock.SpringKeys
+}
+
+// AddNoFencing adds the flag of commands that acquire locks.
+func (f *Flags) AddNoFencing(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.NoFencing, "no-fencing", false, "draw no fencing tokens: for a table of Spring's, without the source of tokens that sqllock migrate up creates")
 }
 
 // AddTTL gives a command the flag --ttl. Only tables without EXPIRED_AFTER need it: their

@@ -46,6 +46,7 @@ command uses a key of its own and does not touch other locks. --json prints JSON
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	flags.AddNoFencing(cmd.Flags())
 	return cmd
 }
 

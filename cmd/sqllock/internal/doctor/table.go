@@ -31,8 +31,11 @@ func (e *examination) checkTable(ctx context.Context) []finding {
 
 // checkFence checks the source of fencing tokens. Spring's own script does not create it.
 func (e *examination) checkFence(ctx context.Context) []finding {
-	if e.repository == nil {
+	switch {
+	case e.repository == nil:
 		return nil
+	case e.flags.NoFencing:
+		return []finding{{good, "fence", "--no-fencing: locks have no fencing tokens", ""}}
 	}
 	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
 	if err != nil {
@@ -46,7 +49,7 @@ func (e *examination) fenceAdvice(err error) string {
 	if errors.Is(err, sqllock.ErrSchema) && !e.MissesTable(err) {
 		return "docs/schema.md has the statements (MariaDB's sequence): stop the programs that use locks first"
 	}
-	return fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing",
+	return fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing, and the command with --no-fencing",
 		e.repository.Layout())
 }
 

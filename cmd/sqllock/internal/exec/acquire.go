@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 	if err := x.lock(ctx, h); err != nil {
 		return nil, errors.Join(x.flags.WithTableHint(h.connection, err), h.connection.Close())
 	}
-	x.verbosef("acquired %s as %s, fencing token %d", x.description(), h.lease.Holder(), h.lease.Token())
+	x.verbosef("acquired %s as %s, %s", x.description(), h.lease.Holder(), tokenText(h.lease))
 	return h, nil
 }
 
@@ -77,7 +78,7 @@ func (x *execution) open(ctx context.Context) (*holding, error) {
 // register sets the registry of h.
 func (x *execution) register(ctx context.Context, h *holding) error {
 	x.renewed = make(chan struct{}, 1)
-	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: x.clientID, TTL: x.ttl})
+	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: cmp.Or(x.clientID, clientID()), TTL: x.ttl})
 	if err != nil {
 		return err
 	}

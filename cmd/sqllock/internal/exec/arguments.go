@@ -7,8 +7,8 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
 
-// nameAndCommand accepts NAME -- CMD ARGS…, where NAME is what the key is called. The two
-// dashes separate the command's flags from those of exec. A key that begins with a dash
+// nameAndCommand accepts NAME CMD ARGS… and NAME -- CMD ARGS…, where NAME is what the key is called. The two
+// dashes separate the command's flags from those of exec: see CheckDashes. A key that begins with a dash
 // needs two more: -- KEY -- CMD ARGS…. Errors show the example.
 func nameAndCommand(name, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
@@ -20,15 +20,10 @@ func nameAndCommand(name, example string) cobra.PositionalArgs {
 			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
 		case len(given) == 0 || dash == 0:
 			err = exit.Usagef("%s: %s is missing", args.Name(cmd), name)
-		case dash < 0:
-			err = exit.Usagef("%s: the command to run must follow --", args.Name(cmd))
-			if len(given) > 1 {
-				return exit.WithHint(err, "%s", WithDashes(cmd, given))
-			}
+		case len(given) == max(dash, 1):
+			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
 		case dash > 1:
 			err = exit.Usagef("%s: %q is one argument too many before --", args.Name(cmd), given[1])
-		case len(given) == dash:
-			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
 		default:
 			return nil
 		}
@@ -47,9 +42,4 @@ func split(cmd *cobra.Command, given []string) (key string, command []string) {
 		return given[0], given[2:]
 	}
 	return given[0], given[1:]
-}
-
-// WithDashes returns the command line with the two dashes after the key.
-func WithDashes(cmd *cobra.Command, given []string) string {
-	return cmd.CommandPath() + " " + args.Quote(given[:1]...) + " -- " + args.Quote(given[1:]...)
 }

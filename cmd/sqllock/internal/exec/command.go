@@ -42,14 +42,14 @@ const (
 
 // Command returns the subcommand. It handles signals itself.
 func Command(flags *connect.Flags) *cobra.Command {
-	x := &execution{flags: flags, clientID: clientID(), suspend: process.StopSelf}
+	x := &execution{flags: flags, suspend: process.StopSelf}
 	var nonblock bool
 	cmd := &cobra.Command{
-		Use:   "exec [flags] KEY -- CMD ARGS…",
+		Use:   "exec [flags] KEY [--] CMD ARGS…",
 		Short: "Run a command under a lock, or several",
 		Long:  execHelp,
 		Example: `  sqllock exec nightly-report -- ./report.sh
-  sqllock exec --wait 10s deploy -- make deploy
+  sqllock exec -w 10 deploy make deploy
   sqllock exec --nonblock --min-hold 1m cron/cleanup -- ./cleanup.sh
   sqllock exec account/1 --key account/2 -- ./transfer.sh
   sqllock exec --permits 3 render -- ./render.sh
@@ -78,11 +78,11 @@ func Command(flags *connect.Flags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&x.more, "key", nil, "another key: the command needs the locks of all keys, and gets all or none (repeatable)")
+	f.StringArrayVar(&x.more, "key", nil, "another `KEY`: the command needs the locks of all keys, and gets all or none (repeatable)")
 	f.IntVar(&x.permits, "permits", 0, "how many permits KEY has: at most that many commands run at once")
 	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
-	f.BoolVar(&x.shared, "shared", false, "acquire the read lock of KEY, which other readers can hold too")
-	f.BoolVar(&x.exclusive, "exclusive", false, "acquire the write lock of KEY, which readers exclude")
+	f.BoolVarP(&x.shared, "shared", "s", false, "acquire the read lock of KEY, which other readers can hold too")
+	f.BoolVarP(&x.exclusive, "exclusive", "x", false, "acquire the write lock of KEY, which readers exclude")
 	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
 	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
@@ -90,10 +90,15 @@ func Command(flags *connect.Flags) *cobra.Command {
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
 	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
 	f.IntVarP(&x.conflict, "conflict-exit-code", "E", exit.NotAcquired, "the exit code if the lock was not acquired before the timeout")
+	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
+	flags.AddNoFencing(f)
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
 	_ = cmd.RegisterFlagCompletionFunc("key", complete.OtherKeys(flags))
 	return cmd
 }
+
+// clientIDHelp describes the flag --client-id.
+const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.: (default: host name and process ID)"
 
 // check rejects values that make no sense.
 func (x *execution) check() error {

@@ -20,13 +20,25 @@ const (
 
 // environment returns the variables of a command under a lease.
 func (x *execution) environment(lease *sqllock.Lease) []string {
+	token := "" // without fencing; never that of an outer exec
+	if lease.Token() > 0 {
+		token = strconv.FormatInt(lease.Token(), 10)
+	}
 	return append(os.Environ(),
 		keyVariable+"="+x.key,
 		keysVariable+"="+strings.Join(x.keys(), "\n"),
-		"SQLLOCK_TOKEN="+strconv.FormatInt(lease.Token(), 10),
+		"SQLLOCK_TOKEN="+token,
 		// Many scripts cannot read fractions of a second. They are cut off, so that
 		// the time is never too late.
 		"SQLLOCK_DEADLINE="+lease.Deadline().UTC().Format(time.RFC3339))
+}
+
+// tokenText describes the fencing token of a lease.
+func tokenText(lease *sqllock.Lease) string {
+	if lease.Token() == 0 {
+		return "without a fencing token"
+	}
+	return fmt.Sprintf("fencing token %d", lease.Token())
 }
 
 // runsUnder reports whether this process was started by an exec under a lock of the key.

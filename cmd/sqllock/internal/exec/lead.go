@@ -63,7 +63,7 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 	if ctx.Err() != nil {
 		return nil // a signal has just ended the campaign
 	}
-	c.verbosef("leads %q as %s, fencing token %d", c.key, lease.Holder(), lease.Token())
+	c.verbosef("leads %q as %s, %s", c.key, lease.Holder(), tokenText(lease))
 	child, dismiss, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {

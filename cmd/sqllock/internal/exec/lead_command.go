@@ -18,7 +18,7 @@ var leadHelp string
 func Lead(flags *connect.Flags) *cobra.Command {
 	x := &execution{flags: flags, suspend: process.StopSelf}
 	cmd := &cobra.Command{
-		Use:   "lead [flags] ROLE -- CMD ARGS…",
+		Use:   "lead [flags] ROLE [--] CMD ARGS…",
 		Short: "Run a command while this process leads",
 		Long:  leadHelp,
 		Example: `  sqllock lead scheduler -- ./scheduler
@@ -28,9 +28,6 @@ func Lead(flags *connect.Flags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if x.clientID == "" {
-				x.clientID = clientID()
-			}
 			if err := x.check(); err != nil {
 				return err
 			}
@@ -44,7 +41,8 @@ func Lead(flags *connect.Flags) *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the role stays taken if this process or its host dies")
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lease is lost")
-	f.StringVar(&x.clientID, "client-id", "", "what the command leader prints for this process, such as a host and a port (default: host name and process ID)")
+	f.StringVar(&x.clientID, "client-id", "", "such as a host and a port: "+clientIDHelp)
+	flags.AddNoFencing(f)
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print who leads")
 	return cmd
 }
