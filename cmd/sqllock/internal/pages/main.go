@@ -12,11 +12,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/cli"
 )
@@ -61,7 +63,25 @@ func asMarkdown(cmd *cobra.Command) {
 		}
 	}
 	cmd.Long = strings.Join(lines, "\n")
+	cmd.LocalFlags().VisitAll(withPlaceholder)
 	for _, sub := range cmd.Commands() {
 		asMarkdown(sub)
 	}
+}
+
+// A placeholder is the value of a flag in a man page. Its type is none whose defaults the generator quotes.
+type placeholder struct{ pflag.Value }
+
+func (placeholder) Type() string { return "" }
+
+// withPlaceholder has a man page say what kind of value a flag takes, where the generator writes the default.
+func withPlaceholder(flag *pflag.Flag) {
+	if flag.NoOptDefVal != "" {
+		return // it takes none
+	}
+	name, usage := pflag.UnquoteUsage(flag)
+	if !slices.Contains([]string{"", "0", "[]"}, flag.DefValue) {
+		usage += " (default " + flag.DefValue + ")"
+	}
+	flag.Usage, flag.DefValue, flag.Value = usage, strings.ToUpper(strings.TrimSuffix(name, "Array")), placeholder{flag.Value}
 }

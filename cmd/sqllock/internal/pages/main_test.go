@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,10 @@ func TestPages(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, page)); err != nil {
 			t.Error(err)
 		}
+	}
+	man, err := os.ReadFile(filepath.Join(dir, "man/sqllock-exec.1"))
+	if err != nil || !bytes.Contains(man, []byte("=DURATION\n")) || bytes.Contains(man, []byte("=0")) {
+		t.Errorf("%v, or the flags of exec have other values than their kinds: %s", err, man)
 	}
 	for shell, file := range map[string]string{"bash": "sqllock.bash", "zsh": "_sqllock", "fish": "sqllock.fish"} {
 		path, err := exec.LookPath(shell)
