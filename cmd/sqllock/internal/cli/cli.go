@@ -99,7 +99,7 @@ func Command() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists
 	root.AddCommand(
 		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
-		show.List(&flags), show.Show(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
+		show.List(&flags), show.Describe(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
 		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
 	)

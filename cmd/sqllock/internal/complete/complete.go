@@ -4,6 +4,7 @@
 package complete
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/listing"
 )
 
 // safe are texts that a shell takes as they are. The scripts of completion evaluate the line that
@@ -114,17 +116,12 @@ func used() []cobra.Completion {
 // ofRows describes the rows of the region.
 func ofRows(flags *connect.Flags, rows []sqllock.Row) []cobra.Completion {
 	var keys []cobra.Completion
-	known := state.Keys()
-	for _, row := range rows {
-		if row.Region != flags.Region {
+	for _, lock := range listing.Named(rows, state.Keys()) {
+		if lock.Region != flags.Region {
 			continue
 		}
-		key, ok := known.KeyOf(row.LockKey)
-		if !ok {
-			key = row.LockKey
-		}
-		if safe.MatchString(key) {
-			keys = append(keys, cobra.CompletionWithDesc(key, description(row)))
+		if key := cmp.Or(lock.Key, lock.LockKey); safe.MatchString(key) {
+			keys = append(keys, cobra.CompletionWithDesc(key, description(lock.Row)))
 		}
 	}
 	return keys
@@ -132,8 +129,8 @@ func ofRows(flags *connect.Flags, rows []sqllock.Row) []cobra.Completion {
 
 func description(row sqllock.Row) string {
 	switch {
-	case row.Expired():
-		return "expired"
+	case row.Expired() || row.Kept():
+		return listing.Lock{Row: row}.State()
 	case safe.MatchString(row.Holder):
 		return "held by " + row.Holder + ", " + format.Duration(row.Left) + " left"
 	default:

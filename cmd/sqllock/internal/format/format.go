@@ -40,11 +40,16 @@ func Printable(text string) string { return printable.Text(text) }
 
 // JSON writes a value as indented JSON that is safe for a terminal: a character that is not printable is
 // escaped, which means the same.
-func JSON(w io.Writer, value any) error {
+func JSON(w io.Writer, value any) error { return writeJSON(w, value, "  ") }
+
+// JSONLine is [JSON] on one line.
+func JSONLine(w io.Writer, value any) error { return writeJSON(w, value, "") }
+
+func writeJSON(w io.Writer, value any, indent string) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", indent)
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}

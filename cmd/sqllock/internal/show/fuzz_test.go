@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // FuzzRowsArePrinted prints rows that another writer of the table may have written: no character
-// reaches the terminal that it would act on, a row is a line with seven columns, and JSON has the
+// reaches the terminal that it would act on, a row is a line with eight columns, and JSON has the
 // text as it is.
 func FuzzRowsArePrinted(f *testing.F) {
 	for _, text := range []string{"app-00000000001", "", "\x1b[2J\a", "\u009b31m", "evil\u202egpj", "a\tb\r\nc", "\xff\x00", "<b>&\u2028\x7f", "\U000e0041"} {
@@ -24,7 +24,7 @@ func FuzzRowsArePrinted(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, holder, lockKey, region string, age, left int64) {
 		row := sqllock.Row{Region: region, LockKey: lockKey, Holder: holder, Age: time.Duration(age), Left: time.Duration(left)}
-		v := viewOf(row, state.KnownKeys{})
+		v := viewOf(listing.Named([]sqllock.Row{row}, nil)[0])
 		now := leader.Leader{Client: holder, Holder: holder, Age: row.Age, Left: row.Left}
 		var out strings.Builder
 		printed := func(err error) string {
@@ -37,16 +37,20 @@ func FuzzRowsArePrinted(f *testing.F) {
 			}
 			return text
 		}
-		if line := printed(writeList(&out, []rowView{v}, false)); strings.Count(line, "\t") != 6 || strings.Count(line, "\n") != 1 {
-			t.Errorf("%q is no line of seven columns", line)
+		if line := printed(writeList(&out, []rowView{v}, false)); strings.Count(line, "\t") != 7 || strings.Count(line, "\n") != 1 {
+			t.Errorf("%q is no line of eight columns", line)
 		}
 		for _, width := range []int{40, 400} {
 			if table := printed(writeTable(&out, []rowView{v}, width)); strings.Count(table, "\n") != 5 {
 				t.Errorf("%q is no table of one row", table)
 			}
 		}
-		if text := printed(writeShown(&out, v, false)); strings.Count(text, "\n") != 7 {
-			t.Errorf("%q has not seven lines", text)
+		lines := 9
+		if meanings[v.State] != "" {
+			lines++
+		}
+		if text := printed(description{rowView: v}.write(&out)); strings.Count(text, "\n") != lines {
+			t.Errorf("%q has not %d lines", text, lines)
 		}
 		printed(writeLeader(&out, lockKey, now, false))
 		var read []rowView

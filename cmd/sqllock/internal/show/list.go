@@ -1,8 +1,12 @@
 package show
 
 import (
+	"context"
+	_ "embed"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -13,60 +17,123 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/listing"
 )
+
+// A list is the flags of the subcommand list.
+type list struct {
+	names     []string
+	sort      string
+	states    []string
+	olderThan time.Duration
+	region    string // "" for all
+	asJSON    bool
+	watch     bool
+	interval  time.Duration
+	ttl       time.Duration
+}
+
+//go:embed list.txt
+var listHelp string
 
 // List returns the subcommand list.
 func List(flags *connect.Flags) *cobra.Command {
-	var names []string
-	var asJSON bool
-	var ttl time.Duration
+	var l list
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the locks in the table",
-		Long: `List the locks in the table: those of all regions, or of one with --region.
-
-A row contains only a hash of its key. list shows the key itself if this user has
-used it on this host, if it is given with --name, or if the table contains it
-unchanged (keys in UUID form, and plain keys).
-
-On a terminal the list is a table. Otherwise each lock is a line with the columns
-key, lock_key, region, state, holder, age and time left (both in seconds), separated
-by tabs; an unknown value is a dash. --json prints JSON.`,
+		Long:  listHelp,
 		Example: `  sqllock list
-  sqllock list --name orders/42 --name orders/43
+  sqllock list --sort -age --state held --older-than 10m
+  sqllock list --watch --name orders/42 --name orders/43
   sqllock list --json | jq -r '.[] | select(.state == "held") | .lock_key'`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
-				rows, err := r.List(cmd.Context())
+			if err := l.check(); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("region") {
+				l.region = flags.Region
+			}
+			return flags.WithRepository(cmd.Context(), l.ttl, func(r *sqllock.Repository) error {
+				printTTL(cmd, r, l.ttl)
+				if l.watch {
+					return l.follow(cmd, r)
+				}
+				locks, err := l.read(cmd.Context(), r)
 				if err != nil {
 					return err
 				}
-				printTTL(cmd, r, ttl)
-				if cmd.Flags().Changed("region") && flags.Region != "" {
-					rows = onlyRegion(rows, flags.Region)
-				}
-				return writeList(cmd.OutOrStdout(), viewsOf(rows, state.Keys(names...)), asJSON)
+				return writeList(cmd.OutOrStdout(), viewsOf(l.wanted(locks)), l.asJSON)
 			})
 		},
 	}
-	cmd.Flags().StringArrayVar(&names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
-	_ = cmd.RegisterFlagCompletionFunc("name", complete.UsedKeys) // the flag exists
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	connect.AddTTL(cmd, &ttl)
+	f := cmd.Flags()
+	f.StringArrayVar(&l.names, "name", nil, "show this `KEY` instead of its hash, if it is in the table (repeatable)")
+	f.StringVar(&l.sort, "sort", "", "sort by key, region, holder, age or left; a minus before it means the greatest first (default: region and LOCK_KEY)")
+	f.StringSliceVar(&l.states, "state", nil, "only locks in this `STATE`: held, kept, expired or finished (repeatable, or with commas)")
+	f.DurationVar(&l.olderThan, "older-than", 0, "only locks that were acquired longer ago than this")
+	f.BoolVar(&l.watch, "watch", false, "read the table again and again, until Ctrl-C")
+	f.DurationVar(&l.interval, "interval", time.Second, "how often --watch reads the table")
+	f.BoolVar(&l.asJSON, "json", false, "print JSON")
+	connect.AddTTL(cmd, &l.ttl)
+	for flag, completion := range map[string]cobra.CompletionFunc{
+		"name": complete.UsedKeys, "sort": cobra.FixedCompletions(listing.Columns, cobra.ShellCompDirectiveNoFileComp),
+		"state": cobra.FixedCompletions(listing.States, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, completion) // the flags exist
+	}
 	return cmd
 }
 
-func onlyRegion(rows []sqllock.Row, region string) (kept []sqllock.Row) {
-	for _, row := range rows {
-		if row.Region == region {
-			kept = append(kept, row)
+// minInterval keeps the command from being a load.
+const minInterval = 100 * time.Millisecond
+
+// check rejects values that make no sense.
+func (l *list) check() error {
+	for _, state := range l.states {
+		if !slices.Contains(listing.States, state) {
+			return exit.Usagef("--state %s: it must be %s", format.Printable(state), strings.Join(listing.States, ", "))
 		}
 	}
-	return kept
+	switch {
+	case l.sort != "" && !listing.Order(l.sort).Valid():
+		return exit.Usagef("--sort %s: it must be key, region, holder, age or left, or one of them after a minus", format.Printable(l.sort))
+	case l.olderThan < 0:
+		return exit.Usagef("--older-than %v is negative", l.olderThan)
+	case l.interval < minInterval:
+		return exit.Usagef("--interval %v: it must be at least %v", l.interval, minInterval)
+	}
+	return nil
+}
+
+// read returns all locks of the table, in order.
+func (l *list) read(ctx context.Context, r *sqllock.Repository) ([]listing.Lock, error) {
+	rows, err := r.List(ctx)
+	locks := named(rows, l.names...)
+	if l.sort != "" {
+		listing.Sort(locks, listing.Order(l.sort))
+	}
+	return locks, err
+}
+
+// wants reports whether the flags ask for a lock.
+func (l *list) wants(lock listing.Lock) bool {
+	return (l.region == "" || lock.Region == l.region) && lock.Age >= l.olderThan &&
+		(len(l.states) == 0 || slices.Contains(l.states, lock.State()))
+}
+
+// wanted returns the locks that the flags ask for.
+func (l *list) wanted(locks []listing.Lock) (wanted []listing.Lock) {
+	for _, lock := range locks {
+		if l.wants(lock) {
+			wanted = append(wanted, lock)
+		}
+	}
+	return wanted
 }
 
 // writeList prints rows as JSON, as a table on a terminal, or as lines.
@@ -78,42 +145,69 @@ func writeList(w io.Writer, rows []rowView, asJSON bool) error {
 		return writeTable(w, rows, width)
 	}
 	for _, v := range rows {
-		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\n",
-			v.keyText(), format.Printable(v.LockKey), format.Printable(v.Region), v.State, v.holderText(), *v.Age, *v.Left)
-		if err != nil {
+		if err := writeLine(w, v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeTable prints rows for people. If the terminal is too narrow, the column LOCK_KEY is
-// left out: it replaces keys that are not known, and `sqllock key` prints the others.
+// writeLine prints a row for a script.
+func writeLine(w io.Writer, v rowView) error {
+	age, left, process := "-", "-", "-"
+	if v.Age != nil {
+		age, left = fmt.Sprintf("%.3f", *v.Age), fmt.Sprintf("%.3f", *v.Left)
+	}
+	if v.Process != nil {
+		process = v.processText()
+	}
+	_, err := fmt.Fprintln(w, strings.Join([]string{
+		v.keyText(), format.Printable(v.LockKey), format.Printable(v.Region), v.State, textOf(v.row.Holder), age, left, process,
+	}, "\t"))
+	return err
+}
+
+// writeTable prints rows for people. If the terminal is too narrow, the columns LOCK_KEY and CLIENT_ID are
+// left out: LOCK_KEY replaces keys that are not known, and `sqllock describe` prints both.
 func writeTable(w io.Writer, rows []rowView, width int) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "no locks")
 		return err
 	}
-	rendered := renderTable(rows, true)
-	if text.LongestLineLen(rendered) > width {
-		rendered = renderTable(rows, false)
+	var hidden []string
+	if !slices.ContainsFunc(rows, func(v rowView) bool { return v.Process != nil }) {
+		hidden = []string{clientColumn} // it is the column HOLDER
+	}
+	rendered := renderTable(rows, hidden...)
+	for _, column := range []string{lockKeyColumn, clientColumn} {
+		if text.LongestLineLen(rendered) > width {
+			hidden = append(hidden, column)
+			rendered = renderTable(rows, hidden...)
+		}
 	}
 	_, err := fmt.Fprintln(w, rendered)
 	return err
 }
 
-func renderTable(rows []rowView, lockKeys bool) string {
+const lockKeyColumn, clientColumn = "Lock key", "Client ID"
+
+func renderTable(rows []rowView, hidden ...string) string {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.SetColumnConfigs([]table.ColumnConfig{{Name: "Lock key", Hidden: !lockKeys}})
-	t.AppendHeader(table.Row{"Key", "Lock key", "Region", "Holder", "Acquired", "Time left", "State"})
+	columns := make([]table.ColumnConfig, len(hidden))
+	for i, name := range hidden {
+		columns[i] = table.ColumnConfig{Name: name, Hidden: true}
+	}
+	t.SetColumnConfigs(columns)
+	t.AppendHeader(table.Row{"Key", lockKeyColumn, "Region", "Holder", clientColumn, "Acquired", "Time left", "State"})
 	for _, v := range rows {
 		key := v.keyText()
-		if v.Key == nil && !lockKeys {
+		if v.Key == nil && slices.Contains(hidden, lockKeyColumn) {
 			key = format.Printable(v.LockKey)
 		}
 		t.AppendRow(table.Row{
-			key, format.Printable(v.LockKey), format.Printable(v.Region), v.holderText(), format.Duration(v.age) + " ago", v.leftText(), v.State,
+			key, format.Printable(v.LockKey), format.Printable(v.Region), v.processText(), textOf(v.row.Holder),
+			format.Duration(v.row.Age) + " ago", v.leftText(), v.State,
 		})
 	}
 	return t.Render()

@@ -4,60 +4,96 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/listing"
 )
 
-// The states of a lock, as list and show name them.
-const (
-	stateHeld    = "held"
-	stateExpired = "expired"
-	stateFree    = "free"
-)
+// stateFree is the state of a lock without a row. [listing.Lock.State] has the others.
+const stateFree = "free"
 
 // A rowView is a row as the commands show it. Its JSON form is documented in
 // docs/cli.md; fields are only ever added. An unknown or missing value is null.
 type rowView struct {
-	Key     *string  `json:"key"`
-	LockKey string   `json:"lock_key"`
-	Region  string   `json:"region"`
-	State   string   `json:"state"`
-	Holder  *string  `json:"holder"`
-	Age     *float64 `json:"age_seconds"`
-	Left    *float64 `json:"left_seconds"`
-	Expired bool     `json:"expired"`
+	Key     *string      `json:"key"`
+	LockKey string       `json:"lock_key"`
+	Region  string       `json:"region"`
+	State   string       `json:"state"`
+	Holder  *string      `json:"holder"`
+	Process *processView `json:"process"`
+	Age     *float64     `json:"age_seconds"`
+	Left    *float64     `json:"left_seconds"`
+	Expired bool         `json:"expired"`
 
-	age, left time.Duration
+	row sqllock.Row
 }
 
-func viewOf(row sqllock.Row, known state.KnownKeys) rowView {
+// A processView is a process as the commands show it.
+type processView struct {
+	Host        *string `json:"host"`
+	PID         *int    `json:"pid"`
+	Application *string `json:"application"`
+	Version     *string `json:"version"`
+}
+
+func viewOf(lock listing.Lock) rowView {
+	row := lock.Row
 	v := rowView{
-		LockKey: row.LockKey, Region: row.Region, State: stateHeld, Expired: row.Expired(),
+		Key: known(lock.Key), LockKey: row.LockKey, Region: row.Region, State: lock.State(), Expired: row.Expired(),
 		Holder: &row.Holder, Age: seconds(row.Age), Left: seconds(row.Left),
-		age: row.Age, left: row.Left,
+		row: row,
 	}
-	if row.Expired() {
-		v.State = stateExpired
-	}
-	if key, ok := known.KeyOf(row.LockKey); ok {
-		v.Key = &key
+	if p := row.Process; p != (sqllock.Process{}) {
+		v.Process = &processView{known(p.Host), known(p.PID), known(p.Application), known(p.Version)}
 	}
 	return v
 }
 
 // viewsOf never returns nil: an empty list is [] in JSON.
-func viewsOf(rows []sqllock.Row, known state.KnownKeys) []rowView {
-	views := make([]rowView, len(rows))
-	for i, row := range rows {
-		views[i] = viewOf(row, known)
+func viewsOf(locks []listing.Lock) []rowView {
+	views := make([]rowView, len(locks))
+	for i, lock := range locks {
+		views[i] = viewOf(lock)
 	}
 	return views
+}
+
+// viewOfKey returns the view of a key whose row may not exist.
+func viewOfKey(flags *connect.Flags, r *sqllock.Repository, key string, row sqllock.Row, ok bool) rowView {
+	if ok {
+		return viewOf(named([]sqllock.Row{row}, key)[0])
+	}
+	lockKey, _ := r.LockKey(key) // it was mapped before
+	return rowView{Key: &key, LockKey: lockKey, Region: flags.Region, State: stateFree}
+}
+
+// named returns rows with their keys. given are keys that may be among them.
+func named(rows []sqllock.Row, given ...string) []listing.Lock {
+	return listing.Named(rows, state.Keys(given...))
+}
+
+// known returns nil for a zero value.
+func known[T comparable](value T) *T {
+	var unknown T
+	if value == unknown {
+		return nil
+	}
+	return &value
 }
 
 // seconds returns a duration in seconds, in whole milliseconds.
 func seconds(d time.Duration) *float64 {
 	s := float64(d.Milliseconds()) / 1000
 	return &s
+}
+
+// textOf returns a text that is safe to print, or a dash for none.
+func textOf(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return format.Printable(text)
 }
 
 // keyText returns the key, or a dash.
@@ -68,18 +104,26 @@ func (v rowView) keyText() string {
 	return format.Printable(*v.Key)
 }
 
-// holderText returns the holder, or a dash.
-func (v rowView) holderText() string {
-	if v.Holder == nil || *v.Holder == "" {
-		return "-"
+// processText returns the process that holds the lock, or its CLIENT_ID if the process is not known.
+func (v rowView) processText() string {
+	if v.Process == nil {
+		return textOf(v.row.Holder)
 	}
-	return format.Printable(*v.Holder)
+	return format.Printable(v.row.Process.String())
+}
+
+// holderText returns the process and its CLIENT_ID.
+func (v rowView) holderText() string {
+	if v.Process == nil {
+		return v.processText()
+	}
+	return v.processText() + " (" + textOf(v.row.Holder) + ")"
 }
 
 // leftText returns the time left, or how long ago the lease ended.
 func (v rowView) leftText() string {
 	if v.Expired {
-		return "ended " + format.Duration(-v.left) + " ago"
+		return "ended " + format.Duration(-v.row.Left) + " ago"
 	}
-	return format.Duration(v.left)
+	return format.Duration(v.row.Left)
 }

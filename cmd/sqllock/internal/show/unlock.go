@@ -30,14 +30,14 @@ required. Make sure that the holder is dead, or wait until its lease expires.
 
 If another holder acquires the lock while the command runs, the new holder's row is
 not removed. A LOCK_KEY printed by list can be used as KEY.`,
-		Example: `  sqllock show orders/42
+		Example: `  sqllock describe orders/42
   sqllock unlock --force orders/42`,
 		Args:              args.Exactly("KEY"),
 		ValidArgsFunction: complete.Rows(flags),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if !force {
 				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
-					"sqllock show %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", args.Quote(given[0]))
+					"sqllock describe %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", args.Quote(given[0]))
 			}
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
 				return unlock(cmd, flags, r, ttl, given[0], asJSON)
@@ -71,18 +71,18 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 		return err
 	case !deleted:
 		return exit.WithHint(fmt.Errorf("%q was released or acquired by another holder meanwhile: nothing removed (it was held by %s)", key, v.holderText()),
-			"sqllock show %s", args.Quote(key))
+			"sqllock describe %s", args.Quote(key))
 	}
 	printTTL(cmd, r, ttl)
 	if asJSON {
 		return format.JSON(cmd.OutOrStdout(), unlocked{true, v})
 	}
-	left := "its lease had " + format.Duration(v.left) + " left"
+	left := "its lease had " + format.Duration(v.row.Left) + " left"
 	if v.Expired {
 		left = "its lease " + v.leftText()
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: held by %s, acquired %s ago; %s\n",
-		key, format.Printable(v.Region), v.holderText(), format.Duration(v.age), left)
+		key, format.Printable(v.Region), v.holderText(), format.Duration(v.row.Age), left)
 	return err
 }
 

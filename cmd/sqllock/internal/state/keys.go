@@ -29,32 +29,14 @@ func canRemember(key string) bool { return fitsOnLine(key) && !uuidForm.MatchStr
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// hashForm is what Spring's mapping makes of a key that is no UUID: version 3.
-var hashForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-3[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
-
-// KnownKeys maps LOCK_KEY to the key, for keys that are known on this host.
-type KnownKeys map[string]string
-
 // Keys returns the keys used on this host, with those of the rows of semaphores and read-write locks,
-// and those given.
-func Keys(given ...string) KnownKeys {
-	known := make(KnownKeys)
-	for _, key := range slices.Concat(seatKeys(), readLines(keysFile), given) {
+// and those given, by LOCK_KEY.
+func Keys(given ...string) map[string]string {
+	known := make(map[string]string)
+	for _, key := range slices.Concat(given, seatKeys(), readLines(keysFile)) {
 		if lockKey, err := sqllock.SpringKeys(key); err == nil {
 			known[lockKey] = key
 		}
 	}
 	return known
-}
-
-// KeyOf returns the key of a row, and reports whether it is known. A LOCK_KEY that is
-// not one of Spring's hashes is itself the key.
-func (k KnownKeys) KeyOf(lockKey string) (key string, known bool) {
-	if key, known = k[lockKey]; known {
-		return key, true
-	}
-	if hashForm.MatchString(lockKey) {
-		return "", false
-	}
-	return lockKey, true
 }

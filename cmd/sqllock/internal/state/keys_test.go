@@ -89,23 +89,6 @@ func TestRememberKeyWithoutDirectory(t *testing.T) {
 	RememberKey("orders/42") // must not panic, hang or print
 }
 
-func TestKeyOf(t *testing.T) {
-	useDirectory(t)
-	RememberKey("orders/42")
-	known := Keys("b")
-	for lockKey, want := range map[string]string{
-		"d5642a7a-3ff9-3c02-839e-0a4ee8b8f024": "orders/42", // of this host
-		"92eb5ffe-e6ae-3fec-bad7-1c777531578f": "b",         // given
-		"0cc175b9-c0f1-36b6-831c-399e26977266": "",          // a hash: "a"
-		"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
-		"nightly":                              "nightly",
-	} {
-		if key, ok := known.KeyOf(lockKey); key != want || ok != (want != "") {
-			t.Errorf("KeyOf(%q) = %q, %v, want %q", lockKey, key, ok, want)
-		}
-	}
-}
-
 // TestSeatsAreKnown maps the rows of semaphores and read-write locks back to their keys.
 func TestSeatsAreKnown(t *testing.T) {
 	directory := useDirectory(t)
@@ -127,7 +110,7 @@ func TestSeatsAreKnown(t *testing.T) {
 		strings.ToLower(uuid) + " reader 0": true, uuid + " reader 0": false,
 	} {
 		lockKey := check.Value(sqllock.SpringKeys(key))(t)
-		if got, ok := known.KeyOf(lockKey); ok != want || ok && got != key {
+		if got, ok := known[lockKey]; ok != want || ok && got != key {
 			t.Errorf("%q is %q, %v", key, got, ok)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
@@ -21,8 +20,8 @@ type reading struct {
 // A repository is the table in the database.
 type repository struct {
 	rows  *sqllock.Repository
-	limit int // how many rows to read at most
-	known state.KnownKeys
+	limit int               // how many rows to read at most
+	known map[string]string // the keys, by LOCK_KEY
 }
 
 func (r repository) read(ctx context.Context) reading {
@@ -31,13 +30,7 @@ func (r repository) read(ctx context.Context) reading {
 	now := reading{at: time.Now(), more: len(rows) > r.limit, err: err}
 	now.took = now.at.Sub(began)
 	rows = rows[:min(len(rows), r.limit)]
-	names := make(map[string]string, len(rows))
-	for _, row := range rows {
-		if key, ok := r.known.KeyOf(row.LockKey); ok {
-			names[row.LockKey] = key
-		}
-	}
-	now.locks = listing.Named(rows, names)
+	now.locks = listing.Named(rows, r.known)
 	return now
 }
 

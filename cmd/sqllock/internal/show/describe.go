@@ -1,0 +1,159 @@
+package show
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+//go:embed describe.txt
+var describeHelp string
+
+// Describe returns the subcommand describe.
+func Describe(flags *connect.Flags) *cobra.Command {
+	var asJSON bool
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:     "describe KEY",
+		Aliases: []string{"show"},
+		Short:   "Show all that is known of a lock",
+		Long:    describeHelp,
+		Example: `  sqllock describe orders/42
+  sqllock describe --json render | jq '.permits | length'
+  test "$(sqllock describe --json orders/42 | jq -r .state)" = held`,
+		Args:              args.Exactly("KEY"),
+		ValidArgsFunction: complete.Keys(flags),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
+				d, err := describe(cmd.Context(), flags, r, given[0])
+				if err != nil {
+					return err
+				}
+				state.RememberKey(given[0])
+				if d.Holder != nil || len(d.Permits)+len(d.Readers) > 0 {
+					printTTL(cmd, r, ttl)
+				}
+				if asJSON {
+					return format.JSON(cmd.OutOrStdout(), d)
+				}
+				return d.write(cmd.OutOrStdout())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	connect.AddTTL(cmd, &ttl)
+	return cmd
+}
+
+// A description is a lock with the rows of its permits and readers. Its JSON form is documented in docs/cli.md;
+// fields are only ever added.
+type description struct {
+	rowView
+	Layout  string     `json:"layout"`
+	Permits []seatView `json:"permits"`
+	Readers []seatView `json:"readers"`
+	Waiting []seatView `json:"waiting"`
+}
+
+// A seatView is the row of a permit or of a reader, or of the process that is the next to get some.
+type seatView struct {
+	Name string `json:"name"`
+	rowView
+}
+
+// describe reads the rows of a lock by one statement.
+func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, key string) (description, error) {
+	lockKey, err := r.LockKey(key)
+	if err != nil {
+		return description{}, err
+	}
+	keys := slices.Concat([]string{key}, seatKeys(lockKey, seats.Permit, semaphore.MaxPermits), seatKeys(lockKey, seats.Reader, rwlock.MaxReaders))
+	keys = slices.DeleteFunc(keys, func(key string) bool { _, err := r.LockKey(key); return err != nil }) // plain keys may leave no room
+	rows, err := r.PeekAll(ctx, keys...)
+	if err != nil {
+		return description{}, err
+	}
+	row, ok := rows[key]
+	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}}
+	for _, seat := range keys[1:] {
+		row, ok := rows[seat]
+		if !ok {
+			continue
+		}
+		name := strings.TrimPrefix(seat, lockKey+" ")
+		list := &d.Readers
+		switch kind, number, _ := strings.Cut(name, " "); {
+		case number == "turn":
+			list = &d.Waiting
+		case kind == seats.Permit:
+			list = &d.Permits
+		}
+		*list = append(*list, seatView{name, viewOf(listing.Named([]sqllock.Row{row}, nil)[0])})
+	}
+	return d, nil
+}
+
+// seatKeys returns the keys of the turn and of the seats of a lock.
+func seatKeys(lockKey, kind string, n int) []string {
+	keys := []string{seats.TurnKey(lockKey, kind)}
+	for i := range n {
+		keys = append(keys, seats.SeatKey(lockKey, kind, i))
+	}
+	return keys
+}
+
+// meanings say more of a state than its name.
+var meanings = map[string]string{
+	"kept":     "its holder has finished, and it stays taken for the rest of the minimum hold",
+	"expired":  "its holder has not released or renewed it; the next process that tries acquires it",
+	"finished": "its holder has finished, and the minimum hold is over",
+}
+
+func (d description) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, text string) { _, _ = fmt.Fprintf(t, "%s\t%s\n", name, text) } // Flush returns the error
+	line("key", d.keyText())
+	line("lock key", format.Printable(d.LockKey))
+	line("region", format.Printable(d.Region))
+	line("layout", d.Layout)
+	line("state", d.State)
+	if more := meanings[d.State]; more != "" {
+		line("", more)
+	}
+	if d.Holder != nil {
+		line("holder", d.processText())
+		line("client id", textOf(d.row.Holder))
+		line("acquired", format.Duration(d.row.Age)+" ago")
+		line("time left", d.leftText())
+	}
+	for _, list := range []struct {
+		name string
+		rows []seatView
+	}{{"permits", d.Permits}, {"readers", d.Readers}, {"waiting", d.Waiting}} {
+		for i, s := range list.rows {
+			if i == 0 {
+				line(list.name, fmt.Sprint(len(list.rows)))
+			}
+			line("", fmt.Sprintf("%s: %s by %s, acquired %s ago, time left %s", s.Name, s.State, s.holderText(), format.Duration(s.row.Age), s.leftText()))
+		}
+	}
+	return t.Flush()
+}
