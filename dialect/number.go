@@ -28,11 +28,18 @@ func numberIn(err error, name string) (int64, bool) {
 	return 0, false
 }
 
+// sqliteCode is the method of modernc.org/sqlite, and the field of mattn/go-sqlite3.
+const sqliteCode = "Code"
+
 func numberOf(err error, name string) (int64, bool) {
 	v := reflect.ValueOf(err)
-	if method := v.MethodByName(name); method.IsValid() &&
-		method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
-		return integer(method.Call(nil)[0])
+	if name == sqliteCode {
+		// The name must be a constant: for any other, the linker keeps all exported methods of
+		// all types of the application, which is megabytes.
+		method := v.MethodByName(sqliteCode)
+		if method.IsValid() && method.Type().NumIn() == 0 && method.Type().NumOut() == 1 {
+			return integer(method.Call(nil)[0])
+		}
 	}
 	v = reflect.Indirect(v)
 	if v.Kind() != reflect.Struct {

@@ -62,7 +62,7 @@ func SQLite() Dialect {
 const deleteSome = "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM {table} WHERE "
 
 func classifySQLite(err error) Class {
-	code, ok := numberIn(err, "Code")
+	code, ok := numberIn(err, sqliteCode)
 	if !ok {
 		return classOfOther(err)
 	}
