@@ -16,8 +16,8 @@
 //	work(lease.Context())
 //
 // Open makes a small pool of its own. To use a pool that the application has, call
-// [NewRepository] and [NewRegistry]. The command `sqllock migrate up`, the option Migrate or
-// package migrations creates the table.
+// [NewRepository] and [NewRegistry]. The command `sqllock migrate up` or migrations.Up
+// creates the table; the option Migrate of Open calls the latter.
 //
 // # What a lock is
 //

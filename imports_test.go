@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,19 +62,47 @@ func TestLinks(t *testing.T) {
 func TestNoLinks(t *testing.T) {
 	t.Parallel()
 	const pgx, pq, mysql, sqlite = "github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"
+	const migrations, migrate = module + "/migrations", "github.com/golang-migrate/migrate/v4"
 	for pkg, forbidden := range map[string][]string{
-		"./drivers/pgxlock":    {pq, mysql, sqlite},
-		"./drivers/pqlock":     {pgx, mysql, sqlite}, // but pgconn, the lower half of pgx, for wake-ups
-		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite},
-		"./drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql},
+		"./drivers/pgxlock":    {pq, mysql, sqlite, migrations, migrate},
+		"./drivers/pqlock":     {pgx, mysql, sqlite, migrations, migrate}, // but pgconn, the lower half of pgx, for wake-ups
+		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite, migrations, migrate},
+		"./drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql}, // it links migrations: it creates its file and the tables in it
 		"./migrations":         {module},
-		"./drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", module + "/migrations"},
+		"./drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", migrations},
 		"./sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
 	} {
 		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
+		}
+	}
+}
+
+// TestUnusedMethodsAreNotLinked holds that nothing which Open links calls a method whose name the linker
+// does not know. For its sake the linker would keep all exported methods of all types of the application.
+func TestUnusedMethodsAreNotLinked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	main := filepath.Join(dir, "main.go")
+	must(t, os.WriteFile(main, []byte(`package main
+import (
+	"github.com/sqllock/sqllock/drivers/mysqllock"
+	"github.com/sqllock/sqllock/drivers/pgxlock"
+	"github.com/sqllock/sqllock/drivers/pqlock"
+	"github.com/sqllock/sqllock/migrations"
+)
+func main() {
+	pgxlock.Open(nil, "", &pgxlock.Options{Wake: true, Migrate: migrations.Up})
+	pqlock.Open(nil, "", nil)
+	mysqllock.Open(nil, "", nil)
+}`), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(dir, "main"), main).CombinedOutput()
+	must(t, err)
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "<ReflectMethod>") {
+			t.Error(line)
 		}
 	}
 }

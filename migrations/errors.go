@@ -1,6 +1,10 @@
 package migrations
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/sqllock/sqllock/dialect"
+)
 
 // Errors of this package, for errors.Is. An invalid prefix gives dialect.ErrPrefix.
 var (
@@ -12,7 +16,7 @@ var (
 	ErrVersion = errors.New("no migration version")
 	// ErrState is returned if the bookkeeping table contradicts the lock table, or
 	// comes from a newer version of this package. The message says what to do.
-	ErrState = errors.New("unusable state of migrations")
+	ErrState = dialect.ErrState
 	// ErrHeld is returned if the lock table is not dropped because locks are held.
 	ErrHeld = errors.New("locks are held")
 	// ErrBusy is returned if another migration, or a transaction that uses the lock

@@ -10,26 +10,9 @@ import (
 // DefaultTTL is Spring's default time-to-live.
 const DefaultTTL = 10 * time.Second
 
-// Options are the settings of a migration. Nil and the zero value mean Spring's defaults.
-type Options struct {
-	// Prefix is the prefix of the tables' names: see [dialect.NamesFor]. If it contains
-	// a schema, the schema must exist. Default "INT_".
-	Prefix string
-
-	// Layout is the layout to which Up migrates. [dialect.Spring6] makes a table that Spring
-	// Integration 6 or older can share. [dialect.Spring7] adds the column EXPIRED_AFTER to a table
-	// without it, after which these no longer work. Default: that of the lock table, or
-	// [dialect.Spring7] if there is none.
-	Layout dialect.Layout
-
-	// TTL is the time-to-live of the existing locks. When EXPIRED_AFTER is added, all
-	// existing rows get leases of this length; so use the longest time-to-live of all
-	// processes. It is rounded down to microseconds. Default [DefaultTTL].
-	TTL time.Duration
-
-	// If Force is true, the lock table is dropped even if locks are held.
-	Force bool
-}
+// Options are the settings of a migration: Prefix, Layout, TTL and Force. Nil and the zero value mean
+// Spring's defaults. The type is in package dialect, where applications that do not migrate get it from.
+type Options = dialect.MigrateOptions
 
 // settings are validated options, and values derived from them.
 type settings struct {

@@ -15,6 +15,7 @@ import (
 	"context"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 )
@@ -30,11 +31,12 @@ type Options struct {
 	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
 	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
 	NoRenew bool
-	// Migrate, if true, creates the tables if they are missing, and brings them up to date.
-	// The user of the DSN must be allowed to change the schema then. A table without
-	// EXPIRED_AFTER gets that column only if Layout of Repository is dialect.Spring7: with
-	// it, a Spring before 7 cannot lock.
-	Migrate bool
+	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
+	// date. By default Open changes no table, and the application does not link golang-migrate. The
+	// user of the DSN must be allowed to change the schema for it. A table without EXPIRED_AFTER gets
+	// that column only if Layout of Repository is dialect.Spring7: with it, a Spring before 7 cannot
+	// lock.
+	Migrate dialect.Migrate
 }
 
 // Open connects to the MySQL or MariaDB that dsn names, and returns a registry. dsn is a URL,

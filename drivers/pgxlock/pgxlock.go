@@ -14,6 +14,7 @@ import (
 	"context"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
@@ -35,11 +36,12 @@ type Options struct {
 	// see package notify. It needs one more connection, which a pooler in front of the
 	// server must not share.
 	Wake bool
-	// Migrate, if true, creates the tables if they are missing, and brings them up to date.
-	// The user of the DSN must be allowed to change the schema then. A table without
-	// EXPIRED_AFTER gets that column only if Layout of Repository is dialect.Spring7: with
-	// it, a Spring before 7 cannot lock.
-	Migrate bool
+	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
+	// date. By default Open changes no table, and the application does not link golang-migrate. The
+	// user of the DSN must be allowed to change the schema for it. A table without EXPIRED_AFTER gets
+	// that column only if Layout of Repository is dialect.Spring7: with it, a Spring before 7 cannot
+	// lock.
+	Migrate dialect.Migrate
 }
 
 // Open connects to the PostgreSQL that dsn names, and returns a registry. dsn is a URL,

@@ -17,6 +17,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/migrations"
 )
 
 // Options are the settings of [Open]. A zero field means its default.
@@ -52,6 +53,6 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 		opts = &Options{}
 	}
 	return session.Open(ctx, dsn, sqlitedriver.Parse, session.Options{
-		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: true,
+		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: migrations.Up,
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -26,8 +25,8 @@ type Options struct {
 	Registry   sqllock.RegistryOptions
 	// NoRenew has leases end unless AutoRenew is chosen for the lock.
 	NoRenew bool
-	// Migrate has the tables created, or brought up to date.
-	Migrate bool
+	// Migrate, unless it is nil, creates the tables, or brings them up to date.
+	Migrate dialect.Migrate
 	// Listen, unless it is nil, connects what wakes waiters.
 	Listen func(ctx context.Context, dsn string) (Listener, error)
 }
@@ -55,8 +54,8 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	if err := target.check(ctx, o); err != nil {
 		return nil, err
 	}
-	if o.Migrate {
-		if err := target.migrate(ctx, o.Repository); err != nil {
+	if o.Migrate != nil {
+		if err := target.migrate(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +72,7 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 	opened := opening{target: target, pools: pools, closers: []func() error{pools.Close}}
 	registry, err := opened.registry(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, opened.close()) //nolint:contextcheck // it has a limit of its own
+		return nil, errors.Join(o.withCure(err), opened.close()) //nolint:contextcheck // it has a limit of its own
 	}
 	return registry, nil
 }
@@ -98,13 +97,21 @@ func (t Target) checkWritable(ctx context.Context, p *Pools) error {
 	return err
 }
 
+// withCure adds to an error about missing tables that Open itself can create them.
+func (o Options) withCure(err error) error {
+	if o.Migrate == nil && (locktable.Is(err, locktable.NoTable) || locktable.Is(err, locktable.NoFence)) {
+		return fmt.Errorf("%w; or set Migrate: migrations.Up in the options of Open", err)
+	}
+	return err
+}
+
 // migrate creates the tables over connections of its own: a migration may take longer than patience.
-func (t Target) migrate(ctx context.Context, o sqllock.RepositoryOptions) error {
+func (t Target) migrate(ctx context.Context, o Options) error {
 	pools, err := t.Connect(ctx, Need{Connections: connections, Create: true})
 	if err != nil {
 		return t.explain(err)
 	}
-	err = migrations.Up(ctx, pools.DB.DB, t.Dialect, &migrations.Options{Prefix: o.Prefix, Layout: o.Layout, TTL: o.TTL})
+	err = o.Migrate(ctx, pools.DB.DB, t.Dialect, &dialect.MigrateOptions{Prefix: o.Repository.Prefix, Layout: o.Repository.Layout, TTL: o.Repository.TTL})
 	if err != nil {
 		err = fmt.Errorf("%w: create the tables: %w", t.sentinel(err), failure.WithCure(err))
 	}
@@ -139,7 +146,7 @@ func (t Target) sentinel(err error) error {
 	switch {
 	case errors.Is(err, ErrCharset):
 		return sqllock.ErrInvalid
-	case errors.Is(err, migrations.ErrState), errors.Is(err, migrations.ErrDialect):
+	case errors.Is(err, dialect.ErrState):
 		return sqllock.ErrSchema
 	case errors.Is(err, errReadOnly), t.Dialect.Classify(err) == dialect.ReadOnly:
 		return sqllock.ErrReadOnly

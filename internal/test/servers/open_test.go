@@ -81,9 +81,10 @@ type opener struct {
 
 // openOptions are those that all four packages have, or most.
 type openOptions struct {
-	repository             sqllock.RepositoryOptions
-	registry               sqllock.RegistryOptions
-	noRenew, wake, migrate bool
+	repository    sqllock.RepositoryOptions
+	registry      sqllock.RegistryOptions
+	noRenew, wake bool
+	migrate       dialect.Migrate
 }
 
 func openPgx(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
@@ -159,7 +160,7 @@ func TestOpen(t *testing.T) {
 		var fallbacks []error
 		var renewed []bool
 		ends := []*observe.Observer{{LeaseEnd: func(_ context.Context, e observe.LeaseEnd) { renewed = append(renewed, e.AutoRenew) }}}
-		first := o.opened(t, db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{Observers: ends}, repository: sqllock.RepositoryOptions{
+		first := o.opened(t, db.DSN, openOptions{migrate: migrations.Up, registry: sqllock.RegistryOptions{Observers: ends}, repository: sqllock.RepositoryOptions{
 			Observers: onFallbacks(func(reason error) { fallbacks = append(fallbacks, reason) }),
 		}})
 		second := o.opened(t, db.DSN, openOptions{noRenew: true, registry: sqllock.RegistryOptions{Observers: ends}})
@@ -215,7 +216,7 @@ func TestOpen_Renews(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				o := opener{open: func(ctx context.Context, dsn string, _ openOptions) (*sqllock.Registry, error) {
-					c.options.Migrate, c.options.Registry.TTL = true, ttl
+					c.options.Migrate, c.options.Registry.TTL = migrations.Up, ttl
 					return session.Open(ctx, dsn, parse, c.options)
 				}}
 				path := filepath.Join(t.TempDir(), "locks.db")
@@ -239,7 +240,7 @@ func TestOpen_Wake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, o := dbtest.Postgres(t), byName(t, name)
-			options := openOptions{migrate: true, wake: true, registry: sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never}}
+			options := openOptions{migrate: migrations.Up, wake: true, registry: sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never}}
 			holder := o.opened(t, db.DSN, options)
 			waiter := o.opened(t, db.With(t, map[string]string{"application_name": "waiter of " + name}), options)
 			lease, err := holder.Lock(t.Context(), "k")
@@ -360,8 +361,8 @@ func TestOpen_KeepsThePasswordSecret(t *testing.T) {
 	}
 }
 
-// Without Migrate a missing table is an error that says how to create it, and nothing is left
-// open.
+// Without Migrate a missing table is an error that says how to create it, and so is a version that
+// Migrate does not know. Nothing is left open.
 func TestOpen_WithoutATable(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
@@ -369,8 +370,13 @@ func TestOpen_WithoutATable(t *testing.T) {
 		if o.name == "sqlitelock" {
 			return // it creates the table
 		}
-		if _, err := o.open(t.Context(), db.DSN, openOptions{}); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "migrate up") {
+		if _, err := o.open(t.Context(), db.DSN, openOptions{}); !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "migrate up") || !strings.Contains(err.Error(), "set Migrate: migrations.Up") {
 			t.Errorf("error %v", err)
+		}
+		db.DB.MustExec("CREATE TABLE INT_LOCK_MIGRATIONS (version BIGINT, dirty BOOLEAN)")
+		db.DB.MustExec("INSERT INTO INT_LOCK_MIGRATIONS VALUES (99, FALSE)")
+		if _, err := o.open(t.Context(), db.DSN, openOptions{migrate: migrations.Up}); !errors.Is(err, sqllock.ErrSchema) {
+			t.Errorf("a version of the future: %v", err)
 		}
 	})
 }
@@ -390,11 +396,11 @@ func TestOpen_BesideSpring6(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		}
-		r := o.opened(t, db.DSN, openOptions{migrate: true})
+		r := o.opened(t, db.DSN, openOptions{migrate: migrations.Up})
 		must(t, r.Close(t.Context()))
 		db.DB.MustExec(insert)
 		db.DB.MustExec("DELETE FROM INT_LOCK")
-		r = o.opened(t, db.DSN, openOptions{migrate: true, repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
+		r = o.opened(t, db.DSN, openOptions{migrate: migrations.Up, repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
 		must(t, r.Close(t.Context()))
 		if _, err := db.DB.ExecContext(t.Context(), insert); err == nil {
 			t.Error("the layout that the options name was not made")
@@ -439,7 +445,7 @@ func TestOpen_Fallback(t *testing.T) {
 				dsn, err := url.Parse(db.DSN)
 				must(t, err)
 				dsn.RawQuery = "sslmode=disable"
-				r := o.opened(t, dsn.String(), openOptions{migrate: true, repository: sqllock.RepositoryOptions{Isolation: isolation}})
+				r := o.opened(t, dsn.String(), openOptions{migrate: migrations.Up, repository: sqllock.RepositoryOptions{Isolation: isolation}})
 				var working sync.WaitGroup
 				for i := range 32 {
 					working.Go(func() {
@@ -502,7 +508,7 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
 		t.Helper()
 		closed := 0
-		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: true, registry: sqllock.RegistryOptions{
+		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: migrations.Up, registry: sqllock.RegistryOptions{
 			TTL: time.Hour, OnClose: func() error { closed++; return nil },
 		}})
 		must(t, err)
@@ -530,7 +536,7 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 func TestOpen_DatabaseThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	dsn := latin1Database(t).DSN
-	options := openOptions{migrate: true, repository: sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Region: "größe"}}
+	options := openOptions{migrate: migrations.Up, repository: sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Region: "größe"}}
 	_, err := byName(t, "pqlock").opened(t, dsn, options).TryLock(t.Context(), "café")
 	must(t, err)
 	for _, of := range []string{"", "&client_encoding=latin1"} {

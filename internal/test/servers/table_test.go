@@ -182,7 +182,7 @@ func TestTable_KeyThatTheServerRefuses(t *testing.T) {
 			o := byName(t, test.opener)
 			db := o.database(t)
 			dsn := db.DSN
-			must(t, o.opened(t, dsn, openOptions{migrate: true}).Close(t.Context()))
+			must(t, o.opened(t, dsn, openOptions{migrate: migrations.Up}).Close(t.Context()))
 			if test.by == "a policy" { // a superuser has none
 				dsn, _ = withDocumentedGrants(t, db)
 			}
