@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gonum.org/v1/plot"
+
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 )
 
@@ -21,6 +23,7 @@ const end = "<!-- /bench -->"
 
 // Write fills the sections that a document has, and draws its plots into pictures, a directory.
 func Write(f *record.File, document, pictures string) error {
+	plot.DefaultFont.Variant = "Sans"                    // about as wide as what browsers have in its place
 	if err := os.MkdirAll(pictures, 0o755); err != nil { //nolint:gosec // for everyone to read
 		return err
 	}

@@ -80,13 +80,13 @@ func TestWrite(t *testing.T) {
 	check.Must(t, err)
 	for _, want := range []string{
 		"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s) | **missed** |", "| sqllock autocommit | pq, pgx |",
-		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs-postgres.svg",
+		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs.svg",
 	} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("not once %q in:\n%s", want, text)
 		}
 	}
-	if picture, err := os.ReadFile(filepath.Join(pictures, "bench-pairs-postgres.svg")); err != nil || !strings.Contains(string(picture), "<svg") {
+	if picture, err := os.ReadFile(filepath.Join(pictures, "bench-pairs.svg")); err != nil || !strings.Contains(string(picture), "<svg") {
 		t.Errorf("no picture: %v", err)
 	}
 }

@@ -25,19 +25,20 @@ const (
 	gap           = 14 * vg.Length(1) // between a line's end and its label
 )
 
-// ours are the colours of sqllock: that of Open, or of the default, first.
+// ours are the colours of sqllock: that of Open, or of the default, first. They are Okabe and Ito's, which the
+// colour-blind can tell apart, and differ in lightness too.
 var ours = []color.Color{
-	color.RGBA{R: 200, G: 30, B: 30, A: 255},
-	color.RGBA{R: 30, G: 60, B: 180, A: 255},
-	color.RGBA{R: 120, G: 20, B: 130, A: 255},
-	color.RGBA{R: 10, G: 110, B: 60, A: 255},
-	color.RGBA{R: 190, G: 95, A: 255},
+	color.RGBA{G: 114, B: 178, A: 255},
+	color.RGBA{R: 213, G: 94, A: 255},
+	color.RGBA{R: 204, G: 121, B: 167, A: 255},
+	color.RGBA{G: 158, B: 115, A: 255},
+	color.RGBA{A: 255},
 }
 
 // The colours of the others: locks with a lease, and everything else.
 var (
-	rivalColour = color.Gray{Y: 120}
-	lightColour = color.Gray{Y: 175}
+	rivalColour = color.Gray{Y: 85}
+	lightColour = color.Gray{Y: 140}
 )
 
 // leaseless are the contenders whose locks have no lease: what belongs to a session or a connection,
@@ -103,13 +104,20 @@ func (l *labels) save(p *plot.Plot, path string) error {
 	if len(*l) == 0 {
 		return nil
 	}
+	return write(path, height, func(all draw.Canvas) {
+		canvas := draw.Crop(all, gap, -beside, gap, -gap)
+		p.Draw(canvas)
+		l.draw(p, all, p.DataCanvas(canvas))
+	})
+}
+
+// write writes a picture, which is white where nothing is painted: it is read on dark pages too.
+func write(path string, height vg.Length, paint func(all draw.Canvas)) error {
 	picture := vgsvg.New(width, height)
 	all := draw.New(picture)
 	all.SetColor(color.White)
 	all.Fill(all.Path())
-	canvas := draw.Crop(all, 0, -beside, 0, 0)
-	p.Draw(canvas)
-	l.draw(p, all, p.DataCanvas(canvas))
+	paint(all)
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -128,7 +136,7 @@ func (l *labels) draw(p *plot.Plot, all, data draw.Canvas) {
 	for i, one := range sorted {
 		ends[i] = y(one.end.Y)
 	}
-	for i, at := range spread(ends, rowHeight, height-rowHeight) {
+	for i, at := range spread(ends, data.Min.Y, height-rowHeight) {
 		one := sorted[i]
 		link := draw.LineStyle{Color: one.colour, Width: vg.Points(0.5)}
 		all.StrokeLine2(link, x(one.end.X), ends[i], data.Max.X+gap-2, at)
@@ -164,7 +172,6 @@ func spread(heights []vg.Length, least, top vg.Length) []vg.Length {
 func newPlot(title string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title
-	p.BackgroundColor = color.White // it is read on dark pages too
 	p.Legend.TextStyle.Font.Size = vg.Points(8)
 	p.Add(plotter.NewGrid())
 	return p

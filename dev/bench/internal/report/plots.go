@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -8,71 +10,52 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 	"github.com/sqllock/sqllock/dev/bench/internal/stats"
 )
 
-// workers are those of the loads "pairs".
-var workers = []struct {
-	load  string
-	count float64
-}{{"pairs 1", 1}, {"pairs 16", 16}, {"pairs 64", 64}, {"pairs 256", 256}}
+// workers are the loads "pairs", with more and more of them.
+var workers = []string{"pairs 1", "pairs 16", "pairs 64", "pairs 256"}
 
-// plotPairs draws the rates of a family's contenders over the workers.
-func plotPairs(f *record.File, some family, path string) error {
-	p := newPlot("acquire and release, distinct keys: " + some.title)
-	p.X.Label.Text, p.Y.Label.Text = "workers", "pairs per second"
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "1"}, {Value: 16, Label: "16"}, {Value: 64, Label: "64"}, {Value: 256, Label: "256"}}
-	p.Y.Tick.Marker = roundTicks{}
-	var labels labels
-	for _, contender := range contendersUnder(f, some.kinds) {
-		if isTwin(contender) {
-			continue
-		}
-		var points plotter.XYs
+// plotPairs draws the rates of all contenders that were measured with each number of workers.
+func plotPairs(f *record.File, path string) error {
+	c := comparison{
+		title: "acquire and release, distinct keys", unit: "pairs per second",
+		marks: []string{"1 worker", "16 workers", "64 workers", "256 workers"},
+	}
+	for _, contender := range contendersUnder(f, slices.Collect(maps.Keys(titles))) {
+		var rates []float64
 		for _, w := range workers {
-			if s, ok := f.Find(w.load, contender); ok && len(s.Values("pairs_per_s")) > 0 {
-				points = append(points, plotter.XY{X: w.count, Y: stats.Summarize(s.Values("pairs_per_s")).Median})
+			if s, ok := f.Find(w, contender); ok && len(s.Values("pairs_per_s")) > 0 {
+				rates = append(rates, stats.Summarize(s.Values("pairs_per_s")).Median)
 			}
 		}
-		if len(points) < len(workers) {
-			continue // a variant that differs little
-		}
-		if err := labels.add(p, contender, points); err != nil {
-			return err
+		if len(rates) == len(workers) && !isTwin(contender) {
+			c.rows = append(c.rows, row{contender, rates})
 		}
 	}
-	return labels.save(p, path)
+	return c.save(path, func(a, b row) int { return cmp.Compare(b.values[2], a.values[2]) })
 }
 
-// plotHandOff draws which part of the hand-offs took at most how long.
+// plotHandOff draws how long the hand-offs took.
 func plotHandOff(f *record.File, path string) error {
-	p := newPlot("hand-off between two processes")
-	p.X.Label.Text, p.Y.Label.Text = "milliseconds at most", "part of the hand-offs"
-	p.X.Scale = plot.LogScale{}
-	p.X.Tick.Marker = roundTicks{}
-	p.Y.Min, p.Y.Max = 0, 1
-	var labels labels
-	for _, s := range f.Under("hand-off", "") {
-		if isTwin(s.Contender) {
-			continue
-		}
-		sorted := slices.Sorted(slices.Values(s.Samples()))
-		var points plotter.XYs
-		for i, sample := range sorted {
-			points = append(points, plotter.XY{X: max(sample/1e3, 1e-2), Y: float64(i+1) / float64(len(sorted))})
-		}
-		if len(points) == 0 {
-			continue
-		}
-		if err := labels.add(p, s.Contender, points); err != nil {
-			return err
-		}
+	c := comparison{
+		title: "hand-offs between two processes: so many took at most", unit: "milliseconds",
+		marks: []string{"50 of 100", "90 of 100", "99 of 100"},
 	}
-	return labels.save(p, path)
+	for _, s := range f.Under("hand-off", "") {
+		sorted := slices.Sorted(slices.Values(s.Samples()))
+		if len(sorted) == 0 || isTwin(s.Contender) {
+			continue
+		}
+		var times []float64
+		for _, q := range []float64{0.5, 0.9, 0.99} {
+			times = append(times, stats.Quantile(sorted, q)/1e3)
+		}
+		c.rows = append(c.rows, row{s.Contender, times})
+	}
+	return c.save(path, func(a, b row) int { return cmp.Compare(a.values[0], b.values[0]) })
 }
 
 // isTwin reports whether a contender is with lib/pq what another one is with pgx: one line is enough for both.
@@ -96,11 +79,7 @@ func (roundTicks) Ticks(low, high float64) []plot.Tick {
 
 // contendersUnder returns those of some databases under the loads "pairs".
 func contendersUnder(f *record.File, kinds []string) []string {
-	loads := make([]string, len(workers))
-	for i, w := range workers {
-		loads[i] = w.load
-	}
-	return under(f, loads, func(s record.Series) bool { return slices.Contains(kinds, s.Database) })
+	return under(f, workers, func(s record.Series) bool { return slices.Contains(kinds, s.Database) })
 }
 
 func picture(pictures, name string) string { return filepath.Join(pictures, "bench-"+name+".svg") }

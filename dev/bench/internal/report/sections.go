@@ -75,35 +75,29 @@ func gigabytes(text string) string {
 	return fmt.Sprintf("%.0f GB", kilobytes*1024/1e9)
 }
 
-// A family is databases that share tables and a plot.
-type family struct {
-	name, title string
-	kinds       []string
+// families are databases that share tables.
+var families = []struct {
+	title string
+	kinds []string
+}{
+	{titles[durable.Postgres], []string{durable.Postgres}},
+	{titles[durable.MariaDB], []string{durable.MariaDB}},
+	{titles[durable.SQLite], []string{durable.SQLite}},
+	{titles[durable.Redis], []string{durable.Redis, durable.RedisAlways}},
 }
 
-var families = []family{
-	{"postgres", titles[durable.Postgres], []string{durable.Postgres}},
-	{"mariadb", titles[durable.MariaDB], []string{durable.MariaDB}},
-	{"sqlite", titles[durable.SQLite], []string{durable.SQLite}},
-	{"others", "Redis", []string{durable.Redis, durable.RedisAlways}},
-}
-
-// pairs has two tables and a plot for each family.
+// pairs has a picture of all contenders, and two tables for each family.
 func pairs(f *record.File, pictures, beside string) (string, error) {
 	var text strings.Builder
 	for _, some := range families {
-		names := contendersUnder(f, some.kinds)
-		if len(names) == 0 {
-			continue
+		if names := contendersUnder(f, some.kinds); len(names) > 0 {
+			fmt.Fprintf(&text, "\n### %s\n\n%s\n\n%s\n", some.title, ratesTable(f, names), timesTable(f, names))
 		}
-		fmt.Fprintf(&text, "\n### %s\n\n%s\n\n%s\n", some.title, ratesTable(f, names), timesTable(f, names))
-		name := "pairs-" + some.name
-		if err := plotPairs(f, some, picture(pictures, name)); err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&text, "\n![pairs per second: %s](%s/bench-%s.svg)\n", some.title, beside, name)
 	}
-	return text.String(), nil
+	if err := plotPairs(f, picture(pictures, "pairs")); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("![pairs per second of all contenders](%s/bench-pairs.svg)\n%s", beside, text.String()), nil
 }
 
 func ratesTable(f *record.File, names []string) string {
@@ -112,7 +106,7 @@ func ratesTable(f *record.File, names []string) string {
 	for _, name := range names {
 		row := table.Row{name}
 		for _, w := range workers {
-			row = append(row, cellOf(f, w.load, name, column{value: "pairs_per_s"}))
+			row = append(row, cellOf(f, w, name, column{value: "pairs_per_s"}))
 		}
 		t.AppendRow(append(row, median(f, "pairs 64", name, "connections")))
 	}
