@@ -111,6 +111,5 @@ var optional = []string{
 
 func names(t *testing.T) dialect.Names {
 	t.Helper()
-	n := check.Value(dialect.NamesFor(""))(t)
-	return n
+	return check.Value(dialect.NamesFor(""))(t)
 }

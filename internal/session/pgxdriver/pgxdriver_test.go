@@ -20,8 +20,7 @@ func TestHosts(t *testing.T) {
 		"postgres://u@a:5432,a:5433/d?sslmode=disable":       2,
 		"postgres://u@a/d?connect_timeout=3&sslmode=disable": 1,
 	} {
-		config, err := pgx.ParseConfig(dsn)
-		check.Must(t, err)
+		config := check.Value(pgx.ParseConfig(dsn))(t)
 		if got := hosts(config); got != want {
 			t.Errorf("%s: %d", dsn, got)
 		}
