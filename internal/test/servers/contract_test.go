@@ -18,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -178,8 +179,7 @@ func (c cell) run(t *testing.T, full bool) {
 		cell.Acquirers.SetConnMaxIdleTime(time.Second)
 	}
 	if c.notify {
-		listener, err := notify.Listen(t.Context(), db.DSN, nil)
-		must(t, err)
+		listener := check.Value(notify.Listen(t.Context(), db.DSN, nil))(t)
 		t.Cleanup(func() { must(t, listener.Close()) })
 		cell.Waker = listener
 	}
@@ -228,10 +228,8 @@ const cellPool = 24
 // them.
 func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
 	t.Helper()
-	target, err := parse(dsn)
-	must(t, err)
-	pools, err := target.Connect(t.Context(), session.Need{Connections: cellPool, Acquirers: true})
-	must(t, err)
+	target := check.Value(parse(dsn))(t)
+	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: cellPool, Acquirers: true}))(t)
 	t.Cleanup(func() { must(t, pools.Close()) })
 	return pools
 }
@@ -239,11 +237,9 @@ func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn strin
 // pgxPool returns a pool of pgx itself.
 func pgxPool(t *testing.T, dsn string) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	must(t, err)
+	config := check.Value(pgxpool.ParseConfig(dsn))(t)
 	config.MaxConns, config.MaxConnIdleTime = cellPool, time.Second
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	must(t, err)
+	pool := check.Value(pgxpool.NewWithConfig(t.Context(), config))(t)
 	t.Cleanup(pool.Close)
 	return pool
 }

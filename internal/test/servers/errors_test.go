@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -20,12 +21,9 @@ import (
 func urlOf(t *testing.T, dsn string) *url.URL {
 	t.Helper()
 	if strings.Contains(dsn, "://") {
-		u, err := url.Parse(dsn)
-		must(t, err)
-		return u
+		return check.Value(url.Parse(dsn))(t)
 	}
-	config, err := mysql.ParseDSN(dsn)
-	must(t, err)
+	config := check.Value(mysql.ParseDSN(dsn))(t)
 	return &url.URL{Scheme: "mysql", User: url.UserPassword(config.User, config.Passwd), Host: config.Addr, Path: config.DBName}
 }
 

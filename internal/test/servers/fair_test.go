@@ -15,6 +15,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/sync/rwlock"
@@ -204,8 +205,7 @@ func TestFair_Wake(t *testing.T) {
 	l.forKey("k")
 	processes := make([]*sqllock.Registry, 4)
 	for i := range processes {
-		listener, err := notify.Listen(t.Context(), l.db.DSN, nil)
-		must(t, err)
+		listener := check.Value(notify.Listen(t.Context(), l.db.DSN, nil))(t)
 		t.Cleanup(func() { must(t, listener.Close()) })
 		processes[i] = l.over(l.db.Open(t), sqllock.RepositoryOptions{Notify: true},
 			sqllock.RegistryOptions{Fair: true, TTL: never, IdleBetweenTries: never, Waker: listener})
@@ -383,10 +383,8 @@ func TestFair_Refused(t *testing.T) {
 			t.Parallel()
 			o := byName(t, name)
 			db := up(t, o.database)
-			_, err := o.open(t.Context(), db.DSN, openOptions{registry: fair})
-			is(t, err, sqllock.ErrInvalid)
-			_, err = obtain(t, o.opened(t, db.DSN, openOptions{}), "k").WithFair(true).TryLock(t.Context())
-			is(t, err, sqllock.ErrInvalid)
+			is(t, check.ErrorOf(o.open(t.Context(), db.DSN, openOptions{registry: fair})), sqllock.ErrInvalid)
+			is(t, check.ErrorOf(obtain(t, o.opened(t, db.DSN, openOptions{}), "k").WithFair(true).TryLock(t.Context())), sqllock.ErrInvalid)
 			r, err := sqllock.NewRegistry(repository(t, db, nil), &fair)
 			if err == nil {
 				_, err = r.Lock(t.Context(), "k")

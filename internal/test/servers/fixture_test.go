@@ -52,8 +52,7 @@ func migrated(t *testing.T) *dbtest.DB {
 func latin1Database(tb testing.TB) *dbtest.DB {
 	tb.Helper()
 	server := dbtest.Postgres(tb)
-	u, err := url.Parse(server.DSN)
-	must(tb, err)
+	u := check.Value(url.Parse(server.DSN))(tb)
 	db := *server
 	name := u.Query().Get("search_path") + "_latin1"
 	server.DB.MustExecContext(tb.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
@@ -107,7 +106,5 @@ func up(t *testing.T, open func(testing.TB) *dbtest.DB) *dbtest.DB {
 // repository returns a repository over the pool of a database.
 func repository(t *testing.T, db *dbtest.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, opts)
-	must(t, err)
-	return r
+	return check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, opts))(t)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/observe"
@@ -61,17 +61,12 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 				cancel()
 			}()
 			err := registry.ExecuteLockedTx(ctx, "k", pool.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-				_, err := tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)")
-				return err
+				return check.ErrorOf(tx.ExecContext(ctx, "INSERT INTO WORK VALUES (1)"))
 			})
-			if !errors.Is(err, sqllock.ErrDatabase) || !errors.Is(err, context.Canceled) {
-				t.Errorf("the transaction was committed, and the error is: %v", err)
-			}
+			is(t, err, sqllock.ErrDatabase, context.Canceled)
 			var n int
 			must(t, db.DB.Get(&n, "SELECT COUNT(*) FROM WORK"))
-			if n != 1 {
-				t.Errorf("%d rows", n)
-			}
+			check.Equal(t, "rows", n, 1)
 		})
 	}
 }
@@ -86,25 +81,20 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 		registry := newRegistry(t, r, &sqllock.RegistryOptions{
 			TTL: ttl, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
 		})
-		tx, err := db.DB.BeginTx(t.Context(), nil)
-		must(t, err)
+		tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 		defer func() { must(t, tx.Rollback()) }()
 		for i := range 20 {
-			long, err := registry.TryLock(t.Context(), fmt.Sprint("long", i))
-			must(t, err)
+			long := check.Value(registry.TryLock(t.Context(), fmt.Sprint("long", i)))(t)
 			must(t, long.RenewFor(t.Context(), 10*ttl))
 			must(t, long.Guard(t.Context(), tx))
 		}
 		for e := <-renewed; e.Pinned == 0; {
 			e = <-renewed
 		}
-		lock, err := registry.ObtainAll("a", "b")
-		must(t, err)
-		short, err := lock.TryLock(t.Context())
-		must(t, err)
+		lock := check.Value(registry.ObtainAll("a", "b"))(t)
+		short := check.Value(lock.TryLock(t.Context()))(t)
 		for began := short.Deadline(); !short.Deadline().After(began); {
-			tx, err := db.DB.BeginTx(t.Context(), nil)
-			must(t, err)
+			tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 			must(t, short.Guard(t.Context(), tx)) // it fails once the lease is lost
 			time.Sleep(100 * time.Millisecond)
 			must(t, tx.Commit())
@@ -122,8 +112,7 @@ func TestGuard_WritingChangesEveryRow(t *testing.T) {
 			table := fmt.Sprintf("T%d_LOCK", digits)
 			db.DB.MustExecContext(t.Context(), fmt.Sprintf(`CREATE TABLE %s (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
 CREATED_DATE DATETIME(%d) NOT NULL, EXPIRED_AFTER DATETIME(%d) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`, table, digits, digits))
-			names, err := dialect.NamesFor(fmt.Sprintf("T%d_", digits))
-			must(t, err)
+			names := check.Value(dialect.NamesFor(fmt.Sprintf("T%d_", digits)))(t)
 			text := db.Dialect.Statements(dialect.Spring7, names).GuardByWriting
 			for _, created := range []string{"2026-01-01 00:00:00", "2026-01-01 23:59:59.999", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.12345", "2026-01-01 00:00:00.123456"} {
 				db.DB.MustExecContext(t.Context(), "REPLACE INTO "+table+" VALUES ('k', 'r', 'h', ?, '2100-01-01')", created)
@@ -143,10 +132,8 @@ func changes(t *testing.T, db *sqlx.DB, table, text string) {
 		return row
 	}
 	before := read()
-	result, err := db.NamedExecContext(t.Context(), text, map[string]any{"region": "r", "key": "k", "holder": "h"})
-	must(t, err)
-	n, err := result.RowsAffected()
-	must(t, err)
+	result := check.Value(db.NamedExecContext(t.Context(), text, map[string]any{"region": "r", "key": "k", "holder": "h"}))(t)
+	n := check.Value(result.RowsAffected())(t)
 	after := read()
 	if n != 1 || after.Created <= before.Created || after.Owner != before.Owner || after.Expired != before.Expired {
 		t.Errorf("%d rows affected: %v became %v", n, before, after)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
@@ -73,8 +74,7 @@ func takeBoth(t *testing.T, r *sqllock.Repository, keys ...string) {
 			continue
 		}
 		must(t, err)
-		got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
-		must(t, err)
+		got := check.Value(r.Acquire(t.Context(), key, r.NewHolder(), ttl))(t)
 		if got.Acquired == taken[lockKey] {
 			t.Fatalf("%q: acquired %v, held %v", key, got.Acquired, taken[lockKey])
 		}
@@ -121,14 +121,12 @@ func FuzzJointKeys(f *testing.F) {
 				must(t, err)
 				want := make(map[string]bool)
 				for _, key := range keys {
-					lockKey, err := r.LockKey(key)
-					must(t, err)
+					lockKey := check.Value(r.LockKey(key))(t)
 					want[lockKey] = true
 				}
 				reversed := slices.Clone(keys)
 				slices.Reverse(reversed)
-				rows, err := r.List(t.Context())
-				must(t, err)
+				rows := check.Value(r.List(t.Context()))(t)
 				for _, row := range rows {
 					if !want[row.LockKey] || row.Holder != lease.Holder() || len(rows) != len(want) {
 						t.Fatalf("%q: %d rows, %+v", keys, len(rows), row)
@@ -167,8 +165,7 @@ func FuzzOptions(f *testing.F) {
 			}
 			must(t, err)
 			takeBoth(t, r, "a", "b")
-			rows, err := r.List(t.Context())
-			must(t, err)
+			rows := check.Value(r.List(t.Context()))(t)
 			if len(rows) != 2 || rows[0].Region != r.Region() || !strings.HasPrefix(rows[0].Holder, r.ClientID()+"-") {
 				t.Fatalf("region %q, client %q: %+v", region, client, rows)
 			}

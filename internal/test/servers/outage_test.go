@@ -24,6 +24,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/wire"
@@ -78,19 +79,17 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 			r := registry.Repository()
 			var leases []*sqllock.Lease
 			for i := range 2 * closing {
-				lease, err := registry.Lock(t.Context(), fmt.Sprint(i))
-				must(t, err)
-				leases = append(leases, lease)
+				leases = append(leases, check.Value(registry.Lock(t.Context(), fmt.Sprint(i)))(t))
 			}
 			calls := []struct {
 				name string
 				call func(n int) error
 			}{
 				{"Unlock", func(n int) error { return leases[n].Unlock(t.Context()) }},
-				{"TryLock", func(n int) error { _, err := registry.TryLock(t.Context(), fmt.Sprint(n)); return err }},
+				{"TryLock", func(n int) error { return check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint(n))) }},
 				{"Renew", func(n int) error { return leases[closing+n].Renew(t.Context()) }},
-				{"List", func(int) error { _, err := r.List(t.Context()); return err }},
-				{"DeleteExpired", func(int) error { _, err := r.DeleteExpired(t.Context()); return err }},
+				{"List", func(int) error { return check.ErrorOf(r.List(t.Context())) }},
+				{"DeleteExpired", func(int) error { return check.ErrorOf(r.DeleteExpired(t.Context())) }},
 			}
 			if pool != nil {
 				calls = append(calls, struct {
@@ -105,8 +104,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 					if pool != nil {
 						use(t, pool)
 					} else {
-						_, err := r.List(t.Context())
-						must(t, err)
+						must(t, check.ErrorOf(r.List(t.Context())))
 					}
 					end()
 					if err := one.call(n); err != nil {
@@ -120,8 +118,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 
 func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, o)
-	must(t, err)
+	r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, o))(t)
 	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}), pool
 }
 
@@ -171,10 +168,9 @@ func endable(t *testing.T, db *dbtest.DB) (dsn string, end func()) {
 // postgresPair starts a primary and its synchronous replica. Without PostgreSQL the test is skipped, but not in CI.
 func postgresPair(t *testing.T) (primary, replica *server.Server) {
 	t.Helper()
-	scratch, err := server.NewScratch()
-	must(t, err)
+	scratch := check.Value(server.NewScratch())(t)
 	t.Cleanup(func() { must(t, scratch.Remove()) })
-	primary, replica, err = server.StartPostgresPair(t.Context(), scratch.Dir)
+	primary, replica, err := server.StartPostgresPair(t.Context(), scratch.Dir)
 	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
 		t.Skip(err)
 	}
@@ -192,24 +188,19 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
-			repository, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
-			must(t, err)
+			repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
 			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
-			lease, err := obtain(t, registry, "k").Lock(t.Context())
-			must(t, err)
+			lease := check.Value(obtain(t, registry, "k").Lock(t.Context()))(t)
 			must(t, s.Stop())
 			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
 				t.Fatal(err)
 			}
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
-			rival, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
-			must(t, err)
+			rival := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
 			is(t, errorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 			must(t, lease.Unlock(t.Context()))
-			again, err := obtain(t, registry, "other").Lock(t.Context())
-			must(t, err)
-			must(t, again.Unlock(t.Context()))
+			must(t, check.Value(obtain(t, registry, "other").Lock(t.Context()))(t).Unlock(t.Context()))
 		})
 	}
 }
@@ -230,19 +221,14 @@ func TestOutage_OfTheServer(t *testing.T) {
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never, WaitThroughOutages: true}})
-			before, err := registry.Lock(t.Context(), "before")
-			must(t, err)
+			before := check.Value(registry.Lock(t.Context(), "before"))(t)
 			target := proxy.LeadTo("")
-			if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrDatabase) {
-				t.Errorf("error %v", err)
-			}
+			is(t, check.ErrorOf(registry.TryLock(t.Context(), "k")), sqllock.ErrDatabase)
 			got := make(chan *sqllock.Lease, 1)
 			refused := proxy.Refused()
 			go func() {
 				lease, err := registry.Lock(context.WithoutCancel(t.Context()), "k")
-				if err != nil {
-					t.Error(err)
-				}
+				is(t, err, nil)
 				got <- lease
 			}()
 			awaitThat(t, "the waiter has met the outage", func() bool { return proxy.Refused() > refused })
@@ -291,15 +277,13 @@ func impatient(t *testing.T) []opener {
 func openAll(t *testing.T, db *dbtest.DB, proxy *wire.Proxy, r *sqllock.Registry) {
 	t.Helper()
 	const all = 4
-	conn, err := db.DB.Conn(t.Context())
-	must(t, err)
+	conn := check.Value(db.DB.Conn(t.Context()))(t)
 	defer conn.Close()
 	lock, unlock := "BEGIN; LOCK TABLE INT_LOCK IN ACCESS EXCLUSIVE MODE", "ROLLBACK"
 	if db.Dialect.Name == dialect.MySQL().Name {
 		lock, unlock = "LOCK TABLES INT_LOCK WRITE", "UNLOCK TABLES"
 	}
-	_, err = conn.ExecContext(t.Context(), lock)
-	must(t, err)
+	must(t, check.ErrorOf(conn.ExecContext(t.Context(), lock)))
 	var opened atomic.Bool
 	var working sync.WaitGroup
 	for i := range all {
@@ -318,8 +302,7 @@ func openAll(t *testing.T, db *dbtest.DB, proxy *wire.Proxy, r *sqllock.Registry
 	}
 	awaitThat(t, "all connections are open", func() bool { return proxy.Links() == all })
 	opened.Store(true)
-	_, err = conn.ExecContext(t.Context(), unlock)
-	must(t, err)
+	must(t, check.ErrorOf(conn.ExecContext(t.Context(), unlock)))
 	working.Wait()
 	awaitThat(t, "it locks", func() bool { return locks(t, r) })
 }
@@ -367,8 +350,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 // withHosts returns a DSN as keywords: lib/pq reads no ports of several hosts from a URL.
 func withHosts(t *testing.T, dsn string, addresses ...string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	must(t, err)
+	u := check.Value(url.Parse(dsn))(t)
 	var hosts, ports []string
 	for _, address := range addresses {
 		host, port, err := net.SplitHostPort(address)
@@ -434,8 +416,7 @@ func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
 	}
 	admin.SetMaxOpenConns(1) // whose commits do not wait: the server has synchronous_commit=off
 	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'away'", "SELECT pg_reload_conf()"} {
-		_, err := admin.ExecContext(t.Context(), text)
-		must(t, err)
+		must(t, check.ErrorOf(admin.ExecContext(t.Context(), text)))
 	}
 	for names := ""; names != "away"; time.Sleep(time.Millisecond) {
 		must(t, admin.GetContext(t.Context(), &names, "SHOW synchronous_standby_names"))
@@ -462,8 +443,7 @@ func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
 		if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) {
 			t.Errorf("%s: Renew: %v", name, err)
 		}
-		rows, err := r.Repository().List(t.Context())
-		must(t, err)
+		rows := check.Value(r.Repository().List(t.Context()))(t)
 		if len(rows) != len(leases) {
 			t.Errorf("%s: %d rows, want %d", name, len(rows), len(leases))
 		}
@@ -471,7 +451,6 @@ func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
 	cancel()
 	<-cancelled
 	for _, text := range []string{"ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"} {
-		_, err := admin.ExecContext(t.Context(), text)
-		must(t, err)
+		must(t, check.ErrorOf(admin.ExecContext(t.Context(), text)))
 	}
 }

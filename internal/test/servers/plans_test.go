@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
@@ -40,8 +41,7 @@ type planned struct {
 // a hundredth of the table.
 func plannedStatements(t *testing.T, d dialect.Dialect) (all []planned) {
 	t.Helper()
-	names, err := dialect.NamesFor("")
-	must(t, err)
+	names := check.Value(dialect.NamesFor(""))(t)
 	texts := d.Statements(dialect.Spring7, names)
 	v := reflect.ValueOf(texts)
 	for i := range v.NumField() {
@@ -103,8 +103,7 @@ func boundFor(t *testing.T, d dialect.Dialect, name, text, row string, n int) pl
 
 func inJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	must(t, err)
+	text := check.Value(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -121,12 +120,10 @@ type planner struct {
 
 func newPlanner(t *testing.T, name string, pool *sqlx.DB, d dialect.Dialect, counter string, settings ...string) *planner {
 	t.Helper()
-	session, err := pool.Connx(t.Context())
-	must(t, err)
+	session := check.Value(pool.Connx(t.Context()))(t)
 	t.Cleanup(func() { must(t, session.Close()) })
 	for _, setting := range settings {
-		_, err := session.ExecContext(t.Context(), setting)
-		must(t, err)
+		must(t, check.ErrorOf(session.ExecContext(t.Context(), setting)))
 	}
 	p := &planner{t, name, session, counter, plannedStatements(t, d), nil}
 	for _, s := range p.statements {
@@ -255,8 +252,7 @@ func TestPlans_MySQL(t *testing.T) {
 		if db.Server == server.MySQL {
 			d = d.WithSequence() // of MariaDB
 		}
-		config, err := mysql.ParseDSN(db.DSN)
-		must(t, err)
+		config := check.Value(mysql.ParseDSN(db.DSN))(t)
 		config.InterpolateParams = true // MariaDB takes a long list of values, which no parameter is among, for a table
 		inText := newPlanner(t, "in the text", db.OpenDSN(t, db.Driver, config.FormatDSN()), d, readBySession)
 		inText.prepared = nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -76,8 +77,7 @@ func TestQuiet_WaitingWritesNothing(t *testing.T) {
 func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 	t.Helper()
 	dbtest.OwnServers(t)
-	scratch, err := server.NewScratch()
-	must(t, err)
+	scratch := check.Value(server.NewScratch())(t)
 	t.Cleanup(func() { must(t, scratch.Remove()) })
 	s, err := w.start(t.Context(), filepath.Join(scratch.Dir, "watched"))
 	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
@@ -85,8 +85,7 @@ func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 	}
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Stop()) })
-	db, err := sqlx.Connect(w.driver, s.DSN())
-	must(t, err)
+	db := check.Value(sqlx.Connect(w.driver, s.DSN()))(t)
 	t.Cleanup(func() { must(t, db.Close()) })
 	must(t, migrations.Up(t.Context(), db.DB, w.dialect, nil))
 	return s, db
@@ -96,18 +95,15 @@ func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 // has made its one attempt, which does write, and has begun to look.
 func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 	t.Helper()
-	holder, err := sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil)
-	must(t, err)
-	_, err = holder.Acquire(t.Context(), "k", holder.NewHolder(), time.Hour)
-	must(t, err)
+	holder := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
+	must(t, check.ErrorOf(holder.Acquire(t.Context(), "k", holder.NewHolder(), time.Hour)))
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting, looking sync.WaitGroup
 	for range 10 {
 		connector := flaky.New(db.Driver(), dsn)
 		pool := sqlx.NewDb(sql.OpenDB(connector), w.driver)
 		t.Cleanup(func() { _ = pool.Close() }) // a cancelled connection of lib/pq is closed already
-		repository, err := sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil)
-		must(t, err)
+		repository := check.Value(sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil))(t)
 		registry := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: 2 * time.Millisecond})
 		lock := obtain(t, registry, "k")
 		looking.Add(1)
@@ -144,8 +140,7 @@ func (w watched) watch(t *testing.T, db *sqlx.DB, log string) map[string]int64 {
 
 func numbers(t *testing.T, db *sqlx.DB, query string) map[string]int64 {
 	t.Helper()
-	rows, err := db.QueryxContext(t.Context(), query)
-	must(t, err)
+	rows := check.Value(db.QueryxContext(t.Context(), query))(t)
 	defer rows.Close()
 	all := make(map[string]int64)
 	for rows.Next() {
@@ -167,7 +162,6 @@ func total(all map[string]int64) (n int64) {
 
 func size(t *testing.T, path string) int64 {
 	t.Helper()
-	info, err := os.Stat(path)
-	must(t, err)
+	info := check.Value(os.Stat(path))(t)
 	return info.Size()
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
@@ -47,8 +48,7 @@ func lastRelease(t *testing.T) release {
 	}
 	r := release{revision: os.Getenv("SQLLOCK_TEST_RELEASE"), isTagged: true}
 	if r.revision == "" {
-		tags, err := git("tag", "--list", "v[0-9]*", "--sort=-version:refname")
-		must(t, err)
+		tags := check.Value(git("tag", "--list", "v[0-9]*", "--sort=-version:refname"))(t)
 		r.revision, _, _ = strings.Cut(tags, "\n")
 	}
 	if r.revision == "" {
@@ -90,9 +90,7 @@ func (r release) token(t *testing.T, db *dbtest.DB) int64 {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	token, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	must(t, err)
-	return token
+	return check.Value(strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64))(t)
 }
 
 // excluded checks that a process of the release does not get a lock.
@@ -111,10 +109,8 @@ func (r release) excluded(t *testing.T, db *dbtest.DB, args ...string) {
 func (r release) holding(t *testing.T, db *dbtest.DB, fn func()) {
 	t.Helper()
 	cmd := r.command(t, db, "exec", "k", "--", "sh", "-c", "echo held; cat")
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
+	in := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
 		t.Errorf("%q, %v", line, err)
@@ -157,10 +153,8 @@ func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 	repository := repository(t, db, nil)
 	registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
 	before := last.token(t, db)
-	joint, err := registry.ObtainAll("k", "l")
-	must(t, err)
-	lease, err := joint.TryLock(t.Context())
-	must(t, err)
+	joint := check.Value(registry.ObtainAll("k", "l"))(t)
+	lease := check.Value(joint.TryLock(t.Context()))(t)
 	last.excluded(t, db, "k")
 	last.excluded(t, db, "other", "--key", "l")
 	must(t, lease.Unlock(t.Context()))
@@ -181,14 +175,10 @@ func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 // seatsBesideThisVersion checks the locks that are made of several rows, whose names are a promise.
 func seatsBesideThisVersion(t *testing.T, last release, db *dbtest.DB, registry *sqllock.Registry) {
 	t.Helper()
-	permits, err := semaphore.New(registry, "s", 1)
-	must(t, err)
-	readWrite, err := rwlock.New(registry, "rw")
-	must(t, err)
-	permit, err := permits.TryAcquire(t.Context(), 1)
-	must(t, err)
-	reader, err := readWrite.TryRLock(t.Context())
-	must(t, err)
+	permits := check.Value(semaphore.New(registry, "s", 1))(t)
+	readWrite := check.Value(rwlock.New(registry, "rw"))(t)
+	permit := check.Value(permits.TryAcquire(t.Context(), 1))(t)
+	reader := check.Value(readWrite.TryRLock(t.Context()))(t)
 	last.excluded(t, db, "s", "--permits", "1")
 	last.excluded(t, db, "rw", "--exclusive")
 	must(t, reader.Unlock(t.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/migrations"
@@ -26,13 +27,11 @@ func TestRights_TablesAlone(t *testing.T) {
 	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
 		dsn, _ := withDocumentedGrants(t, db)
 		few := db.OpenDSN(t, "mysql", dsn)
-		r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
-		must(t, err)
+		r := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
 		must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
 		tx := few.MustBeginTx(t.Context(), nil)
-		found, err := locktable.ReadCluster(t.Context(), tx, db.Dialect)
-		must(t, err)
+		found := check.Value(locktable.ReadCluster(t.Context(), tx, db.Dialect))(t)
 		db.DB.MustExecContext(t.Context(), "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CREATED_DATE, EXPIRED_AFTER) VALUES ('r', 'late', '2026-01-01', '2026-01-01')")
 		var rows int
 		must(t, tx.GetContext(t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
@@ -49,8 +48,7 @@ var sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
 // migrator.
 func documentedGrants(t *testing.T, dialect, user string) (statements []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/operations.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("../../../docs/operations.md"))(t)
 	for _, block := range sqlBlock.FindAllStringSubmatch(string(page), -1) {
 		isPostgres := strings.Contains(block[1], "ON SCHEMA")
 		isFor := strings.Contains(block[1], "TO "+user+";") || strings.Contains(block[1], "TO '"+user+"'@")
@@ -108,8 +106,7 @@ func withGrants(t *testing.T, db *dbtest.DB, like string) (dsn, user string) {
 // withPostgresUser creates a role. names replaces what the document calls it and its schema.
 func withPostgresUser(t *testing.T, db *dbtest.DB, like string) (dsn, role string, names *strings.Replacer) {
 	t.Helper()
-	u, err := url.Parse(db.DSN)
-	must(t, err)
+	u := check.Value(url.Parse(db.DSN))(t)
 	schema := u.Query().Get("search_path")
 	role = schema + "_" + like
 	db.DB.MustExecContext(t.Context(), "CREATE ROLE "+role+" LOGIN PASSWORD 'few'")
@@ -124,8 +121,7 @@ func withPostgresUser(t *testing.T, db *dbtest.DB, like string) (dsn, role strin
 // withMySQLUser creates a user. names replaces what the document calls it and its database.
 func withMySQLUser(t *testing.T, db *dbtest.DB, like string) (dsn, user string, names *strings.Replacer) {
 	t.Helper()
-	config, err := mysql.ParseDSN(db.DSN)
-	must(t, err)
+	config := check.Value(mysql.ParseDSN(db.DSN))(t)
 	name := config.DBName[:min(22, len(config.DBName))] + "_" + like // a user of MySQL has 32 characters
 	user = "'" + name + "'@'%'"
 	db.DB.MustExecContext(t.Context(), "CREATE USER "+user+" IDENTIFIED BY 'few'")

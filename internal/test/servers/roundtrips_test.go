@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/wire"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -43,10 +44,8 @@ func TestRoundTrips(t *testing.T) {
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
 			registry := o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: ttl}})
-			permits, err := semaphore.New(registry, "s", 10)
-			must(t, err)
-			readWrite, err := rwlock.New(registry, "rw")
-			must(t, err)
+			permits := check.Value(semaphore.New(registry, "s", 10))(t)
+			readWrite := check.Value(rwlock.New(registry, "rw"))(t)
 			for _, pair := range []struct {
 				name string
 				lock func(context.Context) (*sqllock.Lease, error)
@@ -61,8 +60,7 @@ func TestRoundTrips(t *testing.T) {
 			} {
 				t.Run(pair.name, func(t *testing.T) {
 					checkRoundTrips(t, proxy, pair.want, func() {
-						lease, err := pair.lock(t.Context())
-						must(t, err)
+						lease := check.Value(pair.lock(t.Context()))(t)
 						if lease.Token() == 0 {
 							t.Error("no fencing token")
 						}
@@ -157,8 +155,7 @@ func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 					t.Parallel()
 					db := up(t, o.database)
 					proxy, dsn := wire.Through(t, db.DSN)
-					app, err := sqlx.Open(db.DB.DriverName(), dsn)
-					must(t, err)
+					app := check.Value(sqlx.Open(db.DB.DriverName(), dsn))(t)
 					t.Cleanup(func() { _ = app.Close() })
 					counted := func(keys int) int {
 						s := scene{t, proxy, o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: ttl}}), app, nil}

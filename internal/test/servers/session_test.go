@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -47,22 +48,17 @@ func TestSession_GlobalSettingsOfMySQL(t *testing.T) {
 	t.Parallel()
 	s, admin := watchedServers["mysql"].run(t)
 	for name, value := range hostile {
-		_, err := admin.ExecContext(t.Context(), "SET GLOBAL "+name+" = "+value)
-		must(t, err)
+		must(t, check.ErrorOf(admin.ExecContext(t.Context(), "SET GLOBAL "+name+" = "+value)))
 	}
 	a, b := byName(t, "mysqllock"), byName(t, "mysqllock")
 	first, second := a.opened(t, s.DSN(), openOptions{}), b.opened(t, s.DSN(), openOptions{})
 	for range 2 {
-		joint, err := first.ObtainAll("a", "b", "c", "d", "e")
-		must(t, err)
-		lease, err := joint.TryLock(t.Context())
-		must(t, err)
+		joint := check.Value(first.ObtainAll("a", "b", "c", "d", "e"))(t)
+		lease := check.Value(joint.TryLock(t.Context()))(t)
 		must(t, lease.Renew(t.Context()))
 		must(t, lease.Unlock(t.Context()))
 		for _, key := range []string{"a", "e"} {
-			alone, err := second.TryLock(t.Context(), key)
-			must(t, err)
-			must(t, alone.Unlock(t.Context()))
+			must(t, check.Value(second.TryLock(t.Context(), key))(t).Unlock(t.Context()))
 		}
 	}
 }
@@ -85,11 +81,9 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 			shared.SetMaxOpenConns(1)
 			leaveOpen := func() {
 				t.Helper()
-				_, err := shared.ExecContext(t.Context(), "BEGIN")
-				must(t, err)
+				must(t, check.ErrorOf(shared.ExecContext(t.Context(), "BEGIN")))
 			}
-			r, err := sqllock.NewRepository(t.Context(), shared.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
-			must(t, err)
+			r := check.Value(sqllock.NewRepository(t.Context(), shared.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 			outside := repository(t, db, nil)
 			lastsFor := func(least time.Duration) {
 				t.Helper()
@@ -100,8 +94,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 				}
 			}
 			leaveOpen()
-			lease, err := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}).TryLock(t.Context(), "k")
-			must(t, err)
+			lease := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}).TryLock(t.Context(), "k"))(t)
 			lastsFor(ttl / 2)
 			leaveOpen()
 			must(t, lease.RenewFor(t.Context(), 10*ttl))
@@ -132,10 +125,8 @@ func TestSession_ReadOnly(t *testing.T) {
 		}
 	}
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-		r, err := sqllock.NewRepository(t.Context(), db.OpenDSN(t, "pgx", dsn).DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-		must(t, err)
-		registry, err := sqllock.NewRegistry(r, nil)
-		must(t, err)
+		r := check.Value(sqllock.NewRepository(t.Context(), db.OpenDSN(t, "pgx", dsn).DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+		registry := check.Value(sqllock.NewRegistry(r, nil))(t)
 		if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrReadOnly) {
 			t.Errorf("%v: %v", isolation, err)
 		}
@@ -183,8 +174,7 @@ func TestSession_Reset(t *testing.T) {
 			})
 			must(t, err)
 			acquire := func(key string) sqllock.Acquisition {
-				got, err := r.Acquire(t.Context(), key, r.NewHolder(), ttl)
-				must(t, err)
+				got := check.Value(r.Acquire(t.Context(), key, r.NewHolder(), ttl))(t)
 				if !got.Acquired {
 					t.Fatalf("%s is held by %+v", key, got.Row)
 				}
@@ -195,8 +185,7 @@ func TestSession_Reset(t *testing.T) {
 				t.Errorf("fallback: %v", reasons)
 			}
 
-			_, err = acquirers.ExecContext(t.Context(), test.reset)
-			must(t, err)
+			must(t, check.ErrorOf(acquirers.ExecContext(t.Context(), test.reset)))
 			second := acquire("second")
 			if len(reasons) != 1 || !strings.Contains(reasons[0].Error(), test.seen) {
 				t.Errorf("reasons %v", reasons)
@@ -210,9 +199,7 @@ func TestSession_Reset(t *testing.T) {
 			}
 			var isolation string
 			must(t, acquirers.GetContext(t.Context(), &isolation, test.asked))
-			if isolation != "serializable" {
-				t.Error("the session that was reset is still in the pool")
-			}
+			check.Equal(t, "isolation of the session after the one that was reset", isolation, "serializable")
 		})
 	}
 }
@@ -234,8 +221,7 @@ func testBatchAfterReset(t *testing.T, db *dbtest.DB, driver, reset string) {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 	acquirers := acquirersOf(t, db, driver)
-	_, err := acquirers.ExecContext(t.Context(), reset)
-	must(t, err)
+	must(t, check.ErrorOf(acquirers.ExecContext(t.Context(), reset)))
 	told := make(chan error, 10)
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { told <- reason }),
@@ -276,9 +262,7 @@ func TestSession_MultiStatements(t *testing.T) {
 		}
 		broken := db.OpenDSN(t, "mysql", db.DSN)
 		must(t, broken.Close())
-		if _, err := sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true}); !errors.Is(err, sqllock.ErrDatabase) {
-			t.Errorf("a closed pool: %v", err)
-		}
+		is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})), sqllock.ErrDatabase)
 	})
 }
 
@@ -332,8 +316,7 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, nil)
-			must(t, err)
+			must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, nil)))
 			for driver, pool := range driversOf(t, db, with(test.cure)) {
 				for _, opts := range own {
 					if _, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &opts); err != nil {
@@ -366,23 +349,17 @@ func TestSession_TimeLimits(t *testing.T) {
 				db := up(t, test.database)
 				pool := limited(db.OpenDSN(t, test.driver, db.DSN), 1)
 				limit := func(value string) {
-					_, err := pool.ExecContext(t.Context(), test.set+value)
-					must(t, err)
+					must(t, check.ErrorOf(pool.ExecContext(t.Context(), test.set+value)))
 				}
-				r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
-				must(t, err)
+				r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
 				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: never})
-				_, err = r.Acquire(t.Context(), "expired", r.NewHolder(), ttl)
-				must(t, err)
+				must(t, check.ErrorOf(r.Acquire(t.Context(), "expired", r.NewHolder(), ttl)))
 				db.Shorten(t, "INT_LOCK", int(2*ttl.Seconds())+1)
-				held, err := registry.TryLock(t.Context(), "held")
-				must(t, err)
+				held := check.Value(registry.TryLock(t.Context(), "held"))(t)
 
-				pin, err := db.DB.BeginTxx(t.Context(), nil)
-				must(t, err)
+				pin := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 				defer func() { _ = pin.Rollback() }()
-				_, err = pin.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK FOR UPDATE")
-				must(t, err)
+				must(t, check.ErrorOf(pin.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK FOR UPDATE")))
 				// On a slow machine the limit can end what does not wait, too: that is an ErrDatabase.
 				within := func(want error, call func() error) {
 					for n := 1; ; n++ {
@@ -401,9 +378,7 @@ func TestSession_TimeLimits(t *testing.T) {
 				must(t, pin.Rollback())
 				limit("0") // a slow machine may need longer
 				must(t, held.Renew(t.Context()))
-				taken, err := registry.Lock(t.Context(), "expired")
-				must(t, err)
-				must(t, taken.Unlock(t.Context()))
+				must(t, check.Value(registry.Lock(t.Context(), "expired"))(t).Unlock(t.Context()))
 				must(t, held.Unlock(t.Context()))
 			})
 		}
