@@ -1,17 +1,22 @@
 package migrations_test
 
 import (
+	"context"
 	"database/sql"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -141,4 +146,37 @@ func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout
 	must(t, check.ErrorOf(db.NamedExecContext(t.Context(), d.Statements(layout, dialect.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
 		"region": "DEFAULT", "key": "a-key", "holder": "a-token", "ttl": hour, "left": hour, "shift": 0,
 	})))
+}
+
+var dialects = map[string]dialect.Dialect{
+	"sqlite":   dialect.SQLite(),
+	"postgres": dialect.Postgres(),
+	"mysql":    dialect.MySQL(),
+}
+
+// If childDSN is set, this program migrates the database of that DSN up and exits.
+// childDriver is its driver.
+const (
+	childDSN    = "SQLLOCK_MIGRATE_DSN"
+	childDriver = "SQLLOCK_MIGRATE_DRIVER"
+)
+
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(childDSN); dsn != "" {
+		if err := child(os.Getenv(childDriver), dsn); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	testmain.Run(m)
+}
+
+func child(driver, dsn string) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return migrations.Up(context.Background(), db, dialects[driver], nil)
 }

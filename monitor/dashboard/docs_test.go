@@ -4,14 +4,22 @@ import (
 	"context"
 	"maps"
 	"os"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	sqllockotel "github.com/sqllock/sqllock/monitor/otel"
+	sqllockprom "github.com/sqllock/sqllock/monitor/prometheus"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // TestTheDocumentHasAllThatThereIs looks in docs/observability.md for each metric, label value, alert and
@@ -79,4 +87,57 @@ func attributesThatExist(t *testing.T) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(ours))
+}
+
+// open is what docs/observability.md begins with.
+func open(dsn string) error {
+	ctx := context.Background()
+	metrics := sqllockprom.New(nil) // github.com/sqllock/sqllock/monitor/prometheus
+	prometheus.MustRegister(metrics)
+
+	traces, err := sqllockotel.New(nil) // github.com/sqllock/sqllock/monitor/otel: traces, and the same metrics
+	if err != nil {
+		return err
+	}
+	registry, err := pgxlock.Open(ctx, dsn, &pgxlock.Options{
+		Repository: sqllock.RepositoryOptions{
+			Observers: []*observe.Observer{metrics.Observer(), traces, observe.SlogObserver(nil)},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return registry.Close(ctx)
+}
+
+// TestTheExampleOpens gives it a DSN that is none.
+func TestTheExampleOpens(t *testing.T) {
+	t.Parallel()
+	if err := open("\n"); err == nil {
+		t.Error("a line break was accepted")
+	}
+}
+
+// TestEachModuleLinksItsLibraryAlone compares what an application links with each of the modules.
+func TestEachModuleLinksItsLibraryAlone(t *testing.T) {
+	t.Parallel()
+	const own = `github\.com/(jmoiron/sqlx|sqllock/sqllock($|/dialect|/observe|/internal/[a-z]+$|/monitor/internal/measure$`
+	for dir, also := range map[string]string{
+		"otel":       `|/monitor/otel$))|^go\.opentelemetry\.io/|^github\.com/(go-logr|cespare)/`,
+		"prometheus": `|/monitor/prometheus$))|^github\.com/(prometheus|beorn7|cespare|munnerz)/|^google\.golang\.org/protobuf|^golang\.org/x/sys|^go\.yaml\.in/`,
+	} {
+		allowed := regexp.MustCompile("^" + own + also)
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
+		cmd.Dir = "../" + dir
+		out := check.Value(cmd.Output())(t)
+		for pkg := range strings.Lines(string(out)) {
+			pkg = strings.TrimSpace(pkg)
+			if host, _, _ := strings.Cut(pkg, "/"); !strings.Contains(host, ".") {
+				continue // of the standard library
+			}
+			if !allowed.MatchString(pkg) || strings.Contains(pkg, "internal/test") {
+				t.Errorf("%s links %s", dir, pkg)
+			}
+		}
+	}
 }

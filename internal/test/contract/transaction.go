@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -72,4 +73,131 @@ func (f *fixture) increment(r *sqllock.Registry, table string) error {
 func (f *fixture) exec(text string) {
 	f.Helper()
 	f.must(check.ErrorOf(f.cell.DB.ExecContext(context.WithoutCancel(f.Context()), text)))
+}
+
+// lockedTxTests are about ExecuteLockedTx, which is one of database/sql in every cell.
+var lockedTxTests = []test{
+	inEachCell("ExecuteLockedTxCommits", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			if !f.cell.Dialect.Embedded {
+				f.is(check.ErrorOf(f.lock(ttl).TryLock(ctx)), sqllock.ErrNotAcquired)
+			}
+			return f.addOne(ctx, tx, table)
+		}))
+		equal(f, "counter", f.readCounter(table), 1)
+		equal(f, "rows", len(f.rows(f.process())), 0)
+	}),
+	inEachCell("EnteringAgainDoesNotWaitForTheGuardedTransaction", func(f *fixture) {
+		r := f.registry(ttl)
+		enter := func(ctx context.Context) {
+			fastest := ttl // a busy machine delays some; each would wait for a second
+			for range 20 {
+				began := time.Now()
+				again := check.Value(r.TryLock(ctx, "k"))(f)
+				fastest = min(fastest, time.Since(began))
+				f.must(again.Unlock(ctx))
+			}
+			if fastest > 3*short {
+				f.Errorf("entered again in %v at best", fastest)
+			}
+		}
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
+			enter(ctx)
+			return nil
+		}))
+		if f.cell.Dialect.Embedded {
+			return // each gives up after a moment, because there is no other writer meanwhile
+		}
+		lease, tx := f.acquire(f.obtain(r)), f.begin(nil)
+		f.must(tx.guard(f.Context(), lease))
+		enter(lease.Context())
+		f.must(tx.commit())
+		f.must(lease.Unlock(f.Context()))
+	}),
+	inEachCell("ExecuteLockedTxRollsBack", func(f *fixture) {
+		r, table := f.registry(ttl), f.counter()
+		failure := errors.New("work")
+		f.is(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			return errors.Join(f.addOne(ctx, tx, table), failure)
+		}), failure)
+		func() {
+			defer func() { equal(f, "panic", recover(), any("stop")) }()
+			_ = r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				f.must(f.addOne(ctx, tx, table))
+				panic("stop")
+			})
+		}()
+		equal(f, "counter", f.readCounter(table), 0)
+		equal(f, "rows", len(f.rows(f.process())), 0)
+		f.is(r.ExecuteLockedTx(f.Context(), "k", nil, nil, nil), sqllock.ErrInvalid)
+	}),
+	once("ExecuteLockedTxForLimitsTheWait", func(f *fixture) {
+		l, table := f.lock(ttl), f.counter()
+		lease := f.acquire(f.lock(ttl))
+		for _, wait := range []time.Duration{0, short} {
+			f.is(l.ExecuteLockedTxFor(f.Context(), wait, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error {
+				panic("must not run")
+			}), sqllock.ErrNotAcquired)
+		}
+		f.must(lease.Unlock(f.Context()))
+		f.must(l.ExecuteLockedTxFor(f.Context(), ttl, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+			return f.addOne(ctx, tx, table)
+		}))
+		equal(f, "counter", f.readCounter(table), 1)
+		f.is(l.ExecuteLockedTxFor(f.Context(), -1, f.cell.DB.DB, nil, func(context.Context, *sql.Tx) error { return nil }), sqllock.ErrInvalid)
+		f.is(l.ExecuteLockedTxFor(f.Context(), 0, nil, nil, nil), sqllock.ErrInvalid)
+	}),
+	inEachCell("ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // SQLite's transactions are of one kind
+		}
+		r := f.registry(ttl)
+		err := r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelLinearizable}, func(context.Context, *sql.Tx) error {
+			panic("no server has this isolation")
+		})
+		f.is(err, sqllock.ErrDatabase)
+		if f.cell.Dialect.Name != "postgres" {
+			return // MySQL does not show the isolation of a transaction
+		}
+		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sql.Tx) error {
+			var isolation string
+			f.must(tx.QueryRowContext(ctx, "SHOW transaction_isolation").Scan(&isolation))
+			equal(f, "isolation", isolation, "repeatable read")
+			return nil
+		}))
+	}),
+	once("ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
+		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
+		run := func() error {
+			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				return f.addOne(ctx, tx, table)
+			})
+		}
+		f.must(run())
+		f.is(run(), sqllock.ErrNotAcquired)
+		equal(f, "counter", f.readCounter(table), 1)
+	}),
+	inEachCell("ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
+		table := f.counter()
+		f.withTTL(func(ttl time.Duration) (longEnough bool) {
+			err := f.registry(ttl).ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				if err := f.addOne(ctx, tx, table); err != nil {
+					return err
+				}
+				longEnough = true
+				<-ctx.Done()
+				return nil
+			})
+			if longEnough {
+				f.is(err, sqllock.ErrLockLost)
+			}
+			return longEnough
+		})
+		equal(f, "counter", f.readCounter(table), 0)
+	}),
+}
+
+func (f *fixture) addOne(ctx context.Context, tx *sql.Tx, table string) error {
+	return check.ErrorOf(tx.ExecContext(ctx, addOne(table)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -229,4 +231,10 @@ func locked(t *testing.T, l *sqllock.JdbcLock) *sqllock.Lease {
 func tryKey(t *testing.T, r *sqllock.Registry, key string) *sqllock.Lease {
 	t.Helper()
 	return try(t, obtain(t, r, key))
+}
+
+// TestMain checks that no test leaves a goroutine behind.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // saves a sixth of the time
+	testmain.Run(m)
 }

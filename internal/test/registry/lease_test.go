@@ -3,14 +3,25 @@ package registry_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/lib/pq"
+
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/test/virtual"
 )
 
 // A stalling context keeps a goroutine that looks at it, once it is told to: as one stands still in a
@@ -145,4 +156,109 @@ func TestLease_FromSendsNothing(t *testing.T) {
 		}
 		check.Equal(t, "statements", s.connector.Count(), 0)
 	})
+}
+
+// Spring's testTransientDataAccessException: a release that lost a race is tried
+// again, and ends unlocked.
+func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
+		lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
+		mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
+		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// database/sql sends a statement again if the driver calls the connection bad. lib/pq does
+// that for a connection that ends after the statement was sent, so the second one finds
+// nothing to do: the lock has been released all the same.
+func TestUnlock_SentTwiceIsARelease(t *testing.T) {
+	t.Parallel()
+	for name, minHold := range map[string]time.Duration{"Unlock": 0, "UnlockWithAMinimumHold": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newFixture(t, sqllock.Serializable)
+			lease := try(t, obtain(t, s.registry, "k").WithMinHold(minHold))
+			var once sync.Once
+			s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
+				if m.Op == flaky.Exec && m.Done {
+					once.Do(func() { err = driver.ErrBadConn })
+				}
+				return err
+			})
+			must(t, lease.Unlock(t.Context()))
+		})
+	}
+}
+
+// A batch of releases whose answer is lost has released them.
+func TestUnlock_LostAnswerOfABatch(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		const n = 10
+		var leases []*sqllock.Lease
+		for i := range n {
+			leases = append(leases, try(t, obtain(t, s.registry, fmt.Sprint(i))))
+		}
+		first := make(chan struct{})
+		var held, lost sync.Once
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) (err error) {
+			switch {
+			case m.Op == flaky.Exec && !m.Done:
+				held.Do(func() { <-first }) // the others are batched behind it
+			case m.Op == flaky.Query && m.Done:
+				lost.Do(func() { err = errGone })
+			}
+			return err
+		})
+		var unlocking sync.WaitGroup
+		for _, lease := range leases {
+			unlocking.Go(func() {
+				if err := lease.Unlock(t.Context()); err != nil {
+					t.Errorf("%s: %v", lease.Key(), err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(first)
+		unlocking.Wait()
+	})
+}
+
+// If the file is removed, and another process makes a new one, both have all locks. The holders of the old
+// one lose theirs at their next renewal, and nothing more is acquired in it.
+func TestFile_Replaced(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			content, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			db := virtual.Migrated(t, dialect.Spring7)
+			registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl})
+			renewed := locked(t, obtain(t, registry, "renewed").WithAutoRenew(true))
+			byHand := locked(t, obtain(t, registry, "by hand"))
+			guarded := locked(t, obtain(t, registry, "guarded"))
+			must(t, replace(db.Path))
+
+			is(t, byHand.Renew(t.Context()), sqllock.ErrLockLost)
+			tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+			is(t, guarded.Guard(t.Context(), tx), sqllock.ErrLockLost)
+			must(t, tx.Rollback())
+			is(t, check.ErrorOf(registry.TryLock(t.Context(), "free")), sqllock.ErrSchema)
+			select {
+			case <-renewed.Context().Done():
+			case <-time.After(ttl / 2):
+				t.Error("renewed in a file that no other process sees")
+			}
+			for _, lease := range []*sqllock.Lease{renewed, byHand, guarded} {
+				is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
+			}
+		})
+	}
 }

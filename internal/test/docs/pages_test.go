@@ -1,0 +1,201 @@
+package docs_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/test/check"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?s)```.*?```")
+	// notInAnchor is what GitHub leaves out when it makes the anchor of a heading.
+	notInAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
+)
+
+// TestDocs_LinksLeadSomewhere follows the links of all documents to files and headings of the repository.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	followed := 0
+	must(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+			if strings.Contains(match[1], "://") || strings.HasPrefix(match[1], "mailto:") {
+				continue
+			}
+			followed++
+			target, anchor, _ := strings.Cut(match[1], "#")
+			file := path
+			if target != "" {
+				file = filepath.Join(filepath.Dir(path), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s: there is no such file", path, match[1])
+			} else if anchor != "" && !anchorsOf(t, file)[anchor] {
+				t.Errorf("%s: %s: there is no such heading", path, match[1])
+			}
+		}
+		return err
+	}))
+	if followed < 100 {
+		t.Errorf("%d links", followed)
+	}
+}
+
+// TestDocs_IndexLeadsToEveryPage: docs/README.md leads to every page beside it.
+func TestDocs_IndexLeadsToEveryPage(t *testing.T) {
+	t.Parallel()
+	index := check.Value(os.ReadFile("docs/README.md"))(t)
+	pages := check.Value(filepath.Glob("docs/*.md"))(t)
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
+// anchorsOf returns the anchors of the headings of a document.
+func anchorsOf(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	text := check.Value(os.ReadFile(path))(t)
+	anchors := make(map[string]bool)
+	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+		title := link.ReplaceAllString(match[1], "]")
+		anchors[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")] = true
+	}
+	return anchors
+}
+
+// TestDocs_OperationsHaveEveryCure: the table of what the drivers return is that of the code, row by row.
+func TestDocs_OperationsHaveEveryCure(t *testing.T) {
+	t.Parallel()
+	page := check.Value(os.ReadFile("docs/operations.md"))(t)
+	var table strings.Builder
+	for _, c := range failure.Cures() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", strings.Join(c.Signs, "`, `"), c.Cause, c.Text)
+	}
+	_, after, _ := strings.Cut(string(page), "| code or text | what it means | try |\n|---|---|---|\n")
+	if got, _, _ := strings.Cut(after, "\n\n"); got+"\n" != table.String() {
+		t.Errorf("docs/operations.md has\n%s\nand the code\n%s", got, &table)
+	}
+}
+
+// TestDocs_OperationsNameEveryError: each sentinel has a line with its cause and its cure.
+func TestDocs_OperationsNameEveryError(t *testing.T) {
+	t.Parallel()
+	page := check.Value(os.ReadFile("docs/operations.md"))(t)
+	api := check.Value(os.ReadFile("testdata/api/sqllock.txt"))(t)
+	for _, sentinel := range regexp.MustCompile(`\bErr[A-Z]\w*`).FindAllString(string(api), -1) {
+		if !strings.Contains(string(page), "`"+sentinel+"`") {
+			t.Errorf("docs/operations.md says nothing about %s", sentinel)
+		}
+	}
+}
+
+// TestDocs_BeginWithTheExample compares the first code of a page with the function that an example, or a test, runs.
+func TestDocs_BeginWithTheExample(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		page, source, function string
+		lines                  int // that a reader copies
+	}{
+		{"docs/jobs.md", "sync/job/example_test.go", "func reports(ctx context.Context, registry *sqllock.Registry) error {\n", 0},
+		{"docs/leader.md", "sync/leader/example_test.go", "func lead(ctx context.Context, repository *sqllock.Repository) error {\n", 12},
+	} {
+		page := check.Value(os.ReadFile(test.page))(t)
+		source := check.Value(os.ReadFile(test.source))(t)
+		_, rest, _ := strings.Cut(string(page), "```go\n")
+		code, _, _ := strings.Cut(rest, "```\n")
+		_, rest, _ = strings.Cut(string(source), test.function)
+		body, _, _ := strings.Cut(rest, "\n}\n")
+		var want strings.Builder
+		for line := range strings.Lines(body + "\n") {
+			want.WriteString(strings.TrimPrefix(line, "\t"))
+		}
+		if code != want.String() || code == "" {
+			t.Errorf("%s begins with\n%s\nthe example is\n%s", test.page, code, want.String())
+		}
+		if lines := strings.Count(code, "\n"); test.lines != 0 && lines != test.lines {
+			t.Errorf("%s: %d lines to copy, want %d", test.page, lines, test.lines)
+		}
+	}
+}
+
+var (
+	selected   = regexp.MustCompile(`\b(\w+)\.([A-Z]\w*)`)
+	errorNames = regexp.MustCompile(`(?:^|[^.\w])(Err[A-Z]\w*)`)
+)
+
+// receivers are the types of the names that docs/coming-from.md uses for values.
+var receivers = map[string]string{
+	"registry": "sqllock.Registry", "repository": "sqllock.Repository", "lock": "sqllock.JdbcLock", "lease": "sqllock.Lease",
+	"elector": "leader.Elector", "permits": "semaphore.Semaphore", "rw": "rwlock.Lock",
+}
+
+// TestDocs_ComingFromNamesOurs checks that each of our names in the tables of docs/coming-from.md is exported.
+func TestDocs_ComingFromNamesOurs(t *testing.T) {
+	t.Parallel()
+	page := check.Value(os.ReadFile(filepath.Join("docs", "coming-from.md")))(t)
+	named := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 2 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, code := range inBackticks.FindAllStringSubmatch(strings.Join(cells[1:], " "), -1) {
+			for _, name := range selected.FindAllStringSubmatch(code[1], -1) {
+				named++
+				if !inAPI(t, name[1], name[2]) {
+					t.Errorf("there is no %s: %s", name[0], line)
+				}
+			}
+		}
+		for _, code := range inBackticks.FindAllStringSubmatch(cells[1], -1) { // the next one may name an error of theirs
+			for _, name := range errorNames.FindAllStringSubmatch(code[1], -1) {
+				named++
+				if !inAPI(t, "sqllock", name[1]) {
+					t.Errorf("there is no %s: %s", name[1], line)
+				}
+			}
+		}
+	}
+	if named < 60 {
+		t.Errorf("found %d names: is the form of the page another one?", named)
+	}
+}
+
+// inAPI reports whether the API has a name: a method of a receiver, a field of a struct of the root, or
+// a name of a package. TestAPI compares the API with the files in testdata/api.
+func inAPI(t *testing.T, of, name string) bool {
+	t.Helper()
+	if of == "time" || of == "errors" { // of the standard library
+		return true
+	}
+	if method, ok := receivers[of]; ok {
+		pkg, receiver, _ := strings.Cut(method, ".")
+		return regexp.MustCompile(`(?m)^func \(\w+ \*?` + receiver + `\) ` + name + `\(`).MatchString(apiOf(t, pkg))
+	}
+	if strings.ToLower(of) == of {
+		return regexp.MustCompile(`(?m)^(?:func |type |\t|const |var )` + name + `\b`).MatchString(apiOf(t, of))
+	}
+	_, fields, _ := strings.Cut(apiOf(t, "sqllock"), "\ntype "+of+" struct {")
+	fields, _, _ = strings.Cut(fields, "\n}")
+	return regexp.MustCompile(`(?m)^\t` + name + `\b`).MatchString(fields)
+}
+
+func apiOf(t *testing.T, pkg string) string {
+	t.Helper()
+	text := check.Value(os.ReadFile(filepath.Join("testdata", "api", pkg+".txt")))(t)
+	return string(text)
+}
