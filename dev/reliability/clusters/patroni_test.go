@@ -15,23 +15,30 @@ import (
 // TestPatroni runs the campaign on PostgreSQL under Patroni, through each driver's own way to find the
 // primary. A short run takes minutes: Patroni replaces a primary that is gone after 20 seconds.
 func TestPatroni(t *testing.T) {
+	eachDriver(t, func(t *testing.T, driver, name string) {
+		c := cluster.For(t, "patroni", cluster.StartPatroni)
+		b := newTrial(t, "Patroni, synchronous, "+name, c, workload.Target{Driver: driver, DSNs: []string{allNodes(c, driver)}})
+		b.nemeses = []nemesis{
+			primary("kill -9 PostgreSQL of", killPostgres), primary("kill -9 Patroni of", killManager),
+			primary("kill -9", kill), primary("SIGSTOP", stop), primary("cut from peers and etcd", cutFromPeers),
+			anyNode("cut from clients", cutFromClients), switchover, killAll,
+		}
+		b.short = []string{"kill -9 PostgreSQL of the primary", "switchover"}
+		b.mustHold(b.run())
+	})
+}
+
+// eachDriver runs a test through pgx and, in the full campaign, as it takes minutes, through lib/pq.
+func eachDriver(t *testing.T, test func(t *testing.T, driver, name string)) {
+	t.Helper()
 	inParallel(t)
-	for _, driver := range []string{"pgx", "postgres"} {
+	for driver, name := range map[string]string{"pgx": "pgx", "postgres": "lib/pq"} {
+		if *full == 0 && driver == "postgres" {
+			continue
+		}
 		t.Run(driver, func(t *testing.T) {
 			inParallel(t)
-			if *full == 0 && driver == "postgres" {
-				t.Skip("only in the full campaign, as it takes minutes")
-			}
-			c := cluster.For(t, "patroni", cluster.StartPatroni)
-			name := map[string]string{"pgx": "pgx", "postgres": "lib/pq"}[driver]
-			b := newTrial(t, "Patroni, synchronous, "+name, c, workload.Target{Driver: driver, DSNs: []string{allNodes(c, driver)}})
-			b.nemeses = []nemesis{
-				primary("kill -9 PostgreSQL of", killPostgres), primary("kill -9 Patroni of", killManager),
-				primary("kill -9", kill), primary("SIGSTOP", stop), primary("cut from peers and etcd", cutFromPeers),
-				anyNode("cut from clients", cutFromClients), switchover, killAll,
-			}
-			b.short = []string{"kill -9 PostgreSQL of the primary", "switchover"}
-			b.mustHold(b.run())
+			test(t, driver, name)
 		})
 	}
 }

@@ -15,25 +15,17 @@ import (
 // TestPgBouncer runs the campaign on PostgreSQL behind PgBouncer in transaction pooling, through both
 // drivers. A short run takes a minute, since faults and repairs take time.
 func TestPgBouncer(t *testing.T) {
-	inParallel(t)
-	for _, driver := range []string{"pgx", "postgres"} {
-		t.Run(driver, func(t *testing.T) {
-			inParallel(t)
-			if *full == 0 && driver == "postgres" {
-				t.Skip("only in the full campaign, as it takes minutes")
-			}
-			c := cluster.For(t, "pgbouncer", cluster.StartBouncer)
-			name := map[string]string{"pgx": "pgx", "postgres": "lib/pq"}[driver]
-			b := newTrial(t, "PgBouncer, "+name, c, workload.Target{Driver: driver, DSNs: []string{c.Nodes[0].DSN()}})
-			b.nemeses = []nemesis{
-				poolerPause, onlyNode("kill -9 PgBouncer", 0, kill), onlyNode("SIGSTOP PgBouncer", 0, stop),
-				onlyNode("cut PgBouncer from PostgreSQL", 0, cutFromPeers), onlyNode("cut PgBouncer from clients", 0, cutFromClients),
-				onlyNode("kill -9 PostgreSQL", 1, kill), onlyNode("SIGSTOP PostgreSQL", 1, stop),
-			}
-			b.short = []string{"PAUSE", "kill -9 PgBouncer"}
-			b.mustHold(b.run())
-		})
-	}
+	eachDriver(t, func(t *testing.T, driver, name string) {
+		c := cluster.For(t, "pgbouncer", cluster.StartBouncer)
+		b := newTrial(t, "PgBouncer, "+name, c, workload.Target{Driver: driver, DSNs: []string{c.Nodes[0].DSN()}})
+		b.nemeses = []nemesis{
+			poolerPause, onlyNode("kill -9 PgBouncer", 0, kill), onlyNode("SIGSTOP PgBouncer", 0, stop),
+			onlyNode("cut PgBouncer from PostgreSQL", 0, cutFromPeers), onlyNode("cut PgBouncer from clients", 0, cutFromClients),
+			onlyNode("kill -9 PostgreSQL", 1, kill), onlyNode("SIGSTOP PostgreSQL", 1, stop),
+		}
+		b.short = []string{"PAUSE", "kill -9 PgBouncer"}
+		b.mustHold(b.run())
+	})
 }
 
 // poolerPause is PAUSE, for a while, and RESUME.
