@@ -13,7 +13,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/migrations"
 )
 
 // drawFromTable makes a table the source of fencing tokens, as it is on Galera. The numbers go on
@@ -206,75 +205,50 @@ func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 // tokensPerNumber is how many fencing tokens lie between two numbers of the database.
 const tokensPerNumber = 65536
 
-// A sequence that was set too high gives no negative token but an error, and nothing
-// is acquired.
-func TestToken_SequenceBeyondAll(t *testing.T) {
+// Numbers that were set too high give no negative token but an error, and nothing is acquired.
+func TestToken_NumbersBeyondAll(t *testing.T) {
 	t.Parallel()
+	const last = int64(math.MaxInt64 / tokensPerNumber)
+	table := fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", last-1)
 	for name, test := range map[string]struct {
-		database func(testing.TB) *dbtest.DB
-		set      string
+		open func(testing.TB) *dbtest.DB
+		set  string // the next number to the last one
 	}{
-		"postgres": {dbtest.Postgres, "SELECT setval('INT_LOCK_FENCE', %d, false)"},
-		"mysql":    {dbtest.MySQL, "ALTER SEQUENCE INT_LOCK_FENCE RESTART %d"},
+		"PostgreSQL, a sequence": {dbtest.Postgres, fmt.Sprintf("SELECT setval('INT_LOCK_FENCE', %d, false)", last)},
+		"MariaDB, a sequence":    {dbtest.MySQL, fmt.Sprintf("ALTER SEQUENCE INT_LOCK_FENCE RESTART %d", last)},
+		"MariaDB, a table":       {dbtest.MySQL, table},
+		"SQLite, a table":        {dbtest.SQLite, table},
 	} {
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-			t.Run(name+"/"+isolation.String(), func(t *testing.T) {
+			t.Run(name+", "+isolation.String(), func(t *testing.T) {
 				t.Parallel()
-				testSequenceBeyondAllTokens(t, test.database(t), test.set, isolation)
+				db := up(t, test.open)
+				if name == "MariaDB, a table" {
+					drawFromTable(t, db)
+				}
+				db.DB.MustExec(test.set)
+				r := repository(t, db, &sqllock.RepositoryOptions{Isolation: isolation})
+				if token, err := acquired(t, r); err != nil || token != last*tokensPerNumber {
+					t.Error(token, err)
+				}
+				var trying sync.WaitGroup
+				for i := range 40 { // some of them in batches
+					trying.Go(func() {
+						got, err := r.Acquire(context.Background(), fmt.Sprint(i), fmt.Sprint("holder", i), ttl)
+						if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
+							t.Error(got, err)
+						}
+					})
+				}
+				trying.Wait()
+				rows, err := r.List(t.Context())
+				must(t, err)
+				if len(rows) > 0 {
+					t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
+				}
 			})
 		}
 	}
-}
-
-func testSequenceBeyondAllTokens(t *testing.T, db *dbtest.DB, set string, isolation sqllock.Isolation) {
-	t.Helper()
-	const last = math.MaxInt64 / tokensPerNumber
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	db.DB.MustExec(fmt.Sprintf(set, int64(last)))
-	r := repository(t, db, &sqllock.RepositoryOptions{Isolation: isolation})
-	got, err := r.Acquire(t.Context(), "last", "holder", ttl)
-	must(t, err)
-	if got.Token != last*tokensPerNumber {
-		t.Error(got)
-	}
-	_, err = r.Delete(t.Context(), "last", "holder")
-	must(t, err)
-	var trying sync.WaitGroup
-	for i := range 40 { // some of them in batches
-		trying.Go(func() {
-			got, err := r.Acquire(context.Background(), fmt.Sprint(i), fmt.Sprint("holder", i), ttl)
-			if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
-				t.Error(got, err)
-			}
-		})
-	}
-	trying.Wait()
-	rows, err := r.List(t.Context())
-	must(t, err)
-	if len(rows) > 0 {
-		t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
-	}
-}
-
-// Of a table whose numbers are set by hand, too.
-func TestToken_TableBeyondAll(t *testing.T) {
-	t.Parallel()
-	databases{"sqlite": dbtest.SQLite, "mysql": dbtest.MySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
-		if db.Name == "mysql" {
-			drawFromTable(t, db)
-		}
-		db.DB.MustExec(fmt.Sprintf("INSERT INTO INT_LOCK_FENCE (ID) VALUES (%d)", int64(math.MaxInt64/tokensPerNumber)))
-		r := repository(t, db, nil)
-		got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-		if got.Acquired || !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "INT_LOCK_FENCE") {
-			t.Error(got, err)
-		}
-		_, there, err := r.Peek(t.Context(), "k")
-		must(t, err)
-		if there {
-			t.Error("the row is left behind")
-		}
-	})
 }
 
 // The table that tokens are drawn from stays small, whatever numbers the server gives:
