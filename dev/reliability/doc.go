@@ -1,9 +1,10 @@
 // Package reliability tests sqllock's promises under failures: a network that drops all data,
 // servers that crash, processes that are stopped or killed, and an exhausted pool.
 //
-//	go test .                                        a few trials, for CI
-//	go test . -full -page=../docs/reliability.md     all trials, and update the page
+//	withservers go -C dev/reliability test .     a few trials, for CI
+//	make reliability                             all trials, and update the page
 //
+// docs/testing.md says what withservers is.
 // It is a module of its own because of what the clusters and their checkers need, which users of
 // sqllock do not.
 package reliability
