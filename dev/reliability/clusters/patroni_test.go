@@ -15,6 +15,7 @@ import (
 // TestPatroni runs the campaign on PostgreSQL under Patroni, through each driver's own way to find the
 // primary. A short run takes minutes: Patroni replaces a primary that is gone after 20 seconds.
 func TestPatroni(t *testing.T) {
+	inParallel(t)
 	eachDriver(t, func(t *testing.T, driver, name string) {
 		c := cluster.For(t, "patroni", cluster.StartPatroni)
 		b := newTrial(t, "Patroni, synchronous, "+name, c, workload.Target{Driver: driver, DSNs: []string{allNodes(c, driver)}})
@@ -31,7 +32,6 @@ func TestPatroni(t *testing.T) {
 // eachDriver runs a test through pgx and, in the full campaign, as it takes minutes, through lib/pq.
 func eachDriver(t *testing.T, test func(t *testing.T, driver, name string)) {
 	t.Helper()
-	inParallel(t)
 	for driver, name := range map[string]string{"pgx": "pgx", "postgres": "lib/pq"} {
 		if *full == 0 && driver == "postgres" {
 			continue

@@ -15,6 +15,7 @@ import (
 // TestPgBouncer runs the campaign on PostgreSQL behind PgBouncer in transaction pooling, through both
 // drivers. A short run takes a minute, since faults and repairs take time.
 func TestPgBouncer(t *testing.T) {
+	inParallel(t)
 	eachDriver(t, func(t *testing.T, driver, name string) {
 		c := cluster.For(t, "pgbouncer", cluster.StartBouncer)
 		b := newTrial(t, "PgBouncer, "+name, c, workload.Target{Driver: driver, DSNs: []string{c.Nodes[0].DSN()}})
