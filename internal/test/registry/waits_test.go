@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +160,38 @@ func TestAWaitThroughAnOutageIsReported(t *testing.T) {
 	})
 }
 
+// TestEachKeyHasItsOwnReports has a caller wait for one lock, and later another one for a joint lock, of which another key is held
+// meanwhile.
+func TestEachKeyHasItsOwnReports(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var log waitLog
+		s := newFixture(t, sqllock.Autocommit)
+		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Observers: log.observer()})
+		lease, other := tryKey(t, r, "a"), tryKey(t, r, "b")
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+		defer cancel()
+		began, ended := time.Now(), make(chan error)
+		go func() { ended <- errorOf(lockOf("a")(ctx, r)) }()
+		time.Sleep(10 * time.Second)
+		go func() { ended <- errorOf(lockOf("b", "c")(ctx, r)) }()
+		time.Sleep(10 * time.Second)
+		moved := tryKey(t, r, "c")
+		must(t, other.Unlock(t.Context()))
+		for range 2 {
+			is(t, <-ended, context.DeadlineExceeded)
+		}
+		var got []string
+		for _, e := range log.all() {
+			got = append(got, e.Key+" "+e.Waited.Round(time.Second).String())
+		}
+		if want := []string{"a 30s", "c 30s", "a 1m0s"}; !slices.Equal(got, want) || time.Since(began) != 65*time.Second {
+			t.Errorf("%q, want %q", got, want)
+		}
+		must(t, lease.Unlock(t.Context()))
+		must(t, moved.Unlock(t.Context()))
+	})
+}
+
 // TestShortWaitsAreNotReported has callers that each wait for less than half a minute keep a key contended for long.
 func TestShortWaitsAreNotReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -196,6 +229,7 @@ func TestALongWaitIsLoggedByDefault(t *testing.T) {
 		lease := tryKey(t, r, "k")
 		is(t, check.ErrorOf(obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrNotAcquired)
 		want := `level=WARN msg="sqllock: still waiting for a lock" key=k waited=30s held_by=` + lease.Holder() + "\n"
+		synctest.Wait() // for the goroutine that has logged
 		if !strings.HasSuffix(text.String(), want) {
 			t.Errorf("%q, want %q", text.String(), want)
 		}
