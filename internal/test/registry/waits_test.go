@@ -170,16 +170,15 @@ func TestEachKeyHasItsOwnReports(t *testing.T) {
 		lease, other := tryKey(t, r, "a"), tryKey(t, r, "b")
 		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
 		defer cancel()
-		began, ended := time.Now(), make(chan error)
-		go func() { ended <- errorOf(lockOf("a")(ctx, r)) }()
+		began := time.Now()
+		plain := check.Begin(func() error { return check.ErrorOf(lockOf("a")(ctx, r)) })
 		time.Sleep(10 * time.Second)
-		go func() { ended <- errorOf(lockOf("b", "c")(ctx, r)) }()
+		joint := check.Begin(func() error { return check.ErrorOf(lockOf("b", "c")(ctx, r)) })
 		time.Sleep(10 * time.Second)
 		moved := tryKey(t, r, "c")
 		must(t, other.Unlock(t.Context()))
-		for range 2 {
-			is(t, <-ended, context.DeadlineExceeded)
-		}
+		is(t, <-plain, context.DeadlineExceeded)
+		is(t, <-joint, context.DeadlineExceeded)
 		var got []string
 		for _, e := range log.all() {
 			got = append(got, e.Key+" "+e.Waited.Round(time.Second).String())
