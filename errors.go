@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // The errors of this package, for errors.Is. There are four groups: not acquired, lost,
@@ -82,7 +83,10 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("%v: %q", ErrNotAcquired, e.Key)
-	if e.Holder != "" {
+	switch {
+	case locktable.IsKept(e.Holder):
+		text += fmt.Sprintf(" stays taken for another %v: %s has finished, and its minimum hold lasts", e.left(), e.owner())
+	case e.Holder != "":
 		text += fmt.Sprintf(" is held by %s; its lease ends in %v unless it is renewed", e.owner(), e.left())
 	}
 	if e.cause != nil {

@@ -132,8 +132,11 @@ func holderText(held *sqllock.HeldError) string {
 	if held.Holder == "" {
 		return "the lock"
 	}
-	return fmt.Sprintf("%q, held by %s, whose lease ends in %s unless it is renewed", held.Key, holderName(held.Process.String(), held.Holder),
-		format.Duration(held.Left))
+	holder, left := holderName(held.Process.String(), held.Holder), format.Duration(held.Left)
+	if (sqllock.Row{Holder: held.Holder}).Kept() {
+		return fmt.Sprintf("%q, which stays taken for another %s: %s has finished, and its minimum hold lasts", held.Key, left, holder)
+	}
+	return fmt.Sprintf("%q, held by %s, whose lease ends in %s unless it is renewed", held.Key, holder, left)
 }
 
 // holderName returns the process, if it is known, and the CLIENT_ID of a holder.

@@ -201,7 +201,7 @@ func renderTable(rows []rowView, hidden ...string) string {
 	t.SetColumnConfigs(columns)
 	t.AppendHeader(table.Row{"Key", lockKeyColumn, "Region", "Holder", clientColumn, "Acquired", "Time left", "State"})
 	for _, v := range rows {
-		key := v.keyText()
+		key := v.nameText()
 		if v.Key == nil && slices.Contains(hidden, lockKeyColumn) {
 			key = format.Printable(v.LockKey)
 		}

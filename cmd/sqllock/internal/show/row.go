@@ -26,7 +26,8 @@ type rowView struct {
 	Left    *float64     `json:"left_seconds"`
 	Expired bool         `json:"expired"`
 
-	row sqllock.Row
+	row  sqllock.Row
+	seat listing.Seat
 }
 
 // A processView is a process as the commands show it.
@@ -42,7 +43,7 @@ func viewOf(lock listing.Lock) rowView {
 	v := rowView{
 		Key: known(lock.Key), LockKey: row.LockKey, Region: row.Region, State: lock.State(), Expired: row.Expired(),
 		Holder: &row.Holder, Age: seconds(row.Age), Left: seconds(row.Left),
-		row: row,
+		row: row, seat: lock.Seat,
 	}
 	if p := row.Process; p != (sqllock.Process{}) {
 		v.Process = &processView{known(p.Host), known(p.PID), known(p.Application), known(p.Version)}
@@ -102,6 +103,14 @@ func (v rowView) keyText() string {
 		return "-"
 	}
 	return format.Printable(*v.Key)
+}
+
+// nameText returns the key for people: that of a semaphore or a read-write lock in place of its LOCK_KEY.
+func (v rowView) nameText() string {
+	if v.seat.Key == "" {
+		return v.keyText()
+	}
+	return format.Printable(v.seat.Key) + " " + v.seat.Kind + " " + v.seat.Number
 }
 
 // processText returns the process that holds the lock, or its CLIENT_ID if the process is not known.

@@ -21,6 +21,8 @@ func TestTable(t *testing.T) {
 		{Region: "x\x1b[0m", LockKey: "0cc175b9-c0f1-36b6-831c-399e26977266", Age: time.Hour, Left: -time.Minute},
 	}
 	rows := viewsOf(listing.Named(table, nil))
+	seat := listing.Lock{Row: table[0], Key: "9e5f0bb3-3034-3d58-8b9e-30d338d6ab6d permit 0", Seat: listing.Seat{Key: "render", Kind: "permit", Number: "0"}}
+	rows = append(rows, viewOf(seat))
 	var out bytes.Buffer
 	check.Must(t, writeTable(&out, rows, 200))
 	check.Must(t, writeTable(&out, rows, 100))
