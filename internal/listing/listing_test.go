@@ -108,7 +108,7 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 	g := Grouped(Named(waited, names))[0]
-	if g.Row.Holder != "h2" || g.Age != 2 || g.Left != 4 || g.LockKey != render || g.Rows[0].LockKey != permits[0] || g.Rows[2].LockKey != turn || !g.Matches("h0 permit") || g.Matches("h1") {
+	if g.Row.Holder != "h2" || g.Age != 2 || g.Left != 4 || g.LockKey != render || g.Rows[0].Name() != "render permit 0" || g.Rows[2].LockKey != turn || !g.Matches("h0 permit") || g.Matches("h1") {
 		t.Errorf("%+v", g)
 	}
 }

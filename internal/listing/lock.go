@@ -24,8 +24,11 @@ type Lock struct {
 	Full time.Duration
 }
 
-// Name returns the key, or the LOCK_KEY of a lock whose key is not known. It is safe to show.
+// Name returns the key, "render permit 0" for a seat, or the LOCK_KEY of a lock whose key is not known. It is safe to show.
 func (l Lock) Name() string {
+	if l.Seat.Key != "" {
+		return printable.Text(l.Seat.Key + " " + l.Seat.Kind + " " + l.Seat.Number)
+	}
 	if l.Key != "" {
 		return printable.Text(l.Key)
 	}
@@ -71,7 +74,7 @@ func (l Lock) Holder() (client, number string) {
 // Matches reports whether each word of a search is in the key, LOCK_KEY, region, process, CLIENT_ID or state
 // of the lock, in upper or lower case.
 func (l Lock) Matches(search string) bool {
-	all := strings.ToLower(strings.Join([]string{l.Key, l.LockKey, l.Region, l.Process.String(), l.Row.Holder, l.State()}, "\n"))
+	all := strings.ToLower(strings.Join([]string{l.Name(), l.Key, l.LockKey, l.Region, l.Process.String(), l.Row.Holder, l.State()}, "\n"))
 	for word := range strings.FieldsSeq(strings.ToLower(search)) {
 		if !strings.Contains(all, word) {
 			return false

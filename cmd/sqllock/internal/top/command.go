@@ -20,7 +20,7 @@ import (
 )
 
 //go:embed help.txt
-var help string
+var text string
 
 // Command returns the subcommand.
 func Command(flags *connect.Flags) *cobra.Command {
@@ -28,7 +28,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the locks in the terminal",
-		Long:  help,
+		Long:  text,
 		Example: `  sqllock top
   sqllock top --sort left --interval 5s
   sqllock top --count 1 | head`,

@@ -3,8 +3,12 @@ package top
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"charm.land/bubbles/v2/help"
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
@@ -59,18 +63,15 @@ func (m *model) View() tea.View {
 // frame returns the lines of the screen. In one that is too low, the last ones are left out but for the
 // foot, which has the questions.
 func (m *model) frame() []string {
-	l := layoutOf(m.width)
-	lines := []string{m.head(), m.warning(), l.titles(m.order)}
-	for _, lock := range m.shown[m.top:min(m.top+m.page(), len(m.shown))] {
-		lock = m.aged(lock)
-		line := l.line(lock)
-		switch {
-		case rowOf(lock) == m.selected:
-			line = reversed.Styled(ansi.Strip(line))
-		case lock.Expired():
-			line = faint.Styled(ansi.Strip(line))
-		}
-		lines = append(lines, line)
+	lines := append([]string{m.head()}, strings.Split(ansi.Wrap(m.warning(), max(m.width, 1), ""), "\n")...)
+	switch {
+	case m.helping:
+		lines = append(lines, m.scrolled(strings.Split(m.help.FullHelpView([][]key.Binding{m.bindings(inTable)}), "\n"))...)
+	case m.detail != nil:
+		alone, _ := m.alone()
+		lines = append(lines, m.scrolled(alone)...)
+	default:
+		lines = append(lines, m.lines()...)
 	}
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
@@ -82,22 +83,52 @@ func (m *model) frame() []string {
 	return lines
 }
 
+// lines returns the lines of the table that are visible.
+func (m *model) lines() []string {
+	l := layoutOf(m.width)
+	lines := []string{l.titles(m.order)}
+	for _, g := range m.shown[m.top:min(m.top+m.page(), len(m.shown))] {
+		g.Lock = m.aged(g.Lock)
+		line := l.line(g)
+		switch {
+		case lockOf(g) == m.selected:
+			line = reversed.Styled(ansi.Strip(line))
+		case g.Expired():
+			line = faint.Styled(ansi.Strip(line))
+		}
+		lines = append(lines, line)
+	}
+	if len(m.shown) == 0 && m.search != "" {
+		lines = append(lines, "no lock fits the search, Esc ends it")
+	}
+	return lines
+}
+
+// scrolled returns those of lines that are visible between head and foot.
+func (m *model) scrolled(lines []string) []string {
+	m.view.SetWidth(m.width)
+	m.view.SetHeight(m.page() + 1)
+	m.view.SetContentLines(lines)
+	return strings.Split(m.view.View(), "\n")
+}
+
 // head returns the first line.
 func (m *model) head() string {
-	line := bold.Styled("sqllock top") + "  " + m.at.Format("15:04:05") + "  " + summary(m.reading)
+	line := bold.Styled("sqllock top") + "  " + m.at.Format(time.TimeOnly)
+	if m.paused {
+		line += "  " + yellow.Styled("paused")
+	}
+	line += "  " + summary(m.reading)
 	if m.search != "" {
 		line += fmt.Sprintf("  search %q: %d", m.search, len(m.shown))
 	}
 	if m.unexpired {
-		line += "  expired rows hidden"
-	}
-	if m.paused {
-		line += "  " + yellow.Styled("paused")
+		line += "  expired hidden"
 	}
 	return line
 }
 
-// warning returns the second line, which says what unlocking does before it is done.
+// warning returns what is said before a lock is unlocked.
 func (m *model) warning() string {
 	if m.mode != confirming {
 		return ""
@@ -117,8 +148,26 @@ func (m *model) foot() string {
 	case m.message != "":
 		return m.message
 	default:
-		return faint.Styled("↑↓ select   k a r h l sort   e expired   / search   space pause   u unlock   q quit")
+		return m.help.ShortHelpView(m.bindings(m.place()))
 	}
+}
+
+// newHelp returns what draws help, in the terminal's own colour.
+func newHelp() help.Model {
+	h, plain, faint := help.New(), lipgloss.NewStyle(), lipgloss.NewStyle().Faint(true)
+	h.Styles = help.Styles{ShortKey: plain, ShortDesc: faint, ShortSeparator: faint, Ellipsis: faint, FullKey: plain, FullDesc: faint}
+	h.ShortSeparator = "  "
+	return h
+}
+
+// bindings returns the keys of a place.
+func (m *model) bindings(p place) (bindings []key.Binding) {
+	for _, a := range m.actions() {
+		if a.where&p != 0 {
+			bindings = append(bindings, a.Binding)
+		}
+	}
+	return bindings
 }
 
 // titles returns the heads of the columns.
@@ -141,18 +190,25 @@ func (l layout) titles(by listing.Order) string {
 }
 
 // line returns the line of a lock.
-func (l layout) line(lock listing.Lock) string {
-	cells := []string{pad(lock.Name(), l.key)}
+func (l layout) line(lock listing.Group) string {
+	count, others := "", ""
+	if lock.Kind != "" {
+		count = " " + lock.Count()
+	}
+	if len(lock.Rows) > 1 {
+		others = fmt.Sprintf(", +%d", len(lock.Rows)-1)
+	}
+	cells := []string{padBefore(lock.Name(), count, l.key)}
 	if l.region > 0 {
 		cells = append(cells, pad(format.Printable(lock.Region), l.region))
 	}
-	remaining := "expired"
+	remaining := lock.State()
 	if !lock.Expired() {
 		remaining = format.Duration(lock.Left)
 	}
-	cells = append(cells, pad(format.Printable(lock.Row.Holder), l.holder), pad(format.Duration(lock.Age), timeWidth), pad(remaining, timeWidth))
+	cells = append(cells, padBefore(lock.HeldBy(), others, l.holder), pad(format.Duration(lock.Age), timeWidth), pad(remaining, timeWidth))
 	if l.bar > 0 {
-		cells = append(cells, bar(lock, l.bar))
+		cells = append(cells, bar(lock.Lock, l.bar))
 	}
 	return strings.Join(cells, " ")
 }
@@ -168,6 +224,11 @@ func bar(lock listing.Lock, width int) string {
 		colour = yellow
 	}
 	return colour.Styled(strings.Repeat("━", full)) + faint.Styled(strings.Repeat("─", width-full))
+}
+
+// padBefore is pad of two texts. The first one is cut off before the second one.
+func padBefore(s, end string, width int) string {
+	return pad(ansi.Truncate(s, max(width-ansi.StringWidth(end), width/2), "…")+end, width)
 }
 
 // pad makes text exactly as wide as a column.

@@ -4,8 +4,57 @@ import (
 	"strings"
 	"unicode"
 
+	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 )
+
+// An action is what a key does while no text is typed, with what the help says about it.
+type action struct {
+	key.Binding
+	where place
+	do    func(key string)
+}
+
+// A place is what is shown. An action may belong to several.
+type place int
+
+const (
+	inTable place = 1 << iota
+	inLock        // one lock, alone
+	inHelp
+	everywhere = inTable | inLock | inHelp
+)
+
+// actions returns all actions. The foot shows as many of them as fit, the first ones first.
+func (m *model) actions() []action {
+	bind := func(shown, does string, keys ...string) key.Binding {
+		return key.NewBinding(key.WithHelp(shown, does), key.WithKeys(keys...))
+	}
+	scroll := func(lines int) func(string) { return func(string) { m.scrollBy(lines) } }
+	all := max(len(m.shown), m.view.TotalLineCount())
+	return []action{
+		{bind("?", "help", "?"), inTable | inLock, func(string) { m.helping = true; m.view.GotoTop() }},
+		{bind("q", "quit", "q"), inTable, func(string) { m.quitting = true }},
+		{bind("Esc", "back", "esc", "q", "?"), inHelp, func(string) { m.back() }},
+		{bind("Esc", "back", "esc", "q"), inLock, func(string) { m.back() }},
+		{bind("Enter", "details", "enter"), inTable, func(string) { m.open() }},
+		{bind("/", "search", "/"), inTable, func(string) { m.mode, m.input = searching, m.search }},
+		{bind("u", "unlock", "u", "delete"), inTable | inLock, func(string) { m.ask() }},
+		{bind("Space", "pause", "space"), everywhere, func(string) { m.paused = !m.paused }},
+		{bind("e", "expired rows", "e"), inTable, func(string) { m.unexpired = !m.unexpired; m.arrange() }},
+		{bind("n a r h l", "sort: name age region holder left", "n", "a", "r", "h", "l"), inTable, func(key string) { m.order = m.order.By(sortKeys[key]); m.arrange() }},
+		{bind("k ↑", "up", "k", "up"), everywhere, func(string) { m.move(-1) }},
+		{bind("j ↓", "down", "j", "down"), everywhere, func(string) { m.move(1) }},
+		{bind("PgUp", "page up", "pgup"), everywhere, scroll(-m.page())},
+		{bind("PgDn", "page down", "pgdown"), everywhere, scroll(m.page())},
+		{bind("g", "first", "g", "home"), everywhere, scroll(-all)},
+		{bind("G", "last", "G", "end"), everywhere, scroll(all)},
+		{bind("Esc", "end the search", "esc"), inTable, func(string) { m.back() }},
+	}
+}
+
+// sortKeys are the columns by the keys that sort by them.
+var sortKeys = map[string]string{"n": "key", "a": "age", "r": "region", "h": "holder", "l": "left"}
 
 // press does what a key is for.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
@@ -14,7 +63,10 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case name == "ctrl+c":
 		return tea.Quit
 	case m.mode == choosing:
-		return m.choose(name)
+		m.message = ""
+		if m.choose(k); m.quitting {
+			return tea.Quit
+		}
 	case name == "enter":
 		return m.enter()
 	case name == "esc":
@@ -77,46 +129,46 @@ func (m *model) cancel() {
 	m.mode = choosing
 }
 
-// sortKeys are the columns by the keys that sort by them.
-var sortKeys = map[string]string{"k": "key", "a": "age", "r": "region", "h": "holder", "l": "left"}
-
 // choose does what a key is for while no text is typed.
-func (m *model) choose(key string) tea.Cmd {
-	m.message = ""
-	switch key {
-	case "q", "esc":
-		return tea.Quit
-	case "up":
-		m.move(-1)
-	case "down":
-		m.move(1)
-	case "pgup":
-		m.move(-m.page())
-	case "pgdown":
-		m.move(m.page())
-	case "home":
-		m.move(-len(m.shown))
-	case "end":
-		m.move(len(m.shown))
-	case "k", "a", "r", "h", "l":
-		m.order = m.order.By(sortKeys[key])
-		m.arrange()
-	case "e":
-		m.unexpired = !m.unexpired
-		m.arrange()
-	case "/":
-		m.mode, m.input = searching, m.search
-	case "space":
-		m.paused = !m.paused
-	case "u", "delete":
-		m.ask()
+func (m *model) choose(k tea.KeyPressMsg) {
+	for _, a := range m.actions() {
+		if a.where&m.place() != 0 && key.Matches(k, a.Binding) {
+			a.do(k.String())
+			return
+		}
 	}
-	return nil
+}
+
+// place returns what is shown.
+func (m *model) place() place {
+	switch {
+	case m.helping:
+		return inHelp
+	case m.detail != nil:
+		return inLock
+	default:
+		return inTable
+	}
+}
+
+// back leaves the help, one lock, or the search. It never quits: Esc is pressed once too often.
+func (m *model) back() {
+	switch {
+	case m.helping:
+		m.helping = false
+	case m.detail != nil:
+		m.detail = nil
+	case m.search != "":
+		m.search = ""
+		m.arrange()
+	default:
+		m.message = "q quits"
+	}
 }
 
 // ask asks whether the selected row is to be removed.
 func (m *model) ask() {
-	if i := m.position(); i >= 0 {
-		m.mode, m.input, m.asked, m.askedName = confirming, "", m.shown[i].Row, m.shown[i].Name()
+	if l, ok := m.target(); ok {
+		m.mode, m.input, m.asked, m.askedName = confirming, "", l.Row, l.Name()
 	}
 }

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,14 +38,14 @@ func printTables(ctx context.Context, w io.Writer, locks table, o options) error
 // printTable prints one table, with the time above it and an empty line after it.
 func printTable(w io.Writer, now reading, by listing.Order) error {
 	listing.Sort(now.locks, by)
-	if _, err := fmt.Fprintf(w, "%s  %s\n", now.at.Format("15:04:05"), summary(now)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s  %s\n", now.at.Format(time.TimeOnly), summary(now)); err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE") // Flush returns the error
+	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE\tPROCESS") // Flush returns the error
 	for _, l := range now.locks {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
-			format.Duration(l.Age), left(l), l.State())
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
+			format.Duration(l.Age), left(l), l.State(), cmp.Or(format.Printable(l.Process.String()), "-"))
 	}
 	if err := t.Flush(); err != nil {
 		return err

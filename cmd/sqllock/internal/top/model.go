@@ -5,11 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"charm.land/bubbles/v2/help"
+	"charm.land/bubbles/v2/viewport"
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/seats"
 )
 
 // redrawEvery is how often the times on the screen move.
@@ -24,10 +27,18 @@ const (
 	confirming             // the keys are the word yes
 )
 
-// A row is what identifies a line from one reading to the next.
-type row struct{ region, lockKey, holder string }
+// A lockID is what identifies a line from one reading to the next.
+type lockID struct {
+	region, lockKey string
+	semaphore       bool // which may have the key of another lock
+}
 
-func rowOf(l listing.Lock) row { return row{l.Region, l.LockKey, l.Row.Holder} }
+func lockOf(g listing.Group) lockID { return lockID{g.Region, g.LockKey, g.Kind == seats.Permit} }
+
+// A rowID identifies one acquisition.
+type rowID struct{ region, lockKey, holder string }
+
+func idOf(r sqllock.Row) rowID { return rowID{r.Region, r.LockKey, r.Holder} }
 
 // A table is where locks are read and removed. Both end with the context.
 type table interface {
@@ -47,12 +58,18 @@ type model struct {
 	width     int
 	height    int
 	bars      listing.Bars
-	shown     []listing.Lock // those that fit, sorted
+	groups    []listing.Group // all that were read
+	shown     []listing.Group // those that fit, sorted
 	order     listing.Order
 	search    string
 	unexpired bool // expired rows are hidden
-	selected  row
+	selected  lockID
 	top       int // the first line that is visible
+	history   history
+	detail    *detail // the lock that is shown alone, or nil
+	helping   bool
+	view      viewport.Model // of the help, or of the lock that is shown alone
+	help      help.Model
 
 	mode      mode
 	input     string      // of the mode
@@ -60,6 +77,7 @@ type model struct {
 	askedName string      // its key, safe to show
 	message   string
 	paused    bool
+	quitting  bool
 }
 
 // The messages of the program, besides readings and keys.
@@ -76,7 +94,7 @@ type (
 // newModel returns a model that shows the first reading, and ends after count of them, or never if
 // count is 0.
 func newModel(ctx context.Context, t table, first reading, o options) *model {
-	m := &model{ctx: ctx, table: t, interval: o.interval, left: o.count - 1, order: listing.Order(o.sort), now: first.at}
+	m := &model{ctx: ctx, table: t, interval: o.interval, left: o.count - 1, order: listing.Order(o.sort), now: first.at, view: viewport.New(), help: newHelp()}
 	m.show(first)
 	return m
 }
@@ -108,6 +126,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = message.Width, message.Height
+		m.help.SetWidth(m.width)
 		m.scroll()
 	case tea.KeyPressMsg:
 		return m, m.press(message)
@@ -141,18 +160,18 @@ func (m *model) show(now reading) {
 	}
 	m.reading = now
 	m.bars.Fill(m.locks)
+	m.groups = listing.Grouped(m.locks)
+	m.history.note(now, m.groups)
+	m.refresh()
 	m.arrange()
 }
 
 // arrange chooses and sorts the locks that are shown, and keeps the selected one visible.
 func (m *model) arrange() {
-	m.shown = m.shown[:0]
-	for _, l := range m.locks {
-		if l.Matches(m.search) && (!m.unexpired || !l.Expired()) {
-			m.shown = append(m.shown, l)
-		}
-	}
-	listing.Sort(m.shown, m.order)
+	m.shown = slices.DeleteFunc(slices.Clone(m.groups), func(g listing.Group) bool {
+		return !g.Matches(m.search) || m.unexpired && g.Expired()
+	})
+	listing.SortGroups(m.shown, m.order)
 	m.scroll()
 }
 
@@ -161,10 +180,10 @@ func (m *model) page() int { return max(m.height-around, 1) }
 
 // position returns the line of the selected lock. If it is gone, another one is selected.
 func (m *model) position() int {
-	i := slices.IndexFunc(m.shown, func(l listing.Lock) bool { return rowOf(l) == m.selected })
+	i := slices.IndexFunc(m.shown, func(g listing.Group) bool { return lockOf(g) == m.selected })
 	if i < 0 && len(m.shown) > 0 {
 		i = min(m.top, len(m.shown)-1)
-		m.selected = rowOf(m.shown[i])
+		m.selected = lockOf(m.shown[i])
 	}
 	return i
 }
@@ -176,10 +195,26 @@ func (m *model) scroll() {
 	m.top = max(min(m.top, len(m.shown)-m.page()), 0)
 }
 
-// move selects another line.
+// move selects another lock, or another row of the one that is shown alone.
 func (m *model) move(by int) {
+	d := m.detail
+	if m.place() != inLock || d.free || len(d.Rows) == 1 {
+		m.scrollBy(by)
+		return
+	}
+	d.chosen = min(max(d.chosen+by, 0), len(d.Rows)-1)
+	_, line := m.alone()
+	m.view.EnsureVisible(line, 0, 0)
+}
+
+// scrollBy selects another lock, or scrolls what is shown instead of the table.
+func (m *model) scrollBy(lines int) {
+	if m.place() != inTable {
+		m.view.SetYOffset(m.view.YOffset() + lines)
+		return
+	}
 	if i := m.position(); i >= 0 {
-		m.selected = rowOf(m.shown[min(max(i+by, 0), len(m.shown)-1)])
+		m.selected = lockOf(m.shown[min(max(i+lines, 0), len(m.shown)-1)])
 	}
 	m.scroll()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,7 +89,7 @@ func press(m *model, keys string) (message tea.Msg) {
 // screen returns a frame two seconds after the reading, without styles.
 func screen(m *model, width, height int) string {
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	m.now = noon.Add(2 * time.Second)
+	m.now = m.at.Add(2 * time.Second)
 	var text strings.Builder
 	for line := range strings.SplitSeq(m.View().Content, "\n") {
 		text.WriteString(strings.TrimRight(styles.ReplaceAllString(line, ""), " ") + "\n")
@@ -104,7 +105,9 @@ var styles = regexp.MustCompile("\x1b\\[(1|2|7|3[136])?m")
 // that has control characters is quoted.
 func TestScreen(t *testing.T) {
 	t.Parallel()
-	for name, keys := range map[string]string{"start": "", "sorted": "ll", "search": "/web", "hidden": "e ", "confirm": "<down>u", "typed": "uyes"} {
+	for name, keys := range map[string]string{
+		"start": "", "sorted": "ll", "search": "/web", "hidden": "e ", "confirm": "<down>u", "typed": "uyes", "help": "?", "details": "jj<enter>",
+	} {
 		m, _ := shown(t)
 		press(m, keys)
 		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7)+screen(m, 60, 2))
@@ -114,21 +117,96 @@ func TestScreen(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "error.txt"), screen(m, 110, 9))
 }
 
+// TestSeats shows permits and readers in one line and each of them in the details, where one of them is unlocked.
+func TestSeats(t *testing.T) {
+	t.Parallel()
+	web := sqllock.Process{Application: "shop", Version: "1.4.2", Host: "web-7", PID: 4711}
+	m, table := shown(t)
+	m.Update(reading{at: noon, locks: listing.Named([]sqllock.Row{
+		{Region: "DEFAULT", LockKey: "render permit 1", Holder: "h1", Process: web, Age: time.Minute, Left: 9 * time.Second},
+		{Region: "DEFAULT", LockKey: "render permit 0", Holder: "h0", Age: time.Second, Left: 8 * time.Second},
+		{Region: "DEFAULT", LockKey: "render permit turn", Holder: "h2", Age: time.Second, Left: 7 * time.Second},
+		{Region: "DEFAULT", LockKey: "prices reader 4", Holder: "h3", Age: time.Hour, Left: time.Second},
+		{Region: "DEFAULT", LockKey: "prices", Holder: "h4", Age: 2 * time.Second, Left: 3 * time.Second},
+	}, nil)})
+	text := screen(m, 110, 9) + screen(m, 60, 7)
+	if press(m, "ju"); m.mode != choosing || !strings.Contains(m.message, "select one") {
+		t.Errorf("unlocks one of several rows: %q", m.message)
+	}
+	text += screen(m, 110, 9)
+	press(m, "<enter>jj")
+	text += screen(m, 60, 24)
+	screen(m, 110, 9)
+	press(m, "k")
+	text += screen(m, 110, 9)
+	golden.Check(t, filepath.Join("testdata", "seats.txt"), text)
+	now := m.reading
+	now.locks = now.locks[:1] // permit 0 is free, and permit 1 stays the chosen one
+	m.Update(now)
+	if press(m, "uyes<enter>"); len(table.removed) != 1 || table.removed[0].Holder != "h1" {
+		t.Errorf("removed %+v", table.removed)
+	}
+}
+
+// TestHistory shows what has become of the holders of a lock, with its details open all the time.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	m, _ := shown(t)
+	press(m, "/orders<enter><enter>")
+	orders := someLocks().locks[0]
+	for at, now := range []struct {
+		age, left time.Duration
+		holder    string
+	}{
+		1:  {22, 30, orders.Row.Holder}, // renewed
+		2:  {32, 30, orders.Row.Holder}, // and again, and released
+		3:  {4, 5, "expires"},
+		9:  {20, 10, "releases"},
+		10: {86400, 10, "is hidden by others"},
+	} {
+		if orders.Row.Holder = now.holder; now.holder != "" {
+			orders.Age, orders.Left = now.age*time.Second, now.left*time.Second
+			m.Update(reading{at: noon.Add(time.Duration(at) * 10 * time.Second), locks: []listing.Lock{orders}})
+		}
+	}
+	m.Update(reading{at: noon.Add(101 * time.Second), more: true})
+	text := screen(m, 110, 14)
+	if press(m, "u"); m.mode != choosing {
+		t.Error("a lock that is not there is unlocked")
+	}
+	press(m, "GgG<pgup><down><up>")
+	golden.Check(t, filepath.Join("testdata", "history.txt"), text+screen(m, 50, 12))
+	m.history.holds = slices.Repeat(m.history.holds, maxHolds)
+	if m.Update(someLocks()); len(m.history.holds) != maxHolds {
+		t.Errorf("%d acquisitions are remembered", len(m.history.holds))
+	}
+}
+
 // TestKeys sorts, searches, pauses and hides, and shows what has changed.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{
-		"k":                        "KEY↑",
-		"kk":                       "KEY↓",
+		"n":                        "KEY↑",
+		"nn":                       "KEY↓",
 		"a":                        "AGE↑",
 		"r":                        "REGION↑",
 		"h":                        "HOLDER↑",
 		"l":                        "LEFT↑",
-		"e":                        "expired rows hidden",
+		"e":                        "expired hidden",
 		" ":                        "paused",
 		"/web<enter>":              `search "web": 2`,
 		"/webx<backspace><enter>":  `search "web": 2`,
 		"/web<enter>/<esc>":        "3 held, 1 expired\n",
+		"/web<enter><esc>":         "3 held, 1 expired\n",
+		"/web<enter><enter><esc>":  `search "web": 2`,
+		"<esc>":                    "q quits",
+		"/nothing":                 "Esc ends it",
+		"?":                        "page down",
+		"??":                       "AGE↓",
+		"<enter>?<esc>":            "LOCK_KEY",
+		"<enter>?<esc><esc>":       "AGE↓",
+		"jj<enter>a":               "d5642a7a-3ff9-3c02-839e-0a4ee8b8f024",
+		"Gkgj<enter>":              "web-3:20-0a3f9c52f02",
 		"uno<enter>":               "nothing was removed",
 		"u<esc>":                   "nothing was removed",
 		"<end><up><up>uyes<enter>": "removing…",
@@ -155,9 +233,10 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	const nothing, quit, remove = "", "quit", "remove cart/7"
 	for keys, want := range map[string]string{
-		"q": quit, "<esc>": quit, "<ctrl+c>": quit, "u<ctrl+c>": quit, "/<ctrl+c>": quit, "/q": nothing, "uq": nothing, "x": nothing,
+		"q": quit, "<esc>": nothing, "?q": nothing, "?qq": quit, "<enter>q": nothing, "<enter>qq": quit, "/web<enter><esc><esc>": nothing, "/web<enter>q": quit,
+		"<ctrl+c>": quit, "u<ctrl+c>": quit, "/<ctrl+c>": quit, "/q": nothing, "uq": nothing, "x": nothing,
 		"u<enter>": nothing, "uy<enter>": nothing, "uYES<enter>": nothing, "uyes<esc>": nothing,
-		"uyes<enter>": remove, "<delete>yes<enter>": remove, "uyex<backspace>s<enter>": remove,
+		"uyes<enter>": remove, "<delete>yes<enter>": remove, "uyex<backspace>s<enter>": remove, "<enter>uyes<enter>": remove, "?uyes<enter>": nothing,
 	} {
 		m, table := shown(t)
 		got := nothing
