@@ -3,6 +3,7 @@ package listing
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,14 +26,26 @@ type Seat struct {
 	Total int
 }
 
+// named is how the table of names has the key of a seat.
+var named = regexp.MustCompile(`(?s)^(permit|reader) (turn|0|[1-9][0-9]*) of (.+)$`)
+
 // seatOf returns which seat a row is, by its key. A user's own key in the form of a seat's is that of a lock, unless
 // keys are LOCK_KEYs: then both are one row.
 func seatOf(lockKey, key string, names map[string]string) Seat {
+	var s Seat
+	if parts := named.FindStringSubmatch(key); parts != nil {
+		s = Seat{Kind: parts[1], Number: parts[2], Key: parts[3]}
+		s.Of, _ = sqllock.SpringKeys(s.Key)
+		key = s.Of + " " + s.Kind + " " + s.Number
+	}
+	if hash, _ := sqllock.SpringKeys(key); hash != lockKey {
+		s, key = Seat{}, lockKey // it is what the user has written, or a LOCK_KEY that is not hashed
+	}
 	of, kind, number, ok := seats.ParseKey(key)
 	if same, _ := sqllock.SpringKeys(of); !ok || lockKey != key && same != of {
 		return Seat{}
 	}
-	s := Seat{Of: of, Kind: kind, Number: number, Key: names[of]}
+	s = Seat{Of: of, Kind: kind, Number: number, Key: cmp.Or(s.Key, names[of])}
 	if s.Key == "" && !hashed.MatchString(of) {
 		s.Key = of
 	}

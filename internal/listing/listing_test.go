@@ -88,6 +88,9 @@ func TestGrouped(t *testing.T) {
 	}
 	turn := lockKey(seats.TurnKey(render, seats.Permit))
 	reader := func(i int) string { return lockKey(seats.SeatKey(prices, seats.Reader, i)) }
+	far, ours := lockKey(seats.SeatKey(lockKey("far"), seats.Permit, 2)), lockKey("permit 2 of mine")
+	delete(names, far) // it is of another machine, and so is its semaphore
+	delete(names, lockKey("far"))
 	waited := []sqllock.Row{{LockKey: turn, Age: 9}, {LockKey: permits[2], Holder: "h2", Left: 5, Age: 2}, {LockKey: permits[0], Holder: "h0", Left: 4, Age: 1}}
 	for want, rows := range map[string][]sqllock.Row{
 		"render 2/3, waited for":   waited,
@@ -97,6 +100,9 @@ func TestGrouped(t *testing.T) {
 		"prices 1 reader":          {{LockKey: reader(17)}},
 		"prices writer, 2 readers": {{LockKey: reader(10)}, {LockKey: reader(9)}, {LockKey: prices}},
 		"cart 3 permits":           {{LockKey: "cart permit 0"}, {LockKey: "cart permit 10"}, {LockKey: "cart permit 9"}},
+		"far 1 permit":             {{LockKey: far, Key: "permit 2 of far"}},
+		"cart 1 permit":            {{LockKey: "cart permit 2", Key: "permit 2 of cart"}},
+		"permit 2 of mine":         {{LockKey: ours, Key: "permit 2 of mine"}},
 		"x permit 01; my permit 4": {{LockKey: "x permit 01"}, {LockKey: mine}}, // which are users' keys
 	} {
 		var got []string
@@ -108,7 +114,7 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 	g := Grouped(Named(waited, names))[0]
-	if g.Row.Holder != "h2" || g.Age != 2 || g.Left != 4 || g.LockKey != render || g.Rows[0].Name() != "render permit 0" || g.Rows[2].LockKey != turn || !g.Matches("h0 permit") || g.Matches("h1") {
+	if g.Row.Holder != "h2" || g.Age != 2 || g.Left != 4 || g.LockKey != render || g.Rows[0].Name() != "permit 0 of render" || g.Rows[2].LockKey != turn || !g.Matches("h0 0 of render") || g.Matches("h1") {
 		t.Errorf("%+v", g)
 	}
 }

@@ -24,10 +24,10 @@ type Lock struct {
 	Full time.Duration
 }
 
-// Name returns the key, "render permit 0" for a seat, or the LOCK_KEY of a lock whose key is not known. It is safe to show.
+// Name returns the key, "permit 0 of render" for a seat, or the LOCK_KEY of a lock whose key is not known. It is safe to show.
 func (l Lock) Name() string {
 	if l.Seat.Key != "" {
-		return printable.Text(l.Seat.Key + " " + l.Seat.Kind + " " + l.Seat.Number)
+		return printable.Text(l.Seat.Kind + " " + l.Seat.Number + " of " + l.Seat.Key)
 	}
 	if l.Key != "" {
 		return printable.Text(l.Key)
