@@ -20,9 +20,7 @@ func TestUpAndDownStepByStep(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		wantAt(t, db, 0, 0)
-		if left := tables(t, db); len(left) != 0 {
-			t.Errorf("Status created %v", left)
-		}
+		check.Same(t, "tables after Status", tables(t, db), nil)
 		up(t, db, nil)
 		wantAt(t, db, 3, dialect.Spring7)
 		check.Equal(t, "columns", columns(t, db, "INT_LOCK"), five)
@@ -40,9 +38,7 @@ func TestUpAndDownStepByStep(t *testing.T) {
 		same(t, "tables", []string{"int_lock", "int_lock_migrations"}, tables(t, db))
 		down()
 		wantAt(t, db, 0, 0)
-		if left := tables(t, db); len(left) != 0 {
-			t.Errorf("version 0 leaves %v", left)
-		}
+		check.Same(t, "tables of version 0", tables(t, db), nil)
 		down() // does nothing
 		wantAt(t, db, 0, 0)
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
 
@@ -86,9 +87,7 @@ func TestATestThatLeavesNothingPasses(t *testing.T) {
 		must(t, lock(t, r.Registry).Unlock(t.Context()))
 		r.Break(errors.New("still broken at the end"))
 	})
-	if len(failures) != 0 {
-		t.Errorf("%q", failures)
-	}
+	check.Same(t, "failures", failures, nil)
 }
 
 func TestLoseNeedsAHolder(t *testing.T) {

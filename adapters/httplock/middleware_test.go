@@ -87,9 +87,7 @@ func TestARequestIsRefusedWhileAnotherInstanceHasTheLock(t *testing.T) {
 		check.Equal(t, "status", fast.get(t.Context(), "/a").Code, http.StatusLocked)
 		check.Equal(t, "status", <-ended, http.StatusOK)
 		fast.answers(t.Context(), "/a", http.StatusOK, "")
-		if errs := append(slow.errs, fast.errs...); len(errs) != 0 {
-			t.Error(errs)
-		}
+		check.Same(t, "errors", append(slow.errs, fast.errs...), nil)
 	})
 }
 
@@ -125,9 +123,7 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 		if code := s.get(ctx, "/a").Code; code == http.StatusOK {
 			t.Error(code)
 		}
-		if len(s.errs) != 0 {
-			t.Error(s.errs)
-		}
+		check.Same(t, "errors", s.errs, nil)
 		check.Must(t, lease.Unlock(t.Context()))
 	})
 }
@@ -167,9 +163,7 @@ func TestTheLockIsReleased(t *testing.T) {
 			s.get(ctx, "/a")
 		}()
 		serve(t, r.Another(), 0, ok).answers(t.Context(), "/a", http.StatusOK, "")
-		if len(s.errs) != 0 {
-			t.Error(s.errs)
-		}
+		check.Same(t, "errors", s.errs, nil)
 	})
 }
 

@@ -82,9 +82,7 @@ func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Region: f.name[1:]}), "k")()
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{Notify: true, Prefix: "Other_"}), "k")()
 	f.waitForNotifications()
-	if len(wake) != 0 {
-		t.Fatal("woken for another row")
-	}
+	check.Equal(t, "wake-ups for other rows", len(wake), 0)
 	f.acquire(repository, "k")()
 	wait(t, wake)
 }

@@ -67,14 +67,10 @@ func TestTrigger(t *testing.T) {
 
 	quiet := f.repository(f.db.DB, sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
 	f.acquire(quiet, "a")()
-	if got := o.next(); !slices.Equal(got, []string{"int_lock a"}) {
-		t.Fatalf("the trigger notified %q", got)
-	}
+	check.Same(t, "the trigger notified", o.next(), []string{"int_lock a"})
 	both := f.repository(f.db.DB, sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Notify: true})
 	f.acquire(both, "b")()
-	if got := o.next(); !slices.Equal(got, []string{"int_lock b"}) {
-		t.Fatalf("trigger and Notify notified %q", got)
-	}
+	check.Same(t, "trigger and Notify notified", o.next(), []string{"int_lock b"})
 
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{}), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")

@@ -111,9 +111,7 @@ func (s *fixture) want(t *testing.T, batches ...string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.batches, batches) {
-		t.Errorf("batches %q, want %q", s.batches, batches)
-	}
+	check.Same(t, "batches", s.batches, batches)
 }
 
 func inBubble(t *testing.T, test func(*testing.T)) {

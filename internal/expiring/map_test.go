@@ -2,7 +2,6 @@ package expiring_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -63,9 +62,7 @@ func TestAnEntryBehindOneThatLastsLonger(t *testing.T) {
 		if got, ok := m.Take("short too"); ok {
 			t.Error(got)
 		}
-		if keys := m.Keys(); !slices.Equal(keys, []string{"long"}) {
-			t.Error(keys)
-		}
+		check.Same(t, "keys", m.Keys(), []string{"long"})
 		time.Sleep(time.Hour)
 		if keys := m.Keys(); len(keys) != 0 || m.Len() != 0 {
 			t.Error(keys, m.Len())

@@ -2,7 +2,6 @@ package fair_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,8 +61,6 @@ func TestLockFirst(t *testing.T) {
 		}
 		m.Release(9)
 		waiting.Wait()
-		if want := []int{3, 5, 1, 2, 4, 6}; !slices.Equal(order, want) {
-			t.Errorf("%v, want %v", order, want)
-		}
+		check.Same(t, "order", order, []int{3, 5, 1, 2, 4, 6})
 	})
 }

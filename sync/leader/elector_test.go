@@ -46,9 +46,7 @@ func TestACandidateThatEndsLeavesNothing(t *testing.T) {
 		if err := running.stop(); err != errStop { //nolint:errorlint // nothing else is in it
 			f.Errorf("Run: %v", err)
 		}
-		if len(b.began) > 0 {
-			f.Error("it has led")
-		}
+		check.Equal(f, "terms", len(b.began), 0)
 		f.Must(a.IsLeader(f.Context()))
 		if now, err := leader.Current(f.Context(), b.registry.Repository(), role); err != nil || now.Holder != lease.Holder() {
 			f.Errorf("%+v, %v", now, err)

@@ -81,9 +81,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 		close(stop)
 		synctest.Wait()
 		f.Must(a.Check(0))
-		if len(stuck) != 0 {
-			f.Error("OnStuck after the function has returned")
-		}
+		check.Equal(f, "calls of OnStuck after the function has returned", len(stuck), 0)
 		f.Is(a.Resign(f.Context()), leader.ErrNotLeader)
 		f.Is(running.stop(), errStop)
 	})
@@ -349,9 +347,7 @@ func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 		network.Follow(outage)
 		f.Is(<-a.ended, sqllock.ErrLockLost)
 		time.Sleep(ttl)
-		if errs := a.newErrors(); len(errs) != 1 {
-			f.Errorf("OnError: %v", errs)
-		}
+		check.Equal(f, "OnError", len(a.newErrors()), 1)
 		began = time.Now()
 		if err := running.stop(); err != errStop { //nolint:errorlint // nothing else is in it
 			f.Errorf("Run: %v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -50,9 +49,7 @@ func (r *record) expect(f *fixture, want ...string) {
 		}
 		got = append(got, text)
 	}
-	if !slices.Equal(got, want) {
-		f.Errorf("got  %q\nwant %q", got, want)
-	}
+	check.Same(f, "told", got, want)
 	r.events = nil
 }
 

@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -132,9 +131,7 @@ func TestResignInAnObserver(t *testing.T) {
 			f.Must(<-resigned)
 			check.Equal(f, "rows", len(check.Value(a.registry.Repository().List(f.Context()))(f)), 0)
 			f.Is(running.stop(), errStop)
-			if want := []observe.ElectorState{"candidate", "leader", "candidate", "retired"}; !slices.Equal(told, want) {
-				f.Errorf("told %v, want %v", told, want)
-			}
+			check.Same(f, "told", told, []observe.ElectorState{"candidate", "leader", "candidate", "retired"})
 		})
 	}
 }

@@ -113,9 +113,7 @@ func TestExecute(t *testing.T) {
 			},
 		} {
 			f.Is(execute(f.Context(), func(ctx context.Context) error {
-				if leases := p.registry.LeasesFrom(ctx); len(leases) != 1 {
-					f.Errorf("%d leases", len(leases))
-				}
+				check.Equal(f, "leases", len(p.registry.LeasesFrom(ctx)), 1)
 				check.Is(f, check.ErrorOf(other.rw.TryLock(ctx)), sqllock.ErrNotAcquired)
 				return failed
 			}), failed)

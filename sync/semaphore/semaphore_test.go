@@ -41,9 +41,7 @@ func TestHoldersAreSorted(t *testing.T) {
 				f.Errorf("holder %d: %+v, want %s", i, h, want[i])
 			}
 		}
-		if len(holders) != 10 {
-			f.Errorf("%d holders", len(holders))
-		}
+		check.Equal(f, "holders", len(holders), 10)
 	})
 }
 
@@ -172,9 +170,7 @@ func TestPermitsAreChosenAtRandom(t *testing.T) {
 			chosen[lease.Key()]++
 			f.Unlock(lease)
 		}
-		if len(chosen) != 3 {
-			f.Error(chosen)
-		}
+		check.Equal(f, "chosen", len(chosen), 3)
 	})
 }
 

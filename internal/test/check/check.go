@@ -3,6 +3,7 @@ package check
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -52,6 +53,14 @@ func IsNot(tb testing.TB, err error, others ...error) {
 func Equal[V comparable](tb testing.TB, what string, got, want V) {
 	tb.Helper()
 	if got != want {
+		tb.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+// Same reports a failure of the test if a list has not the elements that are wanted, in their order.
+func Same[V comparable](tb testing.TB, what string, got, want []V) {
+	tb.Helper()
+	if !slices.Equal(got, want) {
 		tb.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }

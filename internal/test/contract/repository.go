@@ -222,9 +222,7 @@ var repositoryTests = []test{
 				got = append(got, row.Holder)
 			}
 		}
-		if !slices.Equal(got, want) {
-			f.Fatalf("%q, want %q", got, want)
-		}
+		check.Same(f, "holders", got, want)
 		rows = check.Value(r.ListFirst(f.Context(), 2))(f)
 		equal(f, "rows", len(rows), 2)
 	}),
@@ -234,9 +232,7 @@ var repositoryTests = []test{
 			f.Helper()
 			n, err := r.Count(f.Context())
 			f.must(err)
-			if got := []int64{n["held"], n["kept"], n["finished"], n["expired"]}; !slices.Equal(got, want) {
-				f.Fatalf("held, kept, finished and expired: %v, want %v", got, want)
-			}
+			check.Same(f, "held, kept, finished and expired", []int64{n["held"], n["kept"], n["finished"], n["expired"]}, want)
 		}
 		count(0, 0, 0, 0)
 		f.acquireRow(r, "a", ttl)

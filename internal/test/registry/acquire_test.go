@@ -53,9 +53,7 @@ func TestAcquire_TryAfterARefusedOneReadsFirst(t *testing.T) {
 		t.Errorf("the first try: %v", first)
 	}
 	for range 3 {
-		if again := refused(); !slices.Equal(again, []flaky.Op{flaky.Query}) {
-			t.Errorf("another try: %v", again)
-		}
+		check.Same(t, "another try", refused(), []flaky.Op{flaky.Query})
 	}
 	must(t, rival.Unlock(t.Context()))
 	must(t, held(s).Unlock(t.Context()))

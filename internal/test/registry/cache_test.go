@@ -128,18 +128,14 @@ func TestCache_ExpiringWhileObtaining(t *testing.T) {
 func TestCache_Held(t *testing.T) {
 	t.Parallel()
 	r := small(t, 0)
-	if held := r.Held(); len(held) != 0 {
-		t.Fatal(held)
-	}
+	check.Same(t, "held", r.Held(), nil)
 	lease := locked(t, obtain(t, r, "k"))
 	held := r.Held()
 	if len(held) != 1 || held[0].Key != "k" || held[0].Holder != lease.Holder() || !held[0].Deadline.Equal(lease.Deadline()) {
 		t.Fatal(held)
 	}
 	must(t, lease.Unlock(t.Context()))
-	if held := r.Held(); len(held) != 0 {
-		t.Fatal(held)
-	}
+	check.Same(t, "held", r.Held(), nil)
 }
 
 // While a lock is cached it is the same object. The longest unused one is evicted first.

@@ -82,9 +82,7 @@ func TestClose_WaitsForAcquisitions(t *testing.T) {
 				closed := check.Begin(func() error { return s.registry.Close(t.Context()) })
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
-				if len(closed) > 0 {
-					t.Error("Close returned while an acquisition was under way")
-				}
+				check.Equal(t, "calls of Close that returned while an acquisition was under way", len(closed), 0)
 				close(late.let)
 				must(t, <-closed)
 				if !cancelled {

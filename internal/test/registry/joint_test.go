@@ -36,9 +36,7 @@ func TestJoint_LeaseFrom(t *testing.T) {
 		t.Error(leases)
 	}
 	must(t, outer.Unlock(t.Context()))
-	if leases := one.LeasesFrom(outer.Context()); len(leases) != 0 {
-		t.Error(leases)
-	}
+	check.Same(t, "leases", one.LeasesFrom(outer.Context()), nil)
 }
 
 // Bad keys are refused. Those that map to one LOCK_KEY count once, also beside the limit.

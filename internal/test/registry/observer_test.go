@@ -167,9 +167,7 @@ func (r *record) expect(t *testing.T, want ...string) (answer observe.AcquireEnd
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Equal(r.texts, want) {
-		t.Errorf("told %q, want %q", r.texts, want)
-	}
+	check.Same(t, "told", r.texts, want)
 	if n := len(r.answers); n > 0 {
 		answer = r.answers[n-1]
 	}

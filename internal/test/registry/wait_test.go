@@ -407,9 +407,7 @@ func TestWait_Waiting(t *testing.T) {
 		for range 3 {
 			must(t, <-done)
 		}
-		if got := s.registry.Waiting(); len(got) != 0 {
-			t.Errorf("%v wait", got)
-		}
+		check.Equal(t, "keys that are waited for", len(s.registry.Waiting()), 0)
 	})
 }
 

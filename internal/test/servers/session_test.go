@@ -181,9 +181,7 @@ func TestSession_Reset(t *testing.T) {
 				return got
 			}
 			first := acquire("first")
-			if len(reasons) > 0 {
-				t.Errorf("fallback: %v", reasons)
-			}
+			check.Same(t, "fallback", reasons, nil)
 
 			must(t, check.ErrorOf(acquirers.ExecContext(t.Context(), test.reset)))
 			second := acquire("second")

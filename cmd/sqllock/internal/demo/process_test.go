@@ -59,9 +59,7 @@ func TestDemoOnDatabases(t *testing.T) {
 		db.Shorten(t, tables[locks], int(time.Hour/time.Second))
 		wantLines(t, p.Stdout.Rest(), `.* takes over, .*`, `overlaps +0`, `lost updates +0 .*`, `.* Please report it: a takeover before the lease had expired\.`)
 		p.WantCode(exit.Failure)
-		if rest := demoTables(t, db); len(rest) > 0 {
-			t.Errorf("the tables %q are left", rest)
-		}
+		check.Same(t, "tables left", demoTables(t, db), nil)
 	})
 }
 

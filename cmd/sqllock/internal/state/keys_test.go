@@ -31,9 +31,7 @@ func TestRememberKey(t *testing.T) {
 	} {
 		RememberKey(name)
 	}
-	if got, want := readLines(keysFile), []string{"orders/42", "Ünïcode key"}; !slices.Equal(got, want) {
-		t.Errorf("remembered %q, want %q", got, want)
-	}
+	check.Same(t, "remembered", readLines(keysFile), []string{"orders/42", "Ünïcode key"})
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && filepath.Separator == '/' {
 		t.Errorf("other users can read the file: %v, %v", info.Mode(), err)
 	}
@@ -97,9 +95,7 @@ func TestSeatsAreKnown(t *testing.T) {
 	RememberSeats("two words", "permit", 3)
 	RememberSeats(uuid, "reader", 256)
 	RememberSeats("two\nlines", "permit", 3)
-	if lines := readLines(seatsFile); len(lines) != 2 {
-		t.Errorf("remembered %q", lines)
-	}
+	check.Equal(t, "remembered", len(readLines(seatsFile)), 2)
 	lines := append(readLines(seatsFile), "", "permit 1", "permit many key", "permit 1000000000 damaged")
 	writeLines(directory, seatsFile, lines)
 	known := Keys()
