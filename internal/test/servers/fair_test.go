@@ -40,8 +40,6 @@ type line struct {
 	waiting sync.WaitGroup
 }
 
-type lockFunc func(context.Context) (*sqllock.Lease, error)
-
 // eachLine runs a test on each server and driver over which locks can be fair.
 func eachLine(t *testing.T, test func(*line)) {
 	t.Helper()
@@ -191,9 +189,7 @@ func TestFair_OrderOfArrival(t *testing.T) {
 		}
 		l.want(slices.Repeat([]int{0, 1, 2, 3, 4}, 4)...)
 		for range 3 { // its own turn is no other caller's
-			lease, err := alone.TryLock(l.Context(), "k")
-			must(l, err)
-			must(l, lease.Unlock(l.Context()))
+			once(l.T, obtain(l.T, alone, "k").TryLock)
 		}
 	})
 }

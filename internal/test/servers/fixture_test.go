@@ -2,6 +2,7 @@ package servers_test
 
 import (
 	"cmp"
+	"context"
 	"net/url"
 	"runtime/debug"
 	"testing"
@@ -31,6 +32,16 @@ func errorOf[V any](_ V, err error) error { return err }
 
 // ttl is long enough never to end within a test.
 const ttl = time.Minute
+
+type lockFunc func(context.Context) (*sqllock.Lease, error)
+
+// once locks and unlocks.
+func once(t *testing.T, lock lockFunc) {
+	t.Helper()
+	lease, err := lock(t.Context())
+	must(t, err)
+	must(t, lease.Unlock(t.Context()))
+}
 
 // newRegistry returns a registry that is closed with the test. Its leases last for ttl, unless opts have
 // another.

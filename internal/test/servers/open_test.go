@@ -53,9 +53,7 @@ func TestOpen_ChoosesThePrimary(t *testing.T) {
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		for _, wake := range []bool{false, true} {
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never}, wake: wake})
-			lease, err := registry.TryLock(t.Context(), o.name)
-			must(t, err)
-			must(t, lease.Unlock(t.Context()))
+			once(t, obtain(t, registry, o.name).TryLock)
 		}
 		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted} {
 			_, err := o.open(t.Context(), standby.DSN(), openOptions{repository: sqllock.RepositoryOptions{Isolation: isolation}})
@@ -184,9 +182,7 @@ func TestOpen(t *testing.T) {
 		if told := len(fallbacks) == 1; told != (db.Server == server.PgBouncer) || len(fallbacks) > 1 {
 			t.Errorf("fallbacks: %v", fallbacks)
 		}
-		again, err := second.TryLock(t.Context(), "k")
-		must(t, err)
-		must(t, again.Unlock(t.Context()))
+		once(t, obtain(t, second, "k").TryLock)
 		if !slices.Equal(renewed, []bool{true, false}) {
 			t.Errorf("renewed by default, and with NoRenew: %v", renewed)
 		}
@@ -441,9 +437,7 @@ func TestOpen_CreatesAFile(t *testing.T) {
 	for i, form := range []string{"%s", "sqlite:%s", "file:%s"} {
 		path := filepath.Join(dir, string(rune('a'+i))+".db")
 		o := opener{open: openSQLite}
-		lease, err := o.opened(t, strings.ReplaceAll(form, "%s", path), openOptions{}).TryLock(t.Context(), "k")
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
+		once(t, obtain(t, o.opened(t, strings.ReplaceAll(form, "%s", path), openOptions{}), "k").TryLock)
 	}
 }
 
@@ -493,9 +487,7 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 		if _, err := r.Repository().List(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || closed != 1 {
 			t.Errorf("after Close: %v; OnClose was called %d times", err, closed)
 		}
-		lease, err := other.TryLock(t.Context(), "k")
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
+		once(t, obtain(t, other, "k").TryLock)
 	})
 }
 

@@ -123,9 +123,7 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	}
 	registry, err := openMySQL(t.Context(), db.DSN, openOptions{repository: *options})
 	must(t, err)
-	lease, err := registry.TryLock(t.Context(), "k")
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
+	once(t, obtain(t, registry, "k").TryLock)
 	must(t, registry.Close(t.Context()))
 	wrong := repository(t, db, options)
 	if token, err := acquired(t, wrong); !errors.Is(err, sqllock.ErrSchema) {

@@ -110,14 +110,7 @@ func (l *link) left(f Fault) time.Duration {
 // die cuts the process off for ever.
 func (l *link) die() { close(l.dead) }
 
-func (l *link) isDead() bool {
-	select {
-	case <-l.dead:
-		return true
-	default:
-		return false
-	}
-}
+func (l *link) isDead() bool { return isClosed(l.dead) }
 
 // travel is a statement or an answer under way for d. The error says that it did not arrive.
 func (l *link) travel(ctx context.Context, f fate, d time.Duration) error {

@@ -75,14 +75,7 @@ type claim struct {
 }
 
 // lives reports whether the context of the lease has not ended.
-func (c *claim) lives() bool {
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (c *claim) lives() bool { return !isClosed(c.ended) }
 
 // name is what messages call the keys of a claim.
 func (c *claim) name() string { return nameOf(c.keys) }

@@ -247,9 +247,11 @@ func (w *World) probe() {
 // stop ends the world: callers begin nothing more.
 func (w *World) stop() { w.stopOnce.Do(func() { close(w.stopping) }) }
 
-func (w *World) isStopping() bool {
+func (w *World) isStopping() bool { return isClosed(w.stopping) }
+
+func isClosed(ch <-chan struct{}) bool {
 	select {
-	case <-w.stopping:
+	case <-ch:
 		return true
 	default:
 		return false

@@ -3,10 +3,11 @@
 package wire
 
 import (
-	"context"
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A Proxy forwards TCP connections to a server.
@@ -38,23 +39,12 @@ type link struct {
 // New returns a proxy to the server at target, host:port. It is closed when the test ends.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
-	p, err := Start(tb.Context(), target)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(p.Close)
-	return p
-}
-
-// Start is [New] outside of tests. The caller closes the proxy.
-func Start(ctx context.Context, target string) (*Proxy, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	check.Must(tb, err)
 	p := &Proxy{Addr: listener.Addr().String(), target: target, links: make(map[*link]struct{}), listener: listener}
 	p.working.Go(p.accept)
-	return p, nil
+	tb.Cleanup(p.Close)
+	return p
 }
 
 // Close ends the proxy and its connections.
