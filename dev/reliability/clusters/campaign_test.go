@@ -39,7 +39,7 @@ type trial struct {
 	cluster *cluster.Cluster
 	config  workload.Config
 	nemeses []nemesis
-	// short names the nemeses of a short run.
+	// short names the nemeses of a short run; nil is all.
 	short []string
 	// final leads to each node that must have all rows in the end.
 	final []workload.Target
@@ -136,7 +136,7 @@ func (b *trial) schedule(r *rand.Rand) func(yield func(nemesis) bool) {
 				n := b.nemeses[i]
 				switch {
 				case *faults != "" && !strings.Contains(n.name, *faults):
-				case *faults == "" && *full == 0 && !slices.Contains(b.short, n.name):
+				case *faults == "" && *full == 0 && b.short != nil && !slices.Contains(b.short, n.name):
 				case !yield(n):
 					return
 				}

@@ -31,7 +31,6 @@ func TestControlAsynchronousFailover(t *testing.T) {
 	b.nemeses = []nemesis{{"replicas cut off, then kill -9 the primary", func(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
 		return b.cutOffAndKill(ctx, c)
 	}}}
-	b.short = []string{b.nemeses[0].name}
 	r := b.run()
 	if len(r.Missing) == 0 || len(r.Tokens) == 0 {
 		t.Errorf("%d acknowledged writes are lost, %d tokens do not rise: the control is not caught", len(r.Missing), len(r.Tokens))
@@ -104,7 +103,6 @@ func TestControlPlainGuard(t *testing.T) {
 	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
 	b.config.Kill, b.config.Unaware, b.config.Outlive = false, true, true
 	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
-	b.short = []string{lag.name}
 	r := b.run()
 	if len(r.Stale)+len(r.Nonlinear) == 0 {
 		t.Error("no guarded write was late: the control is not caught")
@@ -121,7 +119,6 @@ func TestControlPlainReads(t *testing.T) {
 	b := newTrial(t, "control, Galera without reads that wait", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
 	b.config.Kill, b.config.Unaware, b.config.Shared = false, true, true
 	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
-	b.short = []string{lag.name}
 	r := b.run()
 	if len(r.Overlaps) == 0 {
 		t.Error("there was never a reader beside a writer: the control is not caught")
@@ -161,7 +158,6 @@ func TestControlClock(t *testing.T) {
 		sleep(ctx, 15*time.Second)
 		return c.Nodes[2].SetClock(0)
 	}}}
-	b.short = []string{b.nemeses[0].name}
 	r := b.run()
 	if len(r.Overlaps) == 0 {
 		t.Error("there were never two holders: the control is not caught")
