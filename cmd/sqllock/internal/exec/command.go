@@ -83,7 +83,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
 	f.BoolVarP(&x.shared, "shared", "s", false, "acquire the read lock of KEY, which other readers can hold too")
 	f.BoolVarP(&x.exclusive, "exclusive", "x", false, "acquire the write lock of KEY, which readers exclude")
-	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock; 0 means one try (default: forever)")
+	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock, as 10s or in seconds; 0 means one try (default: forever)")
 	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
 	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")

@@ -54,19 +54,22 @@ func printTable(w io.Writer, now reading, by listing.Order) error {
 	return err
 }
 
-// summary counts the locks.
+// summary counts the locks by state. Those of minimum holds are rare, and named only if there are some.
 func summary(now reading) string {
-	held := 0
+	n := make(map[string]int)
 	for _, l := range now.locks {
-		if !l.Expired() {
-			held++
+		n[l.State()]++
+	}
+	text := fmt.Sprintf("%d held, %d expired", n["held"], n["expired"])
+	for _, state := range []string{"kept", "finished"} {
+		if n[state] > 0 {
+			text += fmt.Sprintf(", %d %s", n[state], state)
 		}
 	}
-	more := ""
 	if now.more {
-		more = ", and more rows"
+		text += ", and more rows"
 	}
-	return fmt.Sprintf("%d held, %d expired%s", held, len(now.locks)-held, more)
+	return text
 }
 
 // left returns the time left, or a dash for an expired lock.
