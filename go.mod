@@ -3,7 +3,7 @@ module github.com/sqllock/sqllock
 go 1.25.0
 
 require (
-	charm.land/bubbles/v2 v2.2.1
+	charm.land/bubbles/v2 v2.1.0 // the last one that go-runewidth 0.0.23 is enough for: 0.0.27 adds 20 ms to each start
 	charm.land/bubbletea/v2 v2.0.9 // the last one for Go 1.25
 	charm.land/lipgloss/v2 v2.0.5
 	github.com/DATA-DOG/go-sqlmock v1.5.2
@@ -42,7 +42,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
-	github.com/mattn/go-runewidth v0.0.27 // indirect
+	github.com/mattn/go-runewidth v0.0.23 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
