@@ -1,17 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/contender"
-	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
 )
 
@@ -26,7 +24,7 @@ func contests(f *record.File, pictures, beside string) (string, error) {
 		if err := plotWaits(f, picture(pictures, "waits")); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&text, "\n![part of the calls that wait for longer](%s/bench-waits.svg)\n", beside)
+		fmt.Fprintf(&text, "\n![how long calls wait](%s/bench-waits.svg)\n", beside)
 	}
 	if text.Len() == 0 {
 		return notMeasured, nil
@@ -78,32 +76,14 @@ func contestTable(series []record.Series) string {
 	return t.RenderMarkdown()
 }
 
-// plotWaits draws which part of the calls for one lock has waited for longer. Those on MariaDB have a table only.
+// plotWaits draws how long the calls for one lock have waited.
 func plotWaits(f *record.File, path string) error {
-	p := newPlot(contender.OneLock + ": part of the calls that wait for longer")
-	p.X.Label.Text, p.Y.Label.Text = "milliseconds", "part of the calls"
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = roundTicks{}, roundTicks{}
-	var labels labels
+	c := comparison{
+		title: contender.OneLock + ": so many calls waited at most", unit: "milliseconds",
+		marks: []string{"50 of 100", "90 of 100", "99 of 100", "999 of 1 000"},
+	}
 	for _, s := range f.Under(contender.OneLock, "") {
-		sorted := slices.Sorted(slices.Values(s.Samples()))
-		if points := beyond(sorted); len(points) > 0 && s.Database != durable.MariaDB {
-			if err := labels.add(p, s.Contender, points); err != nil {
-				return err
-			}
-		}
+		c.addTimes(s, 0.5, 0.9, 0.99, 0.999)
 	}
-	return labels.save(p, path)
-}
-
-// beyond returns which part of some waits, which are sorted, is at least as long, with as many points as a picture shows.
-func beyond(sorted []float64) (points plotter.XYs) {
-	const shortest, step = 1.0, 1.01 // milliseconds; of a logarithmic scale
-	for i, wait := range sorted {
-		at := plotter.XY{X: max(wait/1e3, shortest), Y: float64(len(sorted)-i) / float64(len(sorted))}
-		if last := len(points) - 1; last < 0 || at.X > points[last].X*step || at.Y*step < points[last].Y {
-			points = append(points, at)
-		}
-	}
-	return points
+	return c.save(path, func(a, b row) int { return cmp.Compare(a.values[2], b.values[2]) })
 }

@@ -45,15 +45,9 @@ func plotHandOff(f *record.File, path string) error {
 		marks: []string{"50 of 100", "90 of 100", "99 of 100"},
 	}
 	for _, s := range f.Under("hand-off", "") {
-		sorted := slices.Sorted(slices.Values(s.Samples()))
-		if len(sorted) == 0 || isTwin(s.Contender) {
-			continue
+		if !isTwin(s.Contender) {
+			c.addTimes(s, 0.5, 0.9, 0.99)
 		}
-		var times []float64
-		for _, q := range []float64{0.5, 0.9, 0.99} {
-			times = append(times, stats.Quantile(sorted, q)/1e3)
-		}
-		c.rows = append(c.rows, row{s.Contender, times})
 	}
 	return c.save(path, func(a, b row) int { return cmp.Compare(a.values[0], b.values[0]) })
 }

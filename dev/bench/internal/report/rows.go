@@ -1,13 +1,20 @@
 package report
 
 import (
+	"errors"
 	"image/color"
+	"os"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/sqllock/sqllock/dev/bench/internal/record"
+	"github.com/sqllock/sqllock/dev/bench/internal/stats"
 )
 
 // A comparison is a picture with a row for each contender, the best at the top, and all values on one scale.
@@ -23,14 +30,34 @@ type row struct {
 	values    []float64
 }
 
+// gap is the margin of a picture, and what other spaces are parts of.
+const gap = 14 * vg.Length(1)
+
 // shapes tell the values of a row apart without a colour.
 var shapes = []draw.GlyphDrawer{draw.RingGlyph{}, draw.SquareGlyph{}, draw.CircleGlyph{}, draw.PyramidGlyph{}}
+
+// addTimes adds a row with quantiles of a contender's samples, if it has any.
+func (c *comparison) addTimes(s record.Series, quantiles ...float64) {
+	const shortest = 1e-2 // milliseconds; of a logarithmic scale
+	sorted := slices.Sorted(slices.Values(s.Samples()))
+	if len(sorted) == 0 {
+		return
+	}
+	one := row{contender: s.Contender}
+	for _, q := range quantiles {
+		one.values = append(one.values, max(stats.Quantile(sorted, q)/1e3, shortest))
+	}
+	c.rows = append(c.rows, one)
+}
 
 // save draws the rows, in order of the values of one of the marks.
 func (c comparison) save(path string, order func(a, b row) int) error {
 	const perRow, around = 15 * vg.Length(1), 8 // rows that title, legend and axis take
 	rows := slices.SortedStableFunc(slices.Values(c.rows), order)
-	p := newPlot(c.title)
+	p := plot.New()
+	p.Title.Text = c.title
+	p.Legend.TextStyle.Font.Size = vg.Points(8)
+	p.Add(plotter.NewGrid())
 	p.X.Label.Text = c.unit
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, roundTicks{}
 	p.Y.Min, p.Y.Max = 0, float64(len(rows)+len(c.marks))
@@ -50,14 +77,12 @@ func (c comparison) save(path string, order func(a, b row) int) error {
 	p.Y.Tick.Marker = names
 	p.X.Min, p.X.Max = p.X.Min/1.1, p.X.Max*1.1
 	for i, mark := range c.marks {
-		p.Legend.Add(mark, &plotter.Scatter{GlyphStyle: glyph(i, rivalColour)})
+		p.Legend.Add(mark, &plotter.Scatter{GlyphStyle: glyph(i, colourOf(""))})
 	}
 	if len(rows) == 0 {
 		return nil // it has no scale
 	}
-	return write(path, perRow*vg.Length(len(rows)+around), func(all draw.Canvas) {
-		p.Draw(draw.Crop(all, gap, -gap, gap, -gap))
-	})
+	return write(p, perRow*vg.Length(len(rows)+around), path)
 }
 
 func (r row) draw(p *plot.Plot, at float64) error {
@@ -83,14 +108,39 @@ func glyph(i int, colour color.Color) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: colour, Radius: vg.Points(3.5), Shape: shapes[i]}
 }
 
-// colourOf returns the colour of a contender: sqllock's, or a grey, which is lighter without a lease.
+// colourOf returns the colour of a contender: sqllock's, which the colour-blind can tell from the greys, or a grey, which
+// is lighter without a lease.
 func colourOf(contender string) color.Color {
 	switch {
-	case isOurs(contender):
-		return ours[0]
+	case strings.HasPrefix(contender, "sqllock"):
+		return color.RGBA{G: 114, B: 178, A: 255}
 	case hasLease(contender):
-		return rivalColour
+		return color.Gray{Y: 85}
 	default:
-		return lightColour
+		return color.Gray{Y: 140}
 	}
+}
+
+// leaseless are the contenders whose locks have no lease: what belongs to a session or a connection,
+// and the bare statements, which are no locks at all.
+var leaseless = []string{"go-pglock", "GET_LOCK", "raw statements"}
+
+// hasLease reports whether the contender's locks end by themselves when their holder has crashed.
+func hasLease(contender string) bool {
+	return !slices.ContainsFunc(leaseless, func(name string) bool { return strings.HasPrefix(contender, name) })
+}
+
+// write writes a picture on white: it is read on dark pages too.
+func write(p *plot.Plot, height vg.Length, path string) error {
+	picture := vgsvg.New(10*vg.Inch, height)
+	all := draw.New(picture)
+	all.SetColor(color.White)
+	all.Fill(all.Path())
+	p.Draw(draw.Crop(all, gap, -gap, gap, -gap))
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = picture.WriteTo(f)
+	return errors.Join(err, f.Close())
 }
