@@ -22,6 +22,8 @@ func flagHint(cmd *cobra.Command, err error) string {
 		unknown *pflag.NotExistError
 	)
 	switch {
+	case errors.As(err, &unknown) && runsCommand(cmd) && asWritten(unknown) == "-c": // flock's
+		return path + " KEY -- sh -c 'LINE'"
 	case errors.As(err, &unknown) && similarFlag(cmd, unknown.GetSpecifiedName()) != "":
 		return path + " --" + similarFlag(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &unknown) && len(words) == 0 && takesKey.MatchString(cmd.Use):
