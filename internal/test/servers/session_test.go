@@ -3,6 +3,7 @@ package servers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -147,7 +148,7 @@ func acquirersOf(t *testing.T, db *dbtest.DB, driver string) *sqlx.DB {
 }
 
 // A session that was reset is noticed: its acquisition is made again in an explicit
-// transaction, the session is closed, and observers are told.
+// transaction, the session is closed, and observers are told. So is a batch, of which each caller has its lock.
 func TestSession_Reset(t *testing.T) {
 	t.Parallel()
 	const mariaDB = "SELECT LOWER(@@tx_isolation)"
@@ -202,24 +203,9 @@ func TestSession_Reset(t *testing.T) {
 	}
 }
 
-// A batch in the wrong isolation is acquired again, too, and each caller has its lock.
-func TestSession_ResetInABatch(t *testing.T) {
-	t.Parallel()
-	t.Run("pgx", func(t *testing.T) {
-		t.Parallel()
-		testBatchAfterReset(t, dbtest.Postgres(t), "pgx", "SET default_transaction_isolation = 'repeatable read'")
-	})
-	t.Run("mysql", func(t *testing.T) {
-		t.Parallel()
-		testBatchAfterReset(t, dbtest.MySQL(t), "mysql", "SET SESSION tx_isolation = 'REPEATABLE-READ'")
-	})
-}
-
-func testBatchAfterReset(t *testing.T, db *dbtest.DB, driver, reset string) {
+// acquireTogether has callers acquire in batches, over a session that was reset.
+func acquireTogether(t *testing.T, db *dbtest.DB, acquirers *sqlx.DB) {
 	t.Helper()
-	must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	acquirers := acquirersOf(t, db, driver)
-	must(t, check.ErrorOf(acquirers.ExecContext(t.Context(), reset)))
 	told := make(chan error, 10)
 	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { told <- reason }),
@@ -229,7 +215,7 @@ func testBatchAfterReset(t *testing.T, db *dbtest.DB, driver, reset string) {
 	tokens := make(chan int64, callers)
 	for i := range callers {
 		go func() {
-			got, err := r.Acquire(t.Context(), string(rune('a'+i)), r.NewHolder(), ttl)
+			got, err := r.Acquire(t.Context(), fmt.Sprint("batch ", i), r.NewHolder(), ttl)
 			if err != nil || !got.Acquired {
 				t.Errorf("%+v, %v", got, err)
 			}
