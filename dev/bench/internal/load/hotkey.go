@@ -55,7 +55,7 @@ func crowd(ctx context.Context, session contender.Session) map[string]float64 {
 		})
 	}
 	all.Wait()
-	values := map[string]float64{"workers": workers, "done": float64(done), "total_ms": millis(time.Since(began)), "holds_ms": millis(held)}
+	values := map[string]float64{"done": float64(done), "total_ms": millis(time.Since(began)), "holds_ms": millis(held)}
 	if done == workers {
 		values["total_per_holds"] = values["total_ms"] / values["holds_ms"]
 	}
