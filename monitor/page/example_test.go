@@ -39,6 +39,7 @@ func ExampleRecorder() {
 		Recorder: recorder,
 		Names:    []string{"nightly-report"},
 		Roles:    []string{"scheduler"},
+		Permits:  map[string]int{"render": 3},
 	})
 	mux.Handle("/internal/locks/", requireOperator(handler))
 }

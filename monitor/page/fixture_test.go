@@ -106,6 +106,17 @@ type locks struct {
 	Leaders                       []struct {
 		Role, Client string
 		Unknown      bool
+		Here         struct {
+			Leads bool
+			Terms int
+		}
+	}
+	Jobs []job
+	Hour []minute
+	Seen struct {
+		Acquired    int
+		LongestHold float64 `json:"longest_hold_seconds"`
+		Events      []struct{ What string }
 	}
 	Events   []struct{ Severity, What, Key, Text string }
 	Findings []page.Finding
@@ -125,7 +136,17 @@ type lock struct {
 	Here           bool
 	Token          int64
 	Waiting        int
+	Of, Seat       string
 }
+
+type job struct {
+	Job                   string
+	Runs, Failed, Skipped int
+	Took                  float64 `json:"took_seconds"`
+	Error                 string
+}
+
+type minute struct{ Held, Waiting float64 }
 
 // json returns what locks.json contains.
 func (f *fixture) json(h http.Handler, parameters string) (l locks) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +23,8 @@ var (
 	// quoted is the value of an attribute: text of others has no quotes on the page.
 	quoted = regexp.MustCompile(`"[^"]*"`)
 	// markup are the tags and attributes of the templates, without values.
-	markup = regexp.MustCompile(`<!DOCTYPE html>|</?(a|b|bdi|body|button|dd|div|dl|dt|em|footer|form|h1|h2|head|header|html|input|label|li|link|main|meta|nav|` +
-		`ol|option|p|progress|section|select|small|span|table|tbody|td|th|thead|time|title|tr|ul|br)( [a-np-z][a-z-]*(="")?)*>|<script src="" defer></script>`)
+	markup = regexp.MustCompile(`<!DOCTYPE html>|</?(a|b|bdi|body|button|dd|details|dialog|div|dl|dt|em|figcaption|figure|footer|form|g|h1|h2|head|header|html|input|kbd|label|li|link|main|meta|nav|` +
+		`ol|option|p|progress|rect|section|select|small|span|summary|svg|table|tbody|td|th|thead|time|title|tr|ul|br)( [a-np-z][a-zA-Z-]*(="")?)*>|<script src="" defer></script>`)
 	// elsewhere are links that lead away from the page, or that a browser runs.
 	elsewhere = regexp.MustCompile(`(?i)(href|src|action)="([a-z]*:|[/\\])`)
 )
@@ -93,6 +94,7 @@ func FuzzRows(f *testing.F) {
 			for _, row := range rows {
 				target := "/unlock?" + formOf(row).Encode()
 				f.checkAnswer(f.get(h, target), false)
+				f.checkAnswer(f.get(h, "/?"+url.Values{"of": {row.LockKey}, "in": {row.Region}}.Encode()), false)
 				f.checkAnswer(f.post(h, target, nil, nil), false)
 			}
 		})

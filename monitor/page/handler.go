@@ -48,10 +48,8 @@ func (p handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch name {
-	case "":
-		render(w, http.StatusOK, "page.html", p.view(r.Context(), queryOf(r.URL.Query())))
-	case "live":
-		render(w, http.StatusOK, "live", p.view(r.Context(), queryOf(r.URL.Query())))
+	case "", "live":
+		p.show(w, r, name)
 	case "locks.json":
 		p.serveJSON(w, r)
 	case "unlock":
@@ -61,6 +59,16 @@ func (p handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// show writes the page of the table, or of the lock that the query names, or only what of it changes.
+func (p *page) show(w http.ResponseWriter, r *http.Request, name string) {
+	q := p.queryOf(r.URL.Query())
+	templates := map[string]string{"": "page.html", "live": "live"}
+	if q.Lock != (lockID{}) {
+		templates = map[string]string{"": "lock.html", "live": "lock"}
+	}
+	render(w, http.StatusOK, templates[name], p.view(r.Context(), q))
 }
 
 // redirectToSlash redirects to the path of the page as the browser knows it, with a slash: without

@@ -25,6 +25,9 @@ type report struct {
 	Events   []event       `json:"events"`
 	Findings []Finding     `json:"findings"`
 	Renewals *renewalsJSON `json:"renewals"`
+	Jobs     []jobView     `json:"jobs"`
+	Hour     []minuteView  `json:"hour"`
+	Seen     *seen         `json:"seen,omitempty"` // of one lock
 }
 
 // here is what this process holds and waits for.
@@ -48,11 +51,14 @@ type renewalsJSON struct {
 
 // serveJSON writes what the page shows. If nothing could be read yet, the status is 503.
 func (p *page) serveJSON(w http.ResponseWriter, r *http.Request) {
-	v := p.view(r.Context(), queryOf(r.URL.Query()))
+	q := p.queryOf(r.URL.Query())
+	q.Flat = true
+	v := p.view(r.Context(), q)
 	answer := report{
 		Error: v.Failed, Region: v.Region, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
 		Locks: listed(v.Rows), Here: here{v.HereHeld, v.HereWait, listed(v.Waits)},
 		Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),
+		Jobs: listed(v.Jobs), Hour: listed(v.Hour.Minutes), Seen: v.Seen,
 	}
 	answer.Held, answer.Kept, answer.Expired, answer.Finished = v.Counts["held"], v.Counts["kept"], v.Counts["expired"], v.Counts["finished"]
 	status := http.StatusServiceUnavailable

@@ -19,6 +19,10 @@ type Options struct {
 	// shows them instead of the hash. It knows those that the registry holds or waits for.
 	Names []string
 
+	// Permits are how many permits the semaphores have (package semaphore), by key: for "render 2/3".
+	// Without it, the page shows "2 permits".
+	Permits map[string]int
+
 	// Roles are the keys of elections (package leader), whose leaders are shown on their own. The
 	// page knows those that the Recorder has seen this process campaign for.
 	Roles []string

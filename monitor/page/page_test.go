@@ -214,8 +214,11 @@ func TestRecorder(t *testing.T) {
 		}
 		report(observe.Election{State: observe.ElectorCandidate})
 		report(observe.Election{State: observe.ElectorLeader, Holder: elector.Holder()})
+		if l := f.json(h, ""); !l.Leaders[0].Here.Leads {
+			t.Errorf("%+v", l)
+		}
 		report(observe.Election{State: observe.ElectorCandidate, Holder: elector.Holder(), Led: time.Minute, Cause: sqllock.ErrLockLost})
-		if l := f.json(h, ""); l.Error != "" || len(l.Leaders) != 1 || l.Leaders[0].Role != "scheduler" || l.Leaders[0].Client != "web-1" {
+		if l := f.json(h, ""); l.Error != "" || len(l.Leaders) != 1 || l.Leaders[0].Role != "scheduler" || l.Leaders[0].Client != "web-1" || l.Leaders[0].Here.Leads || l.Leaders[0].Here.Terms != 1 {
 			t.Errorf("%+v", l)
 		}
 		report(observe.Election{State: observe.ElectorRetired})

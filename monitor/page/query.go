@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,10 +24,16 @@ type query struct {
 	State  string // one of listing.States, or "" for all
 	Order  listing.Order
 	Page   int // from 1
+	Lock   lockID
+	Flat   bool // each row for itself
 }
 
-// queryOf reads a query. What makes no sense is ignored.
-func queryOf(values url.Values) query {
+// A lockID names the lock whose own page is asked for: by its key, or where that is not known by its
+// region and LOCK_KEY. It is zero if none is asked for.
+type lockID struct{ Key, Region, LockKey string }
+
+// queryOf reads a query. What makes no sense is ignored. A key that no lock can have is searched for.
+func (p *page) queryOf(values url.Values) query {
 	q := query{Search: strings.TrimSpace(values.Get("q")), State: values.Get("state"), Order: listing.Order(values.Get("sort"))}
 	if len(q.Search) > maxSearch {
 		q.Search = strings.ToValidUTF8(q.Search[:maxSearch], "")
@@ -40,6 +47,17 @@ func queryOf(values url.Values) query {
 	page, err := strconv.Atoi(values.Get("page"))
 	if q.Page = max(page, 1); err != nil {
 		q.Page = 1
+	}
+	q.Lock = lockID{values.Get("key"), values.Get("in"), values.Get("of")}
+	if q.Lock.Key != "" {
+		repository := p.registry.Repository()
+		if q.Lock.LockKey, err = repository.LockKey(q.Lock.Key); err != nil {
+			q.Search = q.Lock.Key
+		}
+		q.Lock.Region = repository.Region()
+	}
+	if q.Lock.LockKey == "" {
+		q.Lock = lockID{}
 	}
 	return q
 }
@@ -56,6 +74,10 @@ func (q query) values() url.Values {
 	set("state", q.State, "")
 	set("sort", string(q.Order), string(listing.Oldest))
 	set("page", strconv.Itoa(q.Page), "1")
+	if set("key", q.Lock.Key, ""); q.Lock.Key == "" {
+		set("of", q.Lock.LockKey, "")
+		set("in", q.Lock.Region, "")
+	}
 	return values
 }
 
@@ -79,16 +101,45 @@ func (q query) onPage(page int) query {
 	return q
 }
 
-// selected returns the locks that fit the query, sorted.
-func (q query) selected(locks []listing.Lock) []listing.Lock {
-	var chosen []listing.Lock
-	for _, l := range locks {
-		if (q.State == "" || q.State == l.State()) && l.Matches(q.Search) {
-			chosen = append(chosen, l)
+// onLock returns the query for the page of a lock, from which the viewer returns to this one.
+func (q query) onLock(lock lockID) query {
+	q.Lock = lock
+	return q
+}
+
+// selected returns the locks that fit the query, sorted: the rows of one for themselves.
+func (q query) selected(locks []listing.Lock) []listing.Group {
+	var groups []listing.Group
+	if q.Flat || q.Lock != (lockID{}) {
+		for _, l := range locks {
+			groups = append(groups, alone(l))
 		}
+	} else {
+		groups = listing.Grouped(locks)
 	}
-	listing.Sort(chosen, q.Order)
-	return chosen
+	groups = slices.DeleteFunc(groups, func(g listing.Group) bool { return !q.fits(g) })
+	listing.SortGroups(groups, q.Order)
+	return groups
+}
+
+func (q query) fits(g listing.Group) bool {
+	if q.Lock != (lockID{}) {
+		return g.Region == q.Lock.Region && cmp.Or(g.Seat.Of, g.LockKey) == q.Lock.LockKey
+	}
+	return (q.State == "" || q.State == g.State()) && g.Matches(q.Search)
+}
+
+// alone returns a row as a group of its own.
+func alone(l listing.Lock) listing.Group { return listing.Group{Lock: l, Rows: []listing.Lock{l}} }
+
+// unlocking returns the address that asks whether a row is to be removed, and by POST removes it. It carries
+// the query, to which the viewer returns.
+func (q query) unlocking(r sqllock.Row) string {
+	values := q.values()
+	values.Set("region", r.Region)
+	values.Set("lock_key", r.LockKey)
+	values.Set("holder", r.Holder)
+	return "unlock?" + values.Encode()
 }
 
 // maxForm is the longest form that is read, in bytes. The columns are shorter.

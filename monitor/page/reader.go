@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/seats"
 )
 
 const (
@@ -46,6 +49,7 @@ type reader struct {
 	registry *sqllock.Registry
 	limit    int
 	names    map[string]string // keys that the host has named, by LOCK_KEY
+	keys     *strings.Replacer // of these LOCK_KEYs, in the keys of permits and readers
 
 	mu      sync.Mutex
 	last    snapshot
@@ -61,6 +65,17 @@ func newReader(registry *sqllock.Registry, o Options) *reader {
 	for _, key := range append(o.Roles[:len(o.Roles):len(o.Roles)], o.Names...) {
 		r.name(r.names, key)
 	}
+	for key, permits := range o.Permits {
+		lockKey := r.name(r.names, key)
+		for i := range permits {
+			r.name(r.names, seats.SeatKey(lockKey, seats.Permit, i))
+		}
+	}
+	var keys []string
+	for lockKey, key := range r.names {
+		keys = append(keys, lockKey, printable.Text(key))
+	}
+	r.keys = strings.NewReplacer(keys...)
 	return r
 }
 
@@ -72,6 +87,13 @@ func (r *reader) name(names map[string]string, key string) (lockKey string) {
 	}
 	names[lockKey] = key
 	return lockKey
+}
+
+// nameIn has keys of permits and readers begin with the key of their lock, where the host has named that.
+func (r *reader) nameIn(events []event) {
+	for i := range events {
+		events[i].Key = r.keys.Replace(events[i].Key)
+	}
 }
 
 // read returns what the table contains. If it was read less than a second ago, that is what
@@ -149,6 +171,9 @@ func (r *reader) keep(rows []sqllock.Row, at time.Time) {
 		s.waiting[lockKey] = waiters{key, s.waiting[lockKey].count + count}
 	}
 	s.locks, r.seen = listing.Named(rows, names), names
+	for i, l := range listing.Named(rows, r.names) {
+		s.locks[i].Seat.Total = l.Seat.Total // names has some permits of a semaphore, but not always all
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bars.Fill(s.locks)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -17,12 +18,14 @@ const (
 	// recorded is how many events of each kind a [Recorder] keeps: those that an operator should
 	// know of, and the others. So the many of a busy process do not displace the few.
 	recorded = 50
+	// recordedOfKey is how many events it keeps of each key.
+	recordedOfKey = 10
 	// longWait is from when on it is worth a line that a caller waited for a lock.
 	longWait = time.Second
 )
 
-// A Recorder keeps what happened last to the locks of this process, how renewals go, and the roles
-// that it campaigns for, to show them on the page:
+// A Recorder keeps what happened last to the locks of this process, its jobs and elections, how renewals
+// go, and how many locks it has held in the last hour, to show them on the page:
 //
 //	recorder := new(page.Recorder)
 //	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
@@ -30,16 +33,19 @@ const (
 //	})
 //	handler := page.Handler(registry, &page.Options{Recorder: recorder})
 //
-// The zero value is ready to use. It may observe several registries. A Recorder keeps a hundred
-// events at most, and the roles of electors that have not ended. All methods are safe for concurrent use.
+// The zero value is ready to use. It may observe several registries. All methods are safe for concurrent
+// use. A Recorder keeps a hundred events at most, ten of each of the 200 keys that were used last,
+// 200 jobs, and the roles of electors that have not ended.
 type Recorder struct {
-	mu       sync.Mutex
-	ordinary []event // each in the order of time
-	notable  []event
-	health   renewals                  // without Err and Since
-	failing  map[time.Duration]failure // of the times-to-live whose last renewal has failed
-	roles    []string                  // that electors of this process campaign for, the first one first
-	electors map[string]int            // of each role
+	mu        sync.Mutex
+	ordinary  []event // each in the order of time
+	notable   []event
+	health    renewals                  // without Err and Since
+	failing   map[time.Duration]failure // of the times-to-live whose last renewal has failed
+	elections []*election               // that this process takes part in, the first one first
+	keys      lately[seen]
+	jobs      lately[jobView]
+	hour      history
 }
 
 // A failure is what is known of renewals that fail.
@@ -55,6 +61,14 @@ type event struct {
 	What     string    `json:"what"`
 	Key      string    `json:"key,omitempty"`
 	Text     string    `json:"text,omitempty"`
+}
+
+// A seen is what was seen of a key. The JSON form is documented in docs/page.md.
+type seen struct {
+	Acquired    int     `json:"acquired"`
+	LongestWait float64 `json:"longest_wait_seconds"`
+	LongestHold float64 `json:"longest_hold_seconds"`
+	Events      []event `json:"events"`
 }
 
 // renewals are how the automatic renewal of leases goes.
@@ -74,6 +88,7 @@ type renewals struct {
 func (r *Recorder) Observer() *observe.Observer {
 	return &observe.Observer{
 		Acquire: func(context.Context, observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			r.asked()
 			return nil, r.acquired //nolint:nilnil // nil leaves the context as it was
 		},
 		LeaseEnd: func(_ context.Context, e observe.LeaseEnd) { r.ended(e) },
@@ -85,14 +100,46 @@ func (r *Recorder) Observer() *observe.Observer {
 		Refusal: func(_ context.Context, e observe.Refusal) {
 			r.add(event{Severity: Broken, What: "job refused", Key: e.Key, Text: e.Err.Error()})
 		},
+		Waiting: func(_ context.Context, e observe.Wait) {
+			r.add(event{Severity: Note, What: "still waits", Key: e.Key, Text: heldBy("for "+duration(e.Waited), cmp.Or(e.Process, e.Holder))})
+		},
+		JobRun: func(_ context.Context, e observe.JobRun) { r.ran(e) },
 	}
 }
 
-func (r *Recorder) acquired(e observe.AcquireEnd) {
-	waited := "after " + duration(e.Took)
-	if e.HeldBy != "" {
-		waited += ", held by " + e.HeldBy
+func (r *Recorder) asked() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hour.count(time.Now(), 0, 1)
+}
+
+// answered counts an answer to a caller that has asked for a lock.
+func (r *Recorder) answered(e observe.AcquireEnd) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := 0
+	if e.Err == nil && !e.Reentered {
+		held = 1
 	}
+	r.hour.count(time.Now(), held, -1)
+	if held > 0 || e.Outcome == observe.OutcomeTimeout {
+		key := r.keys.of(e.Key)
+		key.Acquired += held
+		key.LongestWait = max(key.LongestWait, seconds(e.Took))
+	}
+}
+
+// heldBy adds to text who holds a lock, if that is known.
+func heldBy(text, holder string) string {
+	if holder == "" {
+		return text
+	}
+	return text + ", held by " + holder
+}
+
+func (r *Recorder) acquired(e observe.AcquireEnd) {
+	r.answered(e)
+	waited := heldBy("after "+duration(e.Took), e.HeldBy)
 	switch {
 	case e.Reentered && e.Err == nil, e.Outcome == observe.OutcomeHeld:
 		return // nothing has changed
@@ -111,9 +158,9 @@ func (r *Recorder) acquired(e observe.AcquireEnd) {
 
 func (r *Recorder) ended(e observe.LeaseEnd) {
 	held := "after " + duration(e.Held)
+	r.released(e)
 	switch {
 	case e.Reason.Lost():
-		r.lose()
 		r.add(event{Severity: Broken, What: "lost", Key: e.Key, Text: held + ": " + map[observe.EndReason]string{
 			observe.EndExpired: "it was not renewed in time", observe.EndTaken: "its row was removed or taken over",
 		}[e.Reason]})
@@ -172,52 +219,16 @@ func (r *Recorder) healthLocked() renewals {
 	return h
 }
 
-func (r *Recorder) elected(e observe.Election) {
+// released counts the end of a lease.
+func (r *Recorder) released(e observe.LeaseEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.countLocked(e)
-	now := event{At: time.Now(), Severity: Note, Key: e.Role}
-	switch {
-	case e.State == observe.ElectorLeader:
-		now.What = "leads"
-	case e.State == observe.ElectorCandidate && e.Holder != "":
-		now.What, now.Text = "leads no more", "after "+duration(e.Led)
-		if e.Cause != nil {
-			now.Text += ": " + e.Cause.Error()
-		}
-	case e.State == observe.ElectorRetired:
-		now.Severity, now.What = Good, "campaigns no more"
-	default:
-		now.Severity, now.What = Good, "campaigns"
+	r.hour.count(time.Now(), -1, 0)
+	key := r.keys.of(e.Key)
+	key.LongestHold = max(key.LongestHold, seconds(e.Held))
+	if e.Reason.Lost() {
+		r.health.Lost++
 	}
-	r.addLocked(now)
-}
-
-// countLocked counts the electors of the role of an event. One that has begun before the recorder observes
-// it counts from its next event on. A role without electors is forgotten.
-func (r *Recorder) countLocked(e observe.Election) {
-	begins := e.State == observe.ElectorCandidate && e.Holder == ""
-	switch n, known := r.electors[e.Role]; {
-	case e.State == observe.ElectorRetired && n > 1:
-		r.electors[e.Role] = n - 1
-	case e.State == observe.ElectorRetired:
-		delete(r.electors, e.Role)
-		r.roles = slices.DeleteFunc(r.roles, func(role string) bool { return role == e.Role })
-	case !known:
-		if r.electors == nil {
-			r.electors = make(map[string]int)
-		}
-		r.electors[e.Role] = 1
-		r.roles = append(r.roles, e.Role)
-	case begins:
-		r.electors[e.Role]++
-	}
-}
-
-func (r *Recorder) lose() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.health.Lost++
 }
 
 // add keeps an event of now.
@@ -229,22 +240,35 @@ func (r *Recorder) add(e event) {
 }
 
 func (r *Recorder) addLocked(e event) {
+	key := e.Key
 	e.Key, e.Text = printable.Text(e.Key), printable.Text(e.Text)
 	kind := &r.ordinary
 	if e.Severity != Good {
 		kind = &r.notable
 	}
-	if len(*kind) == recorded {
-		*kind = slices.Clone((*kind)[1:])
+	*kind = last(recorded, append(*kind, e))
+	if key != "" {
+		of := r.keys.of(key)
+		of.Events = last(recordedOfKey, append(of.Events, e))
 	}
-	*kind = append(*kind, e)
+}
+
+// last returns the last n events at most. They share no memory with those before.
+func last(n int, events []event) []event {
+	if len(events) > n {
+		return slices.Clone(events[len(events)-n:])
+	}
+	return events
 }
 
 // A record is what a recorder has kept.
 type record struct {
-	events   []event // the last one first
-	renewals renewals
-	roles    []string
+	events    []event // the last one first
+	renewals  renewals
+	elections []election
+	keys      map[string]seen
+	jobs      []jobView
+	hour      hourView
 }
 
 // record returns what was kept. A nil Recorder has kept nothing.
@@ -254,7 +278,16 @@ func (r *Recorder) record() record {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	events := slices.Concat(r.ordinary, r.notable)
+	kept := record{events: newestFirst(r.ordinary, r.notable), renewals: r.healthLocked(), keys: r.keys.values(), hour: r.hour.view(time.Now())}
+	for _, e := range r.elections {
+		kept.elections = append(kept.elections, *e)
+	}
+	kept.jobs = slices.SortedFunc(maps.Values(r.jobs.values()), func(a, b jobView) int { return cmp.Compare(a.Job, b.Job) })
+	return kept
+}
+
+func newestFirst(lists ...[]event) []event {
+	events := slices.Concat(lists...)
 	slices.SortStableFunc(events, func(a, b event) int { return b.At.Compare(a.At) })
-	return record{events, r.healthLocked(), slices.Clone(r.roles)}
+	return events
 }

@@ -19,6 +19,7 @@ type confirmation struct {
 	// Action is the address that removes the row. It names the row, because browsers change line
 	// breaks in the fields of a form.
 	Action string
+	Back   string // the address that the viewer came from
 }
 
 // confirm asks whether a row is to be removed.
@@ -99,7 +100,8 @@ func (p *page) confirmation(w http.ResponseWriter, r *http.Request, values url.V
 		return c, false
 	}
 	s := p.reader.read(r.Context())
-	c = confirmation{Title: p.options.Title, State: "gone", Action: unlockAddress(lock.Row)}
+	q := p.queryOf(values)
+	c = confirmation{Title: p.options.Title, State: "gone", Action: q.unlocking(lock.Row), Back: q.address("./")}
 	if s.more || s.at.IsZero() {
 		c.State = "ask" // its row may be beyond the limit
 	}
@@ -108,6 +110,6 @@ func (p *page) confirmation(w http.ResponseWriter, r *http.Request, values url.V
 			lock, c.State, c.Known = l, "ask", true
 		}
 	}
-	c.Row = p.row(lock, s)
+	c.Row = p.row(q, alone(lock), s)
 	return c, true
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,9 @@ type view struct {
 	Query         query
 	Address       string // of the page itself, with the query
 	Live          string // of the part that the script replaces
+	Back          string // from a lock's own page
+	Link          string // to it, to be sent
+	Name, Count   string // of the lock
 	JSON          string
 	Columns       []columnView
 
@@ -48,6 +50,9 @@ type view struct {
 	Events   []event
 	Renewals renewals
 	Recorder bool
+	Jobs     []jobView
+	Hour     hourView
+	Seen     *seen // of the lock whose page it is
 	Findings []Finding
 	Checks   bool
 	Checked  time.Time
@@ -76,12 +81,20 @@ type rowView struct {
 	Token   int64   `json:"token,omitempty"`
 	Waiting int     `json:"waiting"`
 
-	Name, Client, Number string  `json:"-"` // safe to show
-	Hashed               bool    `json:"-"` // Name is a hash
-	Full                 float64 `json:"-"`
-	Low                  bool    `json:"-"` // little time is left
-	Ended                float64 `json:"-"` // how long ago the lease ended
-	Unlock               string  `json:"-"` // address, or ""
+	Process *sqllock.Process `json:"process"`        // null if it is not known
+	Of      string           `json:"of,omitempty"`   // the key of the semaphore or the read-write lock
+	Seat    string           `json:"seat,omitempty"` // which row of it
+
+	Name, Client, Number string    `json:"-"` // safe to show
+	Count                string    `json:"-"` // of permits or readers, or ""
+	Others               int       `json:"-"` // rows of the same lock
+	Since                time.Time `json:"-"`
+	Link                 string    `json:"-"` // to its own page, or ""
+	Hashed               bool      `json:"-"` // Name is a hash
+	Full                 float64   `json:"-"`
+	Low                  bool      `json:"-"` // little time is left
+	Ended                float64   `json:"-"` // how long ago the lease ended
+	Unlock               string    `json:"-"` // address, or ""
 }
 
 // A leaderView is an election. The client is "" if the role has no leader.
@@ -92,7 +105,9 @@ type leaderView struct {
 	Age    float64 `json:"age_seconds"`
 	Left   float64 `json:"left_seconds"`
 
-	Unknown bool `json:"unknown,omitempty"` // its row may be beyond the limit
+	Process *sqllock.Process `json:"process"`
+	Unknown bool             `json:"unknown,omitempty"` // its row may be beyond the limit
+	Own     *election        `json:"here"`              // what this process does for it, or null
 }
 
 // A waitView is a key that callers of this process wait for.
@@ -107,17 +122,22 @@ func (p *page) view(ctx context.Context, q query) view {
 	v := view{
 		Title: p.options.Title, Region: printable.Text(p.registry.Repository().Region()),
 		Query: q, Address: q.address("./"), Live: q.address("live"), JSON: q.address("locks.json"), Columns: columnsOf(q),
+		Back: q.onLock(lockID{}).address("./"), Link: query{Order: listing.Oldest, Page: 1, Lock: q.Lock}.address("./"),
 		ReadAt: s.at, Known: !s.at.IsZero(), More: s.more, Limit: p.options.Limit, CanUnlock: p.options.AllowUnlock != nil,
 		Recorder: p.options.Recorder != nil, Checks: p.options.Check != nil,
 	}
 	if s.err != nil {
 		v.Failed, v.Age = s.err.Error(), duration(time.Since(s.at))
 	}
-	v.addCounts(s)
+	v.addCounts(s, p.reader.keys)
 	kept := p.options.Recorder.record()
-	v.Events, v.Renewals = kept.events, kept.renewals
-	v.Leaders = p.leaders(s, kept.roles)
+	v.Events, v.Renewals, v.Jobs, v.Hour = kept.events, kept.renewals, kept.jobs, kept.hour
+	p.reader.nameIn(v.Events)
+	v.Leaders = p.leaders(s, kept.elections)
 	p.addRows(ctx, &v, s)
+	if q.Lock != (lockID{}) {
+		p.addLock(&v, kept)
+	}
 	v.Findings, v.Checked = p.checks.latest() //nolint:contextcheck // they belong to no viewer
 	for _, f := range v.Findings {
 		if f.Severity != Good {
@@ -127,7 +147,7 @@ func (p *page) view(ctx context.Context, q query) view {
 	return v
 }
 
-func (v *view) addCounts(s snapshot) {
+func (v *view) addCounts(s snapshot, keys *strings.Replacer) {
 	v.Counts = make(map[string]int)
 	for _, state := range listing.States {
 		v.Counts[state] = 0 // for the template
@@ -138,7 +158,7 @@ func (v *view) addCounts(s snapshot) {
 	v.HereHeld = len(s.here)
 	for _, w := range s.waiting {
 		v.HereWait += w.count
-		v.Waits = append(v.Waits, waitView{printable.Text(w.key), w.count})
+		v.Waits = append(v.Waits, waitView{keys.Replace(printable.Text(w.key)), w.count})
 	}
 	sortWaits(v.Waits)
 	v.Here = v.Recorder || v.HereHeld+v.HereWait > 0
@@ -147,16 +167,19 @@ func (v *view) addCounts(s snapshot) {
 // addRows adds the rows of the viewer's page.
 func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 	chosen := v.Query.selected(s.locks)
-	if len(chosen) == 0 && s.more && v.Query.Search != "" {
-		found, ok, err := p.reader.find(ctx, v.Query.Search)
+	if key := cmp.Or(v.Query.Lock.Key, v.Query.Search); len(chosen) == 0 && s.more && key != "" {
+		found, ok, err := p.reader.find(ctx, key)
 		switch {
 		case err != nil:
 			v.Missing = err.Error()
 		case ok:
-			chosen, s.at = append(chosen, found), time.Now()
+			chosen, s.at = append(chosen, alone(found)), time.Now()
 		}
 	}
 	v.Matches = len(chosen)
+	if v.Query.Lock != (lockID{}) {
+		v.Count = countOf(chosen)
+	}
 	v.Pages = max(1, (len(chosen)+pageSize-1)/pageSize)
 	v.Page = min(v.Query.Page, v.Pages)
 	if v.Page > 1 {
@@ -166,64 +189,79 @@ func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 		v.Next = v.Query.onPage(v.Page + 1).address("./")
 	}
 	first := (v.Page - 1) * pageSize
-	for _, l := range chosen[first:min(first+pageSize, len(chosen))] {
-		v.Rows = append(v.Rows, p.row(l, s))
+	for _, g := range chosen[first:min(first+pageSize, len(chosen))] {
+		v.Rows = append(v.Rows, p.row(v.Query, g, s))
 	}
 }
 
-// row returns the line of a lock.
-func (p *page) row(l listing.Lock, s snapshot) rowView {
-	passed := time.Duration(0)
+// row returns the line of a lock for the viewer with a query.
+func (p *page) row(q query, g listing.Group, s snapshot) rowView {
+	l, passed := g.Lock, time.Duration(0)
 	if !s.at.IsZero() {
 		passed = time.Since(s.at)
 	}
 	l.Age += passed
 	l.Left -= passed
 	client, number := l.Holder()
-	held, here := s.here[rowID{l.LockKey, l.Row.Holder}]
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
-		Age: seconds(l.Age), Left: seconds(l.Left), Expired: l.Expired(), Here: here, Token: held.Token,
+		Age: seconds(l.Age), Left: seconds(l.Left), Expired: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
+		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: time.Now().Add(-l.Age),
 		Name: l.Name(), Client: printable.Text(client), Number: number,
 		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
 	}
 	if l.Region == p.registry.Repository().Region() {
 		row.Waiting = s.waiting[l.LockKey].count
 	}
+	for _, one := range g.Rows {
+		if held, here := s.here[rowID{one.LockKey, one.Row.Holder}]; here {
+			row.Here, row.Token = true, held.Token
+		}
+		if one.LockKey != l.LockKey && one.Region == p.registry.Repository().Region() {
+			row.Waiting += s.waiting[one.LockKey].count
+		}
+	}
 	if l.Key != "" {
 		row.Key = &l.Key
 	}
-	if p.options.AllowUnlock != nil && isAddressable(l.Row) {
-		row.Unlock = unlockAddress(l.Row)
+	if l.Process != (sqllock.Process{}) {
+		row.Process = &l.Process
+	}
+	if isAddressable(l.Row) {
+		row.Link = q.onLock(p.lockOf(l)).address("./")
+	}
+	if p.options.AllowUnlock != nil && isAddressable(l.Row) && g.Kind == "" {
+		row.Unlock = q.unlocking(l.Row)
 	}
 	return row
 }
 
-// unlockAddress is the address that asks whether a row is to be removed, and by POST removes it.
-func unlockAddress(r sqllock.Row) string {
-	return "unlock?" + url.Values{"region": {r.Region}, "lock_key": {r.LockKey}, "holder": {r.Holder}}.Encode()
-}
-
 // leaders returns who leads the roles of the options, and those that this process campaigns for.
-func (p *page) leaders(s snapshot, roles []string) []leaderView {
+func (p *page) leaders(s snapshot, elections []election) []leaderView {
 	var leaders []leaderView
 	repository := p.registry.Repository()
-	for i, role := range slices.Concat(p.options.Roles, roles) {
-		if i >= len(p.options.Roles) && slices.Contains(p.options.Roles, role) {
-			continue
+	own := make(map[string]*election)
+	roles := slices.Clone(p.options.Roles)
+	for _, e := range elections {
+		own[e.role] = &e
+		if !slices.Contains(roles, e.role) {
+			roles = append(roles, e.role)
 		}
+	}
+	for _, role := range roles {
 		lockKey, err := repository.LockKey(role)
 		if err != nil {
 			continue
 		}
-		leader := leaderView{Role: printable.Text(role), Unknown: s.more || s.at.IsZero()}
+		leader := leaderView{Role: printable.Text(role), Unknown: s.more || s.at.IsZero(), Own: own[role]}
 		for _, l := range s.locks {
 			if l.LockKey != lockKey || l.Region != repository.Region() {
 				continue
 			}
 			leader.Unknown = false
-			if row := p.row(l, s); !row.Expired {
-				leader = leaderView{Role: leader.Role, Client: row.Client, Holder: printable.Text(row.Holder), Age: row.Age, Left: row.Left}
+			if row := p.row(query{}, alone(l), s); !row.Expired {
+				leader.Client, leader.Holder, leader.Process = row.Client, printable.Text(row.Holder), row.Process
+				leader.Age, leader.Left = row.Age, row.Left
 			}
 		}
 		leaders = append(leaders, leader)

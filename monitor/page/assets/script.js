@@ -6,7 +6,8 @@
   const live = document.getElementById('live');
   const state = document.getElementById('state');
   const pause = document.getElementById('pause');
-  const form = document.getElementById('search');
+  const form = document.getElementById('search'); // null on the page of one lock
+  const help = document.getElementById('help'), helpButton = document.getElementById('help-button');
   let paused = false, timer = 0, received = performance.now(), asked = null;
 
   const set = (text, kind) => {
@@ -25,7 +26,7 @@
       if (from.data !== to.data) from.data = to.data;
       return;
     }
-    for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
+    for (const { name } of [...from.attributes]) if (name !== 'open' && !to.hasAttribute(name)) from.removeAttribute(name);
     for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
     const keyed = new Map();
     for (const child of from.children) if (child.dataset.key) keyed.set(child.dataset.key, child);
@@ -139,15 +140,45 @@
     resume();
   });
   let typing = 0;
-  form.addEventListener('input', () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => show(addressOfForm(), false), 250);
-  });
-  form.addEventListener('submit', (event) => {
+  if (form) {
+    form.addEventListener('input', () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => show(addressOfForm(), false), 250);
+    });
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      clearTimeout(typing);
+      show(addressOfForm(), true);
+    });
+    form.elements.q.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || !form.elements.q.value) return;
+      event.preventDefault();
+      form.elements.q.value = '';
+      show(addressOfForm(), false);
+    });
+  }
+  helpButton.hidden = false;
+  helpButton.addEventListener('click', () => help.showModal());
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open || event.target.closest('input, select, textarea')) return;
+    if (event.key === '?') {
+      help.showModal();
+    } else if (event.key === '/' && form) {
+      form.elements.q.focus();
+      form.elements.q.select();
+    } else {
+      return;
+    }
     event.preventDefault();
-    clearTimeout(typing);
-    show(addressOfForm(), true);
   });
+  const copy = document.getElementById('copy');
+  if (copy && navigator.clipboard) { // browsers have it over HTTPS, and of this machine
+    copy.hidden = false;
+    copy.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(document.getElementById('link').href);
+      copy.textContent = 'Copied';
+    });
+  }
   document.addEventListener('click', (event) => {
     const link = event.target.closest('th a, .pages a');
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type site struct {
 	*testing.T
 	registry *sqllock.Registry
+	recorder *page.Recorder
 	db       *sql.DB
 	url      string
 	live     atomic.Int64 // requests of what changes
@@ -42,8 +43,7 @@ const prefix = "/internal/locks/"
 func newSite(t *testing.T, o page.Options) *site {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "locks.db")
-	s := &site{T: t}
-	recorder := new(page.Recorder)
+	s := &site{T: t, recorder: new(page.Recorder)}
 	var err error
 	s.db, err = sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)")
 	check.Must(s, err)
@@ -51,11 +51,11 @@ func newSite(t *testing.T, o page.Options) *site {
 	check.Must(s, migrations.Up(t.Context(), s.db, dialect.SQLite(), nil))
 	s.registry, err = sqlitelock.Open(t.Context(), file, &sqlitelock.Options{
 		Repository: sqllock.RepositoryOptions{ClientID: "web-1:4711"},
-		Registry:   sqllock.RegistryOptions{TTL: time.Hour, Observers: []*observe.Observer{recorder.Observer()}},
+		Registry:   sqllock.RegistryOptions{TTL: time.Hour, Observers: []*observe.Observer{s.recorder.Observer()}},
 	})
 	check.Must(s, err)
 	t.Cleanup(func() { check.Must(s, s.registry.Close(context.Background())) })
-	o.Recorder = recorder
+	o.Recorder = s.recorder
 	handler := page.Handler(s.registry, &o)
 	mux := http.NewServeMux()
 	mux.Handle(prefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

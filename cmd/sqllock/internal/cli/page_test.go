@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func TestPage(t *testing.T) {
 
 	readOnly := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--name", "orders/42", "--role", "orders/42")
 	at := addressOf(readOnly)
-	if text, _ := body(t, at, nil); !strings.Contains(text, ">orders/42<") || !strings.Contains(text, "Leaders") {
+	if text, _ := body(t, at, nil); !strings.Contains(text, ">orders/42<") || !strings.Contains(text, "Elections") {
 		t.Errorf("no lock in %s", text)
 	}
 	if _, status := body(t, at+"unlock", form); status != http.StatusForbidden {
@@ -62,8 +63,16 @@ func TestPage(t *testing.T) {
 	readOnly.Signal(os.Interrupt)
 	readOnly.WantCode(0)
 
-	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock")
-	if text, status := body(t, addressOf(p)+"unlock", form); status != http.StatusOK {
+	file := filepath.Join(t.TempDir(), "password")
+	check.Must(t, os.WriteFile(file, []byte("open: sesame\n"), 0o600))
+	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock", "--password-file", file)
+	at = addressOf(p)
+	for _, wrong := range []string{"", "operator:@", "operator:open%3A%20sesam@", "operator:open%3A%20sesame%0A@"} {
+		if text, status := body(t, strings.Replace(at, "//", "//"+wrong, 1), nil); status != http.StatusUnauthorized || strings.Contains(text, lockKey) {
+			t.Errorf("password %q: status %d", wrong, status)
+		}
+	}
+	if text, status := body(t, strings.Replace(at, "//", "//operator:open%3A%20sesame@", 1)+"unlock", form); status != http.StatusOK {
 		t.Errorf("status %d: %s", status, text)
 	}
 	p.Stderr.Await("removed the row of " + lockKey + " in region DEFAULT, held by " + holder)

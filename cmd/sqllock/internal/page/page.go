@@ -36,6 +36,7 @@ type options struct {
 	hosts        []string
 	names, roles []string
 	limit        int
+	passwordFile string
 	ttl          time.Duration
 }
 
@@ -65,6 +66,7 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 	f.StringArrayVar(&o.hosts, "host", nil, "the name under which browsers request the page, unless it is that of this machine or an IP address (repeatable)")
 	f.StringArrayVar(&o.names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
 	f.StringArrayVar(&o.roles, "role", nil, "show who leads this role (repeatable)")
+	f.StringVar(&o.passwordFile, "password-file", "", "ask viewers for the password in this file, or else in "+passwordVariable)
 	f.IntVar(&o.limit, "limit", page.DefaultLimit, "how many rows to read at most")
 	for _, name := range []string{"name", "role"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, complete.UsedKeys) // the flag exists
@@ -74,6 +76,10 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 }
 
 func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) error {
+	secret, err := password(o.passwordFile)
+	if err != nil {
+		return err
+	}
 	registry, err := sqllock.NewRegistry(r, nil)
 	if err != nil {
 		return err
@@ -86,7 +92,11 @@ func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) erro
 		settings.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
 		settings.OnUnlock = func(_ *http.Request, u page.Unlock) { cmd.PrintErrln("sqllock: " + audited(u)) }
 	}
-	server, err := serve.Listen(cmd.Context(), o.listen, page.Handler(registry, settings), o.hosts...)
+	handler := page.Handler(registry, settings)
+	if secret != "" {
+		handler = protected(secret, handler)
+	}
+	server, err := serve.Listen(cmd.Context(), o.listen, handler, o.hosts...)
 	if err != nil {
 		return err
 	}
@@ -94,8 +104,11 @@ func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) erro
 		return errors.Join(exit.WithHint(exit.Usagef("--allow-unlock where other machines can reach the page needs --host"),
 			"--host, with the name under which browsers request the page"), server.Close())
 	}
-	if !server.IsLocal() {
+	switch {
+	case !server.IsLocal() && secret == "":
 		cmd.PrintErrln("sqllock: the page has no password, and other machines can reach it")
+	case !server.IsLocal():
+		cmd.PrintErrln("sqllock: the password of the page is not encrypted on its way: put a server with TLS in front of it")
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
 		return err

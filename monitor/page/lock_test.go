@@ -1,0 +1,137 @@
+package page_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+// TestALockHasItsOwnPage follows the link of a lock while it is held, and after that.
+func TestALockHasItsOwnPage(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.row("plain", "billing", "web-2-00000000001", time.Minute, time.Minute)
+		lease, err := f.registry.Lock(f.Context(), "orders/42")
+		must(f.T, err)
+		began := time.Now().Format(time.DateTime)
+		time.Sleep(12 * time.Second)
+		h := f.handler()
+		list := f.get(h, "/?q=e&sort=key").Body.String()
+		for link, want := range map[string][]string{
+			"/?key=orders%2F42&q=e&sort=key":     {"<bdi>orders/42</bdi>", lease.Holder(), began, "12 s", "held here", "acquired here", `href="./?q=e&amp;sort=key"`},
+			"/?in=billing&of=plain&q=e&sort=key": {"<bdi>plain</bdi>", "web-2-00000000001", "billing"},
+			"/?key=" + strings.Repeat("k", 300):  {"This lock is free"},
+			"/live?key=orders%2F42":              {"<bdi>orders/42</bdi>"},
+			"/?key=%FF":                          {"No lock matches"},
+			"/?in=billing&state=held":            {">orders/42<"},
+		} {
+			body := f.get(h, link).Body.String()
+			for _, text := range want {
+				if !strings.Contains(body, text) {
+					t.Errorf("%s: no %q in %s", link, text, body)
+				}
+			}
+			if strings.Contains(link, "q=e") && !strings.Contains(list, `href=".`+strings.ReplaceAll(link, "&", "&amp;")+`"`) {
+				t.Errorf("no link to %s in %s", link, list)
+			}
+		}
+		must(f.T, lease.Unlock(f.Context()))
+		time.Sleep(time.Minute)
+		l := f.json(h, "?key=orders/42")
+		if len(l.Locks) != 0 || l.Seen.Acquired != 1 || l.Seen.LongestHold != 12 || l.Seen.Events[0].What != "released" {
+			t.Errorf("%+v", l)
+		}
+		if body := f.get(h, "/?key=orders/42").Body.String(); !strings.Contains(body, "This lock is free") {
+			t.Error("the page does not say that the lock is free")
+		}
+	})
+}
+
+// TestPermitsAreOneLock has two of three permits held, and a caller that waits for two.
+func TestPermitsAreOneLock(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		render, err := semaphore.New(f.registry, "render", 3)
+		must(f.T, err)
+		lease, err := render.Acquire(f.Context(), 2)
+		must(f.T, err)
+		f.options.Permits = map[string]int{"render": 3}
+		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
+		h := f.handler()
+		l := f.json(h, "?key=render")
+		if body := f.get(h, "/").Body.String(); !strings.Contains(body, "2/3") || strings.Contains(body, `href="unlock`) {
+			t.Errorf("no permits in %s", body)
+		}
+		if what := l.Events[0]; !strings.HasPrefix(what.Key, "render permit ") {
+			t.Errorf("%+v", what)
+		}
+		if body := f.get(h, "/?key=render").Body.String(); !strings.Contains(body, "2/3") || strings.Count(body, `href="unlock`) != 2 {
+			t.Errorf("no permits in %s", body)
+		}
+		for _, row := range l.Locks {
+			if row.Of != "render" || !strings.HasPrefix(row.Seat, "permit ") || !row.Here {
+				t.Errorf("%+v", row)
+			}
+		}
+		if len(l.Locks) != 2 || len(f.json(h, "").Locks) != 2 || l.Seen.Acquired == 0 {
+			t.Errorf("%+v", l)
+		}
+		must(f.T, lease.Unlock(f.Context()))
+	})
+}
+
+// TestJobsAndTheLastHour has runs of a job, and a lock that is held for 90 s and waited for in the last 30 of them.
+func TestJobsAndTheLastHour(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		o, h := f.recorder.Observer(), f.handler()
+		for _, run := range []observe.JobRun{
+			{Outcome: observe.JobRan, Began: time.Now(), Took: 3 * time.Second},
+			{Outcome: observe.JobFailed, Began: time.Now(), Took: time.Second, Err: errors.New("no paper")},
+			{Outcome: observe.JobSkipped, Err: sqllock.ErrNotAcquired},
+		} {
+			run.Job = "report"
+			o.JobRun(f.Context(), run)
+		}
+		if l := f.json(h, ""); len(l.Jobs) != 1 || l.Jobs[0] != (job{"report", 1, 1, 1, 1, "no paper"}) || l.Events[0].What != "job failed" {
+			t.Errorf("%+v", l)
+		}
+		o.Waiting(f.Context(), observe.Wait{Key: "report", Process: "orders 1.4.2 on web-7, pid 4711", Waited: 30 * time.Second})
+		body := f.get(h, "/").Body.String()
+		for _, want := range []string{"1 run, 1 failed, 1 skipped", "no paper", "for 30 s, held by orders 1.4.2 on web-7, pid 4711", "No lock was held or waited for"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q on the page", want)
+			}
+		}
+
+		lease, err := f.registry.Lock(f.Context(), "orders/42")
+		must(f.T, err)
+		time.Sleep(time.Minute)
+		waited := make(chan error)
+		go func() {
+			next, err := f.registry.Lock(f.Context(), "orders/42")
+			if err == nil {
+				err = next.Unlock(f.Context())
+			}
+			waited <- err
+		}()
+		time.Sleep(30 * time.Second)
+		must(f.T, lease.Unlock(f.Context()))
+		must(f.T, <-waited)
+		time.Sleep(30 * time.Second)
+		if hour := fmt.Sprintf("%.1f", f.json(h, "").Hour); hour != "[{1.0 0.0} {0.5 0.5}]" { // the waiter polls
+			t.Error(hour)
+		}
+		if body := f.get(h, "/").Body.String(); !strings.Contains(body, `<rect x="58" width=".8" height="0.5">`) {
+			t.Errorf("no bar in %s", body)
+		}
+		time.Sleep(time.Hour)
+		if hour := f.json(h, "").Hour; len(hour) != 0 {
+			t.Errorf("%+v", hour)
+		}
+	})
+}
