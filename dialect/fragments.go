@@ -52,6 +52,7 @@ type fragments struct {
 
 	lockTimeout lockTimeout
 	turns       Turns
+	naming      naming
 
 	readOnly string
 	version  string

@@ -105,7 +105,7 @@ func TestStatementsAreComplete(t *testing.T) {
 
 // optional are the statements that some databases do not need.
 var optional = []string{
-	"AcquireRow", "Isolation", "Outcome", "Number", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickAll", "PickRow", "IfAll", "AllPicked", "PickAny", "PickClient", "PickExpired",
+	"AcquireRow", "WriteName", "Isolation", "Outcome", "Number", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickAll", "PickRow", "IfAll", "AllPicked", "PickAny", "PickClient", "PickExpired",
 	"GuardByWriting", "GuardAllByWriting", "Cluster", "ClusterVariables", "File", "PeekCurrent", "BeforeCurrent", "AfterCurrent",
 }
 

@@ -58,6 +58,7 @@ func MySQL() Dialect {
 			// statement; there the session's innodb_lock_wait_timeout applies.
 			lockTimeout: lockTimeout{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
 			turns:       mysqlTurns,
+			naming:      naming{write: onDuplicateName, row: "(:key, :region, :holder, {now})"},
 			readOnly:    "SELECT @@global.read_only",
 			version:     "SELECT VERSION()",
 			described:   describedByMySQL,

@@ -27,6 +27,8 @@ type Names struct {
 	Lock string
 	// Fence is the sequence or table from which fencing tokens are drawn.
 	Fence string
+	// Name is the table of the names of keys and processes.
+	Name string
 	// Channel is the channel that is notified of deleted rows, if the database can:
 	// [Channel], or "" for none. NamesFor leaves it empty.
 	Channel string
@@ -52,5 +54,6 @@ func NamesFor(prefix string) (Names, error) {
 		Prefix: parts[2],
 		Lock:   prefix + "LOCK",
 		Fence:  prefix + "LOCK_FENCE",
+		Name:   prefix + "LOCK_NAME",
 	}, nil
 }

@@ -11,10 +11,10 @@ import (
 func TestNamesFor(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]dialect.Names{
-		"":             {Prefix: "INT_", Lock: "INT_LOCK", Fence: "INT_LOCK_FENCE"},
-		"INT_":         {Prefix: "INT_", Lock: "INT_LOCK", Fence: "INT_LOCK_FENCE"},
-		"billing.int_": {Schema: "billing", Prefix: "int_", Lock: "billing.int_LOCK", Fence: "billing.int_LOCK_FENCE"},
-		"_":            {Prefix: "_", Lock: "_LOCK", Fence: "_LOCK_FENCE"},
+		"":             {Prefix: "INT_", Lock: "INT_LOCK", Fence: "INT_LOCK_FENCE", Name: "INT_LOCK_NAME"},
+		"INT_":         {Prefix: "INT_", Lock: "INT_LOCK", Fence: "INT_LOCK_FENCE", Name: "INT_LOCK_NAME"},
+		"billing.int_": {Schema: "billing", Prefix: "int_", Lock: "billing.int_LOCK", Fence: "billing.int_LOCK_FENCE", Name: "billing.int_LOCK_NAME"},
+		"_":            {Prefix: "_", Lock: "_LOCK", Fence: "_LOCK_FENCE", Name: "_LOCK_NAME"},
 	} {
 		got, err := dialect.NamesFor(prefix)
 		if err != nil || got != want {

@@ -70,7 +70,11 @@ func Postgres() Dialect {
 				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS lock_timeout",
 				inDelete: " USING " + setLockTimeout + " AS lock_timeout, " + setAsyncCommit + " AS async_commit",
 			},
-			turns:    postgresTurns,
+			turns: postgresTurns,
+			naming: naming{
+				write: upsertNames("mine.k", "mine.h", "json_to_recordset(CAST(:rows AS JSON)) AS mine(k TEXT, h TEXT)"),
+				among: "ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))))",
+			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
 			version:  "SELECT version()",
 

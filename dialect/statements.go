@@ -127,6 +127,15 @@ type Statements struct {
 	// DeleteExpired deletes up to 1000 expired rows of a region; if PickExpired is not "", only
 	// those with one of :keys.
 	DeleteExpired string
+	// WriteNames writes rows of the table of names, or that they are used still: :rows are as those of
+	// AcquireAll, with ID and NAME in place of LOCK_KEY and CLIENT_ID. If WriteName is not "", it stands
+	// there once for each row instead.
+	WriteNames, WriteName string
+	// Names returns REGION, ID and NAME of the names with one of :keys as their ID, of every region.
+	Names string
+	// OldNames returns the IDs of some names that have not been written for a day. DeleteNames deletes those
+	// with one of :keys.
+	OldNames, DeleteNames string
 	// Columns returns one row: the result of Version; what is wrong with the encoding of the
 	// session's text, or ""; what is wrong with the table, or ""; the character set and the collation
 	// of LOCK_KEY, or "" if they cannot do harm; and then the columns of the table, all NULL. Their
@@ -189,6 +198,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{table}", names.Lock,
 		"{table by key}", names.Lock+f.byKey,
 		"{fence}", names.Fence,
+		"{name}", names.Name,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key"+f.anew,
 		"{anew}", f.anew,
@@ -218,6 +228,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if f.pickAll != "" {
 		pickRow, ifAll, allPicked = "(:key, :holder)", " AND @sqllock_picked = :count", "SELECT @sqllock_picked = :count"
 	}
+	among, old := cmp.Or(f.naming.among, "ID IN "+f.list(":keys")), "SEEN < "+f.add(f.now, dayAgo)
 	peekAll := cmp.Or(f.peekAll, "SELECT "+rowColumns+" FROM {table} WHERE REGION = :region AND LOCK_KEY IN "+f.list(":keys"))
 	peekCurrent := ""
 	if f.waits+f.before+f.isMember != "" {
@@ -274,6 +285,11 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		CountClient:   fill("SELECT COUNT(*) FROM {table} WHERE {of client}"),
 		PickExpired:   fill(f.pickExpired),
 		DeleteExpired: fill(f.deleteExpired + "{notify}"),
+		WriteNames:    fill(f.naming.write),
+		WriteName:     fill(f.naming.row),
+		Names:         fill("SELECT REGION, ID, NAME FROM {name} WHERE " + among),
+		OldNames:      fill("SELECT ID FROM {name} WHERE " + old + " LIMIT 500"),
+		DeleteNames:   fill("{lockTimeout}DELETE FROM {name} WHERE " + among + " AND " + old),
 		Columns:       fill("SELECT server.version, " + f.described + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held" + f.byKey + " ON 1 = 0"),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),

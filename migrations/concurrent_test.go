@@ -24,13 +24,13 @@ func TestConcurrentUpAndDown(t *testing.T) {
 			pool := db.Open(t)
 			all.Go(func() {
 				for v := range 4 {
-					check.Is(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%4, nil), nil)
+					check.Is(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%5, nil), nil)
 				}
 			})
 		}
 		all.Wait()
 		up(t, db, &migrations.Options{Layout: dialect.Spring7})
-		wantAt(t, db, 3, dialect.Spring7)
+		wantAt(t, db, 4, dialect.Spring7)
 		wantTables(t, db)
 	})
 }
@@ -52,7 +52,7 @@ func TestConcurrentProcesses(t *testing.T) {
 			})
 		}
 		all.Wait()
-		wantAt(t, db, 3, dialect.Spring7)
+		wantAt(t, db, 4, dialect.Spring7)
 		wantTables(t, db)
 	})
 }
@@ -60,6 +60,6 @@ func TestConcurrentProcesses(t *testing.T) {
 // wantTables checks that there are no other tables.
 func wantTables(t *testing.T, db *dbtest.DB) {
 	t.Helper()
-	want := []string{"int_lock", "int_lock_fence", "int_lock_migrations"}
+	want := []string{"int_lock", "int_lock_fence", "int_lock_migrations", "int_lock_name"}
 	same(t, "tables", want, tables(t, db))
 }

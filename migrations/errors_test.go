@@ -45,7 +45,7 @@ func TestInvalidInput(t *testing.T) {
 		})
 	}
 	wantErr(t, migrations.Up(t.Context(), nil, db.Dialect, nil), migrations.ErrOption, "database")
-	wantErr(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 4, nil), migrations.ErrVersion, "4", "the last is 3")
+	wantErr(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 5, nil), migrations.ErrVersion, "5", "the last is 4")
 }
 
 func TestSchemaMustExist(t *testing.T) {
@@ -69,7 +69,7 @@ func TestUnusableState(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, statement, text string }{
 		{"dirty", "UPDATE INT_LOCK_MIGRATIONS SET dirty = TRUE", "drop INT_LOCK_MIGRATIONS"},
-		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 4", "has version 4, but this version of sqllock knows only 3"},
+		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 5", "has version 5, but this version of sqllock knows only 4"},
 		{"no table", "DROP TABLE INT_LOCK", "there is no table INT_LOCK: drop INT_LOCK_MIGRATIONS"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestUnusableState(t *testing.T) {
 				}
 				run(t, db, "DROP TABLE INT_LOCK_MIGRATIONS") // as the error message advises
 				up(t, db, nil)
-				wantAt(t, db, 3, dialect.Spring7)
+				wantAt(t, db, 4, dialect.Spring7)
 			})
 		})
 	}
@@ -100,13 +100,13 @@ func TestUnusableState(t *testing.T) {
 func TestDownInterrupted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		up(t, db, nil)
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 3, nil))
 		run(t, db, "ALTER TABLE INT_LOCK DROP COLUMN EXPIRED_AFTER")
-		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, "go to version 2, then to 3")
+		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, "go to version 2, then to 4")
 		must(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil))
 		wantAt(t, db, 2, dialect.Spring6)
-		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 3, nil))
-		wantAt(t, db, 3, dialect.Spring7)
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 4, nil))
+		wantAt(t, db, 4, dialect.Spring7)
 	})
 }
 
@@ -115,14 +115,14 @@ func TestDownInterrupted(t *testing.T) {
 func TestUpInterrupted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		for version := range uint(3) {
+		for version := range uint(4) {
 			must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, max(version, 1), nil))
 			run(t, db, "UPDATE INT_LOCK_MIGRATIONS SET version = -1")
 			if version == 0 {
 				run(t, db, "DROP TABLE INT_LOCK")
 			}
 			up(t, db, nil)
-			wantAt(t, db, 3, dialect.Spring7)
+			wantAt(t, db, 4, dialect.Spring7)
 			must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
 		}
 	})
@@ -141,7 +141,7 @@ func TestAllOrNothing(t *testing.T) {
 			if err := migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil); err == nil || !strings.Contains(err.Error(), "DROP COLUMN") {
 				t.Errorf("error %v", err)
 			}
-			wantAt(t, db, 3, dialect.Spring7)
+			wantAt(t, db, 4, dialect.Spring7)
 			same(t, "rows", before, rows(t, db, dialect.Spring7))
 		})
 	}
@@ -202,7 +202,7 @@ func TestCancelledContext(t *testing.T) {
 		wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, nil), context.Canceled)
 		wantErr(t, check.ErrorOf(migrations.Status(ctx, db.DB.DB, db.Dialect, nil)), context.Canceled)
 		up(t, db, nil)
-		wantAt(t, db, 3, dialect.Spring7)
+		wantAt(t, db, 4, dialect.Spring7)
 	})
 }
 
@@ -233,7 +233,7 @@ func TestBlockedByReader(t *testing.T) {
 			same(t, "rows", before, rows(t, db, dialect.Spring6))
 			must(t, reader.Rollback())
 			up(t, db, spring7)
-			wantAt(t, db, 3, dialect.Spring7)
+			wantAt(t, db, 4, dialect.Spring7)
 		})
 	}
 }
@@ -254,5 +254,5 @@ func TestWaitsForWriter(t *testing.T) {
 	done := check.Begin(func() error { return migrations.Up(t.Context(), pool, db.Dialect, nil) })
 	must(t, writer.Commit())
 	must(t, <-done)
-	wantAt(t, db, 3, dialect.Spring7)
+	wantAt(t, db, 4, dialect.Spring7)
 }

@@ -63,7 +63,7 @@ func status(t *testing.T, db *dbtest.DB, opts *migrations.Options) migrations.St
 func wantAt(t *testing.T, db *dbtest.DB, version uint, layout dialect.Layout) {
 	t.Helper()
 	want := migrations.State{
-		Version: version, Target: 3, Latest: 3, Layout: layout,
+		Version: version, Target: 4, Latest: 4, Layout: layout,
 		Table: "INT_LOCK", Bookkeeping: "INT_LOCK_MIGRATIONS",
 	}
 	if layout == dialect.Spring6 {

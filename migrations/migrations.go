@@ -5,11 +5,12 @@
 // The versions are
 //
 //	1   INT_LOCK, the lock table of Spring Integration 4.3 to 6.x
-//	2   INT_LOCK_FENCE, the source of fencing tokens
+//	2   INT_LOCK_FENCE, the source of fencing tokens, and INT_LOCK_NAME, the names of keys and processes
 //	3   the column EXPIRED_AFTER of INT_LOCK, as in Spring Integration 7
+//	4   INT_LOCK_NAME, where version 2 was reached before it had that table
 //
 // A table that Spring has created is adopted, with or without EXPIRED_AFTER and with its
-// rows. With version 3, a Spring before 7 cannot lock: its INSERT without EXPIRED_AFTER is
+// rows. From version 3 on, a Spring before 7 cannot lock: its INSERT without EXPIRED_AFTER is
 // refused, and its callers wait for ever. So a table without the column gets it only if
 // [Options.Layout] or [Goto] asks for it.
 //
@@ -37,11 +38,11 @@ import (
 
 const (
 	spring6 = 2 // the last version without EXPIRED_AFTER
-	latest  = 3
+	latest  = 4
 )
 
-// Up migrates up to the version of opts.Layout: 3, or 2 for [dialect.Spring6]. Without a Layout it makes new
-// tables of version 3, and leaves a lock table without EXPIRED_AFTER at version 2, so that a Spring before 7
+// Up migrates up to the version of opts.Layout: 4, or 2 for [dialect.Spring6]. Without a Layout it makes new
+// tables of version 4, and leaves a lock table without EXPIRED_AFTER at version 2, so that a Spring before 7
 // that uses it goes on working. It never migrates down. If the tables are up to date, it only reads. So an
 // application without the right to change the schema can call it at each start. opts may be nil.
 //
@@ -53,6 +54,7 @@ func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error
 
 // Down migrates down by one version. opts may be nil.
 //
+//   - From version 4 to 3 it drops the table of names.
 //   - From version 3 to 2 it drops the column EXPIRED_AFTER. CREATED_DATE becomes
 //     EXPIRED_AFTER - opts.TTL, so for contenders with that time-to-live each lease ends
 //     when it would have ended before.

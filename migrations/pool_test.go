@@ -82,7 +82,7 @@ func cycle(t *testing.T, db *dbtest.DB, pool *sqlx.DB) {
 	t.Helper()
 	pool.SetMaxOpenConns(1)
 	before := settings(t, db, pool)
-	for _, version := range []uint{3, 1, 2, 0, 3} {
+	for _, version := range []uint{4, 1, 3, 2, 0, 4} {
 		must(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, version, nil))
 		st := check.Value(migrations.Status(t.Context(), pool.DB, db.Dialect, nil))(t)
 		check.Equal(t, "version", st.Version, version)

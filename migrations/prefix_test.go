@@ -18,12 +18,12 @@ func TestPrefix(t *testing.T) {
 		up(t, db, nil)
 		up(t, db, &migrations.Options{Prefix: "Billing_"})
 		want := []string{
-			"billing_lock", "billing_lock_fence", "billing_lock_migrations",
-			"int_lock", "int_lock_fence", "int_lock_migrations",
+			"billing_lock", "billing_lock_fence", "billing_lock_migrations", "billing_lock_name",
+			"int_lock", "int_lock_fence", "int_lock_migrations", "int_lock_name",
 		}
 		same(t, "tables", want, tables(t, db))
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil))
-		same(t, "tables", want[:3], tables(t, db))
+		same(t, "tables", want[:4], tables(t, db))
 	})
 }
 
@@ -39,9 +39,9 @@ func TestPrefixWithSchema(t *testing.T) {
 			same(t, "tables outside of the schema", before, tables(t, db))
 		}
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, opts))
-		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 3, opts))
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 4, opts))
 		want := migrations.State{
-			Version: 3, Target: 3, Latest: 3, Layout: dialect.Spring7,
+			Version: 4, Target: 4, Latest: 4, Layout: dialect.Spring7,
 			Table: prefix + "LOCK", Bookkeeping: prefix + "LOCK_MIGRATIONS",
 		}
 		same(t, "state", want, status(t, db, opts))

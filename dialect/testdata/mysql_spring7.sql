@@ -128,6 +128,23 @@ SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < UTC_TIM
 -- DeleteExpired
 DELETE INT_LOCK FROM INT_LOCK FORCE INDEX (PRIMARY) WHERE REGION = :region AND LOCK_KEY IN (:keys) AND EXPIRED_AFTER < UTC_TIMESTAMP(6);
 
+-- WriteNames
+/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ INSERT INTO INT_LOCK_NAME (ID, REGION, NAME, SEEN)
+VALUES :rows
+ON DUPLICATE KEY UPDATE NAME = VALUES(NAME), SEEN = VALUES(SEEN);
+
+-- WriteName
+(:key, :region, :holder, UTC_TIMESTAMP(6));
+
+-- Names
+SELECT REGION, ID, NAME FROM INT_LOCK_NAME WHERE ID IN (:keys);
+
+-- OldNames
+SELECT ID FROM INT_LOCK_NAME WHERE SEEN < TIMESTAMPADD(MICROSECOND, -86400000000, UTC_TIMESTAMP(6)) LIMIT 500;
+
+-- DeleteNames
+/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ DELETE FROM INT_LOCK_NAME WHERE ID IN (:keys) AND SEEN < TIMESTAMPADD(MICROSECOND, -86400000000, UTC_TIMESTAMP(6));
+
 -- Columns
 SELECT server.version, 
 IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4', '', CONCAT('character_set_client is ', @@character_set_client,

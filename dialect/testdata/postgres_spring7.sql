@@ -139,6 +139,23 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LE
 WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') LIMIT 1000 FOR UPDATE SKIP LOCKED)
 DELETE FROM INT_LOCK WHERE ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LOCK_KEY) IN (SELECT REGION, LOCK_KEY FROM picked)) IS TRUE;
 
+-- WriteNames
+INSERT INTO INT_LOCK_NAME (ID, REGION, NAME, SEEN)
+SELECT mine.k, :region, mine.h, (clock_timestamp() AT TIME ZONE 'UTC') FROM json_to_recordset(CAST(:rows AS JSON)) AS mine(k TEXT, h TEXT) WHERE true
+ON CONFLICT (ID, REGION) DO UPDATE SET NAME = EXCLUDED.NAME, SEEN = EXCLUDED.SEEN;
+
+-- WriteName
+;
+
+-- Names
+SELECT REGION, ID, NAME FROM INT_LOCK_NAME WHERE ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))));
+
+-- OldNames
+SELECT ID FROM INT_LOCK_NAME WHERE SEEN < ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(-86400000000 AS BIGINT) * INTERVAL '1 microsecond') LIMIT 500;
+
+-- DeleteNames
+DELETE FROM INT_LOCK_NAME WHERE ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON)))) AND SEEN < ((clock_timestamp() AT TIME ZONE 'UTC') + CAST(-86400000000 AS BIGINT) * INTERVAL '1 microsecond');
+
 -- Columns
 SELECT server.version, 
 CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server_encoding') = 'SQL_ASCII'

@@ -128,6 +128,23 @@ SELECT COUNT(*) FROM INT_LOCK WHERE REGION = :region AND SUBSTR(CLIENT_ID, 1, LE
 -- DeleteExpired
 DELETE FROM INT_LOCK WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM INT_LOCK WHERE REGION = :region AND datetime(CREATED_DATE, 'subsec', printf('%.6f seconds', :ttl / 1000000.0)) < datetime('now', 'subsec') LIMIT 1000);
 
+-- WriteNames
+INSERT INTO INT_LOCK_NAME (ID, REGION, NAME, SEEN)
+SELECT value ->> 'k', :region, value ->> 'h', datetime('now', 'subsec') FROM json_each(:rows) WHERE true
+ON CONFLICT (ID, REGION) DO UPDATE SET NAME = EXCLUDED.NAME, SEEN = EXCLUDED.SEEN;
+
+-- WriteName
+;
+
+-- Names
+SELECT REGION, ID, NAME FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys));
+
+-- OldNames
+SELECT ID FROM INT_LOCK_NAME WHERE SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) LIMIT 500;
+
+-- DeleteNames
+DELETE FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys)) AND SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0));
+
 -- Columns
 SELECT server.version, '', '', '', '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
 

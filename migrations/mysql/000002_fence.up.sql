@@ -21,3 +21,15 @@ EXECUTE sqllock_fence;
 CREATE TABLE IF NOT EXISTS {prefix}LOCK_FENCE (
 	ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY
 ) ENGINE=InnoDB;
+
+-- The names of keys and of the processes that hold them. ID is 'key:' and a LOCK_KEY, or 'process:' and
+-- the part of CLIENT_ID that all acquisitions of a client share. SEEN is when the name was last written.
+-- Nothing depends on this table: without it, tools show LOCK_KEY and CLIENT_ID alone. Spring does not use it.
+CREATE TABLE IF NOT EXISTS {prefix}LOCK_NAME (
+	ID VARCHAR(44) NOT NULL,
+	REGION VARCHAR(100) NOT NULL,
+	NAME VARCHAR(1000) NOT NULL,
+	SEEN DATETIME(6) NOT NULL,
+	CONSTRAINT {unqualified}LOCK_NAME_PK PRIMARY KEY (ID, REGION),
+	INDEX {unqualified}LOCK_NAME_SEEN (SEEN)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

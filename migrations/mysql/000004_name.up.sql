@@ -1,0 +1,9 @@
+-- The table of version 2, for tables that had that version before it had this one.
+CREATE TABLE IF NOT EXISTS {prefix}LOCK_NAME (
+	ID VARCHAR(44) NOT NULL,
+	REGION VARCHAR(100) NOT NULL,
+	NAME VARCHAR(1000) NOT NULL,
+	SEEN DATETIME(6) NOT NULL,
+	CONSTRAINT {unqualified}LOCK_NAME_PK PRIMARY KEY (ID, REGION),
+	INDEX {unqualified}LOCK_NAME_SEEN (SEEN)
+) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

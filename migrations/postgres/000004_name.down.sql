@@ -1,0 +1,2 @@
+-- Nothing depends on it.
+DROP TABLE IF EXISTS {prefix}LOCK_NAME;
