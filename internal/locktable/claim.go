@@ -2,11 +2,12 @@ package locktable
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -140,21 +141,46 @@ type holders struct {
 	last   atomic.Uint64
 }
 
-// seed sets the client id, or a random one for "". Acquisitions are counted from a random
-// start, so that even two processes that were given one id by mistake do not take each
-// other's rows for their own.
+// seed sets the client id, or makes one for "". Acquisitions are counted from a random start, so that even two
+// processes that were given one id by mistake do not take each other's rows for their own.
 func (h *holders) seed(client string) error {
-	var random [MaxClientID/2 + 8]byte
+	var random [randomDigits + 8]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return fmt.Errorf("client id: %w", err)
 	}
 	if h.client = client; client == "" {
-		h.client = hex.EncodeToString(random[:MaxClientID/2])
+		host, _ := os.Hostname() // without one there is the rest
+		h.client = newClientID(host, os.Getpid(), random[:randomDigits])
 	}
-	for _, b := range random[MaxClientID/2:] {
+	for _, b := range random[randomDigits:] {
 		h.last.Store(h.last.Load()<<8 | uint64(b))
 	}
 	return nil
+}
+
+// randomDigits is how many digits of five bits end a client id that seed makes: 60 bits. Processes with one host
+// name and one process ID are told apart by them alone, as the first ones of containers are: of ten thousand of
+// these, all at the same time, two have the same with a probability of 1 to 20 thousand million. (And then the
+// number of the acquisition, which begins at random, still tells their rows apart: see seed.)
+const randomDigits = 12
+
+// newClientID makes a client id by which people recognize a process: the host, the process ID and random digits. Of
+// a name that is too long it has the end, where those of pods differ. The whole name is in the table of names.
+func newClientID(host string, pid int, random []byte) string {
+	const digits = "abcdefghijklmnopqrstuvwxyz234567" // in lower case, since a table of Spring's may ignore it
+	tail := []byte(":" + strconv.Itoa(pid) + ":")
+	for _, b := range random {
+		tail = append(tail, digits[b%32])
+	}
+	host, _, _ = strings.Cut(host, ".")
+	host = strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, host)
+	host = host[max(0, len(host)+len(tail)-MaxClientID):]
+	return strings.TrimLeft(strings.TrimLeft(host, "-_")+string(tail), ":")
 }
 
 // prefix is what the holders of this client have in common.
