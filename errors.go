@@ -74,7 +74,10 @@ type HeldError struct {
 	// database is not asked, Left counts from before the holder's last statement was sent:
 	// the row may last longer, by at most the time that this statement took.
 	Left time.Duration
-	// Process is the process that Holder belongs to, the zero value if it is not known.
+	// Process is the process that Holder belongs to, as it has named itself: see
+	// [RegistryOptions].Application. It is the zero value if it is not known. A caller asks the
+	// database once for each process, and only if the lock has been held for a second: while it
+	// waits, or before a single try returns.
 	Process Process
 
 	cause error // what ended the wait, or nil
@@ -120,8 +123,8 @@ func (e *HeldError) Unwrap() []error {
 }
 
 // heldError makes a HeldError of a wait that cause has ended, or of a try.
-func heldError(key, holder string, left time.Duration, cause error) error {
-	return &HeldError{Key: key, Holder: holder, Left: left, cause: cause}
+func heldError(key, holder string, left time.Duration, process string, cause error) error {
+	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), cause: cause}
 }
 
 // invalid makes an ErrInvalid.

@@ -1,9 +1,16 @@
 package sqllock
 
 import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
@@ -35,6 +42,77 @@ func (p Process) String() string {
 		text += ", "
 	}
 	return text + "pid " + strconv.Itoa(p.PID)
+}
+
+// processOf returns the process that has written a text to the table of names, or the zero Process for "".
+func processOf(text string) (p Process) {
+	_ = json.Unmarshal([]byte(text), &p) // a version that writes something else is not known
+	return p
+}
+
+// process returns what this process writes to the table of names, or "" if it writes nothing there.
+func (o *RegistryOptions) process() string {
+	if o.DisableNames {
+		return ""
+	}
+	application, version := program()
+	if o.Application != "" {
+		application, version = o.Application, ""
+	}
+	if o.Version != "" {
+		version = o.Version
+	}
+	host, _ := os.Hostname() // without one there is the rest
+	text, _ := json.Marshal(Process{Host: shortened(host), PID: os.Getpid(), Application: shortened(application), Version: shortened(version)})
+	return string(text)
+}
+
+// shortened keeps a part of a Process from filling the column: in JSON and in ASCII a character takes 12 bytes at most.
+func shortened(text string) string {
+	const longest = 255
+	return text[:min(len(text), longest)]
+}
+
+// program returns the name of the program, and the version of its main module if the build has one.
+var program = sync.OnceValues(func() (name, version string) {
+	name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		version = info.Main.Version
+	}
+	return name, version
+})
+
+// knownProcess returns the process of a holder, as far as it is known without the database. own is what this one calls
+// itself.
+func (r *Repository) knownProcess(holder, own string) Process {
+	if strings.HasPrefix(holder, r.table.ClientID()+"-") {
+		return processOf(own)
+	}
+	return processOf(r.table.Process(context.Background(), locktable.Row{Holder: holder}))
+}
+
+// peeked returns a row that was read for a key, with the process that holds it. A key in UUID form may be what stands in
+// LOCK_KEY, of a key that the table of names has.
+func (r *Repository) peeked(ctx context.Context, key string, read locktable.Row) Row {
+	row := rowOf(read)
+	row.Process = processOf(r.table.Process(ctx, read))
+	if row.Key = key; uuidForm.MatchString(key) {
+		row.Key = r.table.NamesOf(ctx, []locktable.Row{read}).Key(read)
+	}
+	return row
+}
+
+// named returns what a list of the table has read, with its names, or its error.
+func (r *Repository) named(ctx context.Context, read []locktable.Row, err error) ([]Row, error) {
+	if err != nil {
+		return nil, failure.Of(err, "")
+	}
+	names, rows := r.table.NamesOf(ctx, read), make([]Row, len(read))
+	for i, row := range read {
+		rows[i] = rowOf(row)
+		rows[i].Key, rows[i].Process = names.Key(row), processOf(names.Process(row))
+	}
+	return rows, nil
 }
 
 // rowOf returns a row that the table has read, without names.

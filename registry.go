@@ -143,14 +143,26 @@ type RegistryOptions struct {
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
 
-	// Application and Version are what this process calls itself in the table of names, and
-	// so in the tools and the errors of others. Default: the name of the program, and the
-	// version of its main module, where the build has one.
+	// Application and Version are what this process calls itself in the table of names,
+	// INT_LOCK_NAME, beside its host and process ID. Default: the name of the program, and the
+	// version of its main module if the build has one.
+	//
+	// A process writes itself there, and the keys as callers wrote them, for locks that are held or
+	// waited for for longer than a second or two. So tools, [Row] and [HeldError] show names instead
+	// of hashes and CLIENT_IDs, on every host.
+	//   - A process writes 100 names at a time and once a second at most, in the background. It
+	//     writes a name again after an hour of use. A lock that is released within a second costs
+	//     nothing.
+	//   - Names that have not been written for a day are deleted, by these processes now and then, and
+	//     by [Registry.DeleteExpired].
+	//   - Where the table is missing, or the user has no rights on it, nothing is written, and no
+	//     call fails. The process tries again after 15 minutes.
+	//   - A key of more than 1000 bytes is cut, and ends in "...".
 	Application, Version string
 
-	// DisableNames, if true, writes nothing to the table of names: neither keys nor this
-	// process. It is for keys that are secrets: names can be read by whoever may read
-	// that table.
+	// DisableNames, if true, has the registry write neither keys nor this process to the table of
+	// names. It is for keys that are secrets: every user who may read that table reads them there. A
+	// process that waits for such a key without DisableNames still writes it.
 	DisableNames bool
 
 	// OnClose, if set, is called once, when [Registry.Close] has released what it could, and
@@ -225,7 +237,8 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		onClose = sync.OnceValue(o.OnClose)
 	}
 	all := joined(repository.observers, o.Observers)
-	tracker := waits.New(o.ReportWaitAfter, all)
+	process := o.process()
+	tracker := waits.New(o.ReportWaitAfter, all, func(holder string) string { return repository.knownProcess(holder, process).String() })
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
@@ -233,7 +246,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		observers:  all,
 		waits:      tracker,
 		idle:       o.IdleBetweenTries,
-		locks: engine.New(repository.table, o.Waker, heldError, all, tracker, engine.Settings{
+		locks: engine.New(repository.table, o.Waker, heldError, process, all, tracker, engine.Settings{
 			Defaults: engine.Request{}.WithTTL(o.TTL).WithAutoRenew(o.AutoRenew).WithFair(o.Fair),
 			MaxHold:  o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
 			HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,

@@ -73,7 +73,10 @@ type RepositoryOptions struct {
 
 	// ClientID is the readable part of CLIENT_ID, up to 24 letters, digits and any of
 	// . _ : - characters. It must differ between processes that run at the same time:
-	// ReleaseAll deletes all rows that carry it. Default: random.
+	// ReleaseAll deletes all rows that carry it. Default: the host's name, or its end if it is
+	// long, the process ID, and 12 random digits, as in "web-7:4711:k5h2q7dmcx3a". The digits
+	// have 60 bits, so processes differ in them alone, also if host and process ID are the
+	// same. The table of names has the whole name of the host: see [RegistryOptions].Application.
 	ClientID string
 
 	// Isolation is the kind of transaction that acquires. Default [Serializable].
@@ -413,7 +416,8 @@ type Row struct {
 	// an expired row.
 	Left time.Duration
 	// Key is the user's key as it was written, or "" if it is not known: see
-	// [RegistryOptions.DisableNames].
+	// [RegistryOptions].Application. The rows of a semaphore and of a read-write lock are named
+	// "permit 2 of render", "reader 0 of render" and "permit turn of render".
 	Key string
 	// Process is the process that Holder belongs to, the zero value if it is not known.
 	Process Process
@@ -438,7 +442,10 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 		return Row{}, false, err
 	}
 	read, ok, err := r.table.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
-	return rowOf(read), ok, failure.Of(err, key)
+	if err != nil || !ok {
+		return Row{}, false, failure.Of(err, key)
+	}
+	return r.peeked(ctx, key, read), true, nil
 }
 
 // PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
@@ -467,29 +474,33 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 	rows := make(map[string]Row, len(read))
 	for i, key := range keys {
 		if row, ok := read[lockKeys[i]]; ok {
-			rows[key] = rowOf(row)
+			rows[key] = r.peeked(ctx, key, row)
 		}
 	}
 	return rows, nil
 }
 
-// List reads all rows of the table, of every region, in order of region and LOCK_KEY.
+// List reads all rows of the table, of every region, in order of region and LOCK_KEY. One more statement
+// reads their names (see [RegistryOptions.Application]); without a table of names, or rights to read it, Key and
+// Process of the rows are empty.
 //
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) List(ctx context.Context) ([]Row, error) {
-	return converted(r.table.List(ctx, r.ttl))
+	read, err := r.table.List(ctx, r.ttl)
+	return r.named(ctx, read, err)
 }
 
 // ListFirst reads at most limit rows of the table, of every region: those that are held before
 // those that have expired, and of both the oldest first. It is for displays: List of a table
-// with a hundred thousand rows returns them all.
+// with a hundred thousand rows returns them all. It reads names as List does.
 //
 // The errors are [ErrDatabase], [ErrInvalid] if limit is less than 1, or that of ctx.
 func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 	if limit < 1 {
 		return nil, invalid("limit %d: it must be at least 1", limit)
 	}
-	return converted(r.table.ListFirst(ctx, limit, r.ttl))
+	read, err := r.table.ListFirst(ctx, limit, r.ttl)
+	return r.named(ctx, read, err)
 }
 
 // Count counts the rows of the region, by state. The database counts, by one statement, which reads all rows of the
@@ -506,18 +517,6 @@ func (r *Repository) Count(ctx context.Context) (map[string]int64, error) {
 		return nil, failure.Of(err, "")
 	}
 	return map[string]int64{"held": n.Held, "kept": n.Kept, "finished": n.Finished, "expired": n.Expired}, nil
-}
-
-// converted returns what a list of the table has read, or its error.
-func converted(read []locktable.Row, err error) ([]Row, error) {
-	if err != nil {
-		return nil, failure.Of(err, "")
-	}
-	rows := make([]Row, len(read))
-	for i, row := range read {
-		rows[i] = rowOf(row)
-	}
-	return rows, nil
 }
 
 // DeleteRow deletes a row that List or ListFirst has returned, of any region, expired or not. It
@@ -540,9 +539,15 @@ func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
 // DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
 // that a transaction has pinned are left for the next time.
 //
+// DeleteExpired also deletes names that have not been used for a day, of every region, from the table
+// of names, if that is there: see [RegistryOptions].Application. It does not count them.
+//
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
 	deleted, err := r.table.DeleteExpired(ctx, r.ttl)
+	for more := err == nil; more; {
+		more = r.table.DeleteOldNames(ctx)
+	}
 	return deleted, failure.Of(err, "")
 }
 

@@ -56,6 +56,7 @@ func (s *Locks) Close(ctx context.Context) error {
 func (s *Locks) endWaiting() {
 	s.mu.Lock() // a caller that adds a hold has seen that s is open
 	s.close(failure.ErrClosed)
+	s.stopNamingLocked()
 	cancels := s.cancelsLocked(func(*hold) bool { return true })
 	s.mu.Unlock()
 	for _, cancel := range cancels { // without s.mu: it calls the context that the waiter came with
@@ -72,6 +73,7 @@ func (s *Locks) waitInFlight(ctx context.Context) error {
 	_, err := bounded.Do(limited, 0, func() (struct{}, error) {
 		s.calls.Wait()
 		s.renewal.tasks.Wait()
+		s.naming.tasks.Wait()
 		return struct{}{}, s.table.WaitInFlight(limited)
 	}, nil)
 	if err != nil {

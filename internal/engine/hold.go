@@ -49,6 +49,7 @@ type entry struct {
 	// outage is what the first waiter has met, if waiters wait through outages, or nil. Only
 	// the owner of mutex changes it.
 	outage atomic.Pointer[outage]
+	named  time.Time // when its key was written to the table of names; mu of [Locks] guards it
 	// handle is what [Locks.Obtain] returns. Only Obtain uses it: a hold knows no handle.
 	handle handle
 }

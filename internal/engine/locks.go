@@ -30,6 +30,7 @@ type Locks struct {
 	// heldError makes the error of a call that has found key held.
 	heldError heldError
 	renewal   renewal
+	naming    naming
 
 	defaults           Request   // of a handle, without a key
 	waitThroughOutages bool      // waiters try again after errors of the database
@@ -58,12 +59,12 @@ type Settings struct {
 }
 
 // heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known.
-// cause is what has ended the wait, or nil.
-type heldError = func(key, holder string, left time.Duration, cause error) error
+// process is what the holder's process calls itself, or "". cause is what has ended the wait, or nil.
+type heldError = func(key, holder string, left time.Duration, process string, cause error) error
 
-// New returns the locks of a registry over a table. wake and tracker may be nil. The observers are not, and each is there
-// once.
-func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Observer, tracker *waits.Tracker, o Settings) *Locks {
+// New returns the locks of a registry over a table. wake and tracker may be nil. process is what this process calls itself;
+// if it is "", no names are written. The observers are not nil, and each is there once.
+func New(t *locktable.Table, wake waker, held heldError, process string, observed []*observe.Observer, tracker *waits.Tracker, o Settings) *Locks {
 	all := observers(observed)
 	s := &Locks{
 		table:     t,
@@ -90,6 +91,7 @@ func New(t *locktable.Table, wake waker, held heldError, observed []*observe.Obs
 		maxHold: o.MaxHold, observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
 	}
 	s.config.renewOverdue = s.renewal.renewOverdue
+	s.naming = naming{background: background{closing: s.closing}, process: process}
 	return s
 }
 
@@ -184,6 +186,7 @@ func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	h.arrived = s.arrived
 	s.waiting[h] = cancel
 	s.calls.Add(1)
+	s.nameLocked()
 	return nil
 }
 

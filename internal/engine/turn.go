@@ -111,6 +111,7 @@ func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error)
 			return seen, nil
 		}
 		w.recordRow(seen)
+		_ = w.table.Process(ctx, seen) // it is known when ctx has ended
 		woken, err := w.sleepInTurn(ctx, w.turnPause(seen, time.Since(sent)))
 		if woken || err != nil {
 			return seen, err

@@ -91,7 +91,7 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
 func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row) error {
-	return s.heldError(key, seen.Holder, max(seen.Left, 0), bounded.Ended(ctx))
+	return s.heldError(key, seen.Holder, max(seen.Left, 0), s.processOf(ctx, seen), bounded.Ended(ctx))
 }
 
 // Check refuses settings of a handle that no lease can have.
@@ -410,6 +410,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		h.observed.notePoll()
 		h.observed.noteHolder(row.Holder)
 		h.noteOutage(nil)
+		_ = w.table.Process(ctx, row) // it is known when ctx has ended
 		changed = row.Holder != seen.Holder || row.Age < seen.Age
 		if !isFree(row) {
 			h.entryAt(h.place(row)).noteRival(row.Holder)

@@ -266,6 +266,7 @@ type statements struct {
 	acquireMessage, acquireAllMessage, acquireJoint                            statement
 	renewAll, keepAll, releaseAll                                              many
 	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
+	writeNames, writeName, names, allNames, oldNames, deleteNames              statement
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
 
@@ -286,9 +287,12 @@ type guards struct{ locking, writing, anywhere statement }
 func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string, in levels, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
 	acquireAll := texts.AcquireAll
-	if texts.AcquireRow != "" { // bindRows fills it in
+	writeNames := texts.WriteNames
+	if texts.AcquireRow != "" { // bindRows fills them in
 		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
+		writeNames = strings.Replace(writeNames, ":rows", "{rows}", 1)
 	}
+	allNames, _, _ := strings.Cut(texts.Names, " WHERE ")
 	var acquireVerified, acquireAllVerified string
 	if verify {
 		acquireVerified, acquireAllVerified = texts.Acquire+", "+texts.Isolation, acquireAll+", "+texts.Isolation
@@ -352,6 +356,12 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.CountClient, &all.countClient},
 		{texts.PickExpired, &all.pickExpired},
 		{texts.DeleteExpired, &all.deleteExpired},
+		{writeNames, &all.writeNames},
+		{texts.WriteName, &all.writeName},
+		{texts.Names, &all.names},
+		{allNames, &all.allNames},
+		{texts.OldNames, &all.oldNames},
+		{texts.DeleteNames, &all.deleteNames},
 	} {
 		var err error
 		if *each.into, err = compile(each.text, d, region); err != nil {

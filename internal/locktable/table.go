@@ -64,6 +64,7 @@ type Table struct {
 	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
 	inFlight    inFlight
+	named       knownNames
 }
 
 // NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that

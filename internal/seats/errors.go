@@ -15,7 +15,7 @@ func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
 	if row.Holder != "" {
 		s.seen.Store(&row.Holder)
 	}
-	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0)}
+	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0), Process: row.Process}
 	if ended := bounded.Ended(ctx); ended != nil {
 		return fmt.Errorf("%w: %w", held, ended)
 	}
@@ -31,7 +31,7 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	case errors.Is(err, sqllock.ErrClosed):
 		return err
 	case errors.As(err, &held):
-		return s.NotAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left})
+		return s.NotAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process})
 	case bounded.Ended(waiting) != nil:
 		return s.NotAcquired(ctx, sqllock.Row{})
 	}

@@ -99,9 +99,9 @@ func (s *Set) Registry() *sqllock.Registry { return s.registry }
 func (s *Set) AnySeat() string { return s.keys[jitter.N(int64(len(s.keys)))] }
 
 // CheckOpen returns [sqllock.ErrClosed] if the registry is closed. A read of the table does not
-// find that out.
+// find that out. The registry then remembers the key, after which it names the rows of the set.
 func (s *Set) CheckOpen() error {
-	_, err := s.registry.Obtain(s.turn)
+	_, err := s.registry.Obtain(s.key)
 	return err
 }
 

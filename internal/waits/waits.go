@@ -24,6 +24,8 @@ const (
 type Tracker struct {
 	after  time.Duration
 	report []func(context.Context, observe.Wait)
+	// processOf returns the process of a holder, or "".
+	processOf func(holder string) string
 
 	mu    sync.Mutex
 	keys  map[string]*queue // by LOCK_KEY
@@ -57,12 +59,12 @@ type Place struct {
 }
 
 // New returns a tracker that reports a wait once it has lasted for that long, to all observers that have a function for it. If
-// there are none, it logs. If after is negative it returns nil.
-func New(after time.Duration, observers []*observe.Observer) *Tracker {
+// there are none, it logs. processOf returns the process of a holder, or "". If after is negative New returns nil.
+func New(after time.Duration, observers []*observe.Observer, processOf func(holder string) string) *Tracker {
 	if after < 0 {
 		return nil
 	}
-	t := &Tracker{after: after, keys: make(map[string]*queue)}
+	t := &Tracker{after: after, processOf: processOf, keys: make(map[string]*queue)}
 	for _, one := range observers {
 		if one.Waiting != nil {
 			t.report = append(t.report, one.Waiting)
@@ -165,6 +167,7 @@ func (t *Tracker) run() {
 	for _, c := range t.takeLate(time.Now()) {
 		e := observe.Wait{Key: c.at.Key, Waited: time.Since(c.began)}
 		e.Holder, e.Err = c.at.Seen()
+		e.Process = t.processOf(e.Holder)
 		for _, report := range t.report {
 			report(c.ctx, e)
 		}

@@ -142,6 +142,7 @@ func parts(cell Cell) []part {
 		{name: "Waiting", tests: waitingTests},
 		{name: "Transaction", tests: transactionTests},
 		{name: "Contention", tests: contentionTests, sequential: shared},
+		{name: "Names", tests: nameTests},
 		{name: "Fencing", tests: fencingTests},
 		{name: "Joint", tests: jointTests, sequential: shared},
 		{name: "Semaphore", tests: semaphoreTests, sequential: shared},

@@ -26,10 +26,21 @@ import (
 var must, is = check.Must, check.Is
 
 var (
-	newRegistry       = shared.NewRegistry
 	obtain, obtainAll = shared.Obtain, shared.Obtain
 	onRenewals        = shared.OnRenewals
 )
+
+// newRegistry returns a registry that writes no names: most tests here count statements, or stop some. For names there is
+// shared.NewRegistry.
+func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
+	t.Helper()
+	var o sqllock.RegistryOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.DisableNames = true
+	return shared.NewRegistry(t, r, &o)
+}
 
 // newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
 // would keep all other writers of SQLite waiting.

@@ -27,6 +27,7 @@ var mayRead = []string{
 	"List", "ListFirst", "Count", "PickExpired", "DeleteExpired", "PickClient", "DeleteClient", "CountClient", // read the whole table
 	"AcquireRow", "PickRow", "IfAll", "AllPicked", "Isolation", "Outcome", "Number", "DrawOne", "Trim", "BeforeCurrent", "AfterCurrent", "Columns", "Fence", "Clock",
 	"Cluster", "ClusterVariables", "ReadOnly", "Version", "File",
+	"WriteNames", "WriteName", "Names", "OldNames", "DeleteNames",
 }
 
 // A planned statement is one of a dialect, for a number of keys.

@@ -104,7 +104,7 @@ func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 		pool := sqlx.NewDb(sql.OpenDB(connector), w.driver)
 		t.Cleanup(func() { _ = pool.Close() }) // a cancelled connection of lib/pq is closed already
 		repository := check.Value(sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil))(t)
-		registry := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: 2 * time.Millisecond})
+		registry := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: 2 * time.Millisecond, DisableNames: true})
 		lock := obtain(t, registry, "k")
 		looking.Add(1)
 		connector.Follow(func(_ context.Context, m flaky.Moment) error {

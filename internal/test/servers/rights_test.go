@@ -3,11 +3,13 @@ package servers_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -39,6 +41,38 @@ func TestRights_TablesAlone(t *testing.T) {
 		if found.Certifies() || rows != 1 {
 			t.Errorf("%+v, and %d rows", found, rows)
 		}
+	})
+}
+
+// Without rights on the table of names locks work, lists have no names, and nothing is reported.
+func TestRights_WithoutNames(t *testing.T) {
+	t.Parallel()
+	databases{server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		dsn, user := withGrants(t, db, "app")
+		db.DB.MustExecContext(t.Context(), "REVOKE ALL ON INT_LOCK_NAME FROM "+user)
+		few := db.OpenDSN(t, db.Driver, dsn)
+		r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
+		must(t, err)
+		registry := newRegistry(t, r, nil)
+		lease, err := registry.TryLock(t.Context(), "k")
+		must(t, err)
+		time.Sleep(locktable.NamedAfter * 5 / 2) // it has tried
+		rows, err := r.List(t.Context())
+		must(t, err)
+		if len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
+			t.Errorf("%+v", rows)
+		}
+		other, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
+		must(t, err)
+		_, err = newRegistry(t, other, nil).TryLock(t.Context(), "k")
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Process != (sqllock.Process{}) {
+			t.Errorf("%v", err)
+		}
+		_, err = registry.DeleteExpired(t.Context())
+		must(t, err)
+		must(t, lease.Unlock(t.Context()))
 	})
 }
 

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/locktable"
+)
+
+const (
+	// namingEvery is the pause between two statements that write names. A lock that is released before the next one
+	// costs none.
+	namingEvery = locktable.NamedAfter
+	// namingShare is how much longer the pause is for each lock that is held or waited for: all are looked at.
+	namingShare = 10 * time.Microsecond
+	// namedFor is how long a name need not be written again. The table of names keeps it for longer.
+	namedFor = time.Hour
+)
+
+// A naming writes the keys of locks that are held or waited for for long, and what this process calls itself, to the
+// table of names: by a timer, which runs while there are such locks, one statement at a time. [Locks].mu guards it.
+type naming struct {
+	background
+	process string      // what this process calls itself; "" has nothing written
+	timer   *time.Timer // or nil
+	running bool        // the timer, or what it has begun
+	before  uint64      // the callers up to this one had arrived when the timer was set
+	named   time.Time   // when the process was
+	cleared time.Time   // when old names were deleted
+}
+
+// nameLocked has the callers that have arrived, and wait or hold a lock for long, named.
+func (s *Locks) nameLocked() {
+	n := &s.naming
+	if n.running || n.process == "" {
+		return
+	}
+	n.running = true
+	s.setNamingTimerLocked()
+}
+
+func (s *Locks) setNamingTimerLocked() {
+	n := &s.naming
+	n.before = s.arrived
+	pause := namingEvery + time.Duration(len(s.holds)+len(s.waiting))*namingShare
+	if n.timer == nil {
+		n.cleared = time.Now().Add(-jitter.N(namedFor)) // so that of processes that do not last one does it now and then
+		n.timer = time.AfterFunc(pause, s.writeNames)
+	} else {
+		n.timer.Reset(pause)
+	}
+}
+
+// writeNames is what the timer calls.
+func (s *Locks) writeNames() {
+	n, keys, process := &s.naming, make(map[string]string), ""
+	s.mu.Lock()
+	if s.closing.Err() != nil || len(s.holds)+len(s.waiting) == 0 {
+		n.running = false
+		s.mu.Unlock()
+		return
+	}
+	n.tasks.Add(1) // before Close, which waits for it, has mu
+	defer n.tasks.Done()
+	now := time.Now()
+	unnamed := s.unnamedLocked(now, keys)
+	if len(keys) > 0 && now.Sub(n.named) >= namedFor {
+		process = n.process
+	}
+	mayClear := now.Sub(n.cleared) >= namedFor
+	s.mu.Unlock()
+
+	written := len(keys) > 0 && s.table.WriteNames(s.closing, keys, process)
+	cleared := mayClear && !s.table.DeleteOldNames(s.closing)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cleared {
+		n.cleared = now
+	}
+	if written {
+		for _, e := range unnamed {
+			e.named = now
+		}
+		if process != "" {
+			n.named = now
+		}
+	}
+	s.setNamingTimerLocked()
+}
+
+// unnamedLocked adds to keys those to be named, by LOCK_KEY, and returns their entries.
+func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []*entry) {
+	add := func(h *hold) {
+		if h.arrived > s.naming.before {
+			return
+		}
+		for i := range h.count() {
+			if e := h.entryAt(i); len(keys) < locktable.MaxNames && now.Sub(e.named) >= namedFor {
+				keys[h.keyAt(i).lockKey] = s.nameOfLocked(h.keyAt(i).key)
+				unnamed = append(unnamed, e)
+			}
+		}
+	}
+	for h := range s.holds {
+		add(h)
+	}
+	for h := range s.waiting {
+		add(h)
+	}
+	return unnamed
+}
+
+// ofSet is the form of the keys of a semaphore's and a read-write lock's rows, after the LOCK_KEY of the lock.
+var ofSet = regexp.MustCompile(`^(.+) ((?:permit|reader) (?:turn|[0-9]+))$`)
+
+// nameOfLocked returns the name of a key: itself, or "permit 2 of render".
+func (s *Locks) nameOfLocked(key string) string {
+	if parts := ofSet.FindStringSubmatch(key); parts != nil {
+		if e := s.entries.Get(parts[1]); e != nil && e.handle != nil {
+			return parts[2] + " of " + e.handle.Key()
+		}
+	}
+	return key
+}
+
+// stopNamingLocked has no more names written. What is being written ends with s.closing.
+func (s *Locks) stopNamingLocked() {
+	if s.naming.timer != nil {
+		s.naming.timer.Stop()
+	}
+}
+
+// processOf returns what the process that holds a row calls itself, or "". It may ask the database, once for each
+// process, unless ctx has ended.
+func (s *Locks) processOf(ctx context.Context, row locktable.Row) string {
+	if s.naming.process != "" && strings.HasPrefix(row.Holder, s.table.ClientID()+"-") {
+		return s.naming.process
+	}
+	if bounded.Ended(ctx) != nil {
+		row.Age = 0
+	}
+	return s.table.Process(ctx, row)
+}

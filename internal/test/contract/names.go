@@ -1,0 +1,162 @@
+package contract
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
+)
+
+// nameTests are about what other processes are told of a lock that is held for longer than a moment.
+var nameTests = []test{
+	inEachCell("KeysAndProcessesAreNamed", func(f *fixture) {
+		orders := f.naming(sqllock.RegistryOptions{Application: "orders", Version: "1.4.2"})
+		odd, long := "Bestellung/ü \x00 \"\\ 🔒", strings.Repeat("a", 990)+strings.Repeat("🔒", 500)
+		lease, err := orders.Lock(f.Context(), odd)
+		f.must(err)
+		joint, err := orders.ObtainAll("orders/42", long)
+		f.must(err)
+		f.acquire(joint)
+		three, err := semaphore.New(orders, "render", 1)
+		f.must(err)
+		_, err = three.TryAcquire(f.Context(), 1)
+		f.must(err)
+		book, err := rwlock.New(orders, "book")
+		f.must(err)
+		reader, err := book.TryRLock(f.Context())
+		f.must(err)
+
+		other := f.naming(sqllock.RegistryOptions{})
+		rows := f.named(other, 5)
+		cut := rows[1].Key // after the first letter of the name of the odd one
+		want := []string{odd, cut, "orders/42", "permit 0 of render"}
+		for i, row := range rows {
+			equal(f, "process", row.Process.String(), rows[0].Process.String())
+			if i == 4 {
+				equal(f, "a reader", strings.HasPrefix(row.Key, "reader ") && strings.HasSuffix(row.Key, " of book"), true)
+			} else {
+				equal(f, "key", row.Key, want[i])
+			}
+		}
+		if start, found := strings.CutSuffix(cut, "..."); !found || len(start) < 900 || !strings.HasPrefix(long, start) {
+			f.Fatalf("a long key: %q", cut)
+		}
+		process := rows[0].Process
+		if process.Host == "" || process.PID == 0 || process.Application != "orders" || process.Version != "1.4.2" {
+			f.Fatalf("process %+v", process)
+		}
+
+		var held *sqllock.HeldError
+		for held == nil || held.Process == (sqllock.Process{}) { // a database that is busy may not say it at once
+			_, err = other.TryLock(f.Context(), odd)
+			equal(f, "a HeldError", errors.As(err, &held), true)
+			f.pause(10 * time.Millisecond)
+		}
+		if held.Process != process || held.Holder != lease.Holder() ||
+			!strings.Contains(err.Error(), "is held by orders 1.4.2 on "+process.Host+", pid ") {
+			f.Fatalf("%v: %+v", err, held)
+		}
+		for name, peek := range map[string]func() (sqllock.Row, error){
+			"Peek": func() (sqllock.Row, error) {
+				row, _, err := other.Repository().Peek(f.Context(), odd)
+				return row, err
+			},
+			"PeekAll": func() (sqllock.Row, error) {
+				all, err := other.Repository().PeekAll(f.Context(), odd)
+				return all[odd], err
+			},
+		} {
+			row, err := peek()
+			f.must(err)
+			if row.Key != odd || row.Process != process {
+				f.Fatalf("%s: %+v", name, row)
+			}
+		}
+		f.must(reader.Unlock(f.Context()))
+		f.must(lease.Unlock(f.Context()))
+	}),
+	once("AShortHoldAndOneWithoutNamesWriteNone", func(f *fixture) {
+		r, silent := f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true})
+		for range 3 {
+			f.must(f.acquire(f.obtainKey(r, "short")).Unlock(f.Context()))
+		}
+		f.acquire(f.obtainKey(silent, "secret"))
+		f.acquire(f.obtainKey(r, "long"))
+		f.named(r, 1)
+		for _, key := range []string{"short", "secret"} {
+			lockKey, err := r.Repository().LockKey(key)
+			f.must(err)
+			equal(f, "names of "+key, f.count("ID = 'key:"+lockKey+"'"), 0)
+		}
+		equal(f, "processes", f.count("ID LIKE 'process:%'"), 1)
+	}),
+	once("AWaiterNamesTheKeyOfJava", func(f *fixture) {
+		r := f.naming(sqllock.RegistryOptions{})
+		java := f.repository(sqllock.RepositoryOptions{TTL: ttl})
+		got, err := java.Acquire(f.Context(), "k", "5f8b2c1e-0000-4000-8000-123456789abc", ttl)
+		f.must(err)
+		equal(f, "acquired", got.Acquired, true)
+		waiting := f.waiter(f.Context(), f.obtain(r).Lock)
+		row := f.named(r, 1)[0]
+		equal(f, "key", row.Key, "k")
+		equal(f, "process", row.Process, sqllock.Process{})
+		f.must(r.Close(f.Context()))
+		f.is((<-waiting).err, sqllock.ErrClosed)
+	}),
+	once("OldNamesAreDeleted", func(f *fixture) {
+		r := f.naming(sqllock.RegistryOptions{})
+		f.acquire(f.obtainKey(r, "old"))
+		f.acquire(f.obtainKey(r, "new"))
+		f.named(r, 2)
+		old, err := r.Repository().LockKey("old")
+		f.must(err)
+		_, err = f.cell.DB.ExecContext(f.Context(), "UPDATE INT_LOCK_NAME SET SEEN = '1990-01-01 00:00:00' WHERE ID = 'key:"+old+"' AND REGION = '"+f.region+"'")
+		f.must(err)
+		for f.count("ID LIKE 'key:%'") > 1 { // a database that is busy may not do it at once
+			_, err = r.DeleteExpired(f.Context())
+			f.must(err)
+			f.pause(10 * time.Millisecond)
+		}
+		equal(f, "names that are left", f.count("ID LIKE 'key:%'"), 1)
+	}),
+}
+
+// naming returns the registry of another process.
+func (f *fixture) naming(opts sqllock.RegistryOptions) *sqllock.Registry {
+	f.Helper()
+	opts.TTL = ttl
+	return f.registryOver(f.process(), opts)
+}
+
+func (f *fixture) obtainKey(r *sqllock.Registry, key string) *sqllock.JdbcLock {
+	f.Helper()
+	lock, err := r.Obtain(key)
+	f.must(err)
+	return lock
+}
+
+// named returns the rows of the region by key, once n of them have one.
+func (f *fixture) named(r *sqllock.Registry, n int) []sqllock.Row {
+	f.Helper()
+	for {
+		rows, err := r.Repository().List(f.Context())
+		f.must(err)
+		rows = slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Region != f.region || row.Key == "" })
+		if len(rows) == n {
+			slices.SortFunc(rows, func(a, b sqllock.Row) int { return strings.Compare(a.Key, b.Key) })
+			return rows
+		}
+		f.pause(50 * time.Millisecond)
+	}
+}
+
+// count returns how many names of the region there are for which a condition holds.
+func (f *fixture) count(condition string) (n int) {
+	f.Helper()
+	f.must(f.cell.DB.GetContext(f.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK_NAME WHERE REGION = '"+f.region+"' AND "+condition))
+	return n
+}

@@ -1,0 +1,114 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+)
+
+// countExecs returns how many times the fixture's pool executes a statement without an answer of rows while do runs. Those
+// about names are.
+func (s *fixture) countExecs(do func()) (n int) {
+	s.Helper()
+	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+		if m.Op == flaky.Exec && !m.Done {
+			n++
+		}
+		return nil
+	})
+	do()
+	s.connector.Follow(nil)
+	return n
+}
+
+// namedKeys returns how many keys have a name.
+func (s *fixture) namedKeys() (n int) {
+	s.Helper()
+	must(s.T, s.db.DB.GetContext(s.Context(), &n, "SELECT COUNT(*) FROM INT_LOCK_NAME WHERE ID LIKE 'key:%'"))
+	return n
+}
+
+// A process writes a hundred names at a time, about one statement a second, and each name once in an hour. The first
+// caller is named earlier: those that come within the same second are not known to have the lock for as long.
+func TestNames_BoundedRate(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
+		for i := range 250 {
+			_, err := registry.TryLock(t.Context(), fmt.Sprint("k", i))
+			must(t, err)
+		}
+		for i, want := range []int{0, 1, 101, 201, 250, 250} {
+			if got := s.namedKeys(); got != want {
+				t.Errorf("after %d s %d names, want %d", i, got, want)
+			}
+			time.Sleep(time.Second + 10*time.Millisecond) // and a bit for each lock
+		}
+		if n := s.countExecs(func() { time.Sleep(50 * time.Minute) }); n > 1 { // old ones are deleted once
+			t.Errorf("%d statements while all is named", n)
+		}
+		if n := s.countExecs(func() { time.Sleep(20 * time.Minute) }); n < 4 || n > 5 {
+			t.Errorf("%d statements in the next hour, want 4, and one for old names", n)
+		}
+		must(t, registry.Close(t.Context()))
+		if n := s.countExecs(func() { time.Sleep(2 * time.Hour) }); n != 0 {
+			t.Errorf("%d statements after Close", n)
+		}
+	})
+}
+
+// Without the table nothing fails, and it is asked for again after a quarter of an hour.
+func TestNames_WithoutTheTable(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK_NAME RENAME TO AWAY")
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
+		lease, err := registry.TryLock(t.Context(), "k")
+		must(t, err)
+		if n := s.countExecs(func() { time.Sleep(10 * time.Minute) }); n != 1 {
+			t.Errorf("%d statements, want 1", n)
+		}
+		other := s.another(sqllock.Autocommit)
+		_, err = other.registry.TryLock(t.Context(), "k")
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Process != (sqllock.Process{}) || held.Holder != lease.Holder() {
+			t.Errorf("%v", err)
+		}
+		rows, err := s.repository.List(t.Context())
+		if err != nil || len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
+			t.Errorf("%+v, %v", rows, err)
+		}
+		_, err = registry.DeleteExpired(t.Context())
+		must(t, err)
+		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE AWAY RENAME TO INT_LOCK_NAME")
+		time.Sleep(10 * time.Minute)
+		if n := s.namedKeys(); n != 1 {
+			t.Errorf("%d names, want 1", n)
+		}
+	})
+}
+
+// A wait that its context ends says which process holds the lock, without a statement after that.
+func TestNames_OfAWaitThatEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		holder := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders"})
+		_, err := holder.TryLock(t.Context(), "k")
+		must(t, err)
+		time.Sleep(3 * time.Second)
+		other := s.another(sqllock.Autocommit)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = other.registry.Lock(ctx, "k")
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Process.Application != "orders" || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
+}
