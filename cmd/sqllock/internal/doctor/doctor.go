@@ -74,7 +74,7 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 		(*examination).checkServer, (*examination).checkHosts, (*examination).checkSession, (*examination).checkPool, (*examination).checkPooler,
 		(*examination).checkWrites,
 		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkTable, (*examination).checkTriggers, (*examination).checkFence,
-		(*examination).checkSchema, (*examination).checkClock, (*examination).checkRoundTrip, (*examination).checkKind,
+		(*examination).checkNames, (*examination).checkSchema, (*examination).checkClock, (*examination).checkRoundTrip, (*examination).checkKind,
 	} {
 		findings = append(findings, check(e, ctx)...)
 	}

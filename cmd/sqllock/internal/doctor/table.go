@@ -45,6 +45,22 @@ func (e *examination) checkFence(ctx context.Context) []finding {
 	return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}
 }
 
+// checkNames checks the table of names, which may be missing.
+func (e *examination) checkNames(ctx context.Context) []finding {
+	if e.repository == nil {
+		return nil
+	}
+	_, err := e.SQL().ExecContext(ctx, "UPDATE "+e.names.Name+" SET SEEN = SEEN WHERE 1 = 0")
+	switch {
+	case err == nil:
+		return []finding{{good, "names", "keys and processes are named in " + e.names.Name, ""}}
+	case e.Dialect.Classify(err) == dialect.Schema:
+		return []finding{{noteworthy, "names", "there is no " + e.names.Name + ": locks of other hosts are shown as hashes", "docs/schema.md#the-table-of-names has the statements; nothing else depends on it"}}
+	default:
+		return []finding{{noteworthy, "names", exit.Text(err), "let the user SELECT, INSERT, UPDATE and DELETE in " + e.names.Name + "; nothing else depends on it"}}
+	}
+}
+
 func (e *examination) fenceAdvice(err error) string {
 	if errors.Is(err, sqllock.ErrSchema) && !e.MissesTable(err) {
 		return "docs/schema.md has the statements (MariaDB's sequence): stop the programs that use locks first"

@@ -29,25 +29,25 @@ var (
 )
 
 // A layout has the widths of the columns.
-type layout struct{ key, region, holder, age, left, bar int }
+type layout struct{ key, region, holder, bar int }
 
-// timeWidth is that of the columns with times.
-const timeWidth = 9
+// Widths of columns that are always the same.
+const (
+	timeWidth = 9
+	fixed     = 2*(timeWidth+1) + 1
+)
 
 // layoutOf divides the width of a terminal. In a narrow one, columns are left out: first the bar,
-// then the region, then the age.
+// then the region.
 func layoutOf(width int) layout {
-	l := layout{left: timeWidth}
+	var l layout
 	if width >= 100 {
 		l.bar = 16
 	}
 	if width >= 70 {
 		l.region = 12
 	}
-	if width >= 50 {
-		l.age = timeWidth
-	}
-	rest := max(width-l.age-l.left-l.bar-l.region-6, 10)
+	rest := max(width-fixed-l.bar-l.region-3, 10)
 	l.key = rest / 2
 	l.holder = rest - l.key
 	return l
@@ -66,7 +66,7 @@ func (m *model) frame() []string {
 	lines := append([]string{m.head()}, strings.Split(ansi.Wrap(m.warning(), max(m.width, 1), ""), "\n")...)
 	switch {
 	case m.helping:
-		lines = append(lines, m.scrolled(strings.Split(newHelp().FullHelpView([][]key.Binding{m.bindings(inTable)}), "\n"))...)
+		lines = append(lines, m.scrolled(strings.Split(m.help.FullHelpView([][]key.Binding{m.bindings(inTable)}), "\n"))...)
 	case m.detail != nil:
 		alone, _ := m.alone()
 		lines = append(lines, m.scrolled(alone)...)
@@ -181,18 +181,12 @@ func (l layout) titles(by listing.Order) string {
 		}
 		return name + "↑"
 	}
-	return bold.Styled(l.cells(title("KEY", "key"), title("REGION", "region"), title("HOLDER", "holder"), title("AGE", "age"), title("LEFT", "left")))
-}
-
-// cells returns a line with the texts of the columns that have a width.
-func (l layout) cells(texts ...string) string {
-	var line []string
-	for i, width := range []int{l.key, l.region, l.holder, l.age, l.left} {
-		if width > 0 {
-			line = append(line, pad(texts[i], width))
-		}
+	cells := []string{pad(title("KEY", "key"), l.key)}
+	if l.region > 0 {
+		cells = append(cells, pad(title("REGION", "region"), l.region))
 	}
-	return strings.Join(line, " ")
+	cells = append(cells, pad(title("HOLDER", "holder"), l.holder), pad(title("AGE", "age"), timeWidth), pad(title("LEFT", "left"), timeWidth))
+	return bold.Styled(strings.Join(cells, " "))
 }
 
 // line returns the line of a lock.
@@ -204,16 +198,19 @@ func (l layout) line(lock listing.Group) string {
 	if len(lock.Rows) > 1 {
 		others = fmt.Sprintf(", +%d", len(lock.Rows)-1)
 	}
+	cells := []string{padBefore(lock.Name(), count, l.key)}
+	if l.region > 0 {
+		cells = append(cells, pad(format.Printable(lock.Region), l.region))
+	}
 	remaining := lock.State()
 	if !lock.Expired() {
 		remaining = format.Duration(lock.Left)
 	}
-	line := l.cells(padBefore(lock.Name(), count, l.key), format.Printable(lock.Region), padBefore(lock.HeldBy(), others, l.holder),
-		format.Duration(lock.Age), remaining)
+	cells = append(cells, padBefore(lock.HeldBy(), others, l.holder), pad(format.Duration(lock.Age), timeWidth), pad(remaining, timeWidth))
 	if l.bar > 0 {
-		line += " " + bar(lock.Lock, l.bar)
+		cells = append(cells, bar(lock.Lock, l.bar))
 	}
-	return line
+	return strings.Join(cells, " ")
 }
 
 // bar draws the time left as a part of the time-to-live.

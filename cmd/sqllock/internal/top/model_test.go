@@ -110,7 +110,7 @@ func TestScreen(t *testing.T) {
 	} {
 		m, _ := shown(t)
 		press(m, keys)
-		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7)+screen(m, 40, 7)+screen(m, 60, 2))
+		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7)+screen(m, 60, 2))
 	}
 	m, _ := shown(t)
 	m.Update(reading{err: errors.New("the database is\x1b[2J down")})
