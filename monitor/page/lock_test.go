@@ -17,6 +17,9 @@ import (
 func TestALockHasItsOwnPage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.row("plain", "billing", "web-2-00000000001", time.Minute, time.Minute)
+		others, err := f.registry.Repository().LockKey("invoices")
+		must(f.T, err)
+		f.row(others, sqllock.DefaultRegion, "web-2-00000000002", time.Minute, time.Minute)
 		lease, err := f.registry.Lock(f.Context(), "orders/42")
 		must(f.T, err)
 		began := time.Now().Format(time.DateTime)
@@ -28,6 +31,7 @@ func TestALockHasItsOwnPage(t *testing.T) {
 			"/?in=billing&of=plain&q=e&sort=key": {"<bdi>plain</bdi>", "web-2-00000000001", "billing"},
 			"/?key=" + strings.Repeat("k", 300):  {"This lock is free"},
 			"/live?key=orders%2F42":              {"<bdi>orders/42</bdi>"},
+			"/?key=invoices":                     {"<dt>Key</dt><dd><bdi>invoices</bdi>", "web-2-00000000002"},
 			"/?key=%FF":                          {"No lock matches"},
 			"/?in=billing&state=held":            {">orders/42<"},
 		} {
