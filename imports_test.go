@@ -98,8 +98,7 @@ func main() {
 	pqlock.Open(nil, "", nil)
 	mysqllock.Open(nil, "", nil)
 }`), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(dir, "main"), main).CombinedOutput()
-	must(t, err)
+	out := check.Value(exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(dir, "main"), main).CombinedOutput())(t)
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "<ReflectMethod>") {
 			t.Error(line)
@@ -111,8 +110,7 @@ func main() {
 // imports the module that uses it: no package of this module links any, nor does go.mod require one.
 func TestNoObserverIsLinked(t *testing.T) {
 	t.Parallel()
-	mod, err := os.ReadFile("go.mod")
-	must(t, err)
+	mod := check.Value(os.ReadFile("go.mod"))(t)
 	all := append(goList(t, "{{.ImportPath}}", "-deps", "./..."), string(mod))
 	for _, one := range all {
 		for _, forbidden := range []string{"opentelemetry", "prometheus", module + "/monitor/otel", module + "/monitor/dashboard"} {
@@ -165,8 +163,7 @@ type importRow struct {
 
 func readImportRows(t *testing.T) (rows []importRow) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/imports.txt")
-	must(t, err)
+	text := check.Value(os.ReadFile("testdata/imports.txt"))(t)
 	for line := range strings.Lines(string(text)) {
 		pkg, allowed, ok := strings.Cut(line, ":")
 		if ok && !strings.HasPrefix(line, "#") {
@@ -205,7 +202,6 @@ func goListFor(t *testing.T, system, format string, packages ...string) []string
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", format}, packages...)...)
 	cmd.Env = append(os.Environ(), "GOOS="+system)
-	out, err := cmd.Output()
-	must(t, err)
+	out := check.Value(cmd.Output())(t)
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

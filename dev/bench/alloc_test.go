@@ -17,20 +17,14 @@ var isolations = []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted
 func newRegistry(tb testing.TB, db *sql.DB, isolation sqllock.Isolation) *sqllock.Registry {
 	tb.Helper()
 	tb.Cleanup(func() { db.Close() })
-	repository, err := sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation})
-	check.Must(tb, err)
-	registry, err := sqllock.NewRegistry(repository, nil)
-	check.Must(tb, err)
-	return registry
+	repository := check.Value(sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7, Isolation: isolation}))(tb)
+	return check.Value(sqllock.NewRegistry(repository, nil))(tb)
 }
 
 func pair(ctx context.Context, tb testing.TB, registry *sqllock.Registry) {
 	tb.Helper()
-	lock, err := registry.Obtain("orders/42")
-	check.Must(tb, err)
-	lease, err := lock.Lock(ctx)
-	check.Must(tb, err)
-	check.Must(tb, lease.Unlock(ctx))
+	lock := check.Value(registry.Obtain("orders/42"))(tb)
+	check.Must(tb, check.Value(lock.Lock(ctx))(tb).Unlock(ctx))
 }
 
 // BenchmarkPair measures an uncontended pair over a driver that returns immediately and

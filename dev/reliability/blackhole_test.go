@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/wire"
 )
 
@@ -135,8 +136,7 @@ func rival(t *testing.T, r *sqllock.Registry, ttl time.Duration, key string) <-c
 func (b *base) afterLoss(t *testing.T, lease *sqllock.Lease) {
 	t.Helper()
 	lost(t, "cause", context.Cause(lease.Context()))
-	tx, err := b.db.Beginx()
-	must(t, err)
+	tx := check.Value(b.db.Beginx())(t)
 	defer tx.Rollback()
 	began := time.Now()
 	lost(t, "Renew", lease.Renew(t.Context()))
@@ -267,8 +267,7 @@ func (b *base) callInto(t *testing.T, c callInto, ttl time.Duration) (longEnough
 	if !c.acquires {
 		n.Silence()
 	}
-	answer := make(chan error, 1)
-	go func() { answer <- c.call(t.Context(), f) }()
+	answer := check.Begin(func() error { return c.call(t.Context(), f) })
 	limit := time.NewTimer(promptly)
 	defer limit.Stop()
 	select {

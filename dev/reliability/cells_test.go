@@ -98,8 +98,7 @@ func (c cell) migrated(t *testing.T, dsn string) *base {
 
 func scratch(t *testing.T) string {
 	t.Helper()
-	s, err := server.NewScratch()
-	must(t, err)
+	s := check.Value(server.NewScratch())(t)
 	t.Cleanup(func() { must(t, s.Remove()) })
 	return s.Dir
 }
@@ -119,8 +118,7 @@ func started(t *testing.T, err error, all ...*server.Server) {
 // open returns a pool of limited size, which is closed when the test ends.
 func open(t *testing.T, driver, dsn string, most int) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open(driver, dsn)
-	must(t, err)
+	db := check.Value(sqlx.Open(driver, dsn))(t)
 	db.SetMaxOpenConns(most)
 	db.SetMaxIdleConns(max(most, 8))
 	t.Cleanup(func() { _ = db.Close() }) // its connections may be broken
@@ -142,8 +140,7 @@ func (b *base) repository(t *testing.T, db *sqlx.DB) *sqllock.Repository {
 // registry returns a registry on db, which is closed when the test ends.
 func (b *base) registry(t *testing.T, db *sqlx.DB, opts sqllock.RegistryOptions) *sqllock.Registry {
 	t.Helper()
-	r, err := sqllock.NewRegistry(b.repository(t, db), &opts)
-	must(t, err)
+	r := check.Value(sqllock.NewRegistry(b.repository(t, db), &opts))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -178,9 +175,7 @@ func locked(t *testing.T, lock *sqllock.JdbcLock) *sqllock.Lease {
 
 func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	t.Helper()
-	lock, err := r.Obtain(key)
-	must(t, err)
-	return lock
+	return check.Value(r.Obtain(key))(t)
 }
 
 // sentAt returns when the acquire statement of a lease was sent, at the earliest. The lease

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 )
 
@@ -51,8 +52,7 @@ func performs(do func(context.Context, task, <-chan string) error) child.Role {
 // startChild starts a copy of the test program.
 func startChild(t *testing.T, do task) *child.Process {
 	t.Helper()
-	text, err := json.Marshal(do)
-	must(t, err)
+	text := check.Value(json.Marshal(do))(t)
 	return child.Start(t, do.Role, taskVariable+"="+string(text))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 const (
@@ -33,23 +34,19 @@ func TestContention(t *testing.T) {
 			Target: target, TTL: contentionTTL, Processes: 4, Goroutines: 4, Hasty: true, Seed: rand.Uint64(), History: t.TempDir(),
 		}
 		t.Logf("seed %d", config.Seed)
-		workers, err := workload.Start(config)
-		must(t, err)
+		workers := check.Value(workload.Start(config))(t)
 		defer workers.Stop()
 		missing := []string{"all"}
 		for limit := time.Now().Add(contentionEnd); len(missing) > 0 || workers.Acquisitions() < size(500, 5000); pause(t.Context(), 100*time.Millisecond) {
 			if time.Now().After(limit) {
 				t.Fatalf("nobody has acquired: %q", missing)
 			}
-			events, err := history.Read(config.History)
-			must(t, err)
+			events := check.Value(history.Read(config.History))(t)
 			missing = withoutATurn(events, config.Processes)
 		}
 		workers.Stop()
-		events, err := history.Read(config.History)
-		must(t, err)
-		rows, err := workload.Rows(t.Context(), target)
-		must(t, err)
+		events := check.Value(history.Read(config.History))(t)
+		rows := check.Value(workload.Rows(t.Context(), target))(t)
 		report := checker.Check(events, rows)
 		t.Logf("%d acquisitions: %v", report.Acquisitions, report.Kinds)
 		if found := report.Violations(); len(found) > 0 || report.Guarded == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/wire"
@@ -132,8 +133,7 @@ func (l *leaders) over(roles []string) {
 // candidate runs an elector of a process of its own until the test ends.
 func (l *leaders) candidate(t *testing.T, registry *sqllock.Registry, role string) {
 	t.Helper()
-	e, err := leader.New(registry, role, &leader.Options{ObserveEvery: 50 * time.Millisecond})
-	must(t, err)
+	e := check.Value(leader.New(registry, role, &leader.Options{ObserveEvery: 50 * time.Millisecond}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -222,8 +222,7 @@ func (l *leaders) stoppedOnce(t *testing.T, roles []string, ttl time.Duration) b
 		var alive int64
 		var role int
 		_, ended := c.Await("ended")
-		_, err := fmt.Sscan(ended, &alive, &role)
-		must(t, err)
+		must(t, check.ErrorOf(fmt.Sscan(ended, &alive, &role)))
 		if time.Unix(0, alive).After(l.role(roles[role]).first) {
 			l.two++
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	figures "github.com/sqllock/sqllock/dev/reliability/internal/page"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A table holds the measurements of a test. It is logged, and written to the page if the flag
@@ -55,9 +56,7 @@ func (b *table) publish(t *testing.T) {
 	if b.file != "" {
 		path = filepath.Join(filepath.Dir(path), b.file)
 	}
-	if err := figures.Replace(path, b.name, text); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, figures.Replace(path, b.name, text), nil)
 }
 
 // spread returns the minimum, the median and the maximum of some durations.

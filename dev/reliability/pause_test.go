@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 )
 
@@ -95,8 +96,7 @@ func (p *pauses) trial(t *testing.T, ttl time.Duration) (longEnough bool) {
 	var alive int64
 	var knew, told bool
 	_, ended := c.Await("ended")
-	_, err := fmt.Sscan(ended, &how, &written, &alive, &knew, &told)
-	must(t, err)
+	must(t, check.ErrorOf(fmt.Sscan(ended, &how, &written, &alive, &knew, &told)))
 	p.judge(t, key, knew && alive < wokeUp.UnixNano(), told)
 	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/virtual"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
@@ -37,8 +38,7 @@ func TestPool(t *testing.T) {
 		}
 		kept, shared := acquireAll(own, "own"), acquireAll(app, "shared")
 		for range poolSize {
-			conn, err := app.Connx(t.Context())
-			must(t, err)
+			conn := check.Value(app.Connx(t.Context()))(t)
 			defer func() { _ = conn.Close() }()
 		}
 		for _, lease := range shared {

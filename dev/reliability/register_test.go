@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // The lock protects the register: the token of the last writer. The history has all writes in
@@ -19,15 +21,13 @@ CREATE TABLE history (name VARCHAR(100) NOT NULL, n INTEGER NOT NULL, token BIGI
 func (b *base) createRegister(t *testing.T) {
 	t.Helper()
 	for statement := range strings.SplitSeq(createRegister, ";") {
-		_, err := b.db.ExecContext(t.Context(), statement)
-		must(t, err)
+		must(t, check.ErrorOf(b.db.ExecContext(t.Context(), statement)))
 	}
 }
 
 func (b *base) openAccount(t *testing.T, name string) {
 	t.Helper()
-	_, err := b.db.ExecContext(t.Context(), b.db.Rebind("INSERT INTO register VALUES (?, 0, 0)"), name)
-	must(t, err)
+	must(t, check.ErrorOf(b.db.ExecContext(t.Context(), b.db.Rebind("INSERT INTO register VALUES (?, 0, 0)"), name)))
 }
 
 // register writes a token.

@@ -89,9 +89,7 @@ func (f *traced) acquisition(parent trace.Span) sdktrace.ReadOnlySpan {
 			found = append(found, span)
 		}
 	}
-	if len(found) != 1 {
-		f.Fatalf("%d spans of acquisitions", len(found))
-	}
+	check.Equal(f, "spans of acquisitions", len(found), 1)
 	return found[0]
 }
 

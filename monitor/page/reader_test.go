@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
@@ -93,17 +94,14 @@ func TestALargeTable(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		const rows = 5_000
 		now := time.Now().UTC()
-		_, err := f.db.ExecContext(f.Context(), `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		must(t, check.ErrorOf(f.db.ExecContext(f.Context(), `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 			INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 			SELECT printf('row-%06d', i), 'BULK', 'bulk', ?, ? FROM n`,
-			rows, now.Add(-time.Hour).Format(instant), now.Add(-time.Minute).Format(instant))
-		must(t, err)
-		_, err = f.registry.Lock(f.Context(), "orders/42")
-		must(t, err)
+			rows, now.Add(-time.Hour).Format(instant), now.Add(-time.Minute).Format(instant))))
+		must(t, check.ErrorOf(f.registry.Lock(f.Context(), "orders/42")))
 		for _, key := range []string{"far"} { // it has expired, and lasts from later than all others
 			holder := f.registry.Repository().NewHolder()
-			_, err = f.registry.Repository().Acquire(f.Context(), key, holder, time.Second)
-			must(t, err)
+			must(t, check.ErrorOf(f.registry.Repository().Acquire(f.Context(), key, holder, time.Second)))
 		}
 		time.Sleep(5 * time.Second)
 		h := f.handler()

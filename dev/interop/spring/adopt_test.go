@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestAdoptWhileSpringWorks migrates the table that Spring's own script has created, while one
@@ -53,9 +54,7 @@ func TestAdoptWhileSpringWorks(t *testing.T) {
 		}
 		must(t, holder.Renew(ctx, key))
 		must(t, holder.Unlock(ctx, key))
-		lease, err := ours.TryLock(ctx)
-		must(t, err)
-		must(t, lease.Unlock(ctx))
+		must(t, check.Value(ours.TryLock(ctx))(t).Unlock(ctx))
 	})
 }
 
@@ -90,11 +89,8 @@ var createLock = regexp.MustCompile(`CREATE TABLE INT_LOCK [^;]*`)
 // springsScript returns the statement that creates the lock table in the jar's script.
 func (c *cell) springsScript(t *testing.T) string {
 	t.Helper()
-	jars, err := filepath.Glob(filepath.Join(program(t, c.generation).Dir, "lib", "spring-integration-jdbc-*.jar"))
-	must(t, err)
-	if len(jars) != 1 {
-		t.Fatalf("jars %v", jars)
-	}
+	jars := check.Value(filepath.Glob(filepath.Join(program(t, c.generation).Dir, "lib", "spring-integration-jdbc-*.jar")))(t)
+	check.Equal(t, "jars", len(jars), 1)
 	name := map[string]string{"postgres": "schema-postgresql.sql", "mysql": "schema-mysql.sql"}[c.db.Name]
 	statement := createLock.FindString(readFromJar(t, jars[0], "org/springframework/integration/jdbc/"+name))
 	if statement == "" {
@@ -105,13 +101,10 @@ func (c *cell) springsScript(t *testing.T) string {
 
 func readFromJar(t *testing.T, jar, name string) string {
 	t.Helper()
-	archive, err := zip.OpenReader(jar)
-	must(t, err)
+	archive := check.Value(zip.OpenReader(jar))(t)
 	defer archive.Close()
-	file, err := archive.Open(name)
-	must(t, err)
+	file := check.Value(archive.Open(name))(t)
 	defer file.Close()
-	text, err := io.ReadAll(file)
-	must(t, err)
+	text := check.Value(io.ReadAll(file))(t)
 	return string(text)
 }

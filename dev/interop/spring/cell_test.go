@@ -78,8 +78,7 @@ func (c *cell) migrate(t *testing.T) {
 // exec executes a statement of the application.
 func (c *cell) exec(t *testing.T, statement string) {
 	t.Helper()
-	_, err := c.db.DB.ExecContext(t.Context(), statement)
-	must(t, err)
+	must(t, check.ErrorOf(c.db.DB.ExecContext(t.Context(), statement)))
 }
 
 // java returns a Java application for the test, in the JVM of all tests.
@@ -92,8 +91,7 @@ func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Clie
 func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Settings) *javaclient.Client {
 	t.Helper()
 	settings.DSN = c.db.DSN
-	client, err := j.Open(t.Context(), settings)
-	must(t, err)
+	client := check.Value(j.Open(t.Context(), settings))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
 		defer cancel()
@@ -106,16 +104,13 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 // the time-to-live of all rows.
 func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
 	t.Helper()
-	r, err := sqllock.NewRepository(t.Context(), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl})
-	must(t, err)
-	return r
+	return check.Value(sqllock.NewRepository(t.Context(), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl}))(t)
 }
 
 // registry returns the registry of another Go process. It is closed when the test ends.
 func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 	t.Helper()
-	r, err := sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
-	must(t, err)
+	r := check.Value(sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle}))(t)
 	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
 	return r
 }
@@ -123,9 +118,7 @@ func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 // lock returns the lock of key in a new registry.
 func (c *cell) lock(t *testing.T, ttl time.Duration) *sqllock.JdbcLock {
 	t.Helper()
-	l, err := c.registry(t, ttl).Obtain(key)
-	must(t, err)
-	return l
+	return check.Value(c.registry(t, ttl).Obtain(key))(t)
 }
 
 // row returns the row of key. In the four-column table, ttl is its time-to-live.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 )
 
@@ -70,12 +71,10 @@ func (c *cell) contend(t *testing.T, goal int) (all tallies) {
 	for range 2 {
 		client := c.javaIn(t, start(t, c.generation, nil), javaclient.Settings{TTL: long})
 		// Java is slow until its code is compiled.
-		_, err := client.Bench(patiently(t), javaclient.Load{Threads: threads, Duration: 2 * time.Second})
-		must(t, err)
+		must(t, check.ErrorOf(client.Bench(patiently(t), javaclient.Load{Threads: threads, Duration: 2 * time.Second})))
 		clients = append(clients, client)
 	}
-	holder, err := c.lock(t, long).Lock(patiently(t))
-	must(t, err)
+	holder := check.Value(c.lock(t, long).Lock(patiently(t)))(t)
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	for _, client := range clients {
@@ -84,9 +83,7 @@ func (c *cell) contend(t *testing.T, goal int) (all tallies) {
 				got, err := countInJava(t, client.Thread(strconv.Itoa(i)), goal)
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil {
-					t.Error(err)
-				}
+				check.Is(t, err, nil)
 				all.java.add(got)
 			})
 		}

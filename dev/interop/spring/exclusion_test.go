@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -22,19 +23,17 @@ func TestEachSeesTheOther(t *testing.T) {
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
 		registry := c.registry(t, long)
 		for _, keys := range [][]string{{key}, {"before", key, "zebra"}} {
-			ours, err := registry.ObtainAll(keys...)
-			must(t, err)
+			ours := check.Value(registry.ObtainAll(keys...))(t)
 
 			must(t, java.Lock(ctx, key))
-			_, err = ours.TryLock(ctx)
+			_, err := ours.TryLock(ctx)
 			var held *sqllock.HeldError
 			if !errors.As(err, &held) || held.Holder != "billing-java" || held.Key != key {
 				t.Errorf("of %q we see %v", keys, err)
 			}
 			must(t, java.Unlock(ctx, key))
 
-			lease, err := ours.TryLock(ctx)
-			must(t, err)
+			lease := check.Value(ours.TryLock(ctx))(t)
 			wantNoLock(t, java)
 			must(t, lease.Unlock(ctx))
 			wantLock(t, java)
@@ -49,8 +48,7 @@ func TestRegionsAreIndependent(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		elsewhere := c.java(t, javaclient.Settings{TTL: long, Region: "elsewhere"}).Thread("a")
-		lease, err := c.lock(t, long).TryLock(ctx)
-		must(t, err)
+		lease := check.Value(c.lock(t, long).TryLock(ctx))(t)
 		wantLock(t, elsewhere)
 		must(t, elsewhere.Unlock(ctx, key))
 		must(t, lease.Unlock(ctx))
@@ -75,10 +73,7 @@ func TestTimesToLive(t *testing.T) {
 				}
 				ctx := patiently(t)
 				thread, lock := c.java(t, javaclient.Settings{TTL: springs}).Thread("a"), c.lock(t, ours)
-				hold, wait := func() error { return thread.Lock(ctx, key) }, func() error {
-					_, err := lock.Lock(ctx)
-					return err
-				}
+				hold, wait := func() error { return thread.Lock(ctx, key) }, func() error { return check.ErrorOf(lock.Lock(ctx)) }
 				if holder == "Go" {
 					hold, wait = wait, hold
 				}
@@ -106,11 +101,9 @@ func TestJavaAndReadersAndWriters(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
-		ours, err := rwlock.New(c.registry(t, long), key)
-		must(t, err)
+		ours := check.Value(rwlock.New(c.registry(t, long), key))(t)
 
-		reader, err := ours.TryRLock(ctx)
-		must(t, err)
+		reader := check.Value(ours.TryRLock(ctx))(t)
 		must(t, java.Lock(ctx, key)) // it does not wait for the reader
 		for name, try := range map[string]func() (*sqllock.Lease, error){
 			"reader": func() (*sqllock.Lease, error) { return ours.TryRLock(ctx) },
@@ -124,8 +117,7 @@ func TestJavaAndReadersAndWriters(t *testing.T) {
 		must(t, java.Unlock(ctx, key))
 		must(t, reader.Unlock(ctx))
 
-		writer, err := ours.TryLock(ctx)
-		must(t, err)
+		writer := check.Value(ours.TryLock(ctx))(t)
 		wantNoLock(t, java)
 		must(t, writer.Unlock(ctx))
 		wantLock(t, java)
@@ -135,8 +127,7 @@ func TestJavaAndReadersAndWriters(t *testing.T) {
 
 func wantLock(t *testing.T, thread *javaclient.Thread) {
 	t.Helper()
-	locked, err := thread.TryLock(patiently(t), key, 0)
-	must(t, err)
+	locked := check.Value(thread.TryLock(patiently(t), key, 0))(t)
 	if !locked {
 		t.Fatal("Java does not get a lock that is free")
 	}
@@ -144,8 +135,7 @@ func wantLock(t *testing.T, thread *javaclient.Thread) {
 
 func wantNoLock(t *testing.T, thread *javaclient.Thread) {
 	t.Helper()
-	locked, err := thread.TryLock(patiently(t), key, 0)
-	must(t, err)
+	locked := check.Value(thread.TryLock(patiently(t), key, 0))(t)
 	if locked {
 		t.Fatal("Java gets a lock that we hold")
 	}

@@ -22,16 +22,14 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 		ctx := patiently(t)
 		c.exec(t, "CREATE TABLE WORK (ID INT NOT NULL)")
 		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
-		lease, err := c.lock(t, short).Lock(ctx)
-		must(t, err)
+		lease := check.Value(c.lock(t, short).Lock(ctx))(t)
 		tx := c.begin(t)
 		must(t, lease.Guard(ctx, tx))
-		_, err = tx.ExecContext(ctx, "INSERT INTO WORK (ID) VALUES (1)")
+		_, err := tx.ExecContext(ctx, "INSERT INTO WORK (ID) VALUES (1)")
 		must(t, err)
 		c.awaitExpiry(t)
 
-		taken := make(chan error, 1)
-		go func() { taken <- java.Lock(ctx, key) }()
+		taken := check.Begin(func() error { return java.Lock(ctx, key) })
 		c.awaitBlocked(t)
 		select {
 		case err := <-taken:
@@ -43,9 +41,7 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 		}
 		must(t, tx.Commit())
 		must(t, <-taken)
-		if n := c.written(t); n != 1 {
-			t.Errorf("Spring has the lock, and %d rows are visible", n)
-		}
+		check.Equal(t, "Spring has the lock, and rows are visible", c.written(t), 1)
 		check.Is(t, lease.Unlock(ctx), sqllock.ErrLockLost)
 		must(t, java.Unlock(ctx, key))
 	})
@@ -58,8 +54,7 @@ func TestGuardAfterSpringTookTheRow(t *testing.T) {
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long}).Thread("a")
-		lease, err := c.lock(t, long).Lock(ctx)
-		must(t, err)
+		lease := check.Value(c.lock(t, long).Lock(ctx))(t)
 		c.sqllock(t, "unlock", "--force", key)
 		wantLock(t, java)
 		must(t, context.Cause(lease.Context()))
@@ -72,8 +67,7 @@ func TestGuardAfterSpringTookTheRow(t *testing.T) {
 // unless the test has committed it.
 func (c *cell) begin(t *testing.T) *sqlx.Tx {
 	t.Helper()
-	tx, err := c.db.DB.BeginTxx(t.Context(), nil)
-	must(t, err)
+	tx := check.Value(c.db.DB.BeginTxx(t.Context(), nil))(t)
 	t.Cleanup(func() { _ = tx.Rollback() }) // does nothing after a commit
 	return tx
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
@@ -63,8 +64,7 @@ func sayMissing() {
 func start(t *testing.T, generation javaclient.Generation, opts *javaclient.Options) *javaclient.JVM {
 	t.Helper()
 	// Not the test's context, which ends before the cleanups.
-	j, err := program(t, generation).Start(context.WithoutCancel(t.Context()), opts)
-	must(t, err)
+	j := check.Value(program(t, generation).Start(context.WithoutCancel(t.Context()), opts))(t)
 	t.Cleanup(j.Kill)
 	return j
 }
@@ -84,8 +84,7 @@ func shared(t *testing.T, generation javaclient.Generation) *javaclient.JVM {
 	if j := jvms.running[generation]; j != nil {
 		return j
 	}
-	j, err := p.Start(context.WithoutCancel(t.Context()), nil)
-	must(t, err)
+	j := check.Value(p.Start(context.WithoutCancel(t.Context()), nil))(t)
 	jvms.running[generation] = j
 	return j
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
 )
 
@@ -25,8 +26,7 @@ func TestKeys(t *testing.T) {
 	for _, generation := range []javaclient.Generation{javaclient.Spring6, javaclient.Spring7} {
 		t.Run(string(generation), func(t *testing.T) {
 			keys := keysOfTheFile(t)
-			lockKeys, err := shared(t, generation).LockKeys(patiently(t), keys...)
-			must(t, err)
+			lockKeys := check.Value(shared(t, generation).LockKeys(patiently(t), keys...))(t)
 			for i, key := range keys {
 				if got, err := sqllock.SpringKeys(key); err != nil || got != lockKeys[i] {
 					t.Errorf("%q: %q, %v, and Java says %q", key, got, err, lockKeys[i])
@@ -42,8 +42,7 @@ func TestKeys(t *testing.T) {
 // could interpret, keys about as long as the column or longer, and random ones.
 func keysOfTheFile(t *testing.T) (keys []string) {
 	t.Helper()
-	text, err := os.ReadFile(vectors)
-	must(t, err)
+	text := check.Value(os.ReadFile(vectors))(t)
 	for line := range strings.Lines(string(text)) {
 		quoted, _, _ := strings.Cut(line, "\t")
 		var key string
@@ -56,8 +55,7 @@ func keysOfTheFile(t *testing.T) (keys []string) {
 // TestTheEmptyKey checks the only key that Java accepts and sqllock refuses.
 func TestTheEmptyKey(t *testing.T) {
 	t.Parallel()
-	lockKeys, err := shared(t, javaclient.Spring7).LockKeys(patiently(t), "")
-	must(t, err)
+	lockKeys := check.Value(shared(t, javaclient.Spring7).LockKeys(patiently(t), ""))(t)
 	if want := "d41d8cd9-8f00-3204-a980-0998ecf8427e"; lockKeys[0] != want {
 		t.Errorf("Java maps it to %q, want %q", lockKeys[0], want)
 	}

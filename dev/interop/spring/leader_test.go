@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/leader"
 )
 
@@ -28,8 +29,7 @@ const sitOut = waitLimit / 3
 // campaign runs an elector for the role until the test ends, or until stop is called.
 func (c *cell) campaign(t *testing.T, registry *sqllock.Registry) *goCandidate {
 	t.Helper()
-	elector, err := leader.New(registry, key, &leader.Options{SitOut: sitOut, ObserveEvery: idle})
-	must(t, err)
+	elector := check.Value(leader.New(registry, key, &leader.Options{SitOut: sitOut, ObserveEvery: idle}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	g := &goCandidate{Elector: elector, began: make(chan *sqllock.Lease, 100), stop: func() { cancel(); <-ended }}
@@ -73,8 +73,7 @@ func (g *goCandidate) leads(ctx context.Context) bool { return g.IsLeader(ctx) =
 func awaitJava(t *testing.T, java *javaclient.Client) {
 	t.Helper()
 	for ctx := patiently(t); ; time.Sleep(idle) {
-		leads, err := java.Leads(ctx)
-		must(t, err)
+		leads := check.Value(java.Leads(ctx))(t)
 		if leads {
 			return
 		}

@@ -20,8 +20,7 @@ func TestJavaLosesToUs(t *testing.T) {
 		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
 		ours := c.lock(t, short)
 		must(t, java.Lock(ctx, key))
-		lease, err := ours.Lock(ctx)
-		must(t, err)
+		lease := check.Value(ours.Lock(ctx))(t)
 		if err := java.Renew(ctx, key); !javaclient.Threw(err, "java.lang.IllegalStateException") {
 			t.Errorf("renewLock: %v", err)
 		}
@@ -44,8 +43,7 @@ func TestWeLoseToJava(t *testing.T) {
 		ctx := patiently(t)
 		client := c.java(t, javaclient.Settings{TTL: short, ClientID: "billing-java"})
 		java := client.Thread("a")
-		lease, err := c.lock(t, short).Lock(ctx)
-		must(t, err)
+		lease := check.Value(c.lock(t, short).Lock(ctx))(t)
 		must(t, java.Lock(ctx, key))
 		select {
 		case <-lease.Context().Done():
@@ -58,9 +56,7 @@ func TestWeLoseToJava(t *testing.T) {
 		if row := c.row(t, short); row.Holder != "billing-java" {
 			t.Errorf("the row is %q's, want Java's", row.Holder)
 		}
-		if acquired, err := client.Status(ctx, key); err != nil || !acquired {
-			t.Errorf("isAcquired: %v, %v", acquired, err)
-		}
+		check.Equal(t, "acquired", check.Value(client.Status(ctx, key))(t), true)
 		must(t, java.Unlock(ctx, key))
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 )
 
@@ -76,8 +77,7 @@ func hold(ctx context.Context, _ task, _ *sqlx.DB, registry *sqllock.Registry) (
 func (c *cell) process(t *testing.T, role string, todo task) *child.Process {
 	t.Helper()
 	todo.Driver, todo.DSN = c.db.Driver, c.db.DSN
-	text, err := json.Marshal(todo)
-	must(t, err)
+	text := check.Value(json.Marshal(todo))(t)
 	return child.Start(t, role, taskVariable+"="+string(text))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 var (
@@ -41,9 +42,7 @@ func TestJavaRenews(t *testing.T) {
 		}
 		must(t, <-held)
 		must(t, java.Unlock(ctx, key))
-		lease, err := ours.TryLock(ctx)
-		must(t, err)
-		must(t, lease.Unlock(ctx))
+		must(t, check.Value(ours.TryLock(ctx))(t).Unlock(ctx))
 	})
 }
 
@@ -54,12 +53,9 @@ func TestWeRenewBesideJavaThatPolls(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		registry, err := sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short, AutoRenew: true})
-		must(t, err)
-		lock, err := registry.Obtain(key)
-		must(t, err)
-		lease, err := lock.Lock(ctx)
-		must(t, err)
+		registry := check.Value(sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short, AutoRenew: true}))(t)
+		lock := check.Value(registry.Obtain(key))(t)
+		lease := check.Value(lock.Lock(ctx))(t)
 		var polling sync.WaitGroup
 		for range 8 {
 			java := c.javaIn(t, shared(t, c.generation), javaclient.Settings{TTL: short, Idle: time.Millisecond, Pool: 1}).Thread("a")

@@ -34,8 +34,7 @@ func TestTimeZones(t *testing.T) {
 		c.wantUnshifted(t)
 		must(t, java.Unlock(ctx, key))
 
-		lease, err := c.lock(t, long).TryLock(ctx)
-		must(t, err)
+		lease := check.Value(c.lock(t, long).TryLock(ctx))(t)
 		wantNoLock(t, java)
 		must(t, lease.Unlock(ctx))
 	})
@@ -109,10 +108,8 @@ func TestInTheMissingHour(t *testing.T) {
 		change := time.Now().Add(-5 * long).Truncate(time.Second)
 		jvm := start(t, c.generation, &javaclient.Options{Gap: change})
 		java := c.javaIn(t, jvm, javaclient.Settings{TTL: long}).Thread("a")
-		lease, err := c.lock(t, long).TryLock(ctx)
-		must(t, err)
-		locked, err := java.TryLock(ctx, key, 0)
-		must(t, err)
+		lease := check.Value(c.lock(t, long).TryLock(ctx))(t)
+		locked := check.Value(java.TryLock(ctx, key, 0))(t)
 		if safe(t, jvm) {
 			if locked {
 				t.Error("Java takes our live row")
@@ -131,8 +128,7 @@ func TestInTheMissingHour(t *testing.T) {
 // that the bug is there.
 func safe(t *testing.T, jvm *javaclient.JVM) bool {
 	t.Helper()
-	version, err := jvm.Version(patiently(t))
-	must(t, err)
+	version := check.Value(jvm.Version(patiently(t)))(t)
 	t.Logf("Spring Integration %s: without the fault of summer time: %v", version, without(t, version))
 	return without(t, version)
 }

@@ -72,8 +72,7 @@ func newTrial(t *testing.T, name string, c *cluster.Cluster, target workload.Tar
 	}
 	dir := historyDir(t, name)
 	t.Logf("%s: -seed %d, history in %s", name, s, dir)
-	log, err := history.NewWriter(dir, "faults")
-	must(t, err)
+	log := check.Value(history.NewWriter(dir, "faults"))(t)
 	t.Cleanup(func() { must(t, log.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -91,8 +90,7 @@ func inParallel(t *testing.T) {
 func historyDir(t *testing.T, name string) string {
 	t.Helper()
 	if *keep == "" {
-		dir, err := os.MkdirTemp("", "sqllock-history-") //nolint:usetesting // it is kept if the test fails
-		must(t, err)
+		dir := check.Value(os.MkdirTemp("", "sqllock-history-"))(t) //nolint:usetesting // it is kept if the test fails
 		t.Cleanup(func() {
 			if !t.Failed() {
 				must(t, os.RemoveAll(dir))

@@ -20,6 +20,7 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -56,10 +57,8 @@ func refusesSequence(t *testing.T, c *cluster.Cluster) {
 	db := open(t, c.Nodes[0].DSN())
 	must(t, migrations.Up(t.Context(), db.DB, dialect.MySQL(), &migrations.Options{Prefix: "SEQ_"}))
 	options := &sqllock.RepositoryOptions{Prefix: "SEQ_"}
-	repository, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options)
-	must(t, err)
-	got, err := repository.Acquire(t.Context(), "k", repository.NewHolder(), time.Minute)
-	must(t, err)
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options))(t)
+	got := check.Value(repository.Acquire(t.Context(), "k", repository.NewHolder(), time.Minute))(t)
 	var rows int
 	must(t, db.Get(&rows, "SELECT COUNT(ID) FROM SEQ_LOCK_FENCE")) // a sequence has no ID
 	if rows != 1 || got.Token == 0 {
@@ -67,9 +66,7 @@ func refusesSequence(t *testing.T, c *cluster.Cluster) {
 	}
 	db.MustExec("DROP TABLE SEQ_LOCK_FENCE")
 	db.MustExec("CREATE SEQUENCE SEQ_LOCK_FENCE START WITH 1000 NOCACHE ENGINE=InnoDB")
-	if _, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options); !errors.Is(err, sqllock.ErrSchema) {
-		t.Errorf("a sequence: %v", err)
-	}
+	check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options)), sqllock.ErrSchema)
 }
 
 // leavesNoTransactionOpen cuts a node off while locks are acquired and transactions guarded there. It
@@ -84,13 +81,11 @@ func leavesNoTransactionOpen(t *testing.T, c *cluster.Cluster) {
 	var refused atomic.Int64
 	var workers sync.WaitGroup
 	for n := range 4 {
-		lock, err := registry.Obtain(fmt.Sprint("cut ", n))
-		must(t, err)
+		lock := check.Value(registry.Obtain(fmt.Sprint("cut ", n)))(t)
 		workers.Go(func() {
 			untilFor(time.Minute, func() bool {
 				err := lock.ExecuteLockedTxFor(t.Context(), time.Second, work.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, "INSERT INTO late_stall VALUES (NULL)")
-					return err
+					return check.ErrorOf(tx.ExecContext(ctx, "INSERT INTO late_stall VALUES (NULL)"))
 				})
 				if number := new(mysql.MySQLError); errors.As(err, &number) && number.Number == 1047 {
 					refused.Add(1)
@@ -160,9 +155,7 @@ func acquiresNothingOutside(t *testing.T, c *cluster.Cluster, isolation sqllock.
 	db := open(t, node.DSN())
 	registry := registryOn(t, db, isolation)
 	for _, acquire := range kinds {
-		lease, err := acquire(t.Context(), registry, "inside")
-		must(t, err)
-		must(t, lease.Unlock(t.Context()))
+		must(t, check.Value(acquire(t.Context(), registry, "inside"))(t).Unlock(t.Context()))
 	}
 	for name, way := range ways {
 		must(t, node.Kill())
@@ -197,13 +190,10 @@ func acquiresSeveral(t *testing.T, db *sqlx.DB) {
 		}
 		must(t, lease.Unlock(t.Context()))
 	}
-	lock, err := rwlock.New(registry, "crashed")
-	must(t, err)
-	crashed, err := rwlock.New(registryOn(t, db, sqllock.Autocommit), "crashed")
-	must(t, err)
+	lock := check.Value(rwlock.New(registry, "crashed"))(t)
+	crashed := check.Value(rwlock.New(registryOn(t, db, sqllock.Autocommit), "crashed"))(t)
 	for range 3 {
-		lease, err := crashed.RLock(t.Context())
-		must(t, err)
+		lease := check.Value(crashed.RLock(t.Context()))(t)
 		db.MustExecContext(t.Context(), "UPDATE INT_LOCK SET EXPIRED_AFTER = '2026-01-01' WHERE CLIENT_ID = ?", lease.Holder())
 	}
 	if _, err := lock.TryLock(t.Context()); err != nil {
@@ -273,8 +263,7 @@ func (l straggler) keepsOut(t *testing.T) {
 		for _, pair := range excluded {
 			key := fmt.Sprint(pair, " ", n, " ", time.Now().UnixNano())
 			apply := l.stall(t)
-			first, err := kinds[pair[0]](t.Context(), l.thereLocks, key)
-			must(t, err)
+			first := check.Value(kinds[pair[0]](t.Context(), l.thereLocks, key))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			second, err := kinds[pair[1]](ctx, l.lateLocks, key)
 			cancel()
@@ -298,8 +287,7 @@ func (l straggler) keepsOut(t *testing.T) {
 // not done must not be said to be done, nor to be impossible.
 func (l straggler) losesNoRow(t *testing.T) {
 	t.Helper()
-	there, err := sqllock.NewRepository(t.Context(), l.there.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
-	must(t, err)
+	there := check.Value(sqllock.NewRepository(t.Context(), l.there.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted}))(t)
 	const trials = 12
 	late := l.lateLocks.Repository()
 	renewals, releases := 0, 0
@@ -384,33 +372,29 @@ func lateCommits(t *testing.T, here, there string, isolation sqllock.Isolation) 
 // next holder did, and does so when the commit is answered or known to pass, or after the given time.
 func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard func(context.Context, *sqllock.Lease, sqllock.Tx) error) error {
 	t.Helper()
-	lease, err := c.hereLocks.Lock(t.Context(), key)
-	must(t, err)
+	lease := check.Value(c.hereLocks.Lock(t.Context(), key))(t)
 	tx := c.guarded(t, lease, guard)
 	defer tx.Rollback() // nothing after a commit
 
 	apply := c.stall(t)
 	defer apply() // also if this trial fails: the next one needs the node
 	until(t, "the lease is on the other node, and ends", func() bool {
-		n, err := c.writeThere(t, "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder()).RowsAffected()
-		must(t, err)
+		n := check.Value(c.writeThere(t, "UPDATE INT_LOCK SET EXPIRED_AFTER = CREATED_DATE WHERE CLIENT_ID = ?", lease.Holder()).RowsAffected())(t)
 		return n == 1
 	})
-	next, err := c.thereLocks.Lock(t.Context(), key)
-	must(t, err)
+	next := check.Value(c.thereLocks.Lock(t.Context(), key))(t)
 	c.writeThere(t, "INSERT INTO late_work VALUES (?)", next.Token())
 	if next.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", next.Token(), lease.Token())
 	}
 
-	committed := make(chan error, 1)
-	go func() { committed <- tx.Commit() }()
+	committed := check.Begin(func() error { return tx.Commit() })
 	// A commit that passes is seen on the other node first, because this one must apply in order.
 	untilFor(stalled, func() bool {
 		return len(committed) > 0 || c.there.GetContext(t.Context(), new(int64), "SELECT token FROM late_work WHERE token = ?", lease.Token()) == nil
 	})
 	apply()
-	err = <-committed
+	err := <-committed
 	found := c.there.GetContext(t.Context(), new(int64), "SELECT token FROM late_work WHERE token = ?", lease.Token())
 	if err != nil && !errors.Is(found, sql.ErrNoRows) {
 		t.Errorf("the transaction failed with %v, and its row is there: %v", err, found)
@@ -424,8 +408,7 @@ func (c lateCommit) run(t *testing.T, key string, stalled time.Duration, guard f
 func (c lateCommit) guarded(t *testing.T, lease *sqllock.Lease, guard func(context.Context, *sqllock.Lease, sqllock.Tx) error) (tx *sqlx.Tx) {
 	t.Helper()
 	unlessRaced(t, func() (err error) {
-		tx, err = c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-		must(t, err)
+		tx = check.Value(c.here.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted}))(t)
 		if err = guard(t.Context(), lease, tx); err == nil {
 			_, err = tx.ExecContext(t.Context(), "INSERT INTO late_work VALUES (?)", lease.Token())
 		}
@@ -464,10 +447,8 @@ func unlessRaced(t *testing.T, do func() error) {
 // each of its appliers waits for a table lock.
 func (c lateCommit) stall(t *testing.T) (apply func()) {
 	t.Helper()
-	conn, err := c.here.Connx(t.Context())
-	must(t, err)
-	_, err = conn.ExecContext(t.Context(), "LOCK TABLES late_stall READ")
-	must(t, err)
+	conn := check.Value(c.here.Connx(t.Context()))(t)
+	must(t, check.ErrorOf(conn.ExecContext(t.Context(), "LOCK TABLES late_stall READ")))
 	const appliers = 8 // at least
 	for range appliers {
 		c.writeThere(t, "INSERT INTO late_stall VALUES (NULL)")
@@ -476,9 +457,7 @@ func (c lateCommit) stall(t *testing.T) (apply func()) {
 		if _, err := conn.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 			t.Error(err)
 		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, conn.Close(), nil)
 	})
 }
 
@@ -486,17 +465,13 @@ func guard(ctx context.Context, l *sqllock.Lease, tx sqllock.Tx) error { return 
 
 func registryOn(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) *sqllock.Registry {
 	t.Helper()
-	repository, err := sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation})
-	must(t, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL})
-	must(t, err)
-	return registry
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+	return check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL}))(t)
 }
 
 func open(t *testing.T, dsn string) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open("mysql", dsn)
-	must(t, err)
+	db := check.Value(sqlx.Open("mysql", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

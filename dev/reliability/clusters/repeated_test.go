@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -33,10 +34,9 @@ func acquiresForOne(t *testing.T, nodes ...string) {
 			var repositories []*sqllock.Repository
 			for caller := range 4 {
 				pool := open(t, nodes[caller%len(nodes)]+"")
-				r, err := sqllock.NewRepository(t.Context(), pool.DB, way.dialect, &sqllock.RepositoryOptions{
+				r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, way.dialect, &sqllock.RepositoryOptions{
 					Prefix: prefix, Region: name, Layout: way.layout, DisableFencing: true, Isolation: sqllock.Autocommit,
-				})
-				must(t, err)
+				}))(t)
 				repositories = append(repositories, r)
 			}
 			for key := range keys {
@@ -45,9 +45,7 @@ func acquiresForOne(t *testing.T, nodes ...string) {
 				for _, r := range repositories {
 					trying.Go(func() {
 						got, err := r.Acquire(t.Context(), fmt.Sprint(key), r.NewHolder(), time.Minute)
-						if err != nil {
-							t.Error(err)
-						}
+						check.Is(t, err, nil)
 						if got.Acquired {
 							acquired.Add(1)
 						}

@@ -391,9 +391,7 @@ func TestObserver_Renewals(t *testing.T) {
 			synctest.Wait()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if len(r.renewals) != 1 {
-				t.Fatalf("%d renewals: %+v", len(r.renewals), r.renewals)
-			}
+			check.Equal(t, "renewals", len(r.renewals), 1)
 			e := r.renewals[0]
 			r.renewals = nil
 			return e

@@ -208,9 +208,7 @@ func TestShortWaitsAreNotReported(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if all := log.all(); len(all) != 0 {
-			t.Errorf("%+v", all)
-		}
+		check.Same(t, "all", log.all(), nil)
 	})
 }
 

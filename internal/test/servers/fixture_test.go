@@ -38,9 +38,7 @@ type lockFunc func(context.Context) (*sqllock.Lease, error)
 // once locks and unlocks.
 func once(t *testing.T, lock lockFunc) {
 	t.Helper()
-	lease, err := lock(t.Context())
-	must(t, err)
-	must(t, lease.Unlock(t.Context()))
+	must(t, check.Value(lock(t.Context()))(t).Unlock(t.Context()))
 }
 
 // newRegistry returns a registry that is closed with the test. Its leases last for ttl, unless opts have

@@ -26,6 +26,7 @@ import (
 	"github.com/sqllock/sqllock/drivers/sqlitelock"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -40,15 +41,12 @@ func TestOpen_ChoosesThePrimary(t *testing.T) {
 	t.Parallel()
 	dbtest.OwnServers(t)
 	primary, standby := postgresPair(t)
-	db, err := sqlx.Connect("pgx", primary.DSN())
-	must(t, err)
+	db := check.Value(sqlx.Connect("pgx", primary.DSN()))(t)
 	must(t, migrations.Up(t.Context(), db.DB, dialect.Postgres(), nil))
 	must(t, db.Close())
 
-	first, err := url.Parse(standby.DSN())
-	must(t, err)
-	second, err := url.Parse(primary.DSN())
-	must(t, err)
+	first := check.Value(url.Parse(standby.DSN()))(t)
+	second := check.Value(url.Parse(primary.DSN()))(t)
 	dsn := "host=127.0.0.1,127.0.0.1 port=" + first.Port() + "," + second.Port() + " user=postgres dbname=postgres sslmode=prefer"
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		for _, wake := range []bool{false, true} {
@@ -137,8 +135,7 @@ func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.R
 	t.Helper()
 	options.registry.TTL = cmp.Or(options.registry.TTL, ttl)
 	options.repository.TTL = options.registry.TTL // that of the four-column layout
-	r, err := o.open(t.Context(), dsn, options)
-	must(t, err)
+	r := check.Value(o.open(t.Context(), dsn, options))(t)
 	t.Cleanup(func() { must(t, r.Close(context.Background())) })
 	return r
 }
@@ -164,17 +161,13 @@ func TestOpen(t *testing.T) {
 		second := o.opened(t, dsn, openOptions{
 			noRenew: true, registry: sqllock.RegistryOptions{Observers: ends}, repository: sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted},
 		})
-		lease, err := first.Lock(t.Context(), "k")
-		must(t, err)
+		lease := check.Value(first.Lock(t.Context(), "k"))(t)
 		if lease.Token() == 0 {
 			t.Error("no fencing token")
 		}
-		if _, err := second.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrNotAcquired) {
-			t.Errorf("the other process: %v", err)
-		}
+		check.Is(t, check.ErrorOf(second.TryLock(t.Context(), "k")), sqllock.ErrNotAcquired)
 		must(t, lease.Renew(t.Context()))
-		rows, err := second.Repository().List(t.Context())
-		must(t, err)
+		rows := check.Value(second.Repository().List(t.Context()))(t)
 		if len(rows) != 1 || rows[0].Holder != lease.Holder() {
 			t.Errorf("rows %+v", rows)
 		}
@@ -183,9 +176,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("fallbacks: %v", fallbacks)
 		}
 		once(t, obtain(t, second, "k").TryLock)
-		if !slices.Equal(renewed, []bool{true, false}) {
-			t.Errorf("renewed by default, and with NoRenew: %v", renewed)
-		}
+		check.Same(t, "renewed by default, and with NoRenew", renewed, []bool{true, false})
 	})
 }
 
@@ -218,10 +209,9 @@ func TestOpen_Renews(t *testing.T) {
 					return session.Open(ctx, dsn, parse, c.options)
 				}}
 				path := filepath.Join(t.TempDir(), "locks.db")
-				lease, err := o.opened(t, path, openOptions{}).Lock(t.Context(), "k")
-				must(t, err)
+				lease := check.Value(o.opened(t, path, openOptions{}).Lock(t.Context(), "k"))(t)
 				began := time.Now()
-				_, err = o.opened(t, path, openOptions{}).TryLockFor(t.Context(), "k", wait)
+				_, err := o.opened(t, path, openOptions{}).TryLockFor(t.Context(), "k", wait)
 				if took := time.Since(began); took < c.ends || took > c.ends+time.Second || (err == nil) != (c.ends < wait) {
 					t.Errorf("%v after %v", err, took)
 				}
@@ -241,8 +231,7 @@ func TestOpen_Wake(t *testing.T) {
 			options := openOptions{migrate: migrations.Up, wake: true, registry: sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never}}
 			holder := o.opened(t, db.DSN, options)
 			waiter := o.opened(t, db.With(t, map[string]string{"application_name": "waiter of " + name}), options)
-			lease, err := holder.Lock(t.Context(), "k")
-			must(t, err)
+			lease := check.Value(holder.Lock(t.Context(), "k"))(t)
 			got := make(chan error, 1)
 			go func() {
 				lease, err := waiter.Lock(t.Context(), "k")
@@ -343,8 +332,7 @@ func (silentWaker) Watch(string) (wake <-chan struct{}, stop func()) { return ni
 func TestOpen_KeepsThePasswordSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cR3t"
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	unused := listener.Addr().String()
 	must(t, listener.Close())
 	for _, o := range onServers(t) {
@@ -373,9 +361,7 @@ func TestOpen_WithoutATable(t *testing.T) {
 		}
 		db.DB.MustExec("CREATE TABLE INT_LOCK_MIGRATIONS (version BIGINT, dirty BOOLEAN)")
 		db.DB.MustExec("INSERT INTO INT_LOCK_MIGRATIONS VALUES (99, FALSE)")
-		if _, err := o.open(t.Context(), db.DSN, openOptions{migrate: migrations.Up}); !errors.Is(err, sqllock.ErrSchema) {
-			t.Errorf("a version of the future: %v", err)
-		}
+		check.Is(t, check.ErrorOf(o.open(t.Context(), db.DSN, openOptions{migrate: migrations.Up})), sqllock.ErrSchema)
 	})
 }
 
@@ -417,9 +403,7 @@ func TestOpen_FailureLeavesNoSession(t *testing.T) {
 			session := "leftover of " + name
 			dsn := db.With(t, map[string]string{"application_name": session})
 			for _, wake := range []bool{false, true} {
-				if _, err := o.open(t.Context(), dsn, openOptions{wake: wake}); !errors.Is(err, sqllock.ErrSchema) {
-					t.Errorf("error %v", err)
-				}
+				check.Is(t, check.ErrorOf(o.open(t.Context(), dsn, openOptions{wake: wake})), sqllock.ErrSchema)
 				awaitThat(t, "no session is left", func() bool {
 					var n int
 					must(t, db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = $1", session))
@@ -457,9 +441,7 @@ func TestOpen_ChecksItsOptionsFirst(t *testing.T) {
 			t.Errorf("%+v: error %v", options.repository, err)
 		}
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file was created: %v", err)
-	}
+	check.Is(t, check.ErrorOf(os.Stat(path)), fs.ErrNotExist)
 }
 
 // A Close whose context has ended leaves the pool open, so that another one can release. That one closes the pool, whose
@@ -474,8 +456,7 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 		}})
 		must(t, err)
 		other := o.opened(t, db.DSN, openOptions{})
-		_, err = r.Lock(t.Context(), "k")
-		must(t, err)
+		must(t, check.ErrorOf(r.Lock(t.Context(), "k")))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := r.Close(ended); err == nil || closed != 0 {
@@ -496,8 +477,7 @@ func TestOpen_DatabaseThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	dsn := latin1Database(t).DSN
 	options := openOptions{migrate: migrations.Up, repository: sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Region: "größe"}}
-	_, err := byName(t, "pqlock").opened(t, dsn, options).TryLock(t.Context(), "café")
-	must(t, err)
+	must(t, check.ErrorOf(byName(t, "pqlock").opened(t, dsn, options).TryLock(t.Context(), "café")))
 	for _, of := range []string{"", "&client_encoding=latin1"} {
 		if _, err := byName(t, "pgxlock").opened(t, dsn+of, options).TryLock(t.Context(), "café"); !errors.Is(err, sqllock.ErrNotAcquired) {
 			t.Errorf("DSN with %q: %v", of, err)

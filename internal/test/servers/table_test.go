@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -61,9 +62,8 @@ func TestTable_MissingIsNamed(t *testing.T) {
 func TestTable_WrongIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		_, err := db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), PRIMARY KEY (LOCK_KEY, REGION))")
-		must(t, err)
-		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), PRIMARY KEY (LOCK_KEY, REGION))")))
+		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
 		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
 			t.Fatal(err)
 		}
@@ -77,14 +77,12 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	db := up(t, dbtest.OracleMySQL)
 	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
 	holder := repository(t, db, given)
-	lease, err := obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context())
-	must(t, err)
-	tx, err := db.DB.BeginTxx(t.Context(), nil)
-	must(t, err)
+	lease := check.Value(obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context()))(t)
+	tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 	must(t, lease.Guard(t.Context(), tx))
 
 	rival := repository(t, db, given)
-	_, err = obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
+	_, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError
 	if !errors.As(err, &heldBy) || heldBy.Holder != lease.Holder() {
 		t.Error(err)
@@ -111,13 +109,11 @@ func TestTable_Partitioned(t *testing.T) {
 	const keys = 40
 	repositories, holders := make(map[string]*sqllock.Repository), make(map[string][]string)
 	for _, region := range []string{"A", "B"} {
-		r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region})
-		must(t, err)
+		r := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region}))(t)
 		repositories[region] = r
 		for i := range keys {
 			holder := r.NewHolder()
-			got, err := r.Acquire(t.Context(), fmt.Sprint(i), holder, ttl)
-			must(t, err)
+			got := check.Value(r.Acquire(t.Context(), fmt.Sprint(i), holder, ttl))(t)
 			if !got.Acquired {
 				t.Fatal(got)
 			}
@@ -135,8 +131,7 @@ func TestTable_Partitioned(t *testing.T) {
 	}
 	working.Wait()
 	for i := range keys {
-		held, err := repositories["B"].IsAcquired(t.Context(), fmt.Sprint(i), holders["B"][i])
-		must(t, err)
+		held := check.Value(repositories["B"].IsAcquired(t.Context(), fmt.Sprint(i), holders["B"][i]))(t)
 		if !held {
 			t.Errorf("B, %d: its row has gone", i)
 		}
@@ -216,9 +211,7 @@ func lockBeside(t *testing.T, r *sqllock.Registry, bad string) {
 			case err != nil:
 				t.Error(err)
 			default:
-				if err := lease.Unlock(t.Context()); err != nil {
-					t.Error(err)
-				}
+				check.Is(t, lease.Unlock(t.Context()), nil)
 			}
 		})
 	}
@@ -249,11 +242,9 @@ func TestTable_JointKeysThatAreOneRow(t *testing.T) {
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 				r := repository(t, db, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Isolation: isolation})
 				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
-				joint, err := registry.ObtainAll("job", "JOB", "other")
-				must(t, err)
-				other, err := registry.TryLock(t.Context(), "other")
-				must(t, err)
-				_, err = joint.TryLock(t.Context())
+				joint := check.Value(registry.ObtainAll("job", "JOB", "other"))(t)
+				other := check.Value(registry.TryLock(t.Context(), "other"))(t)
+				_, err := joint.TryLock(t.Context())
 				if !errors.Is(err, sqllock.ErrNotAcquired) && db.Name != "postgres" {
 					t.Errorf("while another holds one of the keys: %v", err)
 				}
@@ -261,11 +252,8 @@ func TestTable_JointKeysThatAreOneRow(t *testing.T) {
 				if _, err := joint.Lock(t.Context()); !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), test.collation) {
 					t.Error(err)
 				}
-				rows, err := r.List(t.Context())
-				must(t, err)
-				if len(rows) > 0 {
-					t.Errorf("rows %+v", rows)
-				}
+				rows := check.Value(r.List(t.Context()))(t)
+				check.Same(t, "rows", rows, nil)
 				// In a batch of several callers the second of the two waits for the first.
 				lockBesideEqual(t, registry)
 			}
@@ -290,9 +278,8 @@ func lockBesideEqual(t *testing.T, r *sqllock.Registry) {
 // lockTable creates a lock table whose times have a type, and the rest of it as it stands in suffix.
 func lockTable(t *testing.T, db *dbtest.DB, created, expired, suffix string) {
 	t.Helper()
-	_, err := db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
-		CREATED_DATE `+created+` NOT NULL, EXPIRED_AFTER `+expired+` NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`+suffix)
-	must(t, err)
+	must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
+		CREATED_DATE `+created+` NOT NULL, EXPIRED_AFTER `+expired+` NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`+suffix)))
 }
 
 // A session would read times with a time zone in its own, and a lease that is rounded to a second ends
@@ -395,13 +382,11 @@ func TestTable_InstantsOfOthers(t *testing.T) {
 			mode = "SET STATEMENT sql_mode='' FOR "
 		}
 		db.DB.MustExecContext(t.Context(), mode+"INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) VALUES ('never', 'DEFAULT', 'h', "+never+", "+never+")")
-		_, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
-		must(t, err)
+		must(t, check.ErrorOf(r.Acquire(t.Context(), "k", r.NewHolder(), ttl)))
 		if got, err := r.Acquire(t.Context(), "never", r.NewHolder(), ttl); err != nil || got.Acquired != (db.Name == "mysql") {
 			t.Errorf("%+v, %v", got, err)
 		}
-		rows, err := r.List(t.Context())
-		must(t, err)
+		rows := check.Value(r.List(t.Context()))(t)
 		if len(rows) != 2 || rows[0].Expired() || rows[1].Expired() {
 			t.Errorf("%+v", rows)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
@@ -31,8 +32,7 @@ func drawFromTable(t *testing.T, db *dbtest.DB) {
 func drawFromSequence(t *testing.T, db *dbtest.DB) {
 	t.Helper()
 	result := db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)")
-	last, err := result.LastInsertId()
-	must(t, err)
+	last := check.Value(result.LastInsertId())(t)
 	db.DB.MustExec("DROP TABLE INT_LOCK_FENCE")
 	db.DB.MustExec(fmt.Sprintf("CREATE SEQUENCE INT_LOCK_FENCE START WITH %d NOCACHE ENGINE=InnoDB", last+1))
 }
@@ -48,8 +48,7 @@ func acquired(t *testing.T, r *sqllock.Repository) (token int64, err error) {
 	if !got.Acquired {
 		t.Fatalf("held by %+v", got.Row)
 	}
-	_, err = r.Delete(t.Context(), "k", holder)
-	must(t, err)
+	must(t, check.ErrorOf(r.Delete(t.Context(), "k", holder)))
 	return got.Token, nil
 }
 
@@ -69,8 +68,7 @@ func TestToken_SourceIsReplaced(t *testing.T) {
 			before := open()
 			for _, replace := range []func(*testing.T, *dbtest.DB){drawFromTable, drawFromSequence, drawFromTable} {
 				for range 3 {
-					token, err := acquired(t, before)
-					must(t, err)
+					token := check.Value(acquired(t, before))(t)
 					if token <= last {
 						t.Errorf("token %d after %d", token, last)
 					}
@@ -82,8 +80,7 @@ func TestToken_SourceIsReplaced(t *testing.T) {
 					t.Errorf("the old process: token %d, error %v", token, err)
 				}
 				// In Autocommit the row was written before the error.
-				_, err := after.DeleteExpired(t.Context())
-				must(t, err)
+				must(t, check.ErrorOf(after.DeleteExpired(t.Context())))
 				must(t, before.ReleaseAll(t.Context()))
 				before = after
 			}
@@ -106,8 +103,7 @@ func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 			}
 		}
 		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE")
-		_, err = sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-		must(t, err)
+		must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)))
 	}
 }
 
@@ -116,13 +112,11 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.MySQL)
 	options := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
-	right, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect.WithSequence(), options)
-	must(t, err)
+	right := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect.WithSequence(), options))(t)
 	if token, err := acquired(t, right); err != nil || token == 0 {
 		t.Errorf("token %d, error %v", token, err)
 	}
-	registry, err := openMySQL(t.Context(), db.DSN, openOptions{repository: *options})
-	must(t, err)
+	registry := check.Value(openMySQL(t.Context(), db.DSN, openOptions{repository: *options}))(t)
 	once(t, obtain(t, registry, "k").TryLock)
 	must(t, registry.Close(t.Context()))
 	wrong := repository(t, db, options)
@@ -136,17 +130,14 @@ func TestToken_RefusalDrawsNoNumber(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.MySQL)
 	r := repository(t, db, nil)
-	first, err := r.Acquire(t.Context(), "k", "holder", ttl)
-	must(t, err)
+	first := check.Value(r.Acquire(t.Context(), "k", "holder", ttl))(t)
 	for range 3 {
-		got, err := r.Acquire(t.Context(), "k", "other", ttl)
-		must(t, err)
+		got := check.Value(r.Acquire(t.Context(), "k", "other", ttl))(t)
 		if got.Acquired || got.Row.Holder != "holder" || got.Row.Left <= 0 || got.Row.Left > ttl || got.Row.Age < 0 {
 			t.Errorf("%+v", got)
 		}
 	}
-	next, err := r.Acquire(t.Context(), "another", "other", ttl)
-	must(t, err)
+	next := check.Value(r.Acquire(t.Context(), "another", "other", ttl))(t)
 	if next.Token != first.Token+tokensPerNumber {
 		t.Errorf("token %d after %d", next.Token, first.Token)
 	}
@@ -164,10 +155,8 @@ func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 	seen := make(map[int64]bool)
 	var last int64
 	for i, way := range ways {
-		r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &way)
-		must(t, err)
-		token, err := acquired(t, r)
-		must(t, err)
+		r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &way))(t)
+		token := check.Value(acquired(t, r))(t)
 		if token <= last {
 			t.Errorf("way %d: token %d after %d", i, token, last)
 		}
@@ -226,9 +215,7 @@ func TestToken_NumbersBeyondAll(t *testing.T) {
 				}
 				db.DB.MustExec(test.set)
 				r := repository(t, db, &sqllock.RepositoryOptions{Isolation: isolation})
-				if token, err := acquired(t, r); err != nil || token != last*tokensPerNumber {
-					t.Error(token, err)
-				}
+				check.Equal(t, "token", check.Value(acquired(t, r))(t), last*tokensPerNumber)
 				var trying sync.WaitGroup
 				for i := range 40 { // some of them in batches
 					trying.Go(func() {
@@ -239,8 +226,7 @@ func TestToken_NumbersBeyondAll(t *testing.T) {
 					})
 				}
 				trying.Wait()
-				rows, err := r.List(t.Context())
-				must(t, err)
+				rows := check.Value(r.List(t.Context()))(t)
 				if len(rows) > 0 {
 					t.Errorf("%d rows are left behind: %v", len(rows), rows[0])
 				}
@@ -266,12 +252,10 @@ func TestToken_TableIsTrimmed(t *testing.T) {
 			const earlier = 3000
 			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
 			pool := db.OpenDSN(t, db.Driver, db.With(t, session))
-			r, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit})
-			must(t, err)
+			r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 			const acquisitions = 1100
 			for range acquisitions {
-				got, err := r.Acquire(t.Context(), "k", "holder", ttl)
-				must(t, err)
+				got := check.Value(r.Acquire(t.Context(), "k", "holder", ttl))(t)
 				if !got.Acquired {
 					t.Fatal(got)
 				}

@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/simulation"
 )
 
@@ -19,9 +20,7 @@ func TestReductionsCanBeApplied(t *testing.T) {
 			}
 			changes += " " + possible[int(seed)%len(possible)]
 			plan = simulation.NewPlan(seed)
-			if err := plan.Apply(changes); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, plan.Apply(changes))
 		}
 		if len(plan.Processes) != 1 || plan.Processes[0].Workers != 1 || plan.Keys != 1 || len(plan.Faults) != 0 {
 			t.Errorf("seed %d: %v", seed, &plan)

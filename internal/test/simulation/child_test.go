@@ -68,8 +68,7 @@ func TestChild(t *testing.T) {
 	check.Must(t, json.Unmarshal([]byte(text), &r.task))
 	plan := simulation.NewPlan(r.Seed)
 	check.Must(t, plan.Apply(r.Changes))
-	template, err := os.ReadFile(templateName)
-	check.Must(t, err)
+	template := check.Value(os.ReadFile(templateName))(t)
 	var done simulation.Result
 	synctest.Test(t, func(t *testing.T) {
 		var err error
@@ -81,8 +80,7 @@ func TestChild(t *testing.T) {
 	var history strings.Builder
 	done.Print(&history, r.Events)
 	r.History = history.String()
-	line, err := json.Marshal(r)
-	check.Must(t, err)
+	line := check.Value(json.Marshal(r))(t)
 	fmt.Println(reportMark + string(line))
 }
 

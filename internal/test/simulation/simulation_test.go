@@ -42,9 +42,7 @@ func newSweep(t *testing.T) *sweep {
 		first: number(t, fromVariable), twice: number(t, twiceVariable), worlds: number(t, worldsVariable),
 	}
 	for text := range strings.FieldsFuncSeq(os.Getenv(seedVariable), func(r rune) bool { return r == ',' || r == ' ' }) {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		check.Must(t, err)
-		s.seeds = append(s.seeds, seed)
+		s.seeds = append(s.seeds, check.Value(strconv.ParseUint(text, 10, 64))(t))
 	}
 	if os.Getenv(historyVariable) != "" && s.seeds != nil {
 		s.events = 1 << 30
@@ -58,8 +56,7 @@ func newSweep(t *testing.T) *sweep {
 		s.worlds = uint64(len(s.seeds))
 	case s.worlds > 0:
 	case text != "":
-		d, err := time.ParseDuration(text)
-		check.Must(t, err)
+		d := check.Value(time.ParseDuration(text))(t)
 		s.until = time.Now().Add(d)
 		if s.first == 0 {
 			s.first = uint64(rand.Uint32()) //nolint:gosec // no secret

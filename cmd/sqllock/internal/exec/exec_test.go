@@ -65,8 +65,7 @@ func TestExecLosesTheLease(t *testing.T) {
 			}
 			if name != "nightly" {
 				time.Sleep(2 * ttl)
-				rows, err := r.List(t.Context())
-				check.Must(t, err)
+				rows := check.Value(r.List(t.Context()))(t)
 				if len(rows) != 2 || slices.ContainsFunc(rows, sqllock.Row.Expired) {
 					return false
 				}
@@ -169,9 +168,7 @@ func TestSignalledWhileWaiting(t *testing.T) {
 				}
 				p.Signal(signal)
 				p.WantCode(128 + int(signal))
-				if out := p.Stdout.Rest(); out != "" {
-					t.Errorf("stdout %q", out)
-				}
+				check.Equal(t, "stdout", p.Stdout.Rest(), "")
 			}
 			row, _, err := proxy.repository.Peek(t.Context(), "nightly")
 			if err != nil || row.Holder != holder {

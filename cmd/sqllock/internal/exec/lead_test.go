@@ -27,9 +27,7 @@ func startLead(t *testing.T, dsn string, flags []string, command []string) *prog
 // leaderOf returns who leads the role "web".
 func leaderOf(t *testing.T, r *sqllock.Repository) leader.Leader {
 	t.Helper()
-	now, err := leader.Current(t.Context(), r, "web")
-	check.Must(t, err)
-	return now
+	return check.Value(leader.Current(t.Context(), r, "web"))(t)
 }
 
 // TestLeadTakesTurns stops the leader, and then the next, by signals that are forwarded to the

@@ -18,7 +18,5 @@ const clockPrecision = 5 * time.Millisecond
 func migrated(t *testing.T, db *dbtest.DB) *sqllock.Repository {
 	t.Helper()
 	check.Must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
-	check.Must(t, err)
-	return r
+	return check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil))(t)
 }

@@ -22,8 +22,7 @@ type proxy struct {
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	db := dbtest.Postgres(t)
-	dsn, err := url.Parse(db.DSN)
-	check.Must(t, err)
+	dsn := check.Value(url.Parse(db.DSN))(t)
 	p := &proxy{Proxy: wire.New(t, dsn.Host), repository: migrated(t, db)}
 	dsn.Host = p.Addr
 	p.dsn = dsn.String()

@@ -23,13 +23,9 @@ func TestExecReapsOrphans(t *testing.T) {
 	p.Stdout.Await("inside")
 	var orphans []int
 	for p.Stdout.Lines.Scan() && p.Stdout.Lines.Text() != "all" {
-		pid, err := strconv.Atoi(strings.TrimSpace(p.Stdout.Lines.Text()))
-		check.Must(t, err)
-		orphans = append(orphans, pid)
+		orphans = append(orphans, check.Value(strconv.Atoi(strings.TrimSpace(p.Stdout.Lines.Text())))(t))
 	}
-	if len(orphans) != 3 {
-		t.Fatalf("orphans %v", orphans)
-	}
+	check.Equal(t, "orphans", len(orphans), 3)
 	eventually(t, "no orphan is left", func() bool {
 		return !slices.ContainsFunc(processes(t), func(p process.Process) bool { return slices.Contains(orphans, p.PID) })
 	})

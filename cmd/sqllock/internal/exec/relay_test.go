@@ -19,10 +19,8 @@ import (
 // would forward that signal to a command.
 func TestASignalBeforeTheCommand(t *testing.T) {
 	t.Parallel()
-	registry, err := sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour})
-	check.Must(t, err)
-	lease, err := registry.Lock(t.Context(), "web")
-	check.Must(t, err)
+	registry := check.Value(sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour}))(t)
+	lease := check.Value(registry.Lock(t.Context(), "web"))(t)
 	var stdout, stderr strings.Builder
 	x := &execution{wanted: wanted{key: "web"}, command: []string{"echo", "inside"}, stdout: &stdout, stderr: &stderr}
 	check.Must(t, x.resolve())

@@ -30,9 +30,7 @@ func stopped(t *testing.T, pid int) bool {
 
 func processes(t *testing.T) []process.Process {
 	t.Helper()
-	table, err := process.Table()
-	check.Must(t, err)
-	return table
+	return check.Value(process.Table())(t)
 }
 
 // A stoppedExec is an exec that was stopped with its command.
@@ -134,9 +132,7 @@ func TestExecStoppedTooLong(t *testing.T) {
 		})
 		s.resume()
 		s.WantCode(exit.LockLost)
-		if out := s.Stdout.Rest(); out != "" {
-			t.Errorf("output %q", out)
-		}
+		check.Equal(t, "output", s.Stdout.Rest(), "")
 		program.Contains(t, s.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: terminated")
 		return true
 	})
@@ -160,8 +156,7 @@ func TestExecContinuedBeforeStop(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := cmd.StdinPipe()
-	check.Must(t, err)
+	stdin := check.Value(cmd.StdinPipe())(t)
 	defer stdin.Close()
 	check.Must(t, cmd.Start())
 	t.Cleanup(func() {

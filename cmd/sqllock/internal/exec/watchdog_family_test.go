@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestWatchdogOnASlowMachine stops a family on a machine that stands still for a minute before each look. A process
@@ -30,9 +31,7 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 			machine[pid-1].Stopped = true
 			return nil
 		})
-		if !slices.Equal(family, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {
-			t.Errorf("the family is %v", family)
-		}
+		check.Same(t, "the family is", family, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	})
 }
 

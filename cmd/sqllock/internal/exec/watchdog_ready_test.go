@@ -49,8 +49,7 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, script strin
 	stdout, write := program.NewStream(t)
 	defer write.Close()
 	x := &execution{stderr: io.Discard}
-	sh, err := exec.LookPath("sh")
-	check.Must(t, err)
+	sh := check.Value(exec.LookPath("sh"))(t)
 	c, dismiss, err := x.startGuarded(longLease{lease}, &exec.Cmd{Path: sh, Args: []string{"sh", "-c", script}, Stdout: write}, w, false) //nolint:contextcheck // the lease has the context
 	return func() string {
 		if c != nil {
@@ -70,9 +69,7 @@ func TestWatchdogNotReady(t *testing.T) {
 	lose(sqllock.ErrLockLost)
 	output, err := startedUnder(lease, t, neverReady(t), "echo inside")
 	check.Is(t, err, sqllock.ErrLockLost)
-	if out := output(); out != "" {
-		t.Errorf("output %q of a command without a watchdog", out)
-	}
+	check.Equal(t, "output of a command without a watchdog", output(), "")
 }
 
 // countWatchdogs is a script that prints how many watchdogs the process has that started it. Debian
@@ -91,11 +88,8 @@ fi | grep -c "^ *$PPID exec-watchdog"`
 func TestWatchdogKilledBeforeReady(t *testing.T) {
 	w := neverReady(t)
 	check.Must(t, w.cmd.Process.Kill())
-	output, err := startedUnder(t.Context(), t, w, countWatchdogs)
-	check.Must(t, err)
-	if out := output(); out != "1" {
-		t.Errorf("the command has run under %q watchdogs, want 1", out)
-	}
+	output := check.Value(startedUnder(t.Context(), t, w, countWatchdogs))(t)
+	check.Equal(t, "watchdogs of the command", output(), "1")
 }
 
 // TestWatchdogWithoutReader ends the process that started the watchdog before the watchdog
@@ -105,8 +99,7 @@ func TestWatchdogWithoutReader(t *testing.T) {
 	command := exec.CommandContext(t.Context(), "sleep", "1000")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	check.Must(t, command.Start())
-	w, err := watchdogCommand()
-	check.Must(t, err)
+	w := check.Value(watchdogCommand())(t)
 	read, write, err := os.Pipe()
 	check.Must(t, err)
 	read.Close()

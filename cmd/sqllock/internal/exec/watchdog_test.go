@@ -144,9 +144,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func watchdogOf(t *testing.T, p *program.Program, command int) int {
 	t.Helper()
 	others := slices.DeleteFunc(children(t, p.Cmd.Process.Pid), func(pid int) bool { return pid == command })
-	if len(others) != 1 {
-		t.Fatalf("exec has the children %v besides its command, want the watchdog", others)
-	}
+	check.Equal(t, "children of exec besides its command", len(others), 1)
 	return others[0]
 }
 
@@ -172,17 +170,13 @@ func TestWatchdogEndsWithExec(t *testing.T) {
 	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
 	p.Stdout.Lines.Scan()
 	command, daemon, _ := strings.Cut(p.Stdout.Lines.Text(), " ")
-	pid, err := strconv.Atoi(command)
-	check.Must(t, err)
-	background, err := strconv.Atoi(daemon)
-	check.Must(t, err)
+	pid := check.Value(strconv.Atoi(command))(t)
+	background := check.Value(strconv.Atoi(daemon))(t)
 	t.Cleanup(func() { _ = syscall.Kill(background, syscall.SIGKILL) })
 	watchdog := watchdogOf(t, p, pid)
 	p.Stdin.Close()
 	p.WantCode(3)
-	if out := p.Stdout.Rest() + p.Stderr.Rest(); out != "" {
-		t.Errorf("output %q", out)
-	}
+	check.Equal(t, "output", p.Stdout.Rest()+p.Stderr.Rest(), "")
 	if !gone(watchdog) {
 		t.Error("the watchdog is still running")
 	}
@@ -198,9 +192,7 @@ func TestWatchdogIgnoresSignals(t *testing.T) {
 	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
 	watchdog := watchdogOf(t, p, p.Stdout.Number())
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP} {
-		if err := syscall.Kill(watchdog, s); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, syscall.Kill(watchdog, s), nil)
 	}
 	p.Signal(syscall.SIGKILL)
 	p.Stdout.Rest()
@@ -214,8 +206,7 @@ func TestCommandHasNoOtherFiles(t *testing.T) {
 	p := startInside(t, "echo inside; ls /dev/fd")
 	got := strings.Fields(p.Stdout.Rest())
 	// This process may pass on files of its parent.
-	want, err := exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output()
-	check.Must(t, err)
+	want := check.Value(exec.CommandContext(t.Context(), "sh", "-c", "echo inside; ls /dev/fd").Output())(t)
 	if diff := cmp.Diff(strings.Fields(string(want))[1:], got); diff != "" {
 		t.Errorf("the command has other files: %s", diff)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // TestPages expects a man page of each command, and completions that the shells of this machine read
@@ -14,9 +16,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := write(dir, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, write(dir, time.Now()))
 	for _, page := range []string{"man/sqllock.1", "man/sqllock-migrate-up.1", "completions/sqllock.ps1"} {
 		if _, err := os.Stat(filepath.Join(dir, page)); err != nil {
 			t.Error(err)

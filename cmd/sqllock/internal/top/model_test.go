@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
@@ -272,9 +273,7 @@ func TestSelectionStays(t *testing.T) {
 		t.Fatalf("%+v", m.selected)
 	}
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 6}) // two lines of locks
-	if m.top != 2 {
-		t.Errorf("the first line is %d", m.top)
-	}
+	check.Equal(t, "the first line is", m.top, 2)
 	now := someLocks()
 	now.locks = append(now.locks, listing.Lock{Row: sqllock.Row{LockKey: "new", Holder: "h", Left: time.Second}})
 	m.Update(now)

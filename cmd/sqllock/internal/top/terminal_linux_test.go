@@ -59,15 +59,13 @@ func (s *session) see(text string) {
 
 func (s *session) press(keys string) {
 	s.Helper()
-	_, err := s.user.WriteString(keys)
-	check.Must(s.T, err)
+	check.Must(s.T, check.ErrorOf(s.user.WriteString(keys)))
 }
 
 // isRaw reports whether the terminal passes on each key as it is typed.
 func (s *session) isRaw() bool {
 	s.Helper()
-	settings, err := unix.IoctlGetTermios(int(s.program.in.Fd()), unix.TCGETS)
-	check.Must(s.T, err)
+	settings := check.Value(unix.IoctlGetTermios(int(s.program.in.Fd()), unix.TCGETS))(s.T)
 	return settings.Lflag&unix.ICANON == 0
 }
 
@@ -89,11 +87,9 @@ func (s *session) end() error {
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	db := virtual.Migrated(t, dialect.Spring7)
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})
-	check.Must(t, err)
+	r := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}))(t)
 	for _, k := range []string{"orders/42", "orders/43"} {
-		_, err := r.Acquire(t.Context(), k, r.NewHolder(), time.Hour)
-		check.Must(t, err)
+		check.Must(t, check.ErrorOf(r.Acquire(t.Context(), k, r.NewHolder(), time.Hour)))
 	}
 	s := start(t, repository{rows: r, limit: 10})
 	if !s.isRaw() {
@@ -106,8 +102,7 @@ func TestTerminal(t *testing.T) {
 	s.press("uyes\r")
 	var rows []sqllock.Row
 	for len(rows) != 1 {
-		rows, err = r.List(t.Context())
-		check.Must(t, err)
+		rows = check.Value(r.List(t.Context()))(t)
 	}
 	s.press("q")
 	check.Must(t, s.end())

@@ -12,8 +12,7 @@ import (
 // TestSlowly has the proxy delay the answer of a server that echoes.
 func TestSlowly(t *testing.T) {
 	t.Parallel()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	check.Must(t, err)
+	listener := check.Value((&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	go func() {
 		if conn, err := listener.Accept(); err == nil {
@@ -22,17 +21,13 @@ func TestSlowly(t *testing.T) {
 		}
 	}()
 	const delay = 30 * time.Millisecond
-	slow, err := slowly(listener.Addr().String(), delay)
-	check.Must(t, err)
+	slow := check.Value(slowly(listener.Addr().String(), delay))(t)
 	defer slow.Stop()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", slow.Listen)
-	check.Must(t, err)
+	conn := check.Value((&net.Dialer{}).DialContext(t.Context(), "tcp", slow.Listen))(t)
 	defer conn.Close()
 	began := time.Now()
-	_, err = conn.Write([]byte("?"))
-	check.Must(t, err)
-	_, err = io.ReadFull(conn, make([]byte, 1))
-	check.Must(t, err)
+	check.Must(t, check.ErrorOf(conn.Write([]byte("?"))))
+	check.Must(t, check.ErrorOf(io.ReadFull(conn, make([]byte, 1))))
 	if took := time.Since(began); took < delay {
 		t.Errorf("took %v", took)
 	}

@@ -1,8 +1,6 @@
 package record_test
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/record"
@@ -20,12 +18,9 @@ func run(contender string, values ...float64) *record.File {
 func TestJoinHasTheRoundsOfAllRuns(t *testing.T) {
 	t.Parallel()
 	first, second := run("a", 1, 2), run("a", 3)
-	joined, err := record.Join([]*record.File{first, second})
-	check.Must(t, err)
+	joined := check.Value(record.Join([]*record.File{first, second}))(t)
 	s, _ := joined.Find("pairs 1", "a")
-	if got := s.Values("p50_us"); !slices.Equal(got, []float64{1, 2, 3}) {
-		t.Error(got)
-	}
+	check.Same(t, "got", s.Values("p50_us"), []float64{1, 2, 3})
 	if len(first.Series[0].Rounds) != 2 || len(joined.Runs) != 2 || joined.Took != "3m0s in 2 runs" {
 		t.Errorf("%+v, %q", first.Series, joined.Took)
 	}
@@ -33,7 +28,5 @@ func TestJoinHasTheRoundsOfAllRuns(t *testing.T) {
 
 func TestJoinRefusesRunsOfOtherContenders(t *testing.T) {
 	t.Parallel()
-	if _, err := record.Join([]*record.File{run("a", 1), run("b", 1)}); !errors.Is(err, record.ErrDiffer) {
-		t.Error(err)
-	}
+	check.Is(t, check.ErrorOf(record.Join([]*record.File{run("a", 1), run("b", 1)})), record.ErrDiffer)
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,25 +13,18 @@ import (
 func TestFill(t *testing.T) {
 	t.Parallel()
 	const document = "prose\n<!-- bench:a -->\nold\n<!-- /bench -->\nmore\n<!-- bench:b -->\n<!-- /bench -->\n"
-	got, err := fill(document, "a", "new\n")
-	check.Must(t, err)
+	got := check.Value(fill(document, "a", "new\n"))(t)
 	if want := strings.Replace(document, "old", "new", 1); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, err := fill(document, "c", "new"); got != document || err != nil {
-		t.Errorf("a section that is not there: %q, %v", got, err)
-	}
-	if _, err := fill("<!-- bench:a -->", "a", "new"); !errors.Is(err, ErrMarker) {
-		t.Errorf("error %v", err)
-	}
+	check.Equal(t, "got", check.Value(fill(document, "c", "new"))(t), document)
+	check.Is(t, check.ErrorOf(fill("<!-- bench:a -->", "a", "new")), ErrMarker)
 }
 
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[string]float64{"0.5": 0.5, "999.0": 999, "1 000.0": 1000, "1 234 567.9": 1234567.89, "-1 000.0": -1000} {
-		if got := number(value, 1); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.Equal(t, "got", number(value, 1), want)
 	}
 }
 
@@ -76,8 +68,7 @@ func TestWrite(t *testing.T) {
 	for range 2 { // the second finds what the first has made
 		check.Must(t, Write(sample(), document, pictures))
 	}
-	text, err := os.ReadFile(document)
-	check.Must(t, err)
+	text := check.Value(os.ReadFile(document))(t)
 	for _, want := range []string{
 		"**1 000** (900–1 100)", "5.00 × pglock/pgx", "(5 000/s, 9 000/s) | **missed** |", "| sqllock autocommit | pq, pgx |",
 		"6.00 × sqllock open, single locks/pgx (1 200/s, 200/s) | met", "| sqllock open, single locks/pgx |  | 200 | 5 000 | 10 000 | – | – | – |", "pictures/bench-pairs.svg",
@@ -97,8 +88,7 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
 	for _, document := range []string{"performance.md", "benchmarks.md", "fairness.md"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", document))
-		check.Must(t, err)
+		text := check.Value(os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", document)))(t)
 		all.Write(text)
 	}
 	runs := map[string]int{"contenders": 2, "machine": 2}
@@ -107,7 +97,5 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("the documents have section %s %d times", s.name, n)
 		}
 	}
-	if n := strings.Count(all.String(), "<!-- bench:"); n != len(sections)+len(runs) {
-		t.Errorf("the documents have %d sections, want %d", n, len(sections)+len(runs))
-	}
+	check.Equal(t, "the documents have sections", strings.Count(all.String(), "<!-- bench:"), len(sections)+len(runs))
 }

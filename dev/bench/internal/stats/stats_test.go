@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/stats"
+	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 func TestSummarize(t *testing.T) {
@@ -17,9 +18,7 @@ func TestSummarize(t *testing.T) {
 	if values[0] != 3 {
 		t.Error("the values were sorted in place")
 	}
-	if none := stats.Summarize(nil); none != (stats.Summary{}) {
-		t.Errorf("of nothing: %+v", none)
-	}
+	check.Equal(t, "of nothing", stats.Summarize(nil), (stats.Summary{}))
 }
 
 func TestQuantile(t *testing.T) {

@@ -15,9 +15,7 @@ func TestNothingIsInstalledWithoutPermission(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(InstallVariable, "")
 	t.Setenv("PATH", t.TempDir()) // no bash and no apt-get, should they be tried
-	if _, err := fetched(t.Context(), "thing", "true"); !errors.Is(err, errMayNot) || !errors.Is(err, ErrMissing) {
-		t.Errorf("download: %v", err)
-	}
+	check.Is(t, check.ErrorOf(fetched(t.Context(), "thing", "true")), errMayNot, ErrMissing)
 	if err := Ensure(t.Context(), []string{"no-such-program"}, "no-such-package"); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "make test") {
 		t.Errorf("installation: %v", err)
 	}
@@ -30,16 +28,12 @@ func TestScratch(t *testing.T) {
 	// A killed owner leaves the directory and a lock file that is not locked.
 	dead := filepath.Join(parent, "sqllock-servers-dead")
 	check.Must(t, errors.Join(os.Mkdir(dead, 0o700), os.WriteFile(filepath.Join(dead, "owner.lock"), nil, 0o600)))
-	living, err := NewScratch()
-	check.Must(t, err)
-	other, err := NewScratch()
-	check.Must(t, err)
+	living := check.Value(NewScratch())(t)
+	other := check.Value(NewScratch())(t)
 	if left, _ := filepath.Glob(filepath.Join(parent, "*")); len(left) != 2 {
 		t.Errorf("%q, not those of the living owners", left)
 	}
-	if err := errors.Join(living.Remove(), other.Remove()); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, errors.Join(living.Remove(), other.Remove()), nil)
 	if left, _ := filepath.Glob(filepath.Join(parent, "*")); len(left) != 0 {
 		t.Errorf("%q are not removed", left)
 	}

@@ -38,8 +38,7 @@ func startKind(ctx context.Context, kind server.Kind, dir string) (*server.Serve
 func need(t *testing.T, name string) (required bool) {
 	t.Helper()
 	dbtest.OwnServers(t)
-	required, err := server.Required(name)
-	must(t, err)
+	required = check.Value(server.Required(name))(t)
 	if !dbtest.All() || testing.Short() && !required {
 		t.Skip("SKIPPED: make test-all tests how servers start and end")
 	}
@@ -85,13 +84,11 @@ func TestServerDiesWithItsParent(t *testing.T) {
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			required := need(t, kind.Name)
-			scratch, err := server.NewScratch()
-			must(t, err)
+			scratch := check.Value(server.NewScratch())(t)
 			parent := osexec.CommandContext(t.Context(), os.Args[0])
 			parent.Env = append(os.Environ(), parentOf+"="+kind.Name, "SQLLOCK_TEST_DIR="+scratch.Dir)
 			parent.Stderr = os.Stderr
-			out, err := parent.StdoutPipe()
-			must(t, err)
+			out := check.Value(parent.StdoutPipe())(t)
 			must(t, parent.Start())
 			lines := bufio.NewScanner(out)
 			if !lines.Scan() {
@@ -123,8 +120,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 func startNew(t *testing.T, name string) *server.Server {
 	t.Helper()
 	required := need(t, name)
-	scratch, err := server.NewScratch()
-	must(t, err)
+	scratch := check.Value(server.NewScratch())(t)
 	t.Cleanup(func() { must(t, scratch.Remove()) })
 	s, err := startKind(t.Context(), server.KindOf(name), scratch.Dir)
 	if isMissing(err) && !required {
@@ -141,8 +137,7 @@ func open(t *testing.T, dsn string) *sql.DB {
 	if strings.HasPrefix(dsn, "postgres:") {
 		driver = "postgres"
 	}
-	db, err := sql.Open(driver, dsn)
-	must(t, err)
+	db := check.Value(sql.Open(driver, dsn))(t)
 	t.Cleanup(func() { must(t, db.Close()) })
 	return db
 }
