@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -83,7 +84,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 		return err
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-		TTL: x.ttl, AutoRenew: !x.noRenew, Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
+		TTL: x.ttl, AutoRenew: !x.noRenew, Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err
 }
