@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
@@ -103,10 +104,10 @@ func TestALongWaitIsReported(t *testing.T) {
 			runInBubble(t, name+" "+whose, func(t *testing.T) {
 				var log waitLog
 				other := newFixture(t, sqllock.Autocommit)
-				waits := newRegistry(t, other.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{
+				waits := shared.NewRegistry(t, other.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{
 					TTL: time.Hour, IdleBetweenTries: time.Second, ReportWaitAfter: test.after, Observers: log.observer(),
 				})
-				holds := newRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour})
+				holds := shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour})
 				if own {
 					holds = waits
 				}
@@ -128,6 +129,9 @@ func TestALongWaitIsReported(t *testing.T) {
 				for _, e := range reported {
 					if e.Key != "k" || e.Holder != lease.Holder() || e.Err != nil || e.Waited < want || e.Waited > want+2*time.Second {
 						t.Errorf("%+v, want %v of %s", e, want, lease.Holder())
+					}
+					if strings.HasPrefix(name, "a lock") && !strings.Contains(e.Process, "pid ") {
+						t.Errorf("no process in %+v", e)
 					}
 					want *= 2
 				}
