@@ -22,7 +22,7 @@ type Seat struct {
 	Kind string
 	// Number is that of the permit or the reader, or [Turn].
 	Number string
-	// Total is how many permits the semaphore has, if that is known, or 0.
+	// Total is how many permits the semaphore has, if that is known, or 0. [Named] counts them.
 	Total int
 }
 
@@ -48,9 +48,6 @@ func seatOf(lockKey, key string, names map[string]string) Seat {
 	s = Seat{Of: of, Kind: kind, Number: number, Key: cmp.Or(s.Key, names[of])}
 	if s.Key == "" && !hashed.MatchString(of) {
 		s.Key = of
-	}
-	if kind == seats.Permit {
-		s.Total = permits(of, names)
 	}
 	return s
 }

@@ -119,6 +119,21 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
+// TestManyPermits counts the permits of a semaphore once, not once for each of them.
+func TestManyPermits(t *testing.T) { //nolint:paralleltest // it counts allocations
+	const permits = 300
+	names, rows := make(map[string]string), make([]sqllock.Row, permits)
+	for i := range rows {
+		key := seats.SeatKey(hash, seats.Permit, i)
+		rows[i].LockKey, _ = sqllock.SpringKeys(key)
+		names[rows[i].LockKey] = key
+	}
+	var locks []Lock
+	if n := testing.AllocsPerRun(1, func() { locks = Named(rows, names) }); n > 50*permits || locks[permits-1].Seat.Total != permits {
+		t.Errorf("%v allocations for %d permits, of which %d are known", n, permits, locks[permits-1].Seat.Total)
+	}
+}
+
 func TestBars(t *testing.T) {
 	t.Parallel()
 	var bars Bars

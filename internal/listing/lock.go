@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/seats"
 )
 
 // A Lock is a row as it is shown.
@@ -90,12 +91,20 @@ var hashed = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-3[0-9a-f]{3}-[89ab][0-
 // that is none of Spring's hashes is itself the key.
 func Named(rows []sqllock.Row, names map[string]string) []Lock {
 	locks := make([]Lock, len(rows))
+	totals := make(map[string]int) // by the LOCK_KEY of the semaphore: to count for each row takes the square of the permits
 	for i, row := range rows {
 		key := cmp.Or(row.Key, names[row.LockKey])
 		if key == "" && !hashed.MatchString(row.LockKey) {
 			key = row.LockKey
 		}
-		locks[i] = Lock{Row: row, Key: key, Seat: seatOf(row.LockKey, key, names)}
+		seat := seatOf(row.LockKey, key, names)
+		if seat.Kind == seats.Permit {
+			if _, counted := totals[seat.Of]; !counted {
+				totals[seat.Of] = permits(seat.Of, names)
+			}
+			seat.Total = totals[seat.Of]
+		}
+		locks[i] = Lock{Row: row, Key: key, Seat: seat}
 	}
 	return locks
 }
