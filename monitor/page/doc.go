@@ -18,8 +18,8 @@
 // # What it costs
 //
 // Viewers share what was read. While the page has viewers, one statement a second reads at most
-// [Options.Limit] rows, fewer if the statement takes long: its answers take at most a tenth
-// of the time. Nothing is read while it has none, or while the browser hides the page.
+// [Options.Limit] rows, and another one their names, less often if they take long: the answers take at
+// most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
 //
 // # Unlocking
 //
