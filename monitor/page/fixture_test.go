@@ -137,6 +137,7 @@ type lock struct {
 	Token          int64
 	Waiting        int
 	Of, Seat       string
+	Process        *sqllock.Process
 }
 
 type job struct {

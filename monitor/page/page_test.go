@@ -3,8 +3,10 @@ package page_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,11 +72,14 @@ func TestWhatIsShown(t *testing.T) {
 		if l.Locks[2].Here || l.Locks[2].Region != "billing" || l.Locks[0].State != "expired" || l.Locks[0].Left != -72 {
 			t.Errorf("%+v", l.Locks)
 		}
+		if named := l.Locks[2].Process; named == nil || named.PID != os.Getpid() || l.Locks[0].Process != nil {
+			t.Errorf("%+v", l.Locks)
+		}
 		if l.Leaders[0].Client != "" || l.Leaders[1].Client != "web-1" {
 			t.Errorf("%+v", l.Leaders)
 		}
 		body := f.get(f.handler(), "/").Body.String()
-		for _, want := range []string{">orders/42<", ">invoices<", "held here", "2 waiting", "token ", "no leader", "Waiting in this process", "12 s"} {
+		for _, want := range []string{">orders/42<", ">invoices<", "held here", "2 waiting", "token ", "no leader", "Waiting in this process", "12 s", fmt.Sprint("pid ", os.Getpid())} {
 			if !strings.Contains(body, want) {
 				t.Errorf("no %q on the page", want)
 			}
