@@ -150,9 +150,12 @@ func holderName(process, holder string) string {
 
 // printWait prints that exec still waits.
 func (x *execution) printWait(_ context.Context, e observe.Wait) {
-	text := ""
-	if e.Holder != "" {
-		text = ", held by " + holderName(e.Process, e.Holder)
+	text, holder := "", holderName(e.Process, e.Holder)
+	switch kept := (sqllock.Row{Holder: e.Holder}).Kept(); {
+	case kept:
+		text = ": " + holder + " has finished, and its minimum hold lasts"
+	case e.Holder != "":
+		text = ", held by " + holder
 	}
 	x.printf("still waiting for %q after %s%s", e.Key, format.Duration(e.Waited), text)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // TestASignalBeforeTheCommand ends the campaign when the lease has just been acquired. Nothing
@@ -29,6 +30,22 @@ func TestASignalBeforeTheCommand(t *testing.T) {
 	c.relay.deliver(syscall.SIGTERM)
 	if err := errors.Join(c.term(ctx, lease), lease.Unlock(t.Context())); err != nil || stdout.String()+stderr.String() != "" {
 		t.Errorf("%v, stdout %q, stderr %q", err, &stdout, &stderr)
+	}
+}
+
+// TestALongWaitIsPrinted does not call a process that has finished the holder.
+func TestALongWaitIsPrinted(t *testing.T) {
+	t.Parallel()
+	for want, holder := range map[string]string{
+		"sqllock: still waiting for \"k\" after 30s\n":                                                               "",
+		"sqllock: still waiting for \"k\" after 30s, held by web-1:7-0a3f9c52e11\n":                                  "web-1:7-0a3f9c52e11",
+		"sqllock: still waiting for \"k\" after 30s: web-1:7-ka3f9c52e11 has finished, and its minimum hold lasts\n": "web-1:7-ka3f9c52e11",
+	} {
+		var stderr strings.Builder
+		x := &execution{stderr: &stderr}
+		if x.printWait(t.Context(), observe.Wait{Key: "k", Holder: holder, Waited: 30 * time.Second}); stderr.String() != want {
+			t.Errorf("%q, want %q", &stderr, want)
+		}
 	}
 }
 
