@@ -2,7 +2,6 @@
 package examples
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// TestExamples runs all of them; the README has each. It takes twelve seconds, because longjob works for longer than its
-// lease.
+// TestExamples runs all of them; the README has each.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
@@ -21,7 +19,7 @@ func TestExamples(t *testing.T) {
 	check.Must(t, err)
 	readme, err := os.ReadFile("README.md")
 	check.Must(t, err)
-	if len(programs) != 6 {
+	if len(programs) != 3 {
 		t.Errorf("%d programs", len(programs))
 	}
 	for _, program := range programs {
@@ -31,34 +29,9 @@ func TestExamples(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := output
-			if name == "shutdown" {
-				run = interrupted
-			}
-			compare(t, name, run(t, filepath.Join(bin, name)))
+			compare(t, name, output(t, filepath.Join(bin, name)))
 		})
 	}
-}
-
-// interrupted runs shutdown, and interrupts it after its first step.
-func interrupted(t *testing.T, path string) string {
-	t.Helper()
-	program := exec.CommandContext(t.Context(), path) //nolint:gosec // it was built here
-	output, err := program.StdoutPipe()
-	check.Must(t, err)
-	check.Must(t, program.Start())
-	var printed strings.Builder
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if printed.Len() == 0 {
-			check.Must(t, program.Process.Signal(os.Interrupt))
-		}
-		printed.WriteString(lines.Text() + "\n")
-	}
-	check.Must(t, program.Wait())
-	// The machine may stand still for a second before the signal comes, and do another step.
-	first, _, _ := strings.Cut(printed.String(), "\n")
-	_, last, _ := strings.Cut(printed.String(), "stopping\n")
-	return first + "\nstopping\n" + last
 }
 
 // output runs a program. A machine that stands still for longer than a lease costs it: then the program
