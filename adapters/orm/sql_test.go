@@ -10,25 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/adapters/orm/internal/sqlc"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
-
-func TestDatabaseSQL(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, test *dbtest.DB) {
-		t.Helper()
-		prepare(t, test)
-		db := test.DB.DB
-		checkLocked(t, test, db, func(ctx context.Context, registry *sqllock.Registry) error {
-			return registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
-				_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 1")
-				return err
-			})
-		})
-	})
-}
 
 func TestSqlx(t *testing.T) {
 	t.Parallel()
@@ -48,21 +32,6 @@ func TestSqlx(t *testing.T) {
 			})
 			return err
 		})
-	})
-}
-
-// The code that sqlc has generated is for PostgreSQL.
-func TestSqlc(t *testing.T) {
-	t.Parallel()
-	test := dbtest.Postgres(t)
-	prepare(t, test)
-	db := test.DB.DB
-	queries := sqlc.New(db)
-	checkLocked(t, test, db, func(ctx context.Context, registry *sqllock.Registry) error {
-		err := registry.ExecuteLockedTx(ctx, "account/1", db, nil, func(ctx context.Context, tx *sql.Tx) error {
-			return queries.WithTx(tx).Withdraw(ctx, 1)
-		})
-		return err
 	})
 }
 

@@ -1,2 +1,0 @@
--- name: Withdraw :exec
-UPDATE accounts SET balance = balance - 10 WHERE id = $1;

@@ -1,1 +1,0 @@
-CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance INTEGER NOT NULL);
