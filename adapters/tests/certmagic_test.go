@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 
-	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/adapters/certmagiclock"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
@@ -74,33 +72,6 @@ func newConfig(storage certmagic.Storage, issuer certmagic.Issuer) (config *cert
 		Storage: storage, Issuers: []certmagic.Issuer{issuer}, Logger: zap.NewNop(), DisableStorageCheck: true,
 	})
 	return config, cache
-}
-
-// TestCertmagicObtainsACertificateOnce has four instances need one certificate at once.
-func TestCertmagicObtainsACertificateOnce(t *testing.T) {
-	t.Parallel()
-	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Hour}) // longer than a machine may stand still
-	var running, issued atomic.Int32
-	authority := &issuer{func(context.Context) error {
-		if running.Add(1) > 1 {
-			t.Error("two instances obtain a certificate")
-		}
-		defer running.Add(-1)
-		issued.Add(1)
-		return nil
-	}}
-	files := &certmagic.FileStorage{Path: t.TempDir()}
-	const instances = 4
-	ended := make(chan error, instances)
-	for range instances {
-		config, cache := newConfig(storage{files, certmagiclock.New(r.Another(), "certmagic/")}, authority)
-		t.Cleanup(cache.Stop)
-		go func() { ended <- config.ObtainCertSync(t.Context(), "example.com") }()
-	}
-	for range instances {
-		must(t, <-ended)
-	}
-	check.Equal(t, "certificates", issued.Load(), 1)
 }
 
 // TestCertmagicGoesOnAfterALoss loses the lock while certmagic waits to try again, as an outage of

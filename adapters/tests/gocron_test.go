@@ -15,7 +15,6 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sqllocktest"
 	"github.com/sqllock/sqllock/sync/job"
-	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // schedule starts a scheduler with one task, every minute. It is shut down with the test.
@@ -67,39 +66,6 @@ func TestGocronRunsAJobOnceInAPeriod(t *testing.T) {
 	}
 }
 
-// TestGocronRunsOnTheLeader stops the leader after five minutes.
-func TestGocronRunsOnTheLeader(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		var runs [2]atomic.Int32
-		var stop [2]func()
-		for i := range runs {
-			elector := check.Value(leader.New(r.Another(), "scheduler", nil))(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := check.Begin(func() error {
-				return elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error {
-					<-ctx.Done()
-					return ctx.Err()
-				})
-			})
-			stop[i] = func() {
-				cancel()
-				is(t, <-ended, context.Canceled)
-			}
-			time.Sleep(time.Second) // the first leads
-			schedule(t, func() { runs[i].Add(1) }, []gocron.SchedulerOption{gocron.WithDistributedElector(elector)})
-		}
-		time.Sleep(5*time.Minute + 10*time.Second)
-		stop[0]()
-		time.Sleep(5 * time.Minute)
-		stop[1]()
-		if first, second := runs[0].Load(), runs[1].Load(); first != 5 || second != 5 {
-			t.Errorf("%d and %d runs", first, second)
-		}
-	})
-}
-
 // TestGocronReportsALoss loses the lock while gocron runs the task, whose context lasts.
 func TestGocronReportsALoss(t *testing.T) {
 	t.Parallel()
@@ -122,50 +88,7 @@ func TestGocronReportsALoss(t *testing.T) {
 	})
 }
 
-// task is what gocron calls main.task.
-func task(runs *atomic.Int32) { runs.Add(1) }
-
-// TestGocronNamesJobsAfterTheirFunction has two jobs of one function without names share a lock.
-func TestGocronNamesJobsAfterTheirFunction(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		locker := gocronlock.New[gocron.Lock](r.Registry, &gocronlock.Options{MinHold: 30 * time.Second})
-		scheduler := check.Value(gocron.NewScheduler(gocron.WithDistributedLocker(locker)))(t)
-		var first, second, named atomic.Int32
-		for runs, opts := range map[*atomic.Int32][]gocron.JobOption{
-			&first: nil, &second: nil, &named: {gocron.WithName("third")},
-		} {
-			must(t, check.ErrorOf(scheduler.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task, runs), opts...)))
-		}
-		scheduler.Start()
-		t.Cleanup(func() { must(t, scheduler.Shutdown()) })
-		time.Sleep(time.Minute + time.Second)
-		if both := first.Load() + second.Load(); both != 1 || named.Load() != 1 {
-			t.Errorf("%d runs without a name, %d with one", both, named.Load())
-		}
-	})
-}
-
 // An always is a gocron.Elector that leads.
 type always struct{}
 
 func (always) IsLeader(context.Context) error { return nil }
-
-// TestGocronAsksNoLockerBesideAnElector has a lock that is held, and a scheduler with both.
-func TestGocronAsksNoLockerBesideAnElector(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := sqllocktest.New(t, nil)
-		lock := check.Value(r.Another().Obtain("report"))(t)
-		lease := check.Value(lock.WithAutoRenew(true).TryLock(t.Context()))(t)
-		var runs atomic.Int32
-		locker := gocronlock.New[gocron.Lock](r.Registry, nil)
-		schedule(t, func() { runs.Add(1) },
-			[]gocron.SchedulerOption{gocron.WithDistributedElector(always{}), gocron.WithDistributedLocker(locker)},
-			gocron.WithName("report"))
-		time.Sleep(time.Minute + time.Second)
-		check.Equal(t, "runs", runs.Load(), 1)
-		must(t, lease.Unlock(t.Context()))
-	})
-}
