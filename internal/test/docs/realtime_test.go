@@ -65,57 +65,6 @@ func TestNoVerdictFromRealTime(t *testing.T) {
 	}
 }
 
-// TestRealTimeIsFound plants what must be found, and what must not.
-func TestRealTimeIsFound(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "planted_test.go"), []byte(`package planted
-
-const pauseTTL, long = 2 * time.Second, time.Hour
-
-func acquire(key string, ttl time.Duration) {}
-
-func TestPlanted(t *testing.T) {
-	const brief = time.Second / 2
-	newRegistry(t, &sqllock.RegistryOptions{TTL: brief})
-	newRegistry(t, &sqllock.RegistryOptions{TTL: long})
-	acquire("k", 3*brief)
-	acquire("k", long)
-	lock.WithTTL(29 * time.Second)
-	sqllock.NewRegistry(r, nil)
-	time.Sleep(long)
-	for {
-		time.Sleep(time.Millisecond)
-	}
-	<-time.After(10 * time.Second)
-	context.WithTimeout(ctx, time.Minute)
-	took := time.Since(began)
-	if took > 5*time.Second || time.Since(began) < time.Second || 3*time.Second < time.Since(began) {
-		t.Fatal(took)
-	}
-}
-
-func TestVirtual(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { time.Sleep(time.Second) })
-}
-`), 0o600))
-	var got []string
-	for finding := range inRealTime(t, dir) {
-		fields := strings.Split(finding, "\t")
-		got = append(got, strings.Join(fields[1:], ": "))
-	}
-	slices.Sort(got)
-	want := []string{
-		"TestPlanted: limit: 3*time.Second < time.Since(began)", "TestPlanted: limit: time.After(10 * time.Second)",
-		"TestPlanted: limit: took > 5*time.Second", "TestPlanted: sleep: time.Sleep(long)",
-		"TestPlanted: time-to-live: 29 * time.Second", "TestPlanted: time-to-live: 3 * brief", "TestPlanted: time-to-live: brief",
-		"TestPlanted: time-to-live: sqllock.NewRegistry(r, nil)", "pauseTTL: time-to-live: 2 * time.Second",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 // A realTimeReader reads a package.
 type realTimeReader struct {
 	durations map[string]time.Duration // of constants of the package
