@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -77,29 +76,6 @@ func TestTable(t *testing.T) {
 			if _, err := db.DB.ExecContext(t.Context(), refused); err == nil {
 				t.Errorf("%s: no error", refused)
 			}
-		}
-	})
-}
-
-func TestFence(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		up(t, db, nil)
-		draw := func() (n int64) {
-			switch {
-			case db.Name == "postgres":
-				must(t, db.DB.GetContext(t.Context(), &n, "SELECT nextval('INT_LOCK_FENCE')"))
-			case strings.Contains(db.Version(t), "MariaDB"):
-				must(t, db.DB.GetContext(t.Context(), &n, "SELECT NEXTVAL(INT_LOCK_FENCE)"))
-			default:
-				result := check.Value(db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK_FENCE (ID) VALUES (NULL)"))(t)
-				n = check.Value(result.LastInsertId())(t)
-				run(t, db, "DELETE FROM INT_LOCK_FENCE")
-			}
-			return n
-		}
-		if a, b := draw(), draw(); a != 1 || b != 2 {
-			t.Errorf("numbers %d, %d", a, b)
 		}
 	})
 }

@@ -2,8 +2,6 @@ package browser_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"testing"
 	"time"
@@ -145,26 +143,6 @@ func TestUnlock(t *testing.T) {
 		t.Error("the row is there")
 	}
 	b.quiet("409")
-}
-
-// TestCrossSite has a page of another site send the form.
-func TestCrossSite(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, lockpage.Options{AllowUnlock: allowed})
-	s.row("plain-1", "EAST", "web-1x", time.Minute, 2*time.Hour)
-	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte(`<form method="post" action="` + s.url + `unlock">
-			<input name="region" value="EAST"><input name="lock_key" value="plain-1"><input name="holder" value="web-1x"><button>win</button></form>`))
-	}))
-	t.Cleanup(evil.Close)
-	b := open(t, 900, 640)
-	b.run(chromedp.Navigate(evil.URL), chromedp.Click("button"))
-	b.shows("cross-origin request detected")
-	if s.count("web-1x") != 1 {
-		t.Error("another site has removed the row")
-	}
-	b.quiet("403")
 }
 
 // TestTextStaysText has markup in key, region and client id, on the page, in what the script puts
