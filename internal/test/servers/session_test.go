@@ -199,6 +199,8 @@ func TestSession_Reset(t *testing.T) {
 			var isolation string
 			must(t, acquirers.GetContext(t.Context(), &isolation, test.asked))
 			check.Equal(t, "isolation of the session after the one that was reset", isolation, "serializable")
+			must(t, check.ErrorOf(acquirers.ExecContext(t.Context(), test.reset)))
+			acquireTogether(t, db, acquirers)
 		})
 	}
 }
