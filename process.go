@@ -88,7 +88,7 @@ func (r *Repository) knownProcess(holder, own string) Process {
 	if strings.HasPrefix(holder, r.table.ClientID()+"-") {
 		return processOf(own)
 	}
-	return processOf(r.table.Process(context.Background(), locktable.Row{Holder: holder}))
+	return processOf(r.table.KnownProcess(holder))
 }
 
 // peeked returns a row that was read for a key, with the process that holds it. A key in UUID form may be what stands in

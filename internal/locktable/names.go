@@ -207,6 +207,12 @@ func (t *Table) Process(ctx context.Context, row Row) string {
 	return name
 }
 
+// KnownProcess returns what the process that has a holder calls itself, as far as that is known without the database.
+func (t *Table) KnownProcess(holder string) string {
+	name, _ := t.named.process(clientOf(holder), false)
+	return name
+}
+
 // process returns what is known of a client, and reports whether the caller is to ask for it: one at a time does, so
 // that many waiters do not use up the pool.
 func (k *knownNames) process(client string, old bool) (name string, ask bool) {

@@ -101,7 +101,7 @@ func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connec
 	if w.repository, err = flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl}); err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: pollTime}) //nolint:contextcheck // as in exec
+	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: pollTime})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
-	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{ //nolint:contextcheck // it asks for names after this call
+	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 		TTL: x.ttl, AutoRenew: !x.noRenew, Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err
