@@ -126,7 +126,9 @@ func (s *scraped) check(expr string) (used []string, err error) {
 			return nil
 		}
 		used = append(used, selector.Name)
-		found := s.find(selector.String())
+		now := *selector
+		now.OriginalOffset = 0 // which may be longer than the hour
+		found := s.find(now.String())
 		if len(found) == 0 {
 			err = errors.Join(err, fmt.Errorf("there is no %s", selector))
 		}
