@@ -87,8 +87,3 @@ func TestGocronReportsALoss(t *testing.T) {
 		is(t, <-unlocked, sqllock.ErrLockLost)
 	})
 }
-
-// An always is a gocron.Elector that leads.
-type always struct{}
-
-func (always) IsLeader(context.Context) error { return nil }
