@@ -140,7 +140,7 @@ func (l *slogObserver) fellBack(ctx context.Context, e Fallback) {
 }
 
 func (l *slogObserver) waits(ctx context.Context, e Wait) {
-	attrs := []slog.Attr{slog.String("key", e.Key), slog.Duration("waited", e.Waited)}
+	attrs := []slog.Attr{slog.String("key", e.Key), slog.Duration("waited", e.Waited.Round(time.Millisecond))}
 	if e.Holder != "" {
 		attrs = append(attrs, slog.String("held_by", e.Holder))
 	}
