@@ -96,7 +96,7 @@ const minInterval = 100 * time.Millisecond
 func (l *list) check() error {
 	for _, state := range l.states {
 		if !slices.Contains(listing.States, state) {
-			return exit.Usagef("--state %s: it must be %s", format.Printable(state), strings.Join(listing.States, ", "))
+			return exit.Usagef("--state %s: it must be held, kept, expired or finished", format.Printable(state))
 		}
 	}
 	switch {

@@ -105,12 +105,12 @@ func (v rowView) keyText() string {
 	return format.Printable(*v.Key)
 }
 
-// nameText returns the key for people: that of a semaphore or a read-write lock in place of its LOCK_KEY.
+// nameText returns the key for people, for a seat as [listing.Lock.Name] does.
 func (v rowView) nameText() string {
 	if v.seat.Key == "" {
 		return v.keyText()
 	}
-	return format.Printable(v.seat.Key) + " " + v.seat.Kind + " " + v.seat.Number
+	return format.Printable(v.seat.Kind + " " + v.seat.Number + " of " + v.seat.Key)
 }
 
 // processText returns the process that holds the lock, or its CLIENT_ID if the process is not known.
