@@ -60,7 +60,7 @@ func (e *tableError) Error() string {
 	}
 	text += ": " + WithCure(e.table.Err).Error()
 	switch e.table.Kind {
-	case locktable.NoTable:
+	case locktable.NoTable, locktable.NoFenceOfFive:
 		text += " (run `sqllock migrate up`, or see docs/schema.md)"
 	case locktable.NoFence:
 		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
@@ -121,7 +121,7 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrPinned
 	case locktable.ReadOnly:
 		return ErrReadOnly
-	case locktable.NoTable, locktable.NoFence, locktable.WrongTable:
+	case locktable.NoTable, locktable.NoFence, locktable.NoFenceOfFive, locktable.WrongTable:
 		return ErrSchema
 	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
 		return ErrInvalid

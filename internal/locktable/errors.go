@@ -34,6 +34,8 @@ const (
 	// NoFence means that the server does not know what fencing tokens are drawn from, beside a table
 	// without EXPIRED_AFTER, which a Spring before 7 may be using.
 	NoFence
+	// NoFenceOfFive means the same beside a table with EXPIRED_AFTER, whose columns no migration changes.
+	NoFenceOfFive
 	// WrongTable means that the table has other columns than expected.
 	WrongTable
 	// WrongDialect means that the server needs another dialect.

@@ -195,8 +195,12 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 	rows, err := i.db.QueryContext(ctx, i.dialect.Statements(layout, i.names).Fence)
 	if err != nil {
 		err = fmt.Errorf("read %s: %w", i.names.Fence, err)
-		if layout == dialect.Spring6 && i.dialect.Classify(err) == dialect.Schema {
-			err = &Error{opening.op, NoFence, err}
+		if i.dialect.Classify(err) == dialect.Schema {
+			kind := NoFenceOfFive
+			if layout == dialect.Spring6 {
+				kind = NoFence
+			}
+			err = &Error{opening.op, kind, err}
 		}
 		return false, err
 	}

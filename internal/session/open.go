@@ -99,7 +99,8 @@ func (t Target) checkWritable(ctx context.Context, p *Pools) error {
 
 // withCure adds to an error about missing tables that Open itself can create them.
 func (o Options) withCure(err error) error {
-	if o.Migrate == nil && (locktable.Is(err, locktable.NoTable) || locktable.Is(err, locktable.NoFence)) {
+	missing := locktable.Is(err, locktable.NoTable) || locktable.Is(err, locktable.NoFence) || locktable.Is(err, locktable.NoFenceOfFive)
+	if o.Migrate == nil && missing {
 		return fmt.Errorf("%w; or set Migrate: migrations.Up in the options of Open", err)
 	}
 	return err

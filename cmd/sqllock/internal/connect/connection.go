@@ -81,8 +81,11 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 		err = fmt.Errorf("%w: %w", sqllock.ErrSchema, table)
 	}
 	up := MigrateUp(f.Prefix)
-	if locktable.Is(err, locktable.NoFence) {
+	switch {
+	case locktable.Is(err, locktable.NoFence):
 		up += " --layout " + dialect.Spring6.String() + ", or --no-fencing"
+	case locktable.Is(err, locktable.NoFenceOfFive):
+		up += ", or --no-fencing"
 	}
 	return exit.WithHint(err, "%s", up)
 }
