@@ -85,7 +85,7 @@ var program = sync.OnceValues(func() (name, version string) {
 // knownProcess returns the process of a holder, as far as it is known without the database. own is what this one calls
 // itself.
 func (r *Repository) knownProcess(holder, own string) Process {
-	if strings.HasPrefix(holder, r.table.ClientID()+"-") {
+	if r.table.IsOwn(holder) {
 		return processOf(own)
 	}
 	return processOf(r.table.KnownProcess(holder))

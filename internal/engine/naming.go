@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -138,7 +137,7 @@ func (s *Locks) stopNamingLocked() {
 // processOf returns what the process that holds a row calls itself, or "". It may ask the database, once for each
 // process, unless ctx has ended.
 func (s *Locks) processOf(ctx context.Context, row locktable.Row) string {
-	if s.naming.process != "" && strings.HasPrefix(row.Holder, s.table.ClientID()+"-") {
+	if s.naming.process != "" && s.table.IsOwn(row.Holder) {
 		return s.naming.process
 	}
 	if bounded.Ended(ctx) != nil {

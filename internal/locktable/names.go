@@ -229,6 +229,9 @@ func (k *knownNames) process(client string, old bool) (name string, ask bool) {
 	return "", true
 }
 
+// IsOwn reports whether a CLIENT_ID is of this client. That of "web-7" is not of "web", although it begins with "web-".
+func (t *Table) IsOwn(holder string) bool { return clientOf(holder) == t.holders.client }
+
 // clientOf returns the client id in a CLIENT_ID of sqllock, or "" for that of another program.
 func clientOf(holder string) string {
 	n := len(holder) - acquisitionDigits - 1

@@ -112,3 +112,22 @@ func TestNames_OfAWaitThatEnds(t *testing.T) {
 		}
 	})
 }
+
+// A client id may begin with that of another client, and a dash.
+func TestNames_OfAClientWithALongerID(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := func(client, application string) *sqllock.Registry {
+			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: client, Isolation: sqllock.Autocommit})
+			return shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: application})
+		}
+		_, err := registry("web-7", "orders").TryLock(t.Context(), "k")
+		must(t, err)
+		time.Sleep(3 * time.Second)
+		_, err = registry("web", "invoices").TryLock(t.Context(), "k")
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Process.Application != "orders" {
+			t.Errorf("%v", err)
+		}
+	})
+}
