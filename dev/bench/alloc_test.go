@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/sqllock/sqllock"
@@ -60,6 +61,42 @@ func TestPairAllocations(t *testing.T) {
 			t.Errorf("%v: %v allocations, want %v at most", isolation, n, most)
 		}
 	}
+}
+
+// TestMemory holds what a lock object that is not in use needs, without the text of its key, and that a cache does not
+// grow while ten times as many keys pass through it as it keeps. (Its map grows once more after it is full, as Go's maps
+// do when keys come and go.) The goal for an object is 300 bytes; the limit is near what it needs today.
+func TestMemory(t *testing.T) {
+	const kept, most = 100_000, 345
+	registry := newRegistry(t, fakedb.Open(), sqllock.Serializable)
+	check.Must(t, registry.SetCacheCapacity(kept))
+	keys := make([]string, 10*kept)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("orders/%d", i)
+	}
+	empty := inUse()
+	after := func(keys []string) float64 {
+		for _, key := range keys {
+			check.Must(t, check.ErrorOf(registry.Obtain(key)))
+		}
+		return inUse() - empty
+	}
+	full, half, end := after(keys[:kept]), after(keys[kept:5*kept]), after(keys[5*kept:])
+	t.Logf("%.0f bytes for each object; %.1f MB when full, %.1f MB half-way, %.1f MB at the end", full/kept, full/1e6, half/1e6, end/1e6)
+	if full/kept > most || end > 1.05*half || end > 1.5*full {
+		t.Error("that is too much")
+	}
+	runtime.KeepAlive(keys)
+	runtime.KeepAlive(registry)
+}
+
+// inUse returns the reachable memory in bytes.
+func inUse() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 // BenchmarkBare measures the calls of a pair with database/sql alone.

@@ -25,7 +25,7 @@ type Load struct {
 // All returns all loads in the order of a run.
 func All() []Load {
 	return []Load{
-		memory(), pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
+		pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
 		hotKey(), handOff(), waiters(), renewal(), tenKeys(1), tenKeys(16),
 	}
 }

@@ -63,8 +63,6 @@ var goals = []goal{
 	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
 	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
 	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
-	{"memory of an idle lock object", "≤ 300 bytes", atMost("memory", "sqllock registry", "bytes_per_object", "%.0f bytes", 1, 300)},
-	{"1 million keys through the cache", "flat", flat},
 }
 
 func goalsTable(f *record.File) string {
@@ -209,13 +207,4 @@ func renewedWithin(contender string, limit float64) func(*record.File) (string, 
 		each, _ := of(f, "renewal", contender, "each_ms")
 		return fmt.Sprintf("%.0f ms (one each: %s ms)", took, number(each, 0)), took <= limit, ok
 	}
-}
-
-func flat(f *record.File) (string, bool, bool) {
-	full, ok := of(f, "memory", "sqllock registry", "full_mb")
-	half, _ := of(f, "memory", "sqllock registry", "half_mb")
-	after, _ := of(f, "memory", "sqllock registry", "end_mb")
-	// The map of the keys grows once more after it is full, as Go's maps do when
-	// keys come and go.
-	return fmt.Sprintf("%.1f MB when full, %.1f MB half-way, %.1f MB at the end", full, half, after), after <= 1.05*half && after <= 1.5*full, ok
 }

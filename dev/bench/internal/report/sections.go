@@ -30,7 +30,6 @@ var sections = []section{
 	{"hand-off", handOff},
 	{"waiters", plain(waiters)},
 	{"renewal", plain(renewal)},
-	{"memory", plain(memory)},
 	{"ten-keys", plain(tenKeys)},
 	{"contests", contests},
 }
@@ -242,14 +241,5 @@ func renewal(f *record.File) string {
 		{title: "leases", value: "leases"},
 		{title: "together, ms", value: "together_ms"},
 		{title: "one UPDATE each, 16 at a time, ms", value: "each_ms"},
-	})
-}
-
-func memory(f *record.File) string {
-	return markdown(f.Under("memory", ""), []column{
-		{title: "bytes for an idle lock object", value: "bytes_per_object"},
-		{title: "MB when the cache is full", value: "full_mb", digits: 1},
-		{title: "MB after five times as many keys", value: "half_mb", digits: 1},
-		{title: "MB after ten times as many", value: "end_mb", digits: 1},
 	})
 }

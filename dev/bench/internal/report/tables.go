@@ -27,18 +27,12 @@ func markdown(series []record.Series, columns []column) string {
 	}
 	t := table.NewWriter()
 	head := table.Row{"", "on"}
-	if alone := series[0].Database == ""; alone {
-		head = table.Row{""}
-	}
 	for _, c := range columns {
 		head = append(head, c.title)
 	}
 	t.AppendHeader(head)
 	for _, s := range series {
 		row := table.Row{s.Contender, titles[s.Database]}
-		if s.Database == "" {
-			row = row[:1]
-		}
 		for _, c := range columns {
 			row = append(row, c.cell(s))
 		}
