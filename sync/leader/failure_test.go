@@ -94,18 +94,6 @@ func resign(p *process, d time.Duration) error {
 	return p.Resign(ctx)
 }
 
-// TestResignWhileTheLeaseIsLost waits for the function that has lost its lease.
-func TestResignWhileTheLeaseIsLost(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", leader.Options{})
-		a.start(a.leadThen(time.Minute))
-		lease := <-a.began
-		f.Must(check.ErrorOf(a.registry.Repository().Delete(f.Context(), role, lease.Holder())))
-		f.Is(<-a.ended, sqllock.ErrLockLost)
-		f.Is(a.Resign(f.Context()), sqllock.ErrLockLost)
-	})
-}
-
 func TestRunRefuses(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		a := f.process("a", leader.Options{})

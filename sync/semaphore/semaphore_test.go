@@ -45,18 +45,6 @@ func TestHoldersAreSorted(t *testing.T) {
 	})
 }
 
-// TestAllPermits acquires as many as there can be.
-func TestAllPermits(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", semaphore.MaxPermits)
-		lease := f.acquires(a, semaphore.MaxPermits)
-		check.Equal(f, "rows", len(f.rows()), semaphore.MaxPermits)
-		f.refuses(a)
-		f.Unlock(lease)
-		f.has()
-	})
-}
-
 // TestInvalid passes what no semaphore can have.
 func TestInvalid(t *testing.T) {
 	inBubble(t, func(f *fixture) {
