@@ -65,10 +65,8 @@ func newFixture(t *testing.T) *fixture {
 // process returns the registry of a process.
 func (f *fixture) process(client, region string, observers ...*observe.Observer) *sqllock.Registry {
 	f.Helper()
-	repository, err := sqllock.NewRepository(f.Context(), f.db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: client, Region: region})
-	must(f.T, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: observers})
-	must(f.T, err)
+	repository := check.Value(sqllock.NewRepository(f.Context(), f.db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: client, Region: region}))(f.T)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: observers}))(f.T)
 	f.Cleanup(func() {
 		f.network.Follow(nil)
 		must(f.T, registry.Close(context.Background()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -17,11 +18,9 @@ import (
 func TestALockHasItsOwnPage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.row("plain", "billing", "web-2-00000000001", time.Minute, time.Minute)
-		others, err := f.registry.Repository().LockKey("invoices")
-		must(f.T, err)
+		others := check.Value(f.registry.Repository().LockKey("invoices"))(f.T)
 		f.row(others, sqllock.DefaultRegion, "web-2-00000000002", time.Minute, time.Minute)
-		lease, err := f.registry.Lock(f.Context(), "orders/42")
-		must(f.T, err)
+		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
 		began := time.Now().Format(time.DateTime)
 		time.Sleep(12 * time.Second)
 		h := f.handler()
@@ -37,9 +36,7 @@ func TestALockHasItsOwnPage(t *testing.T) {
 		} {
 			body := f.get(h, link).Body.String()
 			for _, text := range want {
-				if !strings.Contains(body, text) {
-					t.Errorf("%s: no %q in %s", link, text, body)
-				}
+				check.Contains(t, body, text)
 			}
 			if strings.Contains(link, "q=e") && !strings.Contains(list, `href=".`+strings.ReplaceAll(link, "&", "&amp;")+`"`) {
 				t.Errorf("no link to %s in %s", link, list)
@@ -51,19 +48,15 @@ func TestALockHasItsOwnPage(t *testing.T) {
 		if len(l.Locks) != 0 || l.Seen.Acquired != 1 || l.Seen.LongestHold != 12 || l.Seen.Events[0].What != "released" {
 			t.Errorf("%+v", l)
 		}
-		if body := f.get(h, "/?key=orders/42").Body.String(); !strings.Contains(body, "This lock is free") {
-			t.Error("the page does not say that the lock is free")
-		}
+		check.Contains(t, f.get(h, "/?key=orders/42").Body.String(), "This lock is free")
 	})
 }
 
 // TestPermitsAreOneLock has two of three permits held, and a caller that waits for two.
 func TestPermitsAreOneLock(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		render, err := semaphore.New(f.registry, "render", 3)
-		must(f.T, err)
-		lease, err := render.Acquire(f.Context(), 2)
-		must(f.T, err)
+		render := check.Value(semaphore.New(f.registry, "render", 3))(f.T)
+		lease := check.Value(render.Acquire(f.Context(), 2))(f.T)
 		f.options.Permits = map[string]int{"render": 3}
 		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
 		h := f.handler()
@@ -106,14 +99,9 @@ func TestJobsAndTheLastHour(t *testing.T) {
 		}
 		o.Waiting(f.Context(), observe.Wait{Key: "report", Process: "orders 1.4.2 on web-7, pid 4711", Waited: 30 * time.Second})
 		body := f.get(h, "/").Body.String()
-		for _, want := range []string{"1 run, 1 failed, 1 skipped", "no paper", "for 30 s, held by orders 1.4.2 on web-7, pid 4711", "No lock was held or waited for"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q on the page", want)
-			}
-		}
+		check.Contains(t, body, "1 run, 1 failed, 1 skipped", "no paper", "for 30 s, held by orders 1.4.2 on web-7, pid 4711", "No lock was held or waited for")
 
-		lease, err := f.registry.Lock(f.Context(), "orders/42")
-		must(f.T, err)
+		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
 		time.Sleep(time.Minute)
 		waited := make(chan error)
 		go func() {
@@ -130,9 +118,7 @@ func TestJobsAndTheLastHour(t *testing.T) {
 		if hour := fmt.Sprintf("%.1f", f.json(h, "").Hour); hour != "[{1.0 0.0} {0.5 0.5}]" { // the waiter polls
 			t.Error(hour)
 		}
-		if body := f.get(h, "/").Body.String(); !strings.Contains(body, `<rect x="58" width=".8" height="0.5">`) {
-			t.Errorf("no bar in %s", body)
-		}
+		check.Contains(t, f.get(h, "/").Body.String(), `<rect x="58" width=".8" height="0.5">`)
 		time.Sleep(time.Hour)
 		if hour := f.json(h, "").Hour; len(hour) != 0 {
 			t.Errorf("%+v", hour)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/monitor/page"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -31,11 +32,7 @@ func TestRowsOfMinimumHolds(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 		text := f.get(h, "/").Body.String()
-		for _, want := range []string{"<b>0</b> held", "<b>1</b> kept", "<b>1</b> expired", "<b>1</b> finished", `<span class="badge">kept</span>`} {
-			if !strings.Contains(text, want) {
-				t.Errorf("no %s in %s", want, text)
-			}
-		}
+		check.Contains(t, text, "<b>0</b> held", "<b>1</b> kept", "<b>1</b> expired", "<b>1</b> finished", `<span class="badge">kept</span>`)
 	})
 }
 
@@ -43,10 +40,8 @@ func TestRowsOfMinimumHolds(t *testing.T) {
 func TestWhatIsShown(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		other := f.process("web-2:4711", "billing")
-		mine, err := f.registry.Lock(f.Context(), "orders/42")
-		must(f.T, err)
-		_, err = other.Lock(f.Context(), "invoices")
-		must(f.T, err)
+		mine := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
+		must(f.T, check.ErrorOf(other.Lock(f.Context(), "invoices")))
 		f.row("old", sqllock.DefaultRegion, "java-host", time.Hour, -time.Minute)
 		ctx, cancel := context.WithCancel(f.Context())
 		waited := make(chan error)
@@ -79,11 +74,7 @@ func TestWhatIsShown(t *testing.T) {
 			t.Errorf("%+v", l.Leaders)
 		}
 		body := f.get(f.handler(), "/").Body.String()
-		for _, want := range []string{">orders/42<", ">invoices<", "held here", "2 waiting", "token ", "no leader", "Waiting in this process", "12 s", fmt.Sprint("pid ", os.Getpid())} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q on the page", want)
-			}
-		}
+		check.Contains(t, body, ">orders/42<", ">invoices<", "held here", "2 waiting", "token ", "no leader", "Waiting in this process", "12 s", fmt.Sprint("pid ", os.Getpid()))
 		cancel()
 		for range 2 {
 			if err := <-waited; !errors.Is(err, context.Canceled) {
@@ -109,9 +100,7 @@ func TestSearchAndSort(t *testing.T) {
 				t.Errorf("%s: %s, want %s", parameters, got, want)
 			}
 		}
-		if body := f.get(h, "/?q=none").Body.String(); !strings.Contains(body, "No lock matches") {
-			t.Error("the page does not say that nothing was found")
-		}
+		check.Contains(t, f.get(h, "/?q=none").Body.String(), "No lock matches")
 	})
 }
 
@@ -188,8 +177,7 @@ func TestMounted(t *testing.T) {
 func TestRecorder(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		h := f.handler()
-		lease, err := f.registry.Lock(f.Context(), "orders/42")
-		must(f.T, err)
+		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
 		time.Sleep(ttl / 2)
 		if r := f.json(h, "").Renewals; r == nil || r.Renewals == 0 || r.Leases != 1 || r.Error != "" {
 			t.Errorf("%+v", r)
@@ -202,17 +190,12 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("%+v, %q", r, l.Error)
 		}
 		body := f.get(h, "/").Body.String()
-		for _, want := range []string{"The database does not answer", "This is what it contained", ">orders/42<", "renewals fail", "it was not renewed in time"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q on the page", want)
-			}
-		}
+		check.Contains(t, body, "The database does not answer", "This is what it contained", ">orders/42<", "renewals fail", "it was not renewed in time")
 		f.network.Follow(nil)
 		time.Sleep(2 * ttl)
 
 		o := f.recorder.Observer()
-		elector, err := f.registry.Lock(f.Context(), "scheduler")
-		must(f.T, err)
+		elector := check.Value(f.registry.Lock(f.Context(), "scheduler"))(f.T)
 		report := func(e observe.Election) {
 			e.Role = "scheduler"
 			o.Election(f.Context(), e)
@@ -306,9 +289,7 @@ func TestChecks(t *testing.T) {
 			return []page.Finding{{Severity: page.Note, Subject: "server", Text: "is slow", Advice: "wait"}}, nil
 		}
 		h := f.handler()
-		if body := f.get(h, "/").Body.String(); !strings.Contains(body, "The checks are running") {
-			t.Error("the page does not say that the checks run")
-		}
+		check.Contains(t, f.get(h, "/").Body.String(), "The checks are running")
 		for range 5 {
 			time.Sleep(time.Minute)
 			if l := f.json(h, ""); len(l.Findings) != 1 || l.Findings[0].Text != "is slow" || runs.Load() != 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/monitor/page"
 )
 
@@ -59,15 +60,9 @@ func TestUnlock(t *testing.T) {
 		f.row("plain/key", "billing", "web-2-00000000001", time.Minute, time.Minute)
 		h := f.handler()
 		row := sqllock.Row{Region: "billing", LockKey: "plain/key", Holder: "web-2-00000000001"}
-		if body := f.get(h, "/").Body.String(); !strings.Contains(body, `href="unlock?holder=web-2-00000000001&amp;lock_key=plain%2Fkey&amp;region=billing"`) {
-			t.Error("no link to unlock")
-		}
+		check.Contains(t, f.get(h, "/").Body.String(), `href="unlock?holder=web-2-00000000001&amp;lock_key=plain%2Fkey&amp;region=billing"`)
 		ask := f.get(h, "/unlock?"+formOf(row).Encode())
-		for _, want := range []string{"Unlock <bdi>plain/key</bdi>?", "web-2-00000000001", "1 min 00 s", "This breaks the lock", `method="post"`} {
-			if !strings.Contains(ask.Body.String(), want) {
-				t.Errorf("no %q in the question", want)
-			}
-		}
+		check.Contains(t, ask.Body.String(), "Unlock <bdi>plain/key</bdi>?", "web-2-00000000001", "1 min 00 s", "This breaks the lock", `method="post"`)
 		other := row
 		other.Holder = "web-2-00000000002"
 		if w := f.post(h, "/unlock", formOf(other), nil); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "released or acquired again") {
@@ -126,8 +121,7 @@ func TestUnlockOfARowWithoutHolder(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
 		f.row("k", sqllock.DefaultRegion, "h", time.Minute, time.Minute)
-		_, err := f.db.ExecContext(f.Context(), "UPDATE INT_LOCK SET CLIENT_ID = NULL")
-		must(f.T, err)
+		must(f.T, check.ErrorOf(f.db.ExecContext(f.Context(), "UPDATE INT_LOCK SET CLIENT_ID = NULL")))
 		w := f.post(f.handler(), "/unlock", formOf(sqllock.Row{Region: sqllock.DefaultRegion, LockKey: "k"}), nil)
 		if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "has no CLIENT_ID") {
 			f.Errorf("status %d: %s", w.Code, w.Body)

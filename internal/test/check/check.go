@@ -4,6 +4,7 @@ package check
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -62,6 +63,16 @@ func Same[V comparable](tb testing.TB, what string, got, want []V) {
 	tb.Helper()
 	if !slices.Equal(got, want) {
 		tb.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+// Contains reports each of some texts that is not in another one.
+func Contains(tb testing.TB, text string, wanted ...string) {
+	tb.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			tb.Errorf("no %q in %s", want, text)
+		}
 	}
 }
 

@@ -214,9 +214,7 @@ func TestKeys(t *testing.T) {
 	} {
 		m, _ := shown(t)
 		press(m, keys)
-		if text := screen(m, 110, 9); !strings.Contains(text, want) {
-			t.Errorf("%s: no %q in\n%s", keys, want, text)
-		}
+		check.Contains(t, screen(m, 110, 9), want)
 	}
 	m, _ := shown(t)
 	if m.Update(tea.PasteMsg{Content: "qu"}); m.mode != choosing {
