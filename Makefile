@@ -114,7 +114,7 @@ model: ## check the protocol as a model, exhaustively, and that the checker catc
 	dev/model/check
 
 .PHONY: reliability
-reliability: ## run all failure tests and update docs/reliability.md and leader.md (17 minutes)
+reliability: ## run all failure tests and update docs/reliability.md (17 minutes)
 	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -- $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
 
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.

@@ -197,14 +197,3 @@ func lost(t *testing.T, what string, err error) {
 		t.Errorf("%s: %v, want ErrLockLost", what, err)
 	}
 }
-
-// withServerTimeout returns a DSN with a setting with which the server ends the session of a client that
-// does not end its transaction in 3 s.
-func (b *base) withServerTimeout(t *testing.T, dsn string) string {
-	t.Helper()
-	db := dbtest.DB{Driver: b.driver, DSN: dsn}
-	if b.driver == "mysql" {
-		return db.With(t, map[string]string{"idle_transaction_timeout": "3"})
-	}
-	return db.With(t, map[string]string{"idle_in_transaction_session_timeout": "3000"})
-}

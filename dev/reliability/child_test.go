@@ -26,16 +26,12 @@ type task struct {
 	DSN         string
 	TTL         time.Duration
 	Key         string
-	Keys        []string // the roles of a leader
-	Dir         string
 	Guarded     bool
 	Transaction bool // whether it is stopped within a transaction
 }
 
 var roles = map[string]child.Role{
 	"guarded writer": performs(guardedWriter),
-	"fenced holders": performs(fencedHolders),
-	"leader":         performs(leaderOfRoles),
 }
 
 // performs returns a role that reads its task.
@@ -58,7 +54,7 @@ func startChild(t *testing.T, do task) *child.Process {
 
 // cellOf returns the cell of a task.
 func (do task) cell() cell {
-	for _, c := range append(servers[:len(servers):len(servers)], sqlite) {
+	for _, c := range servers {
 		if c.name == do.Kind {
 			return c
 		}
@@ -66,15 +62,13 @@ func (do task) cell() cell {
 	panic(do.Kind)
 }
 
-// open returns a pool, of limited size if most is not 0, and a registry on it.
-func (do task) open(ctx context.Context, most int, opts sqllock.RegistryOptions) (*sqlx.DB, *sqllock.Registry, error) {
+// open returns a pool, and a registry on it.
+func (do task) open(ctx context.Context, opts sqllock.RegistryOptions) (*sqlx.DB, *sqllock.Registry, error) {
 	c := do.cell()
 	db, err := sqlx.Connect(c.driver, do.DSN)
 	if err != nil {
 		return nil, nil, err
 	}
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(max(most, 2))
 	repository, err := sqllock.NewRepository(ctx, db.DB, c.dialect(), nil)
 	if err != nil {
 		return nil, nil, err

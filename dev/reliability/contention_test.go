@@ -45,14 +45,21 @@ func TestContention(t *testing.T) {
 			missing = withoutATurn(events, config.Processes)
 		}
 		workers.Stop()
-		events := check.Value(history.Read(config.History))(t)
-		rows := check.Value(workload.Rows(t.Context(), target))(t)
-		report := checker.Check(events, rows)
-		t.Logf("%d acquisitions: %v", report.Acquisitions, report.Kinds)
-		if found := report.Violations(); len(found) > 0 || report.Guarded == 0 {
-			t.Errorf("%d guarded writes, %d violations: %s", report.Guarded, len(found), strings.Join(found[:min(len(found), 10)], "; "))
-		}
+		judge(t, config, target)
 	})
+}
+
+// judge judges what the processes of a load did, and what they have written.
+func judge(t *testing.T, config workload.Config, final workload.Target) *checker.Report {
+	t.Helper()
+	events := check.Value(history.Read(config.History))(t)
+	rows := check.Value(workload.Rows(t.Context(), final))(t)
+	report := checker.Check(events, rows)
+	t.Logf("%d acquisitions: %v", report.Acquisitions, report.Kinds)
+	if found := report.Violations(); len(found) > 0 || report.Guarded == 0 {
+		t.Errorf("%d guarded writes, %d violations: %s", report.Guarded, len(found), strings.Join(found[:min(len(found), 10)], "; "))
+	}
+	return report
 }
 
 // withoutATurn returns the processes, each with a kind of lock that it has never acquired.

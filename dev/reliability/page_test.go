@@ -5,7 +5,6 @@ package reliability
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 // is set and the test has passed.
 type table struct {
 	name   string
-	file   string // beside the page, if it is not for the page itself
 	header []string
 
 	mu   sync.Mutex
@@ -52,11 +50,7 @@ func (b *table) publish(t *testing.T) {
 	if *page == "" || t.Failed() || len(b.rows) == 0 {
 		return
 	}
-	path := *page
-	if b.file != "" {
-		path = filepath.Join(filepath.Dir(path), b.file)
-	}
-	check.Is(t, figures.Replace(path, b.name, text), nil)
+	check.Is(t, figures.Replace(*page, b.name, text), nil)
 }
 
 // spread returns the minimum, the median and the maximum of some durations.

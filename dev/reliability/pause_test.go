@@ -214,7 +214,7 @@ func (p *pauses) report(t *testing.T, figures *table, place int) {
 
 // A writer holds a lock and writes to the register repeatedly, until the lock is lost.
 func guardedWriter(ctx context.Context, do task, told <-chan string) error {
-	db, registry, err := do.open(ctx, 0, sqllock.RegistryOptions{AutoRenew: true})
+	db, registry, err := do.open(ctx, sqllock.RegistryOptions{AutoRenew: true})
 	if err != nil {
 		return err
 	}

@@ -67,24 +67,39 @@ func (w *Workers) Stop() {
 // kill kills and stops workers every now and then.
 func (w *Workers) kill(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.config.Seed, 1)) //nolint:gosec // repeatable
-	for life := 1; pause(ctx, time.Duration(2+r.IntN(6))*time.Second); life++ {
+	for pause(ctx, time.Duration(2+r.IntN(6))*time.Second) {
 		i := r.IntN(len(w.children))
-		c := w.children[i]
 		if r.IntN(2) == 0 {
-			w.Stopped++
-			_ = c.Cmd.Process.Signal(syscall.SIGSTOP) // it is there
-			pause(ctx, time.Duration(r.IntN(int(3*w.config.TTL))))
-			_ = c.Cmd.Process.Signal(syscall.SIGCONT)
+			w.Suspend(ctx, i, time.Duration(r.IntN(int(3*w.config.TTL))))
 			continue
 		}
-		w.Killed++
-		c.Kill()
-		next, err := w.start(task{Config: w.config, Process: i, Life: life})
-		if err != nil {
+		if err := w.Replace(i, w.config.Target); err != nil {
 			return // the others go on
 		}
+	}
+}
+
+// Suspend stops a worker with SIGSTOP, and continues it after some time. Only one goroutine may call Suspend and Replace,
+// and none may with [Config.Kill].
+func (w *Workers) Suspend(ctx context.Context, i int, d time.Duration) {
+	c := w.children[i]
+	w.Stopped++
+	_ = c.Cmd.Process.Signal(syscall.SIGSTOP) // it is there
+	pause(ctx, d)
+	_ = c.Cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// Replace kills a worker with SIGKILL, and starts another one on the target in its place.
+func (w *Workers) Replace(i int, on Target) error {
+	w.Killed++
+	w.children[i].Kill()
+	config := w.config
+	config.Target = on
+	next, err := w.start(task{Config: config, Process: i, Life: w.Killed})
+	if err == nil {
 		w.children[i] = next
 	}
+	return err
 }
 
 // AwaitAll waits until each of the [Config.Names] has been acquired after the given time of [history.Now]. It
