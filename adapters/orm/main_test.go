@@ -45,7 +45,7 @@ func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, err
 	if err != nil {
 		return nil, err
 	}
-	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
+	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second, AutoRenew: true})
 }
 
 // guarded checks that withdraw, which takes 10 from the account in a transaction that it guards,
