@@ -76,7 +76,7 @@ type HeldError struct {
 	Left time.Duration
 	// Process is the process that Holder belongs to, as it has named itself: see
 	// [RegistryOptions].Application. It is the zero value if it is not known. A caller asks the
-	// database once for each process, and only if the lock has been held for a second: while it
+	// database once in five minutes for each process, and only if the lock has been held for a second: while it
 	// waits, or before a single try returns.
 	Process Process
 

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -35,7 +36,7 @@ const (
 	namesRetry, namesMissing = 5 * time.Second, 15 * time.Minute
 	manyFailures             = 3
 	// unnamedFor is how long a client without a name is not asked for again, at first; it doubles each time, up to
-	// longestUnnamed. maxProcesses is how many clients are remembered.
+	// longestUnnamed, which is how long one with a name is not. maxProcesses is how many clients are remembered.
 	unnamedFor, longestUnnamed = 3 * time.Second, 5 * time.Minute
 	maxProcesses               = 1000
 	// maxName is the width of NAME, in characters.
@@ -65,7 +66,7 @@ type knownNames struct {
 	asking    bool                    // a caller asks for one of them
 }
 
-// A knownProcess is what a client's process calls itself, or "" with the time from which it may be asked for again, and
+// A knownProcess is what a client's process calls itself, or "", with the time from which it may be asked for again, and
 // how long that is after the last time.
 type knownProcess struct {
 	name  string
@@ -188,7 +189,7 @@ func (t *Table) readNames(ctx context.Context, limit time.Duration, ids []string
 }
 
 // Process returns what the process that holds a row calls itself, or "" if that is not known. It asks the database
-// at most once for each client, unless that has no name yet, and only if the row is old enough to have one.
+// at most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have one.
 func (t *Table) Process(ctx context.Context, row Row) string {
 	client := clientOf(row.Holder)
 	if client == "" {
@@ -202,7 +203,11 @@ func (t *Table) Process(ctx context.Context, row Row) string {
 	t.named.mu.Lock()
 	defer t.named.mu.Unlock()
 	t.named.asking = false
-	pause := min(max(2*t.named.processes[client].pause, unnamedFor), longestUnnamed)
+	known := t.named.processes[client]
+	pause := min(max(2*known.pause, unnamedFor), longestUnnamed)
+	if name = cmp.Or(name, known.name); name != "" {
+		pause = longestUnnamed // another process may have this client id by then
+	}
 	t.named.processes[client] = knownProcess{name, time.Now().Add(pause), pause}
 	return name
 }
@@ -219,7 +224,7 @@ func (k *knownNames) process(client string, old bool) (name string, ask bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known := k.processes[client]
-	if now := time.Now(); known.name != "" || !old || k.asking || now.Before(known.again) || now.Before(k.reading.away) {
+	if now := time.Now(); !old || k.asking || now.Before(known.again) || now.Before(k.reading.away) {
 		return known.name, false
 	}
 	if k.processes == nil || len(k.processes) >= maxProcesses {

@@ -131,3 +131,24 @@ func TestNames_OfAClientWithALongerID(t *testing.T) {
 		}
 	})
 }
+
+// A process that is started again, with the client id that it had, is not taken for the one before.
+func TestNames_OfAClientThatCameBack(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		other := s.another(sqllock.Autocommit)
+		for _, version := range []string{"1", "2"} {
+			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: "orders-0", Isolation: sqllock.Autocommit})
+			registry := shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Version: version})
+			_, err := registry.TryLock(t.Context(), "k")
+			must(t, err)
+			time.Sleep(6 * time.Minute)
+			_, err = other.registry.TryLock(t.Context(), "k")
+			var held *sqllock.HeldError
+			if !errors.As(err, &held) || held.Process.Version != version {
+				t.Errorf("version %s: %v", version, err)
+			}
+			must(t, registry.Close(t.Context()))
+		}
+	})
+}
