@@ -14,8 +14,8 @@ import (
 // can see the arguments of a running program.
 const passwordVariable = "SQLLOCK_PAGE_PASSWORD"
 
-// password returns the password that viewers need, or "" if they need none. An empty one is refused: whoever
-// sets it wants one.
+// password returns the password that viewers need, or "" if they need none. An empty one is refused:
+// an operator who sets it expects the page to ask for it.
 func password(file string) (string, error) {
 	secret, set := os.LookupEnv(passwordVariable)
 	if file != "" {
