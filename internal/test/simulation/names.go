@@ -3,6 +3,7 @@ package simulation
 import (
 	"database/sql/driver"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,8 +12,11 @@ import (
 
 func (w *World) note(who, format string, args ...any) {
 	text := holderForm.ReplaceAllStringFunc(fmt.Sprintf(format, args...), w.alias)
-	w.history.note(who, text)
+	w.history.note(who, strings.ReplaceAll(text, thisPID, ""))
 }
+
+// thisPID is in the name of each process of a world, and another one each time that the world runs.
+var thisPID = fmt.Sprintf(", pid %d", os.Getpid())
 
 // holderForm finds the holders in a text. Their numbers are random.
 var holderForm = regexp.MustCompile(`p[0-9]+\.[0-9]+-[0-9a-fk][0-9a-f]{10}`)
