@@ -152,7 +152,8 @@ type RegistryOptions struct {
 	// of hashes and CLIENT_IDs, on every host.
 	//   - A process writes 100 names at a time and once a second at most, in the background. It
 	//     writes a name again after an hour of use. A lock that is released within a second costs
-	//     nothing.
+	//     nothing; but Unlock waits for up to 250 ms for the name of one whose row stays for a
+	//     minimum hold.
 	//   - Names that have not been written for a day are deleted, by these processes now and then, and
 	//     by [Registry.DeleteExpired].
 	//   - Where the table is missing, or the user has no rights on it, nothing is written, and no
@@ -162,7 +163,8 @@ type RegistryOptions struct {
 
 	// DisableNames, if true, has the registry write neither keys nor this process to the table of
 	// names. It is for keys that are secrets: every user who may read that table reads them there. A
-	// process that waits for such a key without DisableNames still writes it.
+	// process that waits for such a key without DisableNames still writes it. On SQLite it also spares
+	// the application's own deferred transactions an SQLITE_BUSY_SNAPSHOT by a write in the background.
 	DisableNames bool
 
 	// OnClose, if set, is called once, when [Registry.Close] has released what it could, and

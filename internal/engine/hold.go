@@ -20,6 +20,7 @@ import (
 type holdConfig struct {
 	table        *locktable.Table
 	onEnd        func(*hold)                  // called once when a hold is over
+	onKept       func(context.Context, *hold) // called when the row stays for a minimum hold after the last Unlock
 	renewOverdue func(context.Context, *hold) // called before the row is pinned
 	fixedTTL     time.Duration                // the only one that a lease can have, or 0
 	handOff      bool                         // Unlock hands the row over to the next local waiter

@@ -82,7 +82,7 @@ func New(t *locktable.Table, wake waker, held heldError, process string, observe
 		t.KeepValues()
 	}
 	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.config = holdConfig{table: t, onEnd: s.removeHold, handOff: o.HandOff, idle: o.IdleBetweenTries}
+	s.config = holdConfig{table: t, onEnd: s.removeHold, onKept: s.nameKept, handOff: o.HandOff, idle: o.IdleBetweenTries}
 	if t.Layout() == dialect.Spring6 {
 		s.config.fixedTTL = o.Defaults.ttl
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"regexp"
 	"time"
 
@@ -18,6 +20,8 @@ const (
 	namingShare = 10 * time.Microsecond
 	// namedFor is how long a name need not be written again. The table of names keeps it for longer.
 	namedFor = time.Hour
+	// keptNameTimeout limits how long an Unlock waits for the name of a row that stays.
+	keptNameTimeout = 250 * time.Millisecond
 )
 
 // A naming writes the keys of locks that are held or waited for for long, and what this process calls itself, to the
@@ -56,7 +60,7 @@ func (s *Locks) setNamingTimerLocked() {
 
 // writeNames is what the timer calls.
 func (s *Locks) writeNames() {
-	n, keys, process := &s.naming, make(map[string]string), ""
+	n, keys := &s.naming, make(map[string]string)
 	s.mu.Lock()
 	if s.closing.Err() != nil || len(s.holds)+len(s.waiting) == 0 {
 		n.running = false
@@ -67,13 +71,10 @@ func (s *Locks) writeNames() {
 	defer n.tasks.Done()
 	now := time.Now()
 	unnamed := s.unnamedLocked(now, keys)
-	if len(keys) > 0 && now.Sub(n.named) >= namedFor {
-		process = n.process
-	}
 	mayClear := now.Sub(n.cleared) >= namedFor
 	s.mu.Unlock()
 
-	written := len(keys) > 0 && s.table.WriteNames(s.closing, keys, process)
+	s.write(s.closing, now, keys, unnamed)
 	cleared := mayClear && !s.table.DeleteOldNames(s.closing)
 
 	s.mu.Lock()
@@ -81,35 +82,65 @@ func (s *Locks) writeNames() {
 	if cleared {
 		n.cleared = now
 	}
-	if written {
-		for _, e := range unnamed {
-			e.named = now
-		}
-		if process != "" {
-			n.named = now
-		}
-	}
 	s.setNamingTimerLocked()
+}
+
+// nameKept has a hold named that was too short for the timer: its row stays for a minimum hold. The caller waits for it.
+func (s *Locks) nameKept(ctx context.Context, h *hold) {
+	ctx, cancel := context.WithTimeout(ctx, keptNameTimeout)
+	defer cancel()
+	now, keys := time.Now(), make(map[string]string)
+	s.mu.Lock()
+	var unnamed []*entry
+	if s.naming.process != "" {
+		unnamed = s.addUnnamedLocked(h, now, keys)
+	}
+	s.mu.Unlock()
+	s.write(ctx, now, keys, unnamed)
+}
+
+// write writes keys by LOCK_KEY, and what this process calls itself if that is due.
+func (s *Locks) write(ctx context.Context, now time.Time, keys map[string]string, unnamed []*entry) {
+	if len(keys) == 0 {
+		return
+	}
+	process := ""
+	s.mu.Lock()
+	if now.Sub(s.naming.named) >= namedFor {
+		process = s.naming.process
+	}
+	s.mu.Unlock()
+	if !s.table.WriteNames(ctx, keys, process) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range unnamed {
+		e.named = now
+	}
+	if process != "" {
+		s.naming.named = now
+	}
 }
 
 // unnamedLocked adds to keys those to be named, by LOCK_KEY, and returns their entries.
 func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []*entry) {
-	add := func(h *hold) {
-		if h.arrived > s.naming.before {
-			return
-		}
-		for i := range h.count() {
-			if e := h.entryAt(i); len(keys) < locktable.MaxNames && now.Sub(e.named) >= namedFor {
-				keys[h.keyAt(i).lockKey] = s.nameOfLocked(h.keyAt(i).key)
-				unnamed = append(unnamed, e)
+	for _, holds := range []iter.Seq[*hold]{maps.Keys(s.holds), maps.Keys(s.waiting)} {
+		for h := range holds {
+			if h.arrived <= s.naming.before {
+				unnamed = append(unnamed, s.addUnnamedLocked(h, now, keys)...)
 			}
 		}
 	}
-	for h := range s.holds {
-		add(h)
-	}
-	for h := range s.waiting {
-		add(h)
+	return unnamed
+}
+
+func (s *Locks) addUnnamedLocked(h *hold, now time.Time, keys map[string]string) (unnamed []*entry) {
+	for i := range h.count() {
+		if e := h.entryAt(i); len(keys) < locktable.MaxNames && now.Sub(e.named) >= namedFor {
+			keys[h.keyAt(i).lockKey] = s.nameOfLocked(h.keyAt(i).key)
+			unnamed = append(unnamed, e)
+		}
 	}
 	return unnamed
 }

@@ -66,6 +66,9 @@ func (h *hold) unlock(u *Use) error {
 func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	if rest := h.minHoldLeft(); rest > 0 {
 		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
+		if released && rest >= locktable.NamedAfter {
+			h.config.onKept(ctx, h)
+		}
 		return released, failure.Of(err, h.key)
 	}
 	if ctx.by.IsZero() {

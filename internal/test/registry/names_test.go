@@ -63,6 +63,33 @@ func TestNames_BoundedRate(t *testing.T) {
 	})
 }
 
+// A lock that was held for a moment, and whose row stays for its minimum hold, has a name: a nightly job is one.
+func TestNames_OfAMinimumHold(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders"})
+		for _, pass := range []struct {
+			key        string
+			minHold    time.Duration
+			statements int
+		}{{"nightly", time.Minute, 2}, {"nightly", time.Minute, 1}, {"brief", 500 * time.Millisecond, 1}} {
+			lease, err := obtain(t, registry, pass.key).WithMinHold(pass.minHold).TryLock(t.Context())
+			must(t, err)
+			if n := s.countExecs(func() { must(t, lease.Unlock(t.Context())) }); n != pass.statements {
+				t.Errorf("%s: Unlock executed %d statements, want %d", pass.key, n, pass.statements)
+			}
+			rows, err := s.another(sqllock.Autocommit).repository.List(t.Context())
+			must(t, err)
+			if want := map[string]string{"nightly": "nightly"}[pass.key]; len(rows) != 1 || rows[0].Key != want {
+				t.Errorf("%s: %+v", pass.key, rows)
+			}
+			time.Sleep(2 * time.Minute)
+			_, err = s.repository.DeleteExpired(t.Context())
+			must(t, err)
+		}
+	})
+}
+
 // Without the table nothing fails, and it is asked for again after a quarter of an hour.
 func TestNames_WithoutTheTable(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
