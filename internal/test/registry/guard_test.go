@@ -90,7 +90,7 @@ func TestGuard_RenewsAnOverdueLease(t *testing.T) {
 		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
 		mock.ExpectExec("UPDATE").WillReturnError(errLockTimeout)
 		mock.ExpectQuery("WITH").WillReturnRows(sqlmock.NewRows(rowIDs).AddRow(lockKeyOf(t, lease), lease.Holder()))
-		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(sqlmock.NewResult(0, 1))
 		began := lease.Deadline()
 		guard() // sends nothing else
 		time.Sleep(renewalTTL/3 + time.Second)
@@ -181,7 +181,7 @@ func TestGuard_FuncIsRefusedOnMySQL(t *testing.T) {
 	if err := sqllock.GuardFunc(t.Context(), lease, answers(nil)); !errors.Is(err, sqllock.ErrInvalid) || errors.Is(err, sqllock.ErrDatabase) {
 		t.Error(err)
 	}
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
 	must(t, lease.Unlock(t.Context()))
 }
 
@@ -194,7 +194,7 @@ func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
 	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
 	expect(mock)
-	mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+	mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
 	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool.DB, nil, func(context.Context, *sql.Tx) error {
 		ran++
 		return nil

@@ -165,8 +165,8 @@ func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
 		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 		lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
-		mock.ExpectExec("DELETE").WillReturnError(&pq.Error{Code: "40P01"})
-		mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnError(&pq.Error{Code: "40P01"})
+		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
 		must(t, lease.Unlock(t.Context()))
 	})
 }

@@ -79,7 +79,7 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
 				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
 			if name == "Unlock" { // what Close does about the row
-				mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(0))
+				mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(0))
 			}
 			err := call(t.Context(), lease)
 			if !errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrLockLost) {

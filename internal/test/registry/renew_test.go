@@ -342,7 +342,7 @@ func TestRenew_OvertakenRenewalIsADatabaseError(t *testing.T) {
 		mock.ExpectQuery("WITH").WillDelayFor(renewalTTL / 30).WillReturnError(errGone)
 		mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1)) // the caller's
 		passedOver()
-		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(sqlmock.NewResult(0, 1))
 		began := lease.Deadline()
 		time.Sleep(renewalTTL * 22 / 30)
 		must(t, lease.Renew(t.Context()))
@@ -422,7 +422,7 @@ func TestRenew_LockedRowIsRenewedAlone(t *testing.T) {
 		if extended := lease.Deadline().Sub(began); extended < renewalTTL/3 {
 			t.Errorf("extended by %v", extended)
 		}
-		mock.ExpectExec("DELETE").WillReturnResult(sqlmock.NewResult(0, 1))
+		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(sqlmock.NewResult(0, 1))
 		must(t, lease.Unlock(t.Context()))
 	})
 }
