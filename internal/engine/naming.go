@@ -135,6 +135,7 @@ func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []
 	return unnamed
 }
 
+// addUnnamedLocked is unnamedLocked for one hold.
 func (s *Locks) addUnnamedLocked(h *hold, now time.Time, keys map[string]string) (unnamed []*entry) {
 	for i := range h.count() {
 		if e := h.entryAt(i); len(keys) < locktable.MaxNames && now.Sub(e.named) >= namedFor {

@@ -224,7 +224,7 @@ func TestCluster_ResentReleaseFindsTheRow(t *testing.T) {
 	})
 	spare := check.Value(pool.Connx(t.Context()))(t) // the mock ends with its last connection
 	pool.SetMaxIdleConns(1)
-	t.Cleanup(func() { _ = spare.Close() })
+	t.Cleanup(func() { _ = spare.Close() }) // the mock did not expect it
 	lockKey := check.Value(r.LockKey("k"))(t)
 	late := func(statement, holder string) {
 		mock.ExpectExec(statement).WillReturnError(driver.ErrBadConn)

@@ -76,7 +76,7 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
 			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
 			lease := try(t, obtain(t, registry, "k"))
-			mock.ExpectExec(map[string]string{"Unlock": "DELETE", "Renew": "UPDATE"}[name]).
+			mock.ExpectExec(map[string]string{"Unlock": "DELETE FROM INT_LOCK ", "Renew": "UPDATE"}[name]).
 				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
 			if name == "Unlock" { // what Close does about the row
 				mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(0))
