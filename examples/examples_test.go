@@ -19,7 +19,7 @@ func TestExamples(t *testing.T) {
 	check.Must(t, err)
 	readme, err := os.ReadFile("README.md")
 	check.Must(t, err)
-	if len(programs) != 3 {
+	if len(programs) != 2 {
 		t.Errorf("%d programs", len(programs))
 	}
 	for _, program := range programs {

@@ -2,15 +2,10 @@ module github.com/sqllock/sqllock/examples
 
 go 1.25.0
 
-replace (
-	github.com/sqllock/sqllock => ..
-	github.com/sqllock/sqllock/adapters/cron => ../adapters/cron
-)
+replace github.com/sqllock/sqllock => ..
 
 require (
-	github.com/robfig/cron/v3 v3.0.1
 	github.com/sqllock/sqllock v0.0.0-00010101000000-000000000000
-	github.com/sqllock/sqllock/adapters/cron v0.0.0-00010101000000-000000000000
 	modernc.org/sqlite v1.59.0
 )
 
