@@ -33,65 +33,17 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// TestAPI_RootExportsFewNames counts the names that a user has to choose from.
-func TestAPI_RootExportsFewNames(t *testing.T) {
-	t.Parallel()
-	const most = 40
-	names := topLevelNames(t, ".")
-	if len(names) > most {
-		t.Errorf("%d exported names, at most %d: %v", len(names), most, names)
-	}
-}
-
-// topLevelNames returns the exported constants, variables, functions and types of a package.
-func topLevelNames(t *testing.T, dir string) (names []string) {
+// exported returns the exported declarations of a package, without comments and
+// bodies, in alphabetical order.
+func exported(t *testing.T, dir string) (decls []string) {
 	t.Helper()
-	for _, file := range parsed(t, token.NewFileSet(), dir) {
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				if d.Recv == nil {
-					names = append(names, d.Name.Name)
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					switch s := spec.(type) {
-					case *ast.TypeSpec:
-						names = append(names, s.Name.Name)
-					case *ast.ValueSpec:
-						for _, name := range s.Names {
-							names = append(names, name.Name)
-						}
-					}
-				}
-			}
-		}
-	}
-	return names
-}
-
-// parsed returns the files of a package without what is not exported.
-func parsed(t *testing.T, set *token.FileSet, dir string) (files []*ast.File) {
-	t.Helper()
-	paths := check.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t)
-	for _, path := range paths {
+	set := token.NewFileSet()
+	for _, path := range check.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file := check.Value(parser.ParseFile(set, path, nil, parser.SkipObjectResolution))(t)
 		ast.FileExports(file)
-		files = append(files, file)
-	}
-	return files
-}
-
-// exported returns the exported declarations of a package, without comments and
-// bodies, in alphabetical order.
-func exported(t *testing.T, dir string) []string {
-	t.Helper()
-	set := token.NewFileSet()
-	var decls []string
-	for _, file := range parsed(t, set, dir) {
 		for _, decl := range file.Decls {
 			switch d := decl.(type) {
 			case *ast.GenDecl:
