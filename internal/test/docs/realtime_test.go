@@ -48,8 +48,7 @@ func TestNoVerdictFromRealTime(t *testing.T) {
 	}
 	found := make(map[string]bool)
 	for _, pattern := range realTime {
-		dirs := check.Value(filepath.Glob(pattern))(t)
-		for _, dir := range dirs {
+		for _, dir := range check.Value(filepath.Glob(pattern))(t) {
 			maps.Copy(found, inRealTime(t, dir))
 		}
 	}
@@ -87,15 +86,12 @@ func inRealTime(t *testing.T, dir string) map[string]bool {
 		ttlAt: map[string]int{"WithTTL": 0, "RenewFor": 1, "RenewLockFor": 2, "Acquire": 3},
 		found: make(map[string]bool),
 	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	must(t, err)
 	files := make(map[string]*ast.File)
-	for _, path := range paths {
+	for _, path := range check.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
 		if !strings.HasSuffix(path, "_test.go") && filepath.Base(dir) != "contract" {
 			continue
 		}
-		files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		must(t, err)
+		files[path] = check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range files[path].Decls {
 			r.declare(decl)
 		}
@@ -276,27 +272,4 @@ func textOf(n ast.Node) string {
 		return fmt.Sprint(err)
 	}
 	return strings.Join(strings.Fields(text.String()), " ")
-}
-
-// TestSource_NoWallClock looks for instants that have lost their monotonic clock: a
-// wait until one of them lasts for hours if the clock is set back by hours. No test can set
-// the clock of the machine.
-func TestSource_NoWallClock(t *testing.T) {
-	t.Parallel()
-	wall := []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "AddDate"}
-	files := check.Value(filepath.Glob("*.go"))(t)
-	engine := check.Value(filepath.Glob("internal/engine/*.go"))(t)
-	for _, file := range append(files, engine...) {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		set := token.NewFileSet()
-		parsed := check.Value(parser.ParseFile(set, file, nil, 0))(t)
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(wall, s.Sel.Name) {
-				t.Errorf("%v: %s", set.Position(s.Pos()), s.Sel.Name)
-			}
-			return true
-		})
-	}
 }
