@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -92,8 +91,7 @@ func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at
 		}
 		v.registry.Waker = s.listener
 	}
-	s.dialect = d.dialect()
-	repository, err := sqllock.NewRepository(ctx, s.db, s.dialect, &v.repository)
+	repository, err := sqllock.NewRepository(ctx, s.db, d.dialect(), &v.repository)
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,6 @@ func (v variant) complete(ctx context.Context, s *sqllockSession, d database, at
 
 type sqllockSession struct {
 	pool
-	dialect  dialect.Dialect
 	registry *sqllock.Registry
 	listener *notify.Listener // of the variant that has one
 }

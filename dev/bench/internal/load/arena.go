@@ -25,14 +25,13 @@ type Settings struct {
 	Limit       time.Duration // limits calls that may hang
 	Connections int           // of each pool, at most
 	Waiters     int
-	Leases      int // to be renewed
 }
 
 // Full are the settings of a run whose results are published.
 func Full() Settings {
 	return Settings{
 		Rounds: 5, Measure: 400 * time.Millisecond, Warm: 150 * time.Millisecond, Limit: 3 * time.Second,
-		Connections: 64, Waiters: 1000, Leases: 10_000,
+		Connections: 64, Waiters: 1000,
 	}
 }
 
@@ -40,7 +39,7 @@ func Full() Settings {
 func Smoke() Settings {
 	return Settings{
 		Rounds: 1, Measure: 100 * time.Millisecond, Warm: 20 * time.Millisecond, Limit: time.Second,
-		Connections: 32, Waiters: 50, Leases: 200,
+		Connections: 32, Waiters: 50,
 	}
 }
 

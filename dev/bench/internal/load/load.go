@@ -14,8 +14,6 @@ import (
 type Load struct {
 	// Name is the name in the data and in a contender's Loads.
 	Name string
-	// Field are the contenders that take part, if not those that name the load.
-	Field []contender.Contender
 	// If Remote is true, the load needs a server.
 	Remote bool
 	// Run measures one round.
@@ -26,15 +24,12 @@ type Load struct {
 func All() []Load {
 	return []Load{
 		pairs(1), pairs(16), pairs(64), pairs(256), delay(1), delay(64),
-		hotKey(), handOff(), waiters(), renewal(), tenKeys(1), tenKeys(16),
+		hotKey(), handOff(), waiters(), tenKeys(1), tenKeys(16),
 	}
 }
 
 // Enter returns the contenders that take part.
 func (l Load) Enter(all []contender.Contender) []contender.Contender {
-	if l.Field != nil {
-		return l.Field
-	}
 	var field []contender.Contender
 	for _, c := range all {
 		if c.Enters(l.Name) {

@@ -54,7 +54,7 @@ func waiters() Load {
 	}}
 }
 
-// atOnce is how many locks a load acquires, renews or releases at a time.
+// atOnce is how many locks a load acquires or releases at a time.
 const atOnce = 16
 
 func waitersKey(i int) string { return fmt.Sprintf("waiters-%d", i) }

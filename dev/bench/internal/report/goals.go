@@ -59,8 +59,6 @@ var goals = []goal{
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin(0.99, "notify", 5)},
 	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin(0.99, "", 35)},
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
-	{"10 000 leases by one statement, PostgreSQL", "≤ 1 s", renewedWithin("sqllock repository/pgx", 1000)},
-	{"10 000 leases by one statement, MariaDB", "≤ 1 s", renewedWithin("sqllock repository/mysql", 1000)},
 	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
 	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
 }
@@ -199,12 +197,4 @@ func nothingWritten(f *record.File) (string, bool, bool) {
 	rows, _ := of(f, "waiters", ourDefault, "rows_written_per_s")
 	lines, _ := of(f, "waiters", ourDefault, "log_lines_per_s")
 	return fmt.Sprintf("%.0f bytes/s, %.0f/s, %.0f/s", wal, rows, lines), wal+rows+lines == 0, ok
-}
-
-func renewedWithin(contender string, limit float64) func(*record.File) (string, bool, bool) {
-	return func(f *record.File) (string, bool, bool) {
-		took, ok := of(f, "renewal", contender, "together_ms")
-		each, _ := of(f, "renewal", contender, "each_ms")
-		return fmt.Sprintf("%.0f ms (one each: %s ms)", took, number(each, 0)), took <= limit, ok
-	}
 }

@@ -29,7 +29,6 @@ var sections = []section{
 	{"hot-key", plain(hotKey)},
 	{"hand-off", handOff},
 	{"waiters", plain(waiters)},
-	{"renewal", plain(renewal)},
 	{"ten-keys", plain(tenKeys)},
 	{"contests", contests},
 }
@@ -233,13 +232,5 @@ func waiters(f *record.File) string {
 		{title: "log lines/s", value: "log_lines_per_s"},
 		{title: "holders alone: CPU", value: "holders_cpu_ms_per_s"},
 		{title: "holders alone: WAL", value: "holders_wal_bytes_per_s"},
-	})
-}
-
-func renewal(f *record.File) string {
-	return markdown(f.Under("renewal", ""), []column{
-		{title: "leases", value: "leases"},
-		{title: "together, ms", value: "together_ms"},
-		{title: "one UPDATE each, 16 at a time, ms", value: "each_ms"},
 	})
 }
