@@ -9,7 +9,6 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
-	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/sqllocktest"
 )
@@ -35,9 +34,5 @@ func TestContract(t *testing.T) {
 		},
 	}, func(r contract.Result) {
 		check.Equal(t, "tests of the contract", r.Run, 13)
-		dbtest.ReportCell(t, dbtest.Cell{
-			Server: "sqlite", Driver: "sqlite", Layout: dialect.Spring7.String(), Isolation: sqllock.Serializable.String(),
-			Settings: "sqllocktest", Run: r.Run, Failed: r.Failed,
-		})
 	})
 }

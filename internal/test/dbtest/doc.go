@@ -16,5 +16,5 @@
 //
 // A test that starts servers of its own begins with [OwnServers].
 //
-// [ReportCell] collects what was tested on which database, for a table at the end.
+// [Report] collects what was tested on which database, for a list at the end.
 package dbtest

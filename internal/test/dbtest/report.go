@@ -1,35 +1,28 @@
 package dbtest
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/test/dbtest/report"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// A Cell is what [ReportCell] reports.
-type Cell = report.Cell
-
-// ReportCell adds a cell to the table that withservers prints after all tests. Without
-// withservers it does nothing.
-func ReportCell(tb testing.TB, cell Cell) {
+// Report adds a line to those that withservers prints after all tests: what was tested on which
+// database. Without withservers it does nothing.
+func Report(tb testing.TB, format string, values ...any) {
 	tb.Helper()
-	toReport(tb, func(path string) error { return report.Append(path, cell) })
-}
-
-// ReportNote adds a line to the report, which is printed once, below the table.
-func ReportNote(tb testing.TB, note string) {
-	tb.Helper()
-	toReport(tb, func(path string) error { return report.AppendNote(path, note) })
-}
-
-func toReport(tb testing.TB, write func(path string) error) {
-	tb.Helper()
-	path := os.Getenv(report.Variable)
+	path := os.Getenv(server.ReportVariable)
 	if path == "" {
 		return
 	}
-	if err := write(path); err != nil {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(file, format+"\n", values...) // one write: several processes append at the same time
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
 		tb.Errorf("report: %v", err)
 	}
 }

@@ -97,7 +97,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	cells, how := chosenCells()
 	t.Log(how)
-	dbtest.ReportNote(t, how)
+	dbtest.Report(t, "%s", how)
 	for _, c := range matrix {
 		if testing.Short() && c.server != server.SQLite {
 			continue
@@ -105,7 +105,7 @@ func TestContract(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			t.Parallel()
 			if reason := dbtest.Missing(c.server); reason != "" {
-				dbtest.ReportCell(t, dbtest.Cell{Server: c.server, Driver: c.driver, Settings: c.settings, Skipped: 1, Reason: reason})
+				dbtest.Report(t, "%-44s skipped: %s", c.name(), reason)
 				c.open(t) // skips the test, or fails it if the server is required
 			}
 			for _, cell := range cells {
@@ -189,11 +189,7 @@ func (c cell) run(t *testing.T, full bool) {
 func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 	t.Helper()
 	contract.Run(t, cell, func(r contract.Result) {
-		dbtest.ReportCell(t, dbtest.Cell{
-			Server: c.server, Version: version, Driver: c.driver,
-			Layout: cell.Layout.String(), Isolation: cell.Isolation.String(), Settings: c.settings,
-			Run: r.Run, Failed: r.Failed,
-		})
+		dbtest.Report(t, "%-44s %-8v %-16v %4d run, %d failed  %s", c.name(), cell.Layout, cell.Isolation, r.Run, r.Failed, version)
 	})
 }
 

@@ -83,6 +83,8 @@ const (
 	RequireVariable = "SQLLOCK_REQUIRE"
 	// ServersVariable lists the servers that are started, for a quick local run.
 	ServersVariable = "SQLLOCK_SERVERS"
+	// ReportVariable holds the path of the file to which tests write what they have run where.
+	ReportVariable = "SQLLOCK_TEST_REPORT"
 )
 
 // Clusters are the names of clusters, which SQLLOCK_REQUIRE may contain too. The module

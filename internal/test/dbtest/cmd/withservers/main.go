@@ -25,7 +25,7 @@
 // not run, and the exit code is 1. CI=true without SQLLOCK_REQUIRE requires postgres,
 // pgbouncer and mysql.
 //
-// The cells that tests report in the file of SQLLOCK_TEST_REPORT are printed as a table at the
+// The lines that tests write to the file of SQLLOCK_TEST_REPORT are printed in order at the
 // end, unless that variable was set before.
 //
 // A flag before the command, which can occur several times, has a command without quotes:
@@ -41,9 +41,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
-	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
@@ -102,22 +103,23 @@ func run(arguments []string) int {
 	servers.boxMissing()
 	defer servers.boxMissing()
 	environment := servers.environment()
-	if os.Getenv(report.Variable) == "" { // else the caller collects the cells
-		cells := filepath.Join(servers.scratch.Dir, "report")
-		defer printReport(cells)
-		environment = append(environment, report.Variable+"="+cells)
+	if os.Getenv(server.ReportVariable) == "" { // else the caller collects the lines
+		lines := filepath.Join(servers.scratch.Dir, "report")
+		defer printReport(lines)
+		environment = append(environment, server.ReportVariable+"="+lines)
 	}
 	return runAll(ctx, append(commands{flags.Args()}, then...), environment, signals)
 }
 
-// printReport prints the table to the standard error, since the standard output belongs to the command.
+// printReport prints to the standard error, since the standard output belongs to the command. Each line stands
+// there once, and there may be none.
 func printReport(path string) {
-	all, err := report.Read(path)
-	if err == nil {
-		err = report.Print(os.Stderr, all)
-	}
-	if err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		say("report: %v", err)
+	}
+	for _, line := range slices.Compact(slices.Sorted(strings.Lines(string(text)))) {
+		fmt.Fprint(os.Stderr, line)
 	}
 }
 

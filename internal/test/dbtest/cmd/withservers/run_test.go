@@ -6,7 +6,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sqllock/sqllock/internal/test/dbtest/report"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
@@ -25,7 +24,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(kind.Variable, kind.Name)
 			}
 		}
-		for _, variable := range []string{"CI", server.RequireVariable, server.ServersVariable, server.InstallVariable, report.Variable} {
+		for _, variable := range []string{"CI", server.RequireVariable, server.ServersVariable, server.InstallVariable, server.ReportVariable} {
 			env.Setenv(variable, "")
 		}
 		env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each program sleeps for a second before it exits
