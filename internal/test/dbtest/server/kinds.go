@@ -77,7 +77,7 @@ func KindOf(name string) Kind {
 	return Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })]
 }
 
-// The environment variables that select servers. Both hold comma-separated names of [Kinds].
+// The environment variables of a run. The first two hold comma-separated names of [Kinds].
 const (
 	// RequireVariable lists the servers that must be available.
 	RequireVariable = "SQLLOCK_REQUIRE"
