@@ -39,7 +39,7 @@ var fleets = []fleet{
 }
 
 // options are those of all fleets.
-type options struct{ ttl, measured time.Duration }
+type options struct{ ttl, measured, sustained time.Duration }
 
 // Run measures the fleets on servers that it starts, and prints a table. It fails if a lease was lost.
 func Run(ctx context.Context, arguments []string) (err error) {
@@ -47,6 +47,7 @@ func Run(ctx context.Context, arguments []string) (err error) {
 	set := flag.NewFlagSet("fleet", flag.ExitOnError)
 	set.DurationVar(&o.ttl, "ttl", 10*time.Second, "the time-to-live of the leases")
 	set.DurationVar(&o.measured, "for", 30*time.Second, "how long to measure each fleet")
+	set.DurationVar(&o.sustained, "sustained", 0, "how long to measure 64 workers on few and on many keys, instead of fleets")
 	kinds := set.String("on", "postgres,mariadb", "the servers")
 	only := set.String("only", "", "fleets whose names contain this")
 	if err := set.Parse(arguments); err != nil {
@@ -69,6 +70,10 @@ func runOn(ctx context.Context, kind, dir, only string, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, started.Stop()) }()
+	if o.sustained > 0 {
+		fmt.Printf("\n%s, %d workers\n\n| keys | minute | pairs/s | table and indexes, MB |\n|--:|--:|--:|--:|\n", kind, workers)
+		return errors.Join(sustained(ctx, started, 100, o), sustained(ctx, started, 1_000_000, o))
+	}
 	fmt.Printf("\n%s, time-to-live %v\n\n| fleet | rows read/s | a lease and beat | WAL kB/s | CPU of the server | beats | slowest | mean | failed | lost |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", kind, o.ttl)
 	for _, f := range fleets {
 		if strings.Contains(f.name, only) {

@@ -32,6 +32,7 @@ type texts struct {
 	dialect   dialect.Dialect
 	fill      string
 	rows, wal string
+	size      string // of the table and its indexes, in bytes
 }
 
 var textsOf = map[string]texts{
@@ -40,6 +41,7 @@ var textsOf = map[string]texts{
 		fill: "INSERT INTO INT_LOCK SELECT 'other' || i, 'OTHER', 'other-' || i, now(), now() + INTERVAL '1 day' FROM generate_series(1, %d) AS i",
 		rows: "SELECT COALESCE(seq_tup_read, 0) + COALESCE(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'int_lock'",
 		wal:  "SELECT CAST(pg_current_wal_lsn() - '0/0' AS BIGINT)",
+		size: "SELECT pg_total_relation_size('INT_LOCK')",
 	},
 	durable.MariaDB: {
 		driver: "mysql", dialect: dialect.MySQL(),
@@ -47,7 +49,8 @@ var textsOf = map[string]texts{
 			" SELECT CONCAT('other', seq), 'OTHER', CONCAT('other-', seq), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 DAY FROM seq_1_to_%d",
 		rows: "SELECT CAST(SUM(VARIABLE_VALUE) AS SIGNED) FROM information_schema.global_status" + // not all versions count Innodb_rows_read
 			" WHERE VARIABLE_NAME IN ('Handler_read_first', 'Handler_read_key', 'Handler_read_next')",
-		wal: "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.global_status WHERE VARIABLE_NAME = 'Innodb_os_log_written'",
+		wal:  "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.global_status WHERE VARIABLE_NAME = 'Innodb_os_log_written'",
+		size: "SELECT FILE_SIZE FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME LIKE '%/INT_LOCK'", // indexes are in the same file
 	},
 }
 
