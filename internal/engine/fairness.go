@@ -169,22 +169,23 @@ func (s *streaks) note(began time.Time) {
 	s.Store(&streak{began, time.Now()})
 }
 
-// end waits, before the next caller of this process tries, until the process has stepped back for that long, if the streak
-// has lasted for longest. It returns false if ctx ended first.
-func (s *streaks) end(ctx context.Context, longest, pause time.Duration) bool {
+// rest is for how long the process has to step back, before its next caller tries: until pause has passed since the lock was
+// released, if the streak has lasted for longest. After that the streak is forgotten.
+func (s *streaks) rest(longest, pause time.Duration) time.Duration {
 	last := s.Load()
 	if last == nil {
-		return true
+		return 0
 	}
 	rest := pause - time.Since(last.left)
-	if rest > 0 && time.Since(last.began) < longest {
-		return true // the streak goes on
-	}
-	slept := bounded.Sleep(ctx, max(0, rest))
-	if slept {
+	switch {
+	case rest <= 0:
 		s.CompareAndSwap(last, nil)
+		return 0
+	case time.Since(last.began) < longest:
+		return 0 // the streak goes on
+	default:
+		return rest
 	}
-	return slept
 }
 
 // noteRival notes the holder of a row that another process has: so a streak of this one is over.
@@ -210,18 +211,26 @@ func (h *hold) noteStreaks() {
 // stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
-	for i := range w.hold.count() {
-		e := w.hold.entryAt(i)
-		last := e.streak.Load()
-		if last == nil {
-			continue
-		}
-		longest, pause := w.streakAmong(&e.rivals, last)
-		if !e.streak.end(ctx, longest, pause) {
+	for rest := w.restOfStepBack(); rest > 0; rest = w.restOfStepBack() {
+		if !bounded.Sleep(ctx, rest) {
 			return false
 		}
 	}
 	return true
+}
+
+// restOfStepBack is for how long this process has to leave its locks to others.
+func (w *waiter) restOfStepBack() (rest time.Duration) {
+	if w.once || w.isInOrder() {
+		return 0
+	}
+	for i := range w.hold.count() {
+		e := w.hold.entryAt(i)
+		if last := e.streak.Load(); last != nil {
+			rest = max(rest, e.streak.rest(w.streakAmong(&e.rivals, last)))
+		}
+	}
+	return rest
 }
 
 // streakAmong returns how long the streak may last, and for how long the process then steps back.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +17,8 @@ func TestStreak_AProcessStepsBack(t *testing.T) {
 		var s streaks
 		hold := func() (waited time.Duration) {
 			before := time.Now()
-			if !s.end(t.Context(), longest, pause) {
-				t.Fatal("the context has ended")
-			}
+			time.Sleep(s.rest(longest, pause))
+			_ = s.rest(longest, pause) // the streak is forgotten
 			acquired := time.Now()
 			time.Sleep(100 * time.Millisecond)
 			s.note(acquired)
@@ -57,15 +55,9 @@ func TestStreak_GivenUp(t *testing.T) {
 		var s streaks
 		const longest = 10 * interval
 		s.note(time.Now().Add(-longest))
-		ctx, cancel := context.WithTimeout(t.Context(), interval)
-		defer cancel()
-		if s.end(ctx, longest, stepBack(interval)) {
-			t.Error("it did not step back")
-		}
-		before := time.Now()
-		if !s.end(t.Context(), longest, stepBack(interval)) || time.Since(before) != stepBack(interval)-interval {
-			t.Errorf("the next caller has waited for %v", time.Since(before))
-		}
+		check.Equal(t, "the first caller waits for", s.rest(longest, stepBack(interval)), stepBack(interval))
+		time.Sleep(interval)
+		check.Equal(t, "the next caller waits for", s.rest(longest, stepBack(interval)), stepBack(interval)-interval)
 	})
 }
 

@@ -166,7 +166,7 @@ type step int
 
 const (
 	queueing step = iota // at its keys, behind other callers of this process
-	reading              // the row, if that may be taken: a refused attempt costs more
+	reading              // the row, if that may be taken: a refused attempt costs more; else it may step back
 	trying               // to acquire the row, which is free or of which nothing is known
 	polling              // the row, which is taken
 )
@@ -191,10 +191,10 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 			}
 			next = reading
 		case reading:
-			if seen, err = w.readIfTaken(ctx); isFree(seen) {
-				next = trying
-			} else {
+			if seen, err = w.readIfTaken(ctx); !isFree(seen) {
 				next = polling
+			} else if next = trying; err == nil && !w.stepBack(ctx) {
+				return seen, ctx.Err()
 			}
 		case trying:
 			var acquired bool
@@ -279,15 +279,15 @@ func (w *waiter) leaveOutage() (met *outage) {
 	return met
 }
 
-// readIfTaken reads the row if an attempt has found it taken and its lease may last,
-// and before a single try on MariaDB. A refused attempt locks the row until its transaction
-// ends, and costs more round trips. Processes that try again and again should not have the
-// row locked most of the time, because its holder has to renew it. On MariaDB a refused
-// attempt locks it for two statements and the end of the transaction, so that a few dozen
-// processes suffice for that.
+// readIfTaken reads the row if an attempt has found it taken and its lease may last, if this process
+// would step back for others, which may have the lock by now, and before a single try on MariaDB. A
+// refused attempt locks the row until its transaction ends, and costs more round trips. Processes that
+// try again and again should not have the row locked most of the time, because its holder has to renew
+// it. On MariaDB a refused attempt locks it for two statements and the end of the transaction, so that
+// a few dozen processes suffice for that.
 func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
-	mayBeTaken := h.mayBeTaken() || w.once && w.table.RefusalsLockRows()
+	mayBeTaken := h.mayBeTaken() || w.restOfStepBack() > 0 || w.once && w.table.RefusalsLockRows()
 	if !mayBeTaken || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
 		return locktable.Row{}, nil
 	}
