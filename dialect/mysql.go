@@ -60,11 +60,15 @@ func MySQL() Dialect {
 			turns:       mysqlTurns,
 			naming:      naming{write: onDuplicateName, row: "(:key, :region, :holder, {now})"},
 			readOnly:    "SELECT @@global.read_only",
-			version:     "SELECT VERSION()",
+			version:     mysqlVersion,
 			described:   describedByMySQL,
 		},
 	}
 }
+
+// mysqlVersion returns the comment, too: most engines that speak MySQL's protocol name themselves in one of both. What
+// VERSION() returns can be configured on TiDB, which is the only one that reads the comment with T.
+const mysqlVersion = "SELECT CONCAT_WS(' ', VERSION(), @@version_comment /*T! , 'TiDB' */)"
 
 // describedByMySQL leaves the types of columns to the driver, which knows them: information_schema may
 // take long. A table without a primary key, or a view, fails the statement: it names the key.

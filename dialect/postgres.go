@@ -76,12 +76,16 @@ func Postgres() Dialect {
 				among: "ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))))",
 			},
 			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
-			version:  "SELECT version()",
+			version:  postgresVersion,
 
 			described: describedByPostgres,
 		},
 	}
 }
+
+// postgresVersion names Aurora DSQL, whose version() is that of a PostgreSQL, by a view that only it has.
+const postgresVersion = "SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace" +
+	" WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END"
 
 // WithoutScans returns the dialect of a PostgreSQL for sessions whose enable_seqscan is off. Statements for
 // rows that are named then may keep their plans, because each of them looks them up in the index.

@@ -152,7 +152,7 @@ type Statements struct {
 	Cluster, ClusterVariables string
 	// ReadOnly returns 1 if the server refuses writes, else 0.
 	ReadOnly string
-	// Version returns the name and version that the server reports.
+	// Version returns the name and version that the server reports, and what else tells engines apart.
 	Version string
 	// File returns the path of the database's file, or "" if it is in memory. It is "" for
 	// databases on servers.

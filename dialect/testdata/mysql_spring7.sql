@@ -151,7 +151,7 @@ IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4'
 	', character_set_connection is ', @@character_set_connection, ': add charset=utf8mb4 to the DSN')),
 '',
 IF(CHARSET(held.LOCK_KEY) IN ('utf8mb4', 'binary'), '', CHARSET(held.LOCK_KEY)),
-IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY)), held.* FROM (SELECT VERSION() AS version) AS server LEFT JOIN INT_LOCK AS held FORCE INDEX (PRIMARY) ON 1 = 0;
+IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY)), held.* FROM (SELECT CONCAT_WS(' ', VERSION(), @@version_comment /*T! , 'TiDB' */) AS version) AS server LEFT JOIN INT_LOCK AS held FORCE INDEX (PRIMARY) ON 1 = 0;
 
 -- Fence
 SELECT * FROM INT_LOCK_FENCE LIMIT 1;
@@ -188,7 +188,7 @@ LIMIT 1000;
 SELECT @@global.read_only;
 
 -- Version
-SELECT VERSION();
+SELECT CONCAT_WS(' ', VERSION(), @@version_comment /*T! , 'TiDB' */);
 
 -- File
 ;

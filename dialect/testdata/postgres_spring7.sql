@@ -171,7 +171,7 @@ CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server
 '',
 (SELECT CASE WHEN typname = 'citext' THEN 'citext' WHEN to_jsonb(pg_collation) ->> 'collisdeterministic' = 'false' THEN collname ELSE '' END
 	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_collation ON pg_collation.oid = attcollation
-	WHERE attrelid = CAST('INT_LOCK' AS regclass) AND attname = 'lock_key'), held.* FROM (SELECT version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+	WHERE attrelid = CAST('INT_LOCK' AS regclass) AND attname = 'lock_key'), held.* FROM (SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
 
 -- Fence
 SELECT CAST('INT_LOCK_FENCE' AS regclass);
@@ -189,7 +189,7 @@ SELECT CAST(LEAST(GREATEST(EXTRACT(EPOCH FROM (clock_timestamp() AT TIME ZONE 'U
 SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER);
 
 -- Version
-SELECT version();
+SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END;
 
 -- File
 ;
