@@ -126,7 +126,8 @@ type RepositoryOptions struct {
 	// each attempt to acquire then reads the row first, which Oracle's MySQL needs and
 	// MariaDB does not. In a cluster of Galera or a replication group locks are then also
 	// acquired where the server is no member, and read-write locks may have a reader and a
-	// writer at once if several servers write, and fair locks have no order. On MariaDB acquisitions then fail with
+	// writer at once if several servers write, and fair locks have no order. No server is refused: see
+	// Unverified. On MariaDB acquisitions then fail with
 	// [ErrSchema] if the source of fencing tokens is a sequence, unless the dialect is
 	// dialect.MySQL().WithSequence(). mysqllock.Open checks this, once: a process that was
 	// started before the migration must be restarted after it.
@@ -155,6 +156,12 @@ type RepositoryOptions struct {
 	// DELETE of a row notifies without a further round trip. Set it in all processes that
 	// release, or give the table the trigger of docs/notify.md instead.
 	Notify bool
+
+	// Unverified, if true, permits a server that sqllock does not support, such as TiDB or CockroachDB. It speaks the
+	// protocol of PostgreSQL or of MySQL, but its row locks or its sequences are others, or no test has run on it:
+	// several callers may hold a lock at once, and fencing tokens may not rise. By default NewRepository
+	// returns [ErrInvalid] there, with the reason. The server is judged by what it reports of itself.
+	Unverified bool
 }
 
 // complete checks the options and fills in the defaults.
@@ -262,7 +269,8 @@ type Repository struct {
 // Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
 // the tables. While the database is busy, as SQLite is while another process writes, it tries
 // again until ctx ends. It returns
-//   - [ErrInvalid] if d is not the dialect of the server, or the server refuses the isolation:
+//   - [ErrInvalid] if d is not the dialect of the server, or sqllock does not support the server (see
+//     [RepositoryOptions].Unverified), or the server refuses the isolation:
 //     a replication group that several members write to takes no [Serializable]; or if the
 //     session does not commit its statements: autocommit=0 on MySQL and MariaDB; or if it does not
 //     send text as UTF-8 (client_encoding, charset), unless the region and all that Keys returns are
@@ -294,7 +302,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(),
+		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(), Unverified: o.Unverified,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.Acquirers, Turns: o.Turns, MultiStatements: o.MultiStatements,
 		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none

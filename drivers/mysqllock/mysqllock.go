@@ -44,8 +44,9 @@ type Options struct {
 // user:password@tcp(host:3306)/database?name=value. opts may be nil.
 //
 // Open returns
-//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, and for a parameter of
-//     the DSN that changes the character set behind the driver's back,
+//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, for a parameter of
+//     the DSN that changes the character set behind the driver's back, and for a server that sqllock
+//     does not support, such as TiDB: see [sqllock.RepositoryOptions].Unverified,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.

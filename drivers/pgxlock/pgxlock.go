@@ -49,7 +49,8 @@ type Options struct {
 // dbname=…. opts may be nil.
 //
 // Open returns
-//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects,
+//   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, and for a server that sqllock
+//     does not support, such as CockroachDB: see [sqllock.RepositoryOptions].Unverified,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrReadOnly], an ErrDatabase, if the server is a standby, or the user's sessions are
 //     read-only (default_transaction_read_only),

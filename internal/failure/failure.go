@@ -123,7 +123,7 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrReadOnly
 	case locktable.NoTable, locktable.NoFence, locktable.NoFenceOfFive, locktable.WrongTable:
 		return ErrSchema
-	case locktable.WrongDialect, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
+	case locktable.WrongDialect, locktable.Unsupported, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
 		return ErrInvalid
 	default:
 		return ErrDatabase

@@ -40,6 +40,8 @@ const (
 	WrongTable
 	// WrongDialect means that the server needs another dialect.
 	WrongDialect
+	// Unsupported means that sqllock does not support the server.
+	Unsupported
 	// WrongIsolation means that the server refuses the isolation that acquires.
 	WrongIsolation
 	// WrongSession means that the session does not commit its statements.

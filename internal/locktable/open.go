@@ -25,7 +25,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t.polls.read, t.polled = t.pollMany, newLimiter(maxAlone)
 	mariaDB := false
 	if t.layout == 0 {
-		found, err := t.inspect(ctx, config.ASCII)
+		found, err := t.inspect(ctx, config)
 		if err != nil {
 			return nil, err
 		}
@@ -132,8 +132,8 @@ func (t *Table) makeVerbs(batching bool) {
 // errNotReady says what Open has waited for until ctx ended.
 var errNotReady = errors.New("the database is not ready")
 
-func (t *Table) inspect(ctx context.Context, ascii bool) (finding, error) {
-	i := inspector{t.pool.DB, t.dialect, t.names, ascii}
+func (t *Table) inspect(ctx context.Context, config Config) (finding, error) {
+	i := inspector{t.pool.DB, t.dialect, t.names, config.ASCII, config.Unverified}
 	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}

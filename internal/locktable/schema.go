@@ -15,7 +15,9 @@ type inspector struct {
 	db      *sql.DB
 	dialect dialect.Dialect
 	names   dialect.Names
-	ascii   bool // whether all LOCK_KEYs and the region are ASCII
+
+	ascii      bool // whether all LOCK_KEYs and the region are ASCII
+	unverified bool // whether the server may be one that sqllock does not support
 }
 
 // A finding is what the database says of itself and of the lock table.
@@ -31,7 +33,7 @@ type finding struct {
 	cluster  *Cluster // nil if the server did not answer that
 }
 
-// inspect returns what it finds, or an error if the server needs another dialect, the table is
+// inspect returns what it finds, or an error if the server needs another dialect or is not supported, the table is
 // missing or has other columns, there is nothing to draw fencing tokens from, or the server is not
 // a working member of its cluster.
 func (i inspector) inspect(ctx context.Context) (found finding, err error) {
@@ -131,43 +133,20 @@ func (i inspector) readTable(ctx context.Context) (d description, err error) {
 	return d, rows.Err()
 }
 
-// serverOf returns the name and version of a server that refused the first statement with
-// err, or "". With the wrong dialect the server may not even understand the question.
+// serverOf returns the name and version of a server that refused the first statement with err, or "". It may
+// be of another kind, on which the table must not be created.
 func (i inspector) serverOf(ctx context.Context, err error) (server string) {
-	if i.dialect.Classify(err) != dialect.Unknown || i.db.Stats().OpenConnections == 0 {
+	if class := i.dialect.Classify(err); class != dialect.Unknown && class != dialect.Schema || i.db.Stats().OpenConnections == 0 {
 		return "" // the dialect knows what is wrong, or there is no server to ask
 	}
-	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.SQLite()} { // MySQL is asked as PostgreSQL is
-		if err := i.db.QueryRowContext(ctx, d.Statements(dialect.Spring6, i.names).Version).Scan(&server); err == nil {
+	version := func(d dialect.Dialect) string { return d.Statements(dialect.Spring6, i.names).Version }
+	// With the wrong dialect the server may not even understand the question. MySQL and PostgreSQL understand the second one.
+	for _, question := range []string{version(i.dialect), "SELECT version()", version(dialect.SQLite())} {
+		if err := i.db.QueryRowContext(ctx, question).Scan(&server); err == nil {
 			return server
 		}
 	}
 	return ""
-}
-
-// checkServer returns an error if the server is known to need another dialect.
-func (i inspector) checkServer(server string) error {
-	needed := dialectFor(server)
-	if needed == "" || needed == i.dialect.Name {
-		return nil
-	}
-	return &Error{opening.op, WrongDialect, fmt.Errorf(
-		"the dialect is %s, but the database says that it is %q, which needs the dialect %s", i.dialect.Name, server, needed)}
-}
-
-// dialectFor returns the name of the dialect for a server by its name and version, or "" for
-// one that is not known.
-func dialectFor(server string) string {
-	switch {
-	case strings.HasPrefix(server, "PostgreSQL"):
-		return "postgres"
-	case strings.HasPrefix(server, "SQLite"):
-		return "sqlite"
-	case isMariaDB(server), strings.TrimLeft(server, "0123456789") != server:
-		return "mysql" // Oracle's returns no more than its number
-	default:
-		return ""
-	}
 }
 
 func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") }

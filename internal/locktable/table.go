@@ -18,6 +18,8 @@ type Config struct {
 	ASCII    bool           // whether Region and all LOCK_KEYs are ASCII
 	Layout   dialect.Layout // asked of the database if 0
 
+	Unverified bool // whether the server may be one that sqllock does not support
+
 	Isolation       sql.IsolationLevel // of the transaction that acquires
 	Autocommit      bool               // acquire without an explicit transaction
 	Acquirers       *sql.DB            // sessions with that isolation, which acquire without one; nil for none

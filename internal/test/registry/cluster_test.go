@@ -464,6 +464,11 @@ func expectInspected(mock sqlmock.Sqlmock) { expectCollated(mock, "") }
 // expectCollated is expectInspected for a column LOCK_KEY of a collation that may take two keys for one.
 func expectCollated(mock sqlmock.Sqlmock, collation string) {
 	expectDescribed(mock, "9.7.4", collation)
+	expectTokens(mock)
+}
+
+// expectTokens has a server say that fencing tokens come from a table.
+func expectTokens(mock sqlmock.Sqlmock) {
 	mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"ID"}).AddRow(7))
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
@@ -168,3 +170,42 @@ func TestOptions_AcquirersAndMessages(t *testing.T) {
 		}
 	}
 }
+
+// A server that only speaks the protocol of another one is refused, also if it has no table yet, unless it is permitted.
+func TestOptions_UnsupportedServer(t *testing.T) {
+	t.Parallel()
+	errNoTable := &mysql.MySQLError{Number: 1146, Message: "Table 'INT_LOCK' doesn't exist"}
+	tiDB := func(mock sqlmock.Sqlmock) { expectDescribed(mock, "5.7.44 TiDB", "") }
+	empty := func(mock sqlmock.Sqlmock) {
+		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoTable)
+		mock.ExpectQuery("SELECT CONCAT_WS(").WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("5.7.44 TiDB"))
+	}
+	for name, test := range map[string]struct {
+		expect     []func(sqlmock.Sqlmock)
+		unverified bool
+		want       error
+	}{
+		"with a table":               {[]func(sqlmock.Sqlmock){tiDB}, false, sqllock.ErrInvalid},
+		"without a table":            {[]func(sqlmock.Sqlmock){empty}, false, sqllock.ErrInvalid},
+		"permitted":                  {[]func(sqlmock.Sqlmock){tiDB, expectTokens, expectNoCluster}, true, nil},
+		"permitted, without a table": {[]func(sqlmock.Sqlmock){empty, expectNoCluster}, true, sqllock.ErrSchema},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, mock := matching(t, strings.HasPrefix)
+			for _, expect := range test.expect {
+				expect(mock)
+			}
+			_, err := sqllock.NewRepository(t.Context(), db, dialect.MySQL(), &sqllock.RepositoryOptions{Unverified: test.unverified})
+			is(t, err, test.want)
+			if errors.Is(err, sqllock.ErrInvalid) {
+				check.Contains(t, err.Error(), "TiDB", "SKIP LOCKED", "RepositoryOptions.Unverified")
+			}
+			must(t, mock.ExpectationsWereMet())
+			mock.ExpectClose()
+			must(t, db.Close())
+		})
+	}
+}
+
+func expectNoCluster(mock sqlmock.Sqlmock) { expectAsked(mock) }

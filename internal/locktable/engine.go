@@ -1,0 +1,61 @@
+package locktable
+
+import (
+	_ "embed" // for the table
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Engine is a kind of server, as it reports itself.
+type Engine struct {
+	Name string
+	// Dialect is the name of the dialect for it, or "" if that is not known.
+	Dialect string
+	// Oldest is the oldest version that sqllock supports, or "" if it supports none.
+	Oldest string
+	// Refusal says why sqllock does not support the engine, or is "".
+	Refusal string
+
+	sign *regexp.Regexp
+}
+
+//go:embed engines.tsv
+var engineTable string
+
+// engines returns the rows of engines.tsv, which end with a regular expression for what the server reports. Many engines
+// speak the protocol of PostgreSQL or of MySQL, so these stand after them. The last row is for all that are not known.
+var engines = sync.OnceValue(func() (all []Engine) {
+	for line := range strings.Lines(engineTable) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		all = append(all, Engine{Name: cells[0], Dialect: cells[1], Oldest: cells[2], Refusal: cells[3], sign: regexp.MustCompile(cells[4])})
+	}
+	return all
+})
+
+// EngineOf returns the engine of a server by the answer to dialect.Statements.Version. It is the first one whose sign
+// matches.
+func EngineOf(server string) Engine {
+	all := engines()
+	return all[slices.IndexFunc(all, func(e Engine) bool { return e.sign.MatchString(server) })]
+}
+
+// checkServer returns an error if the server needs another dialect, or if sqllock does not support it. A
+// server that has not answered is "".
+func (i inspector) checkServer(server string) error {
+	if server == "" {
+		return nil
+	}
+	switch engine := EngineOf(server); {
+	case engine.Dialect != "" && engine.Dialect != i.dialect.Name:
+		return &Error{opening.op, WrongDialect, fmt.Errorf(
+			"the dialect is %s, but the database says that it is %q, which needs the dialect %s", i.dialect.Name, server, engine.Dialect)}
+	case engine.Refusal != "" && !i.unverified:
+		return &Error{opening.op, Unsupported, fmt.Errorf(
+			"the database says that it is %q, and sqllock does not support %s: %s (RepositoryOptions.Unverified permits it)", server, engine.Name, engine.Refusal)}
+	default:
+		return nil
+	}
+}
