@@ -62,6 +62,7 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 	opts.MultiStatements = c.pools.MultiStatements
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
 	opts.DisableFencing = opts.DisableFencing || f.NoFencing
+	opts.Unverified = f.Unverified
 	r, err := sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	if locktable.Is(err, locktable.WrongIsolation) {
 		opts.Isolation = sqllock.ReadCommitted

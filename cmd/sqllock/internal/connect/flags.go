@@ -22,6 +22,7 @@ type Flags struct {
 	Local               bool // the default file, also if the environment has a DSN
 	PlainKeys           bool
 	NoFencing           bool // lock without fencing tokens
+	Unverified          bool // use a server that sqllock does not support
 }
 
 // A dsnValue is a DSN on the command line.
@@ -47,6 +48,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Prefix, "prefix", dialect.DefaultPrefix, "the prefix before LOCK in the name of the table")
 	flags.StringVar(&f.Region, "region", sqllock.DefaultRegion, "the region of the keys")
 	flags.BoolVar(&f.PlainKeys, "plain-keys", false, "store keys unchanged in LOCK_KEY, instead of Spring's mapping")
+	flags.BoolVar(&f.Unverified, "unverified", false, "use a server that sqllock does not support, such as TiDB: it may give a lock to several at once")
 }
 
 // Keys returns the mapping of keys that the flags choose.

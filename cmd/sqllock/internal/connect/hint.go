@@ -7,12 +7,16 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
 // defaultFileHint is for users whose home directory is not writable, or not theirs.
 const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where this user may write"
+
+// UnsupportedHint is for a server that sqllock does not support.
+const UnsupportedHint = "a server that docs/clusters.md lists as tested; or --unverified, if it does no harm that several hold a lock at once"
 
 // withOpenHint adds the hint for an error of Open.
 func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
@@ -45,6 +49,8 @@ func Hint(err error) string {
 	switch own := exit.Hint(err); {
 	case own != "":
 		return own
+	case locktable.Is(err, locktable.Unsupported):
+		return UnsupportedHint
 	case errors.Is(err, sqllock.ErrSchema):
 		return "sqllock doctor" // the table exists, but is not a lock table
 	case sqlitedriver.IsUnwritable(err):

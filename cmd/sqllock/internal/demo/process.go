@@ -28,7 +28,7 @@ func workerCommand(program string, o *options, s *workspace) *exec.Cmd {
 	//nolint:noctx // stop ends it
 	cmd := exec.Command(program, workerName, "--prefix", s.flags.Prefix, "--region", s.flags.Region,
 		"--ttl", o.ttl.String(), "--directory", s.directory,
-		"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--without-lock="+strconv.FormatBool(o.withoutLock))
+		"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--unverified="+strconv.FormatBool(s.flags.Unverified), "--without-lock="+strconv.FormatBool(o.withoutLock))
 	// Not an argument: other users can see arguments, and the DSN may have a password.
 	cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
 	cmd.Stderr = os.Stderr

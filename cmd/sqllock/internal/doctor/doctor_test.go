@@ -22,28 +22,21 @@ import (
 func TestMain(m *testing.M) { testmain.Run(m) }
 
 func TestOlderThan(t *testing.T) {
-	for _, test := range []struct {
-		kind, version string
-		want          bool
-	}{
-		{"postgres", "PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu", false},
-		{"postgres", "PostgreSQL 9.6.24 on x86_64-pc-linux-gnu", true},
-		{"postgres", "PostgreSQL 10.1", false},
-		{"mysql", "8.0.43", false},
-		{"mysql", "5.7.44-log", true},
-		{"mysql", "10.11.14-MariaDB-0+deb12u2", false},
-		{"mysql", "10.5.29-MariaDB", true},
-		{"sqlite", "SQLite 3.53.4", false},
-		{"sqlite", "SQLite 3.41.2", true},
-		{"postgres", "something else", false},
+	for version, want := range map[string]bool{
+		"PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu": false,
+		"PostgreSQL 9.6.24 on x86_64-pc-linux-gnu":                         true,
+		"PostgreSQL 10.1":                         false,
+		"8.0.43 MySQL Community Server - GPL":     false,
+		"5.7.44-log Source distribution":          true,
+		"10.11.14-MariaDB-0+deb12u2 Debian 12":    false,
+		"10.5.29-MariaDB":                         true,
+		"SQLite 3.53.4":                           false,
+		"SQLite 3.41.2":                           true,
+		"PostgreSQL devel on x86_64-pc-linux-gnu": false,
 	} {
-		_, oldest := serverOf(test.kind, test.version)
-		if got := olderThan(test.version, oldest); got != test.want {
-			t.Errorf("olderThan(%q, %q) = %v, want %v", test.version, oldest, got, test.want)
+		if oldest := locktable.EngineOf(version).Oldest; olderThan(version, oldest) != want {
+			t.Errorf("%q is older than %s: %v", version, oldest, !want)
 		}
-	}
-	if name, _ := serverOf(dialect.Postgres().Name, "PostgreSQL 15.14 (Debian) on x86_64"); name != "PostgreSQL 15.14 (Debian)" {
-		t.Errorf("name %q", name)
 	}
 }
 
@@ -101,14 +94,20 @@ func TestFindings(t *testing.T) {
 		"postgres_async":       postgresSettings{Fsync: "on", Commit: "on", Standbys: 2}.findings(),
 		"postgres_sync":        postgresSettings{Fsync: "on", Commit: "remote_apply", Names: "*", Standbys: 1}.findings(),
 		"postgres_local":       postgresSettings{Fsync: "on", Commit: "local", Names: "*", Standbys: 1}.findings(),
-		"one_host":             hostsFindings(session.Choice{Hosts: 1, Any: true}),
-		"any_host":             hostsFindings(session.Choice{Hosts: 2, Any: true}),
-		"chosen_host":          hostsFindings(session.Choice{Hosts: 3}),
-		"pool":                 poolFindings(shortcomings["mysql"]),
-		"pool_postgres":        poolFindings(shortcomings["postgres"]),
-		"pool_like_open":       poolFindings(nil),
-		"pooler":               {poolerFinding(false)},
-		"pooler_settings":      {poolerFinding(true)},
+		"server": {
+			serverFinding("PostgreSQL 15.14 (Debian) on x86_64-pc-linux-gnu", true), serverFinding("9.7.4-2 MySQL Community Server - GPL", false),
+			serverFinding("10.11.14-MariaDB-0+deb12u2 Debian 12", false), serverFinding("8.4.6-Vitess Version: 23.0.0", false), serverFinding("5.7.44-log Source distribution", false),
+		},
+		"server_unsupported": {serverFinding("8.0.11-TiDB-v8.5.0 TiDB Server", false)},
+		"server_unverified":  {serverFinding("CockroachDB CCL v25.2.1 (x86_64)", true)},
+		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
+		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
+		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),
+		"pool":               poolFindings(shortcomings["mysql"]),
+		"pool_postgres":      poolFindings(shortcomings["postgres"]),
+		"pool_like_open":     poolFindings(nil),
+		"pooler":             {poolerFinding(false)},
+		"pooler_settings":    {poolerFinding(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

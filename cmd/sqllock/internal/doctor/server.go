@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
 
@@ -15,27 +17,36 @@ func (e *examination) checkServer(ctx context.Context) []finding {
 	if err := e.DB.GetContext(ctx, &version, e.statements.Version); err != nil {
 		return []finding{{noteworthy, "server", "its version is not known: " + exit.Text(err), "check that it is PostgreSQL, MySQL, MariaDB or SQLite"}}
 	}
-	name, oldest := serverOf(e.Dialect.Name, version)
-	if olderThan(version, oldest) {
-		return []finding{{noteworthy, "server", name, "sqllock supports version " + oldest + " and later: upgrade the server"}}
-	}
-	return []finding{{good, "server", name, ""}}
+	return []finding{serverFinding(version, e.flags.Unverified)}
 }
 
-// serverOf returns the name of a server, and the oldest version that sqllock supports.
-func serverOf(kind, version string) (name, oldest string) {
-	switch {
-	case kind == "postgres":
-		name, _, _ = strings.Cut(version, " on ") // the machine and compiler follow
-		return name, "10.0"
-	case kind == "sqlite":
-		return version, "3.42"
-	case strings.Contains(version, "MariaDB"):
-		number, _, _ := strings.Cut(version, "-")
-		return "MariaDB " + number, "10.6"
+func serverFinding(version string, unverified bool) finding {
+	engine := locktable.EngineOf(version)
+	switch name := nameOf(engine, version); {
+	case engine.Refusal != "" && unverified:
+		return finding{noteworthy, "server", name + ", which sqllock does not support: " + engine.Refusal, "--unverified permits it: several may hold a lock at once"}
+	case engine.Refusal != "":
+		return finding{broken, "server", name + ", which sqllock does not support: " + engine.Refusal, connect.UnsupportedHint}
+	case olderThan(version, engine.Oldest):
+		return finding{noteworthy, "server", name, "sqllock supports version " + engine.Oldest + " and later: upgrade the server"}
 	default:
-		return "MySQL " + version, "8.0"
+		return finding{good, "server", name, ""}
 	}
+}
+
+// nameOf returns the name and version of a server.
+func nameOf(engine locktable.Engine, version string) string {
+	number, _, _ := strings.Cut(version, " ")
+	switch {
+	case engine.Refusal != "":
+		return engine.Name + " (" + version + ")"
+	case engine.Dialect != "mysql":
+		version, _, _ = strings.Cut(version, " on ") // PostgreSQL's machine and compiler follow
+		return version
+	case engine.Name != "MySQL": // MariaDB, or MySQL behind Vitess
+		number, _, _ = strings.Cut(number, "-")
+	}
+	return engine.Name + " " + number
 }
 
 var numberForm = regexp.MustCompile(`(\d+)(?:\.(\d+))?`)

@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 func (e *examination) checkTable(ctx context.Context) []finding {
@@ -73,6 +74,8 @@ func (e *examination) tableAdvice(ctx context.Context, err error) string {
 	switch {
 	case e.cluster.Problem() != nil:
 		return "see the line about the cluster above"
+	case locktable.Is(err, locktable.Unsupported):
+		return "see the line about the server above"
 	case e.MissesTable(err):
 		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
 	case errors.Is(err, sqllock.ErrSchema) && e.hasWrongTimes(ctx):
