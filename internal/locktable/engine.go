@@ -1,12 +1,16 @@
 package locktable
 
 import (
+	"context"
+	"database/sql"
 	_ "embed" // for the table
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // An Engine is a kind of server, as it reports itself.
@@ -58,4 +62,14 @@ func (i inspector) checkServer(server string) error {
 	default:
 		return nil
 	}
+}
+
+// CheckServer asks a server what it is, for a caller who is about to create tables there. It returns an error if
+// the server needs another dialect, or if sqllock does not support it and unverified is false.
+func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, unverified bool) error {
+	_, err := callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (struct{}, error) {
+		i := inspector{db: db, dialect: d, unverified: unverified}
+		return struct{}{}, i.checkServer(i.askServer(ctx))
+	}, nil)
+	return err
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -24,5 +27,35 @@ func TestEngineOf(t *testing.T) {
 		if (e.Refusal == "") != (e.Oldest != "") {
 			t.Errorf("%s: it is refused, or has an oldest version", e.Name)
 		}
+	}
+}
+
+// No table is created on a server that is not supported, or that needs another dialect.
+func TestCheckServer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		server     string
+		unverified bool
+		kind       Kind // Failed for none
+	}{
+		"a MySQL":                    {server: "9.7.4 MySQL Community Server - GPL"},
+		"a TiDB":                     {server: "8.0.11-TiDB-v8.5.0", kind: Unsupported},
+		"a TiDB that is permitted":   {server: "8.0.11-TiDB-v8.5.0", unverified: true},
+		"a PostgreSQL, in any case":  {server: "PostgreSQL 18.1", unverified: true, kind: WrongDialect},
+		"one that does not say that": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mocked, mock, err := sqlmock.New()
+			check.Must(t, err)
+			t.Cleanup(func() { _ = mocked.Close() }) // the mock did not expect it
+			if test.server != "" {
+				mock.ExpectQuery("SELECT CONCAT_WS").WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow(test.server))
+			}
+			err = CheckServer(t.Context(), mocked, dialect.MySQL(), test.unverified)
+			if test.kind == Failed && err != nil || test.kind != Failed && !Is(err, test.kind) {
+				t.Error(err)
+			}
+		})
 	}
 }

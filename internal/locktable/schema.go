@@ -135,10 +135,15 @@ func (i inspector) readTable(ctx context.Context) (d description, err error) {
 
 // serverOf returns the name and version of a server that refused the first statement with err, or "". It may
 // be of another kind, on which the table must not be created.
-func (i inspector) serverOf(ctx context.Context, err error) (server string) {
+func (i inspector) serverOf(ctx context.Context, err error) string {
 	if class := i.dialect.Classify(err); class != dialect.Unknown && class != dialect.Schema || i.db.Stats().OpenConnections == 0 {
 		return "" // the dialect knows what is wrong, or there is no server to ask
 	}
+	return i.askServer(ctx)
+}
+
+// askServer asks the server for its name and version, which is "" if it does not answer.
+func (i inspector) askServer(ctx context.Context) (server string) {
 	version := func(d dialect.Dialect) string { return d.Statements(dialect.Spring6, i.names).Version }
 	// With the wrong dialect the server may not even understand the question. MySQL and PostgreSQL understand the second one.
 	for _, question := range []string{version(i.dialect), "SELECT version()", version(dialect.SQLite())} {

@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 )
@@ -69,6 +70,11 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 		r, err = sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	}
 	return r, f.WithTableHint(c, err)
+}
+
+// CheckServer returns an error if tables must not be created: the server is not one that sqllock supports.
+func (f *Flags) CheckServer(ctx context.Context, c *Connection) error {
+	return failure.Of(locktable.CheckServer(ctx, c.SQL(), c.Dialect, f.Unverified), "")
 }
 
 // WithTableHint adds the hint for a missing table.

@@ -75,11 +75,13 @@ with --layout spring7. With --layout spring6, a new table does not get it either
 	return cmd
 }
 
+const downName = "down"
+
 func downCommand(flags *connect.Flags) *cobra.Command {
 	var opts migrations.Options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "down",
+		Use:   downName,
 		Short: "Take the tables one version back",
 		Long: `Take the tables one version back; from version 1 this removes them, even a table
 that Spring created. If locks are held, they would be lost, so --force is required.`,

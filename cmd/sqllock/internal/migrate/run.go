@@ -50,6 +50,11 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 	ctx := cmd.Context()
 	opts.Prefix = flags.Prefix
 	return flags.WithDatabase(ctx, connect.MayCreate, func(c *connect.Connection) error {
+		if cmd.Name() != downName { // tables can be removed from any server
+			if err := flags.CheckServer(ctx, c); err != nil {
+				return err
+			}
+		}
 		before, err := migrations.Status(ctx, c.SQL(), c.Dialect, &opts)
 		if err != nil {
 			return connect.MigrationError(ctx, "read the version", err)
