@@ -23,7 +23,9 @@ func raw() []Contender {
 	for _, d := range []database{postgresPGX, mariaDB, sqlite} {
 		all = append(all, rawContender("raw statements", "prepared; no waiting, no lease, no retries", d))
 	}
-	return append(all, rawSerializable(), rawNotify())
+	pq := rawContender("raw statements", "prepared; no waiting, no lease, no retries", postgresPQ)
+	pq.Quick, pq.Loads = false, []string{"pairs 1"}
+	return append(all, pq, rawSerializable(), rawNotify())
 }
 
 // rawSerializable are the same statements on connections whose transactions are serializable, as
