@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,12 +53,17 @@ func TestStreak_GivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
-		var s streaks
-		const longest = 10 * interval
-		s.note(time.Now().Add(-longest))
-		check.Equal(t, "the first caller waits for", s.rest(longest, stepBack(interval)), stepBack(interval))
-		time.Sleep(interval)
-		check.Equal(t, "the next caller waits for", s.rest(longest, stepBack(interval)), stepBack(interval)-interval)
+		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entry: new(entry)}}
+		w.hold.entry.streak.note(time.Now().Add(-longestStreak(interval, false)))
+		ctx, cancel := context.WithTimeout(t.Context(), interval)
+		defer cancel()
+		if w.stepBack(ctx) {
+			t.Error("it did not step back")
+		}
+		before := time.Now()
+		if !w.stepBack(t.Context()) || time.Since(before) != stepBack(interval)-interval {
+			t.Errorf("the next caller has waited for %v", time.Since(before))
+		}
 	})
 }
 
