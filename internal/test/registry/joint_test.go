@@ -250,6 +250,7 @@ func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
 		time.Sleep(ttl / 2)
 		must(t, check.ErrorOf(one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl))) // as far as a renewal of both got
 		<-lease.Context().Done()
+		synctest.Wait() // its users are told before the next caller is let in
 		must(t, tryKey(t, one, "a").Unlock(t.Context()))
 	})
 }
