@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Postgres returns the dialect of PostgreSQL 10 and later, for lib/pq and pgx. No
+// Postgres returns the dialect of PostgreSQL 11 and later, for lib/pq and pgx. No
 // statement fails on the normal path, so none aborts a transaction or writes to the
 // server's log.
 func Postgres() Dialect {

@@ -29,6 +29,7 @@ func TestSettings(t *testing.T) {
 	postgres := map[string]string{
 		"SELECT current_setting('application_name')":                    "sqllock",
 		"SELECT current_setting('idle_in_transaction_session_timeout')": "10s",
+		"SELECT current_setting('jit')":                                 "off",
 		"SELECT current_setting('tcp_keepalives_idle')":                 "15",
 		"SELECT current_setting('transaction_isolation')":               "read committed",
 	}

@@ -33,10 +33,13 @@ func (s Settings) Complete(parameters map[string]string) {
 // postgresDefaults have the server notice a client that is gone. Otherwise it would keep the
 // client's transaction open, and a row locked, for hours. Statements that wait for a row limit
 // that themselves. Statements for rows that are named look them up in the index, however small
-// the table was when they were planned: see [dialect.Dialect.WithoutScans].
+// the table was when they were planned: see [dialect.Dialect.WithoutScans]. None is worth compiling: where the index
+// has many pages for the few rows that the last ANALYZE saw, the server would take a batch for expensive, and compile
+// each one for a millisecond and more.
 var postgresDefaults = map[string]string{
 	"enable_seqscan":                      "off",
 	"idle_in_transaction_session_timeout": "10000", // ms
+	"jit":                                 "off",
 	"tcp_keepalives_idle":                 "15",    // s
 	"tcp_keepalives_interval":             "5",     // s
 	"tcp_keepalives_count":                "3",

@@ -25,7 +25,8 @@ func TestOlderThan(t *testing.T) {
 	for version, want := range map[string]bool{
 		"PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu": false,
 		"PostgreSQL 9.6.24 on x86_64-pc-linux-gnu":                         true,
-		"PostgreSQL 10.1":                         false,
+		"PostgreSQL 10.1":                         true,
+		"PostgreSQL 11.7":                         false,
 		"8.0.43 MySQL Community Server - GPL":     false,
 		"5.7.44-log Source distribution":          true,
 		"10.11.14-MariaDB-0+deb12u2 Debian 12":    false,

@@ -23,6 +23,7 @@ var shortcomings = map[string][]shortcoming{
 		// lib/pq asks for UTF8 itself, pgx leaves it to the database.
 		{question: "SELECT current_setting('server_encoding') NOT IN ('UTF8', 'SQL_ASCII')", text: "client_encoding=UTF8" + translated, unsafe: "client_encoding=UTF8"},
 		{question: "SELECT current_setting('idle_in_transaction_session_timeout') = '0'", text: "idle_in_transaction_session_timeout (a client that is gone keeps its rows locked)"},
+		{question: "SELECT current_setting('jit') = 'on'", text: "jit=off (batches are compiled, which may take longer than they do)"},
 		{question: "SELECT current_setting('default_transaction_isolation') <> 'serializable'", text: "sessions that acquire in one round trip (RepositoryOptions.Acquirers)"},
 	},
 	"mysql": {
