@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
-	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/machine"
 )
 
@@ -24,7 +23,6 @@ func TestMain(m *testing.M) {
 	if workload.BeWorker() {
 		return
 	}
-	child.Be(roles)
 	flag.Parse()
 	// Trials mostly wait. The small run runs all tests in parallel; for the page, one test
 	// runs at a time, with more parallel trials.

@@ -40,8 +40,8 @@ var postgresDefaults = map[string]string{
 	"enable_seqscan":                      "off",
 	"idle_in_transaction_session_timeout": "10000", // ms
 	"jit":                                 "off",
-	"tcp_keepalives_idle":                 "15",    // s
-	"tcp_keepalives_interval":             "5",     // s
+	"tcp_keepalives_idle":                 "15", // s
+	"tcp_keepalives_interval":             "5",  // s
 	"tcp_keepalives_count":                "3",
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/demo"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/doctor"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -22,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/page"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/show"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/top"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/trial"
 )
 
 //go:embed help.txt
@@ -98,7 +98,7 @@ func Command() *cobra.Command {
 	flags.Register(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists
 	root.AddCommand(
-		exec.Command(&flags), exec.Lead(&flags), demo.Command(&flags), demo.WorkerCommand(&flags),
+		exec.Command(&flags), exec.Lead(&flags), trial.Demo(&flags), trial.Verify(&flags), trial.WorkerCommand(&flags),
 		show.List(&flags), show.Describe(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
 		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),

@@ -82,7 +82,7 @@ func harmless(cmd *cobra.Command) {
 		case given.Changed:
 			_, err := dsn.Parse(given.Value.String())
 			return err
-		case slices.Contains([]string{"demo", "worker", "page", "top"}, cmd.Name()), runsCommand(cmd) && local:
+		case slices.Contains([]string{"demo", "verify", "worker", "page", "top"}, cmd.Name()), runsCommand(cmd) && local:
 			return nil
 		}
 		return runE(cmd, args)

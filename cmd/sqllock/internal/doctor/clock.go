@@ -13,14 +13,11 @@ import (
 const maxClockDifference = time.Second
 
 func (e *examination) checkClock(ctx context.Context) []finding {
-	var micros int64
-	began := time.Now()
-	if err := e.DB.GetContext(ctx, &micros, e.statements.Clock); err != nil {
+	d, err := e.ClockDifference(ctx)
+	if err != nil {
 		return []finding{{noteworthy, "clocks", "the database's time is not known: " + exit.Text(err), "locks do not compare clocks, so they work"}}
 	}
-	took := time.Since(began)
-	difference := time.UnixMicro(micros).Sub(began.Add(took / 2))
-	return []finding{clockFinding(difference, took/2)}
+	return []finding{clockFinding(d.Ahead, d.Uncertainty)}
 }
 
 // clockFinding returns the finding for a difference that was measured with an uncertainty.

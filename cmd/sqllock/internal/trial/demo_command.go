@@ -1,10 +1,11 @@
-// Package demo is the subcommand demo: several processes contend for one lock, and one
+// Package trial is the subcommands demo and verify: several processes contend for one lock, and one
 // of them is killed while it holds the lock.
 //
-// The parent process starts the workers, which are processes of the same program (process.go,
-// worker.go). It tells each worker when to do a round and kills one of them (demo.go), prints a
-// line for each round, and a summary (report.go).
-package demo
+// The parent process starts the workers, which are processes of the same program (crew.go, process.go,
+// worker.go), on tables of their own (workspace.go). It tells each worker when to do a round and kills one of
+// them. demo (demo.go) prints a line for each round, and a summary (report.go). verify (verify.go) prints which
+// promises the database keeps.
+package trial
 
 import (
 	"context"
@@ -23,8 +24,8 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
 
-//go:embed help.txt
-var help string
+//go:embed demo.txt
+var demoHelp string
 
 // Limits of the options.
 const (
@@ -42,16 +43,17 @@ type options struct {
 	rounds      int
 	ttl         time.Duration
 	withoutLock bool
+	verify      bool // what the workers do is for verify
 	out         io.Writer
 }
 
-// Command returns the subcommand.
-func Command(flags *connect.Flags) *cobra.Command {
+// Demo returns the subcommand demo.
+func Demo(flags *connect.Flags) *cobra.Command {
 	o := &options{flags: flags}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch processes contend for a lock, and one of them crash",
-		Long:  help,
+		Long:  demoHelp,
 		Example: `  sqllock demo
   sqllock demo --without-lock
   sqllock demo --workers 8 --dsn postgres://user:password@localhost/test`,
@@ -88,7 +90,7 @@ func (o *options) check() error {
 func run(ctx context.Context, o *options) (err error) {
 	// If the reader of the output goes away, the demo must get an error and clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	w, err := newWorkspace(ctx, o.flags)
+	w, err := newWorkspace(ctx, o.flags, "DEMO")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package demo
+package trial
 
 import (
 	"os"
@@ -19,17 +19,19 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// demoTables returns the tables of demos in a database.
-func demoTables(t *testing.T, db *dbtest.DB) (names []string) {
+// trialTables returns the tables of trials in a database.
+func trialTables(t *testing.T, db *dbtest.DB) (names []string) {
 	t.Helper()
 	query := map[string]string{
-		"sqlite":   "SELECT name FROM sqlite_master WHERE name LIKE '%SQLLOCK_DEMO%'",
-		"postgres": "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock_demo%'",
-		"mysql":    "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK_DEMO%'",
+		"sqlite":   "SELECT name FROM sqlite_master WHERE name LIKE '%SQLLOCK%'",
+		"postgres": "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = current_schema() AND relname LIKE '%sqllock%'",
+		"mysql":    "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE '%SQLLOCK%'",
 	}[db.Name]
 	check.Must(t, db.DB.SelectContext(t.Context(), &names, query))
 	return names
 }
+
+func isLocks(table string) bool { return strings.HasSuffix(strings.ToUpper(table), "_LOCK") }
 
 // wantLines checks that each of the regular expressions matches a line of out.
 func wantLines(t *testing.T, out string, lines ...string) {
@@ -50,8 +52,7 @@ func TestDemoOnDatabases(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--workers", "3", "--rounds", "6", "--ttl", "1h")
 		p.Stdout.Await("is killed (SIGKILL); its lease has 3")
-		isLocks := func(table string) bool { return strings.HasSuffix(strings.ToUpper(table), "_LOCK") }
-		tables := demoTables(t, db)
+		tables := trialTables(t, db)
 		locks := slices.IndexFunc(tables, isLocks)
 		if locks < 0 {
 			t.Fatalf("the demo does not use this database, which has %q", tables)
@@ -59,7 +60,7 @@ func TestDemoOnDatabases(t *testing.T) {
 		db.Shorten(t, tables[locks], int(time.Hour/time.Second))
 		wantLines(t, p.Stdout.Rest(), `.* takes over, .*`, `overlaps +0`, `lost updates +0 .*`, `.* Please report it: a takeover before the lease had expired\.`)
 		p.WantCode(exit.Failure)
-		check.Same(t, "tables left", demoTables(t, db), nil)
+		check.Same(t, "tables left", trialTables(t, db), nil)
 	})
 }
 
@@ -115,7 +116,7 @@ func TestDemoInterrupted(t *testing.T) {
 		if text := p.Stderr.Rest(); name != "broken pipe" && text != "sqllock: interrupted" {
 			t.Errorf("%s: stderr %q", name, text)
 		}
-		if rest := demoTables(t, db); len(rest) > 0 {
+		if rest := trialTables(t, db); len(rest) > 0 {
 			t.Errorf("%s: the tables %q are left", name, rest)
 		}
 	}
@@ -144,4 +145,46 @@ func TestWorkerFailure(t *testing.T) {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
+}
+
+// TestVerifyOnDatabases has two nodes that are one server keep all promises, and two databases not. Where the machine
+// was too slow for the lease, it tries a longer one.
+func TestVerifyOnDatabases(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		program.WithTTL(t, 2*time.Second, func(ttl time.Duration) (longEnough bool) {
+			p := program.Start(t, "", "verify", "--dsn", db.DSN, "--dsn", db.DSN, "--for", "3s", "--ttl", ttl.String())
+			code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
+			check.Same(t, "tables left", trialTables(t, db), nil)
+			if code != 0 {
+				t.Logf("exit code %d: %s\n%s", code, said, out)
+				return false
+			}
+			wantLines(t, out,
+				`✓ exclusion  4 processes have had the lock \d+ times: overlaps 0, lost updates 0`,
+				`✓ expiry     the lock of a killed process was acquired \d+\.\d\d s after the kill; its lease had \d+\.\d\d s left`,
+				`✓ tokens     \d+ tokens, each above the one before`,
+				`✓ guard      a transaction that lasted longer than its lease kept the next process out until its COMMIT`,
+				`✓ clocks     at most .* apart, and .* from this host's pace`)
+			return true
+		})
+		// As a failover that forgets: the rows of locks go while they are held.
+		p := program.Start(t, "", "verify", "--dsn", db.DSN, "--for", "5s", "--ttl", "2s")
+		code := make(chan int, 1)
+		go func() { code <- p.Code() }()
+		for len(code) == 0 {
+			tables := trialTables(t, db)
+			if i := slices.IndexFunc(tables, isLocks); i >= 0 {
+				_, _ = db.DB.ExecContext(t.Context(), "DELETE FROM "+tables[i]) // it may be gone
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		check.Equal(t, "exit code", <-code, exit.Failure)
+		wantLines(t, p.Stdout.Rest(), `✗ exclusion  4 processes have had the lock .*`)
+		p = program.Start(t, "", "verify", "--dsn", db.DSN, "--dsn", dbtest.SQLite(t).DSN)
+		p.WantCode(exit.Failure)
+		wantLines(t, p.Stdout.Rest(), `✗ exclusion  database 2 does not have the tables .*`)
+		check.Same(t, "tables left", trialTables(t, db), nil)
+	})
 }

@@ -1,4 +1,4 @@
-package demo
+package trial
 
 import (
 	"context"
@@ -18,25 +18,26 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A workspace is what the workers of one demo share: a directory and tables, which are
+// A workspace is what the workers of one trial share: a directory and tables, which are
 // removed with it.
 type workspace struct {
 	flags      connect.Flags // with the DSN and prefix of the workspace
 	directory  string
 	connection *connect.Connection
 	place      string // where the lock is, for people
+	values     string // a table beside those of the lock, or ""
 }
 
 // newWorkspace creates a workspace. After an error nothing is left of it.
-func newWorkspace(ctx context.Context, flags *connect.Flags) (*workspace, error) {
+func newWorkspace(ctx context.Context, flags *connect.Flags, trial string) (*workspace, error) {
 	names, err := dialect.NamesFor(flags.Prefix)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	w := &workspace{flags: *flags}
-	w.flags.Prefix = uniquePrefix(names.Schema)
-	if w.directory, err = os.MkdirTemp("", "sqllock-demo-"); err != nil {
-		return nil, fmt.Errorf("create a directory for the demo: %w", err)
+	w.flags.Prefix = uniquePrefix(names.Schema, trial)
+	if w.directory, err = os.MkdirTemp("", "sqllock-trial-"); err != nil {
+		return nil, fmt.Errorf("create a directory: %w", err)
 	}
 	if err := w.fill(ctx); err != nil {
 		return nil, errors.Join(err, w.remove(ctx))
@@ -61,13 +62,13 @@ func (w *workspace) fill(ctx context.Context) (err error) {
 	if temporary {
 		w.place = "a temporary SQLite file"
 	}
-	return connect.MigrationError(ctx, "create the demo's tables",
+	return connect.MigrationError(ctx, "create tables of its own",
 		migrations.Up(ctx, c.SQL(), c.Dialect, &migrations.Options{Prefix: w.flags.Prefix}))
 }
 
-// uniquePrefix returns a prefix that no other demo and no application uses.
-func uniquePrefix(schema string) string {
-	prefix := "SQLLOCK_DEMO_" + strings.ToUpper(rand.Text()[:8]) + "_"
+// uniquePrefix returns a prefix that no other trial and no application uses.
+func uniquePrefix(schema, trial string) string {
+	prefix := "SQLLOCK_" + trial + "_" + strings.ToUpper(rand.Text()[:8]) + "_"
 	if schema != "" {
 		prefix = schema + "." + prefix
 	}
@@ -80,7 +81,10 @@ func (w *workspace) remove(ctx context.Context) error {
 	defer cancel()
 	var dropped, closed error
 	if c := w.connection; c != nil {
-		dropped = connect.MigrationError(ctx, "drop the demo's tables, "+w.flags.Prefix+"…",
+		if w.values != "" {
+			_, _ = c.DB.ExecContext(ctx, "DROP TABLE "+w.values) // an error is that of the next statements, too
+		}
+		dropped = connect.MigrationError(ctx, "drop the tables "+w.flags.Prefix+"…",
 			migrations.Goto(ctx, c.SQL(), c.Dialect, 0, &migrations.Options{Prefix: w.flags.Prefix, Force: true}))
 		closed = c.Close()
 	}

@@ -1,4 +1,4 @@
-package demo
+package trial
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/jmoiron/sqlx"
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock"
@@ -19,8 +20,11 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 )
 
-// The pace of the demo, slow enough to watch.
+// The pace of the demo, slow enough to watch; and that of verify, where a section that lasts half of a lease may be
+// met by a failover.
 const (
+	verifyWork = 10 * time.Millisecond
+
 	minWork  = 120 * time.Millisecond
 	maxWork  = 200 * time.Millisecond
 	maxRest  = 250 * time.Millisecond
@@ -35,6 +39,9 @@ type event struct {
 	Worked  time.Duration
 	Overlap bool          // another process was working
 	Left    time.Duration // how long the lease still lasted at At or later
+	Token   int64
+	Err     string // why a round was not finished
+	Written bool   // the value that a guarded transaction writes was there
 
 	from *process // set by the parent
 }
@@ -42,10 +49,16 @@ type event struct {
 type eventKind string
 
 const (
-	ready    eventKind = "ready"    // the worker waits for its first order
+	ready    eventKind = "ready"    // the worker waits for an order
 	hanging  eventKind = "hanging"  // it holds the lock, and waits to be killed
-	finished eventKind = "finished" // it has worked, and waits for the next order as soon as the lock is released
+	finished eventKind = "finished" // it has worked, and is about to release the lock
 	ended    eventKind = "ended"    // the process has ended; the parent creates this event
+
+	// Of workers of verify alone.
+	failed    eventKind = "failed"    // the round has met an error, as in an outage
+	guarding  eventKind = "guarding"  // its transaction is guarded, and waits for the order to commit
+	committed eventKind = "committed" // that transaction is
+	taken     eventKind = "taken"     // it has the lock, and has read what that transaction writes
 )
 
 // The orders of the parent to a worker, one a line on its standard input. At the end of
@@ -53,6 +66,11 @@ const (
 const (
 	orderWork = "work" // do one round
 	orderHang = "hang" // acquire the lock and wait to be killed
+
+	// For workers of verify alone.
+	orderGuard  = "guard"  // acquire the lock, and guard a transaction by it
+	orderCommit = "commit" // commit that transaction
+	orderTake   = "take"   // acquire the lock, and read what the transaction writes
 )
 
 // workerName is the hidden subcommand that a worker runs.
@@ -65,16 +83,20 @@ type worker struct {
 	events     *json.Encoder
 	repository *sqllock.Repository
 	lock       *sqllock.JdbcLock // nil without a lock
+	orders     chan string
+	verifies   bool
+	ttl        time.Duration
+	db         *sqlx.DB
+	values     string // the table that guard writes
 }
 
 // WorkerCommand returns the hidden subcommand that a worker runs.
 func WorkerCommand(flags *connect.Flags) *cobra.Command {
-	w := &worker{}
-	var ttl time.Duration
+	w := &worker{orders: make(chan string, 1)}
 	var withoutLock bool
 	cmd := &cobra.Command{
 		Use:    workerName,
-		Short:  "One of the processes of demo, which starts it",
+		Short:  "One of the processes of demo and verify, which start it",
 		Hidden: true,
 		Args:   args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +105,7 @@ func WorkerCommand(flags *connect.Flags) *cobra.Command {
 				return w.run(cmd.Context())
 			}
 			return flags.WithDatabase(cmd.Context(), connect.MustExist, func(c *connect.Connection) error {
-				if err := w.obtainLock(cmd.Context(), flags, c, ttl); err != nil {
+				if err := w.obtainLock(cmd.Context(), flags, c); err != nil {
 					return err
 				}
 				return w.run(cmd.Context())
@@ -91,17 +113,19 @@ func WorkerCommand(flags *connect.Flags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", sqllock.DefaultTTL, "time-to-live of the lock")
+	f.DurationVar(&w.ttl, "ttl", sqllock.DefaultTTL, "time-to-live of the lock")
 	f.StringVar(&w.directory, "directory", "", "where the files are")
 	f.BoolVar(&withoutLock, "without-lock", false, "work without the lock")
+	f.BoolVar(&w.verifies, "verify", false, "report errors, and go on")
 	return cmd
 }
 
-func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connect.Connection, ttl time.Duration) (err error) {
-	if w.repository, err = flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl}); err != nil {
+func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connect.Connection) (err error) {
+	w.db, w.values = c.DB, flags.Prefix+valueTable
+	if w.repository, err = flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: w.ttl}); err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: pollTime})
+	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: w.ttl, IdleBetweenTries: pollTime, WaitThroughOutages: w.verifies})
 	if err != nil {
 		return err
 	}
@@ -114,45 +138,59 @@ func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connec
 func (w *worker) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	orders := make(chan string, 1)
 	go func() {
 		defer stop()
 		lines := bufio.NewScanner(w.stdin)
 		for lines.Scan() {
-			orders <- lines.Text()
+			w.orders <- lines.Text()
 		}
 	}()
-	if err := w.report(event{Kind: ready}); err != nil {
-		return err
-	}
 	for {
+		if err := w.report(event{Kind: ready}); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case order := <-orders:
-			if err := w.round(ctx, order == orderHang); err != nil && ctx.Err() == nil {
+		case order := <-w.orders:
+			err := w.round(ctx, order)
+			if err != nil && w.verifies {
+				err = w.report(event{Kind: failed, Err: err.Error()})
+			}
+			if err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
-		if w.lock != nil {
+		if w.lock != nil && !w.verifies {
 			pause(ctx, rand.N(maxRest))
 		}
 	}
 }
 
 // round does one round, with the lock or without it.
-func (w *worker) round(ctx context.Context, hang bool) (err error) {
-	began := time.Now()
+func (w *worker) round(ctx context.Context, order string) (err error) {
+	began, e := time.Now(), event{}
 	if w.lock != nil {
 		lease, lockErr := w.lock.Lock(ctx)
 		if lockErr != nil {
 			return lockErr
 		}
-		defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+		defer func() {
+			if lost := lease.Unlock(ctx); order != orderGuard { // which keeps it for longer than it lasts
+				err = errors.Join(err, lost)
+			}
+		}()
+		switch e.Token = lease.Token(); order {
+		case orderGuard:
+			return w.guard(ctx, lease)
+		case orderTake:
+			return w.take(ctx)
+		}
+		ctx = lease.Context() //nolint:contextcheck // it is made from ctx
 	}
-	e := event{At: time.Now()}
+	e.At = time.Now()
 	e.Waited = e.At.Sub(began)
-	return w.enter(ctx, e, hang)
+	return w.enter(ctx, e, order == orderHang)
 }
 
 // enter is the critical section. It detects overlaps by a lock of the operating system,
@@ -172,12 +210,27 @@ func (w *worker) enter(ctx context.Context, e event, hang bool) (err error) {
 	if err != nil {
 		return err
 	}
-	pause(ctx, minWork+rand.N(maxWork-minWork))
+	pause(ctx, w.working())
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the lease was lost: another worker may count
+	}
 	if err := writeCounter(w.directory, value+1); err != nil {
 		return err
 	}
 	e.Kind, e.Worked = finished, time.Since(e.At)
 	return w.report(e)
+}
+
+// working returns how long the next round is to work.
+func (w *worker) working() time.Duration {
+	switch {
+	case !w.verifies:
+		return minWork + rand.N(maxWork-minWork)
+	case rand.N(10) == 0:
+		return rand.N(w.ttl / 2)
+	default:
+		return rand.N(verifyWork)
+	}
 }
 
 // hang reports how long the row will last, which it asks the database, and then waits to

@@ -1,4 +1,4 @@
-package demo
+package trial
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -24,13 +23,13 @@ type process struct {
 }
 
 // workerCommand returns the command of a worker, which prints errors where this process does.
-func workerCommand(program string, o *options, s *workspace) *exec.Cmd {
+func workerCommand(program string, o *options, flags *connect.Flags, directory string) *exec.Cmd {
 	//nolint:noctx // stop ends it
-	cmd := exec.Command(program, workerName, "--prefix", s.flags.Prefix, "--region", s.flags.Region,
-		"--ttl", o.ttl.String(), "--directory", s.directory,
-		"--plain-keys="+strconv.FormatBool(s.flags.PlainKeys), "--unverified="+strconv.FormatBool(s.flags.Unverified), "--without-lock="+strconv.FormatBool(o.withoutLock))
+	cmd := exec.Command(program, workerName, "--prefix", flags.Prefix, "--region", flags.Region, "--ttl", o.ttl.String(), "--directory", directory,
+		"--plain-keys="+strconv.FormatBool(flags.PlainKeys), "--unverified="+strconv.FormatBool(flags.Unverified),
+		"--without-lock="+strconv.FormatBool(o.withoutLock), "--verify="+strconv.FormatBool(o.verify))
 	// Not an argument: other users can see arguments, and the DSN may have a password.
-	cmd.Env = append(os.Environ(), connect.DSNVariable+"="+s.flags.DSN)
+	cmd.Env = append(os.Environ(), connect.DSNVariable+"="+flags.DSN)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -87,21 +86,4 @@ func (p *process) failure() error {
 		code = exit.Database
 	}
 	return &exit.Error{Code: code, Err: fmt.Errorf("worker %d (process %d) ended unexpectedly: %v", p.number, p.child.Cmd.Process.Pid, p.child.State)}
-}
-
-// stopTimeout is how long a worker may take to stop by itself. It has no children.
-const stopTimeout = 3 * time.Second
-
-// stop ends workers, and returns when they have ended.
-func stop(workers []*process) {
-	for _, p := range workers {
-		_ = p.orders.Close() // they stop at the end of their orders
-	}
-	for _, p := range workers {
-		select {
-		case <-p.child.Ended:
-		case <-time.After(stopTimeout):
-			p.kill()
-		}
-	}
 }

@@ -1,9 +1,8 @@
-package demo
+package trial
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -15,32 +14,20 @@ const eventTimeout = 20 * time.Second
 type demo struct {
 	record
 	workspace *workspace
-	workers   []*process
-	idle      []*process // workers that wait for an order
-	ordered   int        // rounds, without that of the killed worker
-	chosen    bool       // the worker to kill
+	*crew
+	idle    []*process // workers that wait for an order
+	ordered int        // rounds, without that of the killed worker
+	chosen  bool       // the worker to kill
 }
 
 // conduct runs the workers until all rounds are done.
 func (d *demo) conduct(ctx context.Context) error {
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	events, closing := make(chan event), make(chan struct{})
-	defer func() { stop(d.workers) }()
-	defer close(closing)
-	for number := range d.options.workers {
-		p, err := startWorker(number+1, workerCommand(program, d.options, d.workspace), func(e event) {
-			select {
-			case events <- e:
-			case <-closing:
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("start a worker: %w", err)
+	d.crew = newCrew()
+	defer d.stop()
+	for range d.options.workers {
+		if err := d.start(d.options, &d.workspace.flags, d.workspace.directory); err != nil {
+			return err
 		}
-		d.workers = append(d.workers, p)
 	}
 	limit := d.options.ttl + eventTimeout
 	for d.rounds < d.options.rounds {
@@ -49,7 +36,7 @@ func (d *demo) conduct(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(limit):
 			return fmt.Errorf("no round was finished within %v", limit)
-		case e := <-events:
+		case e := <-d.events:
 			if err := d.handle(e); err != nil {
 				return err
 			}
@@ -64,7 +51,6 @@ func (d *demo) handle(e event) (err error) {
 	case ready:
 		d.idle = append(d.idle, e.from)
 	case finished:
-		d.idle = append(d.idle, e.from)
 		if d.counter, err = readCounter(d.workspace.directory); err != nil {
 			return err
 		}
@@ -74,6 +60,7 @@ func (d *demo) handle(e event) (err error) {
 		e.from.kill()
 		d.ordered-- // another worker must do this round
 		d.killed(e, e.from.number, at)
+	case failed, guarding, committed, taken: // of verify alone
 	case ended:
 		if !e.from.killed {
 			return e.from.failure()

@@ -1,4 +1,4 @@
-package demo_test
+package trial_test
 
 import (
 	"testing"
