@@ -21,7 +21,10 @@ func opened() []Contender {
 	for _, d := range []database{postgresPGX, postgresPQ, mariaDB, sqlite} {
 		all = append(all, openedOn(d, sqllock.RegistryOptions{}, false)...)
 	}
-	return all
+	nameless := openedOn(postgresPGX, sqllock.RegistryOptions{DisableNames: true}, false)[0]
+	nameless.Name, nameless.Settings = "sqllock open, no names/pgx", "the same, with DisableNames"
+	nameless.Quick, nameless.Loads = false, []string{"waiters"}
+	return append(all, nameless)
 }
 
 // open is the function Open for a database. Only PostgreSQL can wake.
