@@ -169,7 +169,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // round does one round, with the lock or without it.
 func (w *worker) round(ctx context.Context, order string) (err error) {
-	began, e := time.Now(), event{}
+	began, e, holding := time.Now(), event{}, ctx
 	if w.lock != nil {
 		lease, lockErr := w.lock.Lock(ctx)
 		if lockErr != nil {
@@ -186,11 +186,11 @@ func (w *worker) round(ctx context.Context, order string) (err error) {
 		case orderTake:
 			return w.take(ctx)
 		}
-		ctx = lease.Context() //nolint:contextcheck // it is made from ctx
+		holding = lease.Context()
 	}
 	e.At = time.Now()
 	e.Waited = e.At.Sub(began)
-	return w.enter(ctx, e, order == orderHang)
+	return w.enter(holding, e, order == orderHang)
 }
 
 // enter is the critical section. It detects overlaps by a lock of the operating system,
