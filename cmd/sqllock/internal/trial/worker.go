@@ -169,7 +169,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // round does one round, with the lock or without it.
 func (w *worker) round(ctx context.Context, order string) (err error) {
-	began, e, holding := time.Now(), event{}, ctx
+	began, e, holding := time.Now(), event{}, ctx //nolint:contextcheck // that of the lease is made from ctx
 	if w.lock != nil {
 		lease, lockErr := w.lock.Lock(ctx)
 		if lockErr != nil {
