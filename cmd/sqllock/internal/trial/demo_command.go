@@ -36,7 +36,7 @@ const (
 // lockKey is the key of the lock that the workers contend for.
 const lockKey = "demo/counter"
 
-// options are the flags of one demo, and its output.
+// options are the flags of one trial, and its output.
 type options struct {
 	flags       *connect.Flags
 	workers     int

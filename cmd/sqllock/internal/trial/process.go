@@ -19,7 +19,7 @@ type process struct {
 	number int
 	child  *children.Child
 	orders io.WriteCloser
-	killed bool // by the demo, as planned
+	killed bool // by its parent, as planned
 }
 
 // workerCommand returns the command of a worker, which prints errors where this process does.

@@ -147,8 +147,8 @@ func TestWorkerFailure(t *testing.T) {
 	}
 }
 
-// TestVerifyOnDatabases has two nodes that are one server keep all promises, and two databases not. Where the machine
-// was too slow for the lease, it tries a longer one.
+// TestVerifyOnDatabases verifies two nodes that are one server, which keeps all promises. Two databases break exclusion, and
+// so does a server whose locks are deleted. Where the machine was too slow for the lease, it tries a longer one.
 func TestVerifyOnDatabases(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestVerifyOnDatabases(t *testing.T) {
 			if i := slices.IndexFunc(tables, isLocks); i >= 0 {
 				_, _ = db.DB.ExecContext(t.Context(), "DELETE FROM "+tables[i]) // it may be gone
 			}
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond) // the pace of the deletions: locks must be acquired in between
 		}
 		check.Equal(t, "exit code", <-code, exit.Failure)
 		wantLines(t, p.Stdout.Rest(), `✗ exclusion  4 processes have had the lock .*`)

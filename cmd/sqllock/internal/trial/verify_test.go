@@ -34,7 +34,7 @@ func TestVerdicts(t *testing.T) {
 		"a refusal in vain": {func(v *verification) {
 			v.guard = guardVerdict(event{Kind: failed, Err: "E"}, event{}, event{Kind: taken, Written: true})
 		}, "guard      a transaction was refused, and is there: E"},
-		"nobody is next": {func(v *verification) {
+		"no next holder": {func(v *verification) {
 			v.guard = guardVerdict(event{Kind: committed}, event{}, event{Kind: failed, Err: "E"})
 		}, "guard      the next process could not acquire the lock: E"},
 		"clocks that differ": {func(v *verification) { v.nodes[1].clock[1].Ahead = time.Second }, "clocks     at most 999ms apart, and 800ms from this host's pace"},
