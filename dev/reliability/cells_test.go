@@ -149,17 +149,6 @@ func (b *base) registry(t *testing.T, db *sqlx.DB, opts sqllock.RegistryOptions)
 	return r
 }
 
-// renewing returns a registry with AutoRenew.
-func (b *base) renewing(t *testing.T, db *sqlx.DB, ttl time.Duration) *sqllock.Registry {
-	t.Helper()
-	return b.registry(t, db, sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
-}
-
-func acquire(t *testing.T, r *sqllock.Registry, key string) *sqllock.Lease {
-	t.Helper()
-	return locked(t, obtain(t, r, key))
-}
-
 // locked returns the lease of a lock that nobody else holds.
 func locked(t *testing.T, lock *sqllock.JdbcLock) *sqllock.Lease {
 	t.Helper()
@@ -176,16 +165,6 @@ func locked(t *testing.T, lock *sqllock.JdbcLock) *sqllock.Lease {
 func obtain(t *testing.T, r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	t.Helper()
 	return check.Value(r.Obtain(key))(t)
-}
-
-// sentAt returns when the acquire statement of a lease was sent, at the earliest. The lease
-// must not have been renewed. It is derived from Deadline.
-func sentAt(lease *sqllock.Lease, ttl time.Duration, answered time.Time) time.Time {
-	margin := min(max(ttl/10, 2*time.Millisecond), 500*time.Millisecond)
-	if sent := lease.Deadline().Add(margin - ttl); sent.Before(answered) {
-		return sent
-	}
-	return answered
 }
 
 // pause waits; the time is part of the trial.

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
-	"github.com/sqllock/sqllock/internal/test/machine"
 )
 
 func TestMain(m *testing.M) {
@@ -31,18 +30,13 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	watch = machine.StartWatch()
 	code := m.Run()
-	watch.Stop()
 	if err := goleak.Find(goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait")); err != nil && code == 0 { // leaked goroutines
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
 }
-
-// watch knows when this process did not run. Other processes and the server may have gone on then.
-var watch *machine.Watch
 
 // noAnswer reports whether a statement without a deadline got no answer in time, or not while the lease
 // lasted, as on a machine that stands still.

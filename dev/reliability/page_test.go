@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	figures "github.com/sqllock/sqllock/dev/reliability/internal/page"
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -51,14 +50,4 @@ func (b *table) publish(t *testing.T) {
 		return
 	}
 	check.Is(t, figures.Replace(*page, b.name, text), nil)
-}
-
-// spread returns the minimum, the median and the maximum of some durations.
-func spread(d []time.Duration) (least, median, greatest string) {
-	if len(d) == 0 {
-		return "-", "-", "-"
-	}
-	d = slices.Sorted(slices.Values(d))
-	show := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
-	return show(d[0]), show(d[len(d)/2]), show(d[len(d)-1])
 }

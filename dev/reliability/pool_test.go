@@ -30,9 +30,9 @@ func TestPool(t *testing.T) {
 		b := &base{cell: sqlite, dsn: db.DSN, db: db.DB}
 		app, own := open(t, virtualsqlite.Name, db.DSN, poolSize), open(t, virtualsqlite.Name, db.DSN, 2)
 		acquireAll := func(pool *sqlx.DB, prefix string) (all []*sqllock.Lease) {
-			r := b.renewing(t, pool, ttl)
+			r := b.registry(t, pool, sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
 			for i := range leases {
-				all = append(all, acquire(t, r, fmt.Sprint(prefix, i)))
+				all = append(all, locked(t, obtain(t, r, fmt.Sprint(prefix, i))))
 			}
 			return all
 		}
