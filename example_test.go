@@ -15,6 +15,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cleanup"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -61,29 +62,8 @@ func Example() {
 	// Output: working on orders/42
 }
 
-// exampleRegistry returns a registry on a database in memory.
-func exampleRegistry() (*sqllock.Registry, func()) {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		log.Fatal(err)
-	}
-	db.SetMaxOpenConns(1) // each connection would have a memory of its own
-	if err := migrations.Up(context.Background(), db, dialect.SQLite(), nil); err != nil {
-		log.Fatal(err)
-	}
-	repository, err := sqllock.NewRepository(context.Background(), db, dialect.SQLite(), nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	registry, err := sqllock.NewRegistry(repository, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return registry, func() { _ = errors.Join(registry.Close(context.Background()), db.Close()) }
-}
-
 func ExampleRegistry_ExecuteLocked() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 
 	err := registry.ExecuteLocked(context.Background(), "nightly", func(ctx context.Context) error {
@@ -99,7 +79,7 @@ func ExampleRegistry_ExecuteLocked() {
 // Inside ExecuteLocked, LeaseFrom returns the lease. Anywhere else it checks that the
 // caller works under the lock. It sends nothing to the database.
 func ExampleRegistry_LeaseFrom() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	write := func(ctx context.Context) error { // must run under the lock
 		lease, err := registry.LeaseFrom(ctx, "report")
@@ -121,7 +101,7 @@ func ExampleRegistry_LeaseFrom() {
 
 // At most one run in 15 seconds over all instances, by ExecuteLocked.
 func ExampleJdbcLock_ExecuteLockedFor() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("every 15 s")
 
@@ -141,7 +121,7 @@ func ExampleJdbcLock_ExecuteLockedFor() {
 // Only the leases of this lock are renewed automatically.
 func ExampleJdbcLock_WithAutoRenew() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("import")
 
@@ -159,7 +139,7 @@ func ExampleJdbcLock_WithAutoRenew() {
 // A try that fails says who holds the lock.
 func ExampleJdbcLock_TryLock() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("orders/42")
 	lease, _ := lock.Lock(ctx)
@@ -178,7 +158,7 @@ func ExampleJdbcLock_TryLock() {
 // A caller that locks with the lease's context enters the same lock again.
 func ExampleLease_Context() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("orders/42")
 	outer, _ := lock.Lock(ctx)
@@ -201,7 +181,7 @@ func ExampleLease_Context() {
 // it learns that the lease is lost.
 func ExampleLease_Renew() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("import")
 	lease, _ := lock.Lock(ctx)
@@ -224,7 +204,7 @@ func ExampleLease_Renew() {
 // One step takes longer than the others: it gets its time beforehand.
 func ExampleLease_RenewFor() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("import")
 	lease, _ := lock.Lock(ctx)
@@ -244,7 +224,7 @@ func ExampleLease_RenewFor() {
 // At most one run in 15 seconds over all instances, however short the run.
 func ExampleJdbcLock_WithMinHold() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("every 15 s")
 
@@ -281,7 +261,7 @@ func (r *register) write(token int64, value string) error {
 // writes of an earlier holder.
 func ExampleLease_Token() {
 	ctx := context.Background()
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 	lock, _ := registry.Obtain("report")
 	var storage register
@@ -340,7 +320,7 @@ func ExampleRegistry_ExecuteLockedTx() {
 
 // A goroutine that cleans up, and a single call that does a part of it.
 func ExampleRegistry_ExpireUnusedOlderThan() {
-	registry, closeAll := exampleRegistry()
+	registry, closeAll := fixture.Example("")
 	defer closeAll()
 
 	ctx, stop := context.WithCancel(context.Background())
