@@ -223,7 +223,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	if o.TTL == 0 {
 		o.TTL = fixedTTL
 	}
-	if err := o.complete(); err != nil {
+	if err := o.complete(repository.table.LeastTTL()); err != nil {
 		return nil, err
 	}
 	if fixedTTL != 0 && o.TTL != fixedTTL {
@@ -263,8 +263,8 @@ func init() {
 	engine.UseOf = func(lease any) *engine.Use { return lease.(*Lease).held() }
 }
 
-// complete checks the options and fills in the defaults.
-func (o *RegistryOptions) complete() error {
+// complete checks the options and fills in the defaults. least is the shortest time-to-live.
+func (o *RegistryOptions) complete(least time.Duration) error {
 	if o.TTL == 0 {
 		o.TTL = DefaultTTL
 	}
@@ -287,7 +287,7 @@ func (o *RegistryOptions) complete() error {
 	case o.MaxHold != 0 && o.MaxHold < o.TTL:
 		return invalid("MaxHold %v is shorter than TTL, %v", o.MaxHold, o.TTL)
 	}
-	return engine.CheckTTL(o.TTL)
+	return engine.CheckTTL(o.TTL, least)
 }
 
 // joined returns all observers that are not nil, each of them once.

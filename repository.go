@@ -157,7 +157,7 @@ type RepositoryOptions struct {
 	// release, or give the table the trigger of docs/notify.md instead.
 	Notify bool
 
-	// Unverified, if true, permits a server that sqllock does not support, such as TiDB or CockroachDB. It speaks the
+	// Unverified, if true, permits a server that sqllock does not support, such as CockroachDB. It speaks the
 	// protocol of PostgreSQL or of MySQL, but its row locks or its sequences are others, or no test has run on it:
 	// several callers may hold a lock at once, and fencing tokens may not rise. By default NewRepository
 	// returns [ErrInvalid] there, with the reason. The server is judged by what it reports of itself.
@@ -191,7 +191,7 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	case o.Notify && !d.Notifies:
 		return invalid("Notify: %s cannot notify", d.Name)
 	}
-	if err := engine.CheckTTL(o.TTL); err != nil {
+	if err := engine.CheckTTL(o.TTL, d.LeastTTL); err != nil {
 		return err
 	}
 	return checkText("region", o.Region, maxRegion)
@@ -585,7 +585,7 @@ func (r *Repository) claim(key, holder string, ttl time.Duration) (locktable.Cla
 	if err := checkText("holder", holder, maxLockKey); err != nil {
 		return locktable.Claim{}, err
 	}
-	if err := engine.CheckTTL(ttl); err != nil {
+	if err := engine.CheckTTL(ttl, r.table.LeastTTL()); err != nil {
 		return locktable.Claim{}, err
 	}
 	return locktable.Claim{LockKey: lockKey, Holder: holder, TTL: ttl}, nil

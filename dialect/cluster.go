@@ -22,9 +22,11 @@ UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM 
 WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')
 /*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
 WHERE VARIABLE_NAME = 'group_replication_consistency' */
-UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
+UNION ALL ` + sessionFacts
+
+const sessionFacts = `SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
 UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
-IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type <> 'NO_CHAIN', CONCAT('completion_type=', @@SESSION.completion_type), NULL))`
+IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL))`
 
 const statusTables = "/*M! information_schema *//*!80000 performance_schema */.global_status"
 

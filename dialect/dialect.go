@@ -6,7 +6,7 @@
 // microseconds"). [Dialect.Statements] assembles the statements from them. Each
 // statement is written once for all databases, unless they really differ.
 //
-// Applications pass [Postgres], [MySQL] or [SQLite] to sqllock and need nothing else
+// Applications pass [Postgres], [MySQL], [SQLite] or [TiDB] to sqllock and need nothing else
 // from this package. [Statements] serves sqllock's own packages and is not covered by
 // the promise of compatibility.
 //
@@ -37,7 +37,10 @@
 // driver's parsing of dates nor the time zone of the session can shift a lease.
 package dialect
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // A Class is what an error of a database means for a lock.
 type Class int
@@ -77,10 +80,19 @@ const (
 var ErrNotCommitted = errors.New("the application has left a transaction open on a connection of the pool")
 
 // A Dialect describes one kind of database. The zero value cannot be used; call
-// [Postgres], [MySQL] or [SQLite].
+// [Postgres], [MySQL], [SQLite] or [TiDB].
 type Dialect struct {
 	// Name is "postgres", "mysql" or "sqlite".
 	Name string
+
+	// Engine is "TiDB", the only engine that the dialect is for, or "".
+	Engine string
+
+	// If LacksSerializable is true, READ COMMITTED stands in for SERIALIZABLE.
+	LacksSerializable bool
+
+	// LeastTTL is the shortest time-to-live that leases may have, if the database needs one.
+	LeastTTL time.Duration
 
 	// If Numbered is true, placeholders are $1, $2 …; otherwise question marks.
 	Numbered bool
@@ -106,6 +118,10 @@ type Dialect struct {
 	// If LocksLatest is true, the statement that guards a transaction reads what was
 	// committed last, however old the transaction's snapshot is.
 	LocksLatest bool
+
+	// If PicksOrFails is true, the database cannot skip locked rows: Pick and PickAny fail with an error of class
+	// [Blocked] instead, and PickClient and PickExpired lock no rows, which PickAny must do.
+	PicksOrFails bool
 
 	// If Notifies is true, the statements that delete rows can notify the processes
 	// that listen: see [Names.Channel].

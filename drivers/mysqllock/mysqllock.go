@@ -41,12 +41,12 @@ type Options struct {
 
 // Open connects to the MySQL or MariaDB that dsn names, and returns a registry. dsn is a URL,
 // mysql://user:password@host:3306/database?name=value, or the driver's own form,
-// user:password@tcp(host:3306)/database?name=value. opts may be nil.
+// user:password@tcp(host:3306)/database?name=value. tidb:// in place of mysql:// is for TiDB. opts may be nil.
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, for a parameter of
 //     the DSN that changes the character set behind the driver's back, and for a server that sqllock
-//     does not support, such as TiDB: see [sqllock.RepositoryOptions].Unverified,
+//     does not support, such as SingleStore: see [sqllock.RepositoryOptions].Unverified,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.

@@ -29,7 +29,7 @@ type holdConfig struct {
 
 // checkTTL refuses a time-to-live that a lease of key cannot have.
 func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
-	if err := CheckTTL(ttl); err != nil {
+	if err := CheckTTL(ttl, c.table.LeastTTL()); err != nil {
 		return err
 	}
 	if c.fixedTTL != 0 && ttl != c.fixedTTL {

@@ -12,10 +12,10 @@ const (
 	longestMargin  = 500 * time.Millisecond
 )
 
-// CheckTTL refuses a time-to-live that cannot make a lease.
-func CheckTTL(ttl time.Duration) error {
-	if ttl < minTTL {
-		return failure.Invalid("time-to-live %v: it must be at least %v", ttl, minTTL)
+// CheckTTL refuses a time-to-live that cannot make a lease. least is that of the dialect.
+func CheckTTL(ttl, least time.Duration) error {
+	if least = max(least, minTTL); ttl < least {
+		return failure.Invalid("time-to-live %v: it must be at least %v", ttl, least)
 	}
 	return nil
 }

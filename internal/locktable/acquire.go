@@ -298,7 +298,7 @@ func (t *Table) pickExpired(ctx context.Context, db executor, lockKeys []string)
 	if len(lockKeys) == 0 {
 		return nil
 	}
-	picked, err := selectTexts(ctx, db, t.statements.pickAny, values{keys: lockKeys})
+	picked, err := t.pickAny(ctx, db, lockKeys)
 	if err == nil && len(picked) < len(lockKeys) {
 		err = errPinned
 	}

@@ -71,7 +71,11 @@ func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (
 	// that the statement passes, other clients' included.
 	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
 		if pick.text != "" {
-			if v.keys, err = selectTexts(ctx, tx, pick, v); err != nil || len(v.keys) == 0 {
+			v.keys, err = selectTexts(ctx, tx, pick, v)
+			if t.dialect.PicksOrFails && len(v.keys) > 0 && err == nil {
+				v.keys, err = t.pickAny(ctx, tx, v.keys)
+			}
+			if err != nil || len(v.keys) == 0 {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed" // for the table
@@ -20,10 +21,18 @@ type Engine struct {
 	Dialect string
 	// Oldest is the oldest version that sqllock supports, or "" if it supports none.
 	Oldest string
-	// Refusal says why sqllock does not support the engine, or is "".
+	// Refusal says why sqllock does not support the engine with that dialect, or is "".
 	Refusal string
 
 	sign *regexp.Regexp
+}
+
+// RefusalOf returns why sqllock does not support the engine with a dialect, or "".
+func (e Engine) RefusalOf(d dialect.Dialect) string {
+	if d.Engine == e.Name {
+		return ""
+	}
+	return e.Refusal
 }
 
 //go:embed engines.tsv
@@ -53,10 +62,10 @@ func (i inspector) checkServer(server string) error {
 		return nil
 	}
 	switch engine := EngineOf(server); {
-	case engine.Dialect != "" && engine.Dialect != i.dialect.Name:
+	case engine.Dialect != "" && engine.Dialect != i.dialect.Name, i.dialect.Engine != "" && i.dialect.Engine != engine.Name:
 		return &Error{opening.op, WrongDialect, fmt.Errorf(
-			"the dialect is %s, but the database says that it is %q, which needs the dialect %s", i.dialect.Name, server, engine.Dialect)}
-	case engine.Refusal != "" && !i.unverified:
+			"the dialect is %s, but the database says that it is %q, which needs the dialect %s", cmp.Or(i.dialect.Engine, i.dialect.Name), server, engine.Dialect)}
+	case engine.RefusalOf(i.dialect) != "" && !i.unverified:
 		return &Error{opening.op, Unsupported, fmt.Errorf(
 			"the database says that it is %q, and sqllock does not support %s: %s (RepositoryOptions.Unverified permits it)", server, engine.Name, engine.Refusal)}
 	default:

@@ -36,11 +36,14 @@ func TestCheckServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		server     string
 		unverified bool
+		tidb       bool // the dialect
 		kind       Kind // Failed for none
 	}{
 		"a MySQL":                    {server: "9.7.4 MySQL Community Server - GPL"},
 		"a TiDB":                     {server: "8.0.11-TiDB-v8.5.0", kind: Unsupported},
 		"a TiDB that is permitted":   {server: "8.0.11-TiDB-v8.5.0", unverified: true},
+		"a TiDB with its dialect":    {server: "8.0.11-TiDB-v8.5.0", tidb: true},
+		"a MySQL taken for a TiDB":   {server: "9.7.4 MySQL Community Server - GPL", tidb: true, unverified: true, kind: WrongDialect},
 		"a PostgreSQL, in any case":  {server: "PostgreSQL 18.1", unverified: true, kind: WrongDialect},
 		"one that does not say that": {},
 	} {
@@ -52,7 +55,11 @@ func TestCheckServer(t *testing.T) {
 			if test.server != "" {
 				mock.ExpectQuery("SELECT CONCAT_WS").WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow(test.server))
 			}
-			err = CheckServer(t.Context(), mocked, dialect.MySQL(), test.unverified)
+			d := dialect.MySQL()
+			if test.tidb {
+				d = dialect.TiDB()
+			}
+			err = CheckServer(t.Context(), mocked, d, test.unverified)
 			if test.kind == Failed && err != nil || test.kind != Failed && !Is(err, test.kind) {
 				t.Error(err)
 			}

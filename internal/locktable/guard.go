@@ -122,7 +122,8 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 	if t.statements.guards.writing.text == "" {
 		return t.guardByLocking(ctx, tx, c)
 	}
-	if !t.certification.found.Load() && t.certification.isDue() {
+	never := t.statements.guards.locking.text == "" // can a lock do
+	if !never && !t.certification.found.Load() && t.certification.isDue() {
 		found, err := readCluster(ctx, tx, t.statements.clusterVariables)
 		switch {
 		case t.errors.isRefusal(err):
@@ -135,7 +136,7 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 		}
 		t.certification.know(found)
 	}
-	if t.certification.found.Load() {
+	if never || t.certification.found.Load() {
 		return t.guardByWriting(ctx, tx, c)
 	}
 	return t.guardByLocking(ctx, tx, c)

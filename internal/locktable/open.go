@@ -14,6 +14,9 @@ import (
 // Open returns the table. Unless the layout is given, it asks the database what it is and what
 // its tables are like, again and again while the database is busy.
 func Open(ctx context.Context, config Config) (*Table, error) {
+	if config.Dialect.LacksSerializable && config.Isolation == sql.LevelSerializable {
+		config.Isolation = sql.LevelReadCommitted
+	}
 	t := &Table{
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,

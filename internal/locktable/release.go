@@ -1,9 +1,12 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
@@ -116,7 +119,7 @@ func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, res
 // returns them.
 func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[rowID]bool, err error) {
 	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
-		found, err := selectRowIDs(ctx, tx, t.statements.pick, v)
+		found, err := t.pick(ctx, tx, v)
 		if err != nil {
 			return err
 		}
@@ -128,6 +131,47 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 		return err
 	})
 	return picked, err
+}
+
+// pick locks those of v's rows that are not pinned, and returns them.
+func (t *Table) pick(ctx context.Context, tx executor, v values) (map[rowID]bool, error) {
+	found := make(map[rowID]bool)
+	err := t.dividing(len(v.rows), func(from, to int) error {
+		some := v
+		some.rows = v.rows[from:to]
+		ids, err := selectRowIDs(ctx, tx, t.statements.pick, some)
+		maps.Copy(found, ids)
+		return err
+	})
+	return found, err
+}
+
+// pickAny locks the rows of some keys that are not pinned, and returns their keys.
+func (t *Table) pickAny(ctx context.Context, tx executor, lockKeys []string) (picked []string, err error) {
+	err = t.dividing(len(lockKeys), func(from, to int) error {
+		some, err := selectTexts(ctx, tx, t.statements.pickAny, values{keys: lockKeys[from:to]})
+		picked = append(picked, some...)
+		return err
+	})
+	return picked, err
+}
+
+// dividing has lock called for n rows. If one of them is pinned, and the statement cannot skip it, each half
+// is tried by itself, down to one row, which is left out.
+func (t *Table) dividing(n int, lock func(from, to int) error) error {
+	var try func(from, to int) error
+	try = func(from, to int) error {
+		err := lock(from, to)
+		switch {
+		case !t.dialect.PicksOrFails || t.errors(err) != dialect.Blocked:
+			return err
+		case to-from <= 1:
+			return nil
+		}
+		middle := (from + to) / 2
+		return cmp.Or(try(from, middle), try(middle, to))
+	}
+	return try(0, n)
 }
 
 // inTransaction runs fn in a transaction of its own and commits it, unless fn fails.

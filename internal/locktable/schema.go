@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/sqllock/sqllock/dialect"
@@ -194,6 +195,10 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 		if broken != nil {
 			return false, broken
 		}
+		if definition, ok := row["Create Table"]; ok && !autoIDCache.MatchString(text(definition)) {
+			err = wrongTable("%s lacks AUTO_ID_CACHE 1, so that each server of TiDB would draw fencing tokens from numbers of its own, and they would not rise: "+
+				"replace it as docs/clusters.md says (TiDB)", i.names.Fence)
+		}
 		if cache, ok := row["cache_size"]; ok && i.dialect.Name == dialect.MySQL().Name {
 			sequence = true
 			err = checkSequence(i.names.Fence, text(cache), text(row["increment"]), text(row["cycle_option"]))
@@ -201,6 +206,9 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 	}
 	return sequence, errors.Join(err, rows.Err())
 }
+
+// autoIDCache matches the option in what TiDB's SHOW CREATE TABLE returns.
+var autoIDCache = regexp.MustCompile(`AUTO_ID_CACHE\s*=?\s*1\b`)
 
 // scanByName scans a row into a map by the names of its columns.
 func scanByName(rows *sql.Rows) (map[string]any, error) {

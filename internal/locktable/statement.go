@@ -302,7 +302,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		acquiring = acquiring[:1]
 	}
 	together := func(change string) string {
-		if in.joint == "" {
+		if in.joint == "" || texts.PickAll == "" {
 			return ""
 		}
 		pick := strings.Replace(texts.PickAll, ":rows", "{rows}", 1)

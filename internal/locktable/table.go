@@ -3,6 +3,7 @@ package locktable
 import (
 	"database/sql"
 	"sync/atomic"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -98,3 +99,6 @@ func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 
 // Topic returns the topic on which releases of a row notify.
 func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }
+
+// LeastTTL returns the shortest time-to-live that a claim may have on the database.
+func (t *Table) LeastTTL() time.Duration { return t.dialect.LeastTTL }

@@ -17,10 +17,11 @@ PREPARE sqllock_fence FROM @sqllock_fence;
 
 EXECUTE sqllock_fence;
 
--- A sequence has its name among the tables: where there is one, this does nothing.
+-- A sequence has its name among the tables: where there is one, this does nothing. Only TiDB reads
+-- the comment: without that, each of its servers would take numbers from a range of its own.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK_FENCE (
 	ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY
-) ENGINE=InnoDB;
+) ENGINE=InnoDB /*T![auto_id_cache] AUTO_ID_CACHE=1 */;
 
 -- The names of keys and of the processes that hold them. ID is 'key:' and a LOCK_KEY, or 'process:' and
 -- the part of CLIENT_ID that all acquisitions of a client share. SEEN is when the name was last written.

@@ -28,16 +28,21 @@ var (
 	errNoDatabase = errors.New("the DSN names no database: it must end in /database")
 )
 
-var scheme = regexp.MustCompile(`(?i)^(?:mysql|mariadb)://`)
+var scheme = regexp.MustCompile(`(?i)^(?:mysql|mariadb|tidb)://`)
 
-// Parse returns the database that a DSN names: mysql://…, mariadb://…, or the driver's own
+// Parse returns the database that a DSN names: mysql://…, mariadb://…, tidb://…, or the driver's own
 // form, which may follow mysql:// as well. Parameters are those of the driver. Its errors
 // never contain a part of a password.
 func Parse(dsn string) (session.Target, error) {
-	if found := scheme.FindString(dsn); found != "" {
-		return parseURL(dsn[len(found):])
+	found := scheme.FindString(dsn)
+	if found == "" {
+		return parseForm(dsn)
 	}
-	return parseForm(dsn)
+	t, err := parseURL(dsn[len(found):])
+	if strings.EqualFold(found, "tidb://") {
+		t.Dialect, t.Redacted = dialect.TiDB(), "tidb"+strings.TrimPrefix(t.Redacted, "mysql")
+	}
+	return t, err
 }
 
 // driverForm matches a DSN of the Go driver with mysql:// put before it.

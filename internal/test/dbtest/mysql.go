@@ -23,6 +23,15 @@ func OracleMySQL(tb testing.TB) *DB {
 	return newMySQL(tb, server.OracleMySQL)
 }
 
+// TiDB is [MySQL] on the server of SQLLOCK_TEST_TIDB, where leases may be short: it waits for no other server.
+func TiDB(tb testing.TB) *DB {
+	tb.Helper()
+	db := newMySQL(tb, server.TiDB)
+	db.Dialect = dialect.TiDB()
+	db.Dialect.LeastTTL = 0
+	return db
+}
+
 func newMySQL(tb testing.TB, name string) *DB {
 	tb.Helper()
 	serverDSN := variable(tb, name)

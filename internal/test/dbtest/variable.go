@@ -47,12 +47,8 @@ func variable(tb testing.TB, name string) string {
 
 var warned sync.Map // of name to *sync.Once
 
-// AllVariable is the environment variable that asks for the full run: the whole matrix of
-// servers, drivers and settings, and the slow tests of the tests' own helpers.
-const AllVariable = "SQLLOCK_TEST_ALL"
-
 // All reports whether this is the full run, as make test-all starts it.
-func All() bool { return os.Getenv(AllVariable) != "" }
+func All() bool { return os.Getenv(server.AllVariable) != "" }
 
 // OwnServers skips a test that starts servers of its own, unless it was started by withservers:
 // plain go test neither installs nor starts anything.

@@ -91,6 +91,31 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
+// Each server of TiDB has numbers of its own, unless the table says otherwise, and a token takes time after a server is gone.
+func TestTable_OnTiDB(t *testing.T) {
+	t.Parallel()
+	db := up(t, dbtest.TiDB)
+	d := dialect.TiDB()
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, d, nil))(t)
+	_, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: d.LeastTTL - 1})
+	is(t, err, sqllock.ErrInvalid)
+	lock := obtain(t, newRegistry(t, repository, nil), "k")
+	is(t, check.ErrorOf(lock.WithTTL(d.LeastTTL-1).TryLock(t.Context())), sqllock.ErrInvalid)
+
+	db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_FENCE")
+	db.DB.MustExecContext(t.Context(), "CREATE TABLE INT_LOCK_FENCE (ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
+	_, err = sqllock.NewRepository(t.Context(), db.DB.DB, d, nil)
+	is(t, err, sqllock.ErrSchema)
+	check.Contains(t, err.Error(), "AUTO_ID_CACHE 1")
+	_, err = sqllock.NewRepository(t.Context(), db.DB.DB, dialect.MySQL(), nil)
+	is(t, err, sqllock.ErrInvalid)
+	check.Contains(t, err.Error(), "tidb://")
+	optimistic := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"tidb_txn_mode": "'optimistic'"}))
+	_, err = sqllock.NewRepository(t.Context(), optimistic.DB, d, &sqllock.RepositoryOptions{DisableFencing: true})
+	is(t, err, sqllock.ErrInvalid)
+	check.Contains(t, err.Error(), "tidb_txn_mode=optimistic")
+}
+
 // In a partitioned table a ctid says which row only together with the partition. Rows of
 // two regions that were inserted in one order have the same ones.
 // It takes seconds beside other tests, because it makes hundreds of statements.

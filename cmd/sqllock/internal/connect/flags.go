@@ -48,7 +48,7 @@ func (f *Flags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Prefix, "prefix", dialect.DefaultPrefix, "the prefix before LOCK in the name of the table")
 	flags.StringVar(&f.Region, "region", sqllock.DefaultRegion, "the region of the keys")
 	flags.BoolVar(&f.PlainKeys, "plain-keys", false, "store keys unchanged in LOCK_KEY, instead of Spring's mapping")
-	flags.BoolVar(&f.Unverified, "unverified", false, "use a server that sqllock does not support, such as TiDB: it may give a lock to several at once")
+	flags.BoolVar(&f.Unverified, "unverified", false, "use a server that sqllock does not support, such as CockroachDB: it may give a lock to several at once")
 }
 
 // Keys returns the mapping of keys that the flags choose.

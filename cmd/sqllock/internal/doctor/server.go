@@ -8,6 +8,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
 )
@@ -17,11 +18,12 @@ func (e *examination) checkServer(ctx context.Context) []finding {
 	if err := e.DB.GetContext(ctx, &version, e.statements.Version); err != nil {
 		return []finding{{noteworthy, "server", "its version is not known: " + exit.Text(err), "check that it is PostgreSQL, MySQL, MariaDB or SQLite"}}
 	}
-	return []finding{serverFinding(version, e.flags.Unverified)}
+	return []finding{serverFinding(version, e.Dialect, e.flags.Unverified)}
 }
 
-func serverFinding(version string, unverified bool) finding {
+func serverFinding(version string, d dialect.Dialect, unverified bool) finding {
 	engine := locktable.EngineOf(version)
+	engine.Refusal = engine.RefusalOf(d)
 	switch name := nameOf(engine, version); {
 	case engine.Refusal != "" && unverified:
 		return finding{noteworthy, "server", name + ", which sqllock does not support: " + engine.Refusal, "--unverified permits it: several may hold a lock at once"}
@@ -37,6 +39,9 @@ func serverFinding(version string, unverified bool) finding {
 // nameOf returns the name and version of a server.
 func nameOf(engine locktable.Engine, version string) string {
 	number, _, _ := strings.Cut(version, " ")
+	if _, own, ok := strings.Cut(number, "-TiDB-v"); ok {
+		number = own
+	}
 	switch {
 	case engine.Refusal != "":
 		return engine.Name + " (" + version + ")"
@@ -52,10 +57,10 @@ func nameOf(engine locktable.Engine, version string) string {
 var numberForm = regexp.MustCompile(`(\d+)(?:\.(\d+))?`)
 
 // olderThan reports whether the first number in version is lower than oldest. It returns
-// false for a version without numbers.
+// false for one without numbers.
 func olderThan(version, oldest string) bool {
 	have, want := numberForm.FindStringSubmatch(version), numberForm.FindStringSubmatch(oldest)
-	if have == nil {
+	if have == nil || want == nil {
 		return false
 	}
 	for i := 1; i <= 2; i++ {

@@ -44,7 +44,7 @@ func parserOf(dsn string) (func(string) (session.Target, error), error) {
 		switch strings.ToLower(scheme[1]) {
 		case "postgres", "postgresql":
 			return pgxdriver.Parse, nil
-		case "mysql", "mariadb":
+		case "mysql", "mariadb", "tidb":
 			return mysqldriver.Parse, nil
 		}
 		return nil, exit.Usagef("sqllock does not support %s://; the DSN may be %s", scheme[1], knownForms)

@@ -36,6 +36,7 @@ func TestParseDSN(t *testing.T) {
 		{"postgres://u@h,i/db?target_session_attrs=any", "pgx", "postgres://u@h,i/db?target_session_attrs=any", "postgres://u@h:5432/db"},
 		{"mysql://u:pw@h:3307/db", "mysql", "u:pw@tcp(h:3307)/db", "mysql://u@h:3307/db"},
 		{"mariadb://u:pw@h/db", "mysql", "u:pw@tcp(h:3306)/db", "mysql://u@h:3306/db"},
+		{"tidb://u:pw@h:4000/db", "mysql", "u:pw@tcp(h:4000)/db", "tidb://u@h:4000/db"},
 		{"mysql://u:p%2Fw%40@[::1]/db", "mysql", "u:p/w@@tcp([::1]:3306)/db", "mysql://u@[::1]:3306/db"},
 		{"mysql://u:pw@h/db?timeout=3s&clientFoundRows=true", "mysql", "u:pw@tcp(h:3306)/db?timeout=3s&clientFoundRows=true", "mysql://u@h:3306/db"},
 		{"mysql://u:pw@tcp(h:3307)/db", "mysql", "u:pw@tcp(h:3307)/db", "mysql://u@h:3307/db"},

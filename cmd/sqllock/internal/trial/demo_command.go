@@ -90,7 +90,7 @@ func (o *options) check() error {
 func run(ctx context.Context, o *options) (err error) {
 	// If the reader of the output goes away, the demo must get an error and clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	w, err := newWorkspace(ctx, o.flags, "DEMO")
+	w, err := newWorkspace(ctx, o.flags, "DEMO", &o.ttl)
 	if err != nil {
 		return err
 	}

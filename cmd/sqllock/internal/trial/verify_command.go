@@ -66,7 +66,7 @@ func verify(ctx context.Context, o *options, nodes []string, lasting time.Durati
 	if len(nodes) > 0 {
 		flags.DSN = nodes[0]
 	}
-	w, err := newWorkspace(ctx, &flags, "VERIFY")
+	w, err := newWorkspace(ctx, &flags, "VERIFY", &o.ttl)
 	if err != nil {
 		return err
 	}

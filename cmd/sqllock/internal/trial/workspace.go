@@ -28,8 +28,8 @@ type workspace struct {
 	values     string // a table beside those of the lock, or ""
 }
 
-// newWorkspace creates a workspace. After an error nothing is left of it.
-func newWorkspace(ctx context.Context, flags *connect.Flags, trial string) (*workspace, error) {
+// newWorkspace creates a workspace, and makes ttl as long as the database needs it. After an error nothing is left of it.
+func newWorkspace(ctx context.Context, flags *connect.Flags, trial string, ttl *time.Duration) (*workspace, error) {
 	names, err := dialect.NamesFor(flags.Prefix)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
@@ -42,6 +42,7 @@ func newWorkspace(ctx context.Context, flags *connect.Flags, trial string) (*wor
 	if err := w.fill(ctx); err != nil {
 		return nil, errors.Join(err, w.remove(ctx))
 	}
+	*ttl = max(*ttl, w.connection.Dialect.LeastTTL)
 	return w, nil
 }
 

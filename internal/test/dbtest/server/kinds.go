@@ -26,6 +26,8 @@ const (
 	PostgresNewestVariable = "SQLLOCK_TEST_POSTGRES_NEWEST"
 	// OracleMySQLVariable is like MySQLVariable, for Oracle's MySQL.
 	OracleMySQLVariable = "SQLLOCK_TEST_ORACLE_MYSQL"
+	// TiDBVariable is like MySQLVariable, for TiDB.
+	TiDBVariable = "SQLLOCK_TEST_TIDB"
 )
 
 // ScratchVariable is the directory for the data of servers and SQLite.
@@ -39,6 +41,7 @@ const (
 	MySQL          = "mysql" // if it is started here: MariaDB
 	PostgresNewest = "postgres-newest"
 	OracleMySQL    = "oracle-mysql"
+	TiDB           = "tidb"
 	Spring         = "spring"
 )
 
@@ -65,6 +68,7 @@ var Kinds = []Kind{
 	{Name: PostgresNewest, Title: "PostgreSQL's newest major version", Variable: PostgresNewestVariable, Start: alone(StartPostgresNewest)},
 	{Name: MySQL, Title: "MariaDB", Variable: MySQLVariable, Start: alone(StartMariaDB)},
 	{Name: OracleMySQL, Title: "Oracle's MySQL", Variable: OracleMySQLVariable, Start: alone(StartOracleMySQL)},
+	{Name: TiDB, Title: "TiDB", Variable: TiDBVariable, Start: alone(StartTiDB)},
 	{Name: Spring, Title: "Spring Integration"},
 }
 
@@ -81,6 +85,9 @@ func KindOf(name string) Kind {
 const (
 	// RequireVariable lists the servers that must be available.
 	RequireVariable = "SQLLOCK_REQUIRE"
+	// AllVariable asks for the full run: the whole matrix of servers, drivers and settings, and the slow tests
+	// of the tests' own helpers.
+	AllVariable = "SQLLOCK_TEST_ALL"
 	// ServersVariable lists the servers that are started, for a quick local run.
 	ServersVariable = "SQLLOCK_SERVERS"
 	// ReportVariable holds the path of the file to which tests write what they have run where.
@@ -106,14 +113,14 @@ func Required(name string) (bool, error) {
 	return slices.Contains(names, name), err
 }
 
-// Wanted reports whether the named server must be started. By default that is each server; with
-// SQLLOCK_SERVERS those that it names, and those that they need.
+// Wanted reports whether the named server must be started. By default that is each server, TiDB only with
+// SQLLOCK_TEST_ALL, since its build takes minutes; with SQLLOCK_SERVERS those that it names, and those that they need.
 func Wanted(name string) (bool, error) {
 	names, err := listed(ServersVariable)
 	if slices.Contains(names, PgBouncer) {
 		names = append(names, Postgres)
 	}
-	return len(names) == 0 || slices.Contains(names, name), err
+	return len(names) == 0 && (name != TiDB || os.Getenv(AllVariable) != "") || slices.Contains(names, name), err
 }
 
 func listed(variable string) (names []string, err error) {

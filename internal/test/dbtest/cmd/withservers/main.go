@@ -10,6 +10,7 @@
 //	postgres-newest  SQLLOCK_TEST_POSTGRES_NEWEST  PostgreSQL's newest major version
 //	mysql            SQLLOCK_TEST_MYSQL            MariaDB, Debian's
 //	oracle-mysql     SQLLOCK_TEST_ORACLE_MYSQL     Oracle's MySQL
+//	tidb             SQLLOCK_TEST_TIDB             TiDB, with SQLLOCK_TEST_ALL=1 alone
 //
 // The variables hold URLs for PostgreSQL and PgBouncer, and DSNs of go-sql-driver/mysql for the
 // others. A server whose variable is set already is not started. If possible, missing programs

@@ -1,0 +1,54 @@
+package dialect
+
+import (
+	"strings"
+	"time"
+)
+
+// TiDB returns the dialect of TiDB. It speaks MySQL's protocol and most of its statements:
+//
+//   - SERIALIZABLE is refused. A repository that is to acquire in Serializable transactions, as it is by default,
+//     takes READ COMMITTED ones.
+//   - SKIP LOCKED neither skips rows nor locks them. A statement that must not wait for a row fails there
+//     instead: see [Dialect.PicksOrFails].
+//   - LOCK IN SHARE MODE is refused or locks nothing. A guarded transaction changes the row of its lease, so that one
+//     at a time is under a lease.
+//   - Numbers are cached by each server, unless the table has AUTO_ID_CACHE 1, as that of fencing tokens must.
+//   - After a failure of the server that gives out these numbers no lock is acquired for ten seconds: see [Dialect.LeastTTL].
+//
+// On another server it is refused, as [MySQL] is on TiDB.
+func TiDB() Dialect {
+	d := MySQL()
+	d.Engine, d.LacksSerializable, d.LeastTTL = "TiDB", true, 10*time.Second
+	d.PicksOrFails, d.Outside = true, ""
+	d.Classify = classifyTiDB
+	f := &d.fragments
+	const skip, lock = "SKIP LOCKED", " FOR UPDATE SKIP LOCKED"
+	f.pick, f.pickAny = strings.Replace(f.pick, skip, "NOWAIT", 1), strings.Replace(f.pickAny, skip, "NOWAIT", 1)
+	f.pickExpired, f.pickClient = strings.TrimSuffix(f.pickExpired, lock), strings.TrimSuffix(f.pickClient, lock)
+	f.pickAll = "" // there is no SELECT … INTO
+	f.guard, f.guardAll = "", ""
+	f.turns = Turns{} // GET_LOCK is no queue
+	f.fence = "SHOW CREATE TABLE {fence}"
+	f.cluster, f.member = tidbFacts, ""
+	return d
+}
+
+// tidbFacts are those of clusterFacts that TiDB has. In its optimistic transactions FOR UPDATE locks nothing.
+const tidbFacts = sessionFacts +
+	" UNION ALL SELECT 'session', IF(@@SESSION.tidb_txn_mode = 'pessimistic', '', CONCAT(' tidb_txn_mode=', @@SESSION.tidb_txn_mode))"
+
+func classifyTiDB(err error) Class {
+	switch number, _ := numberIn(err, "Number"); number {
+	case 8002, // ErrForUpdateCantRetry
+		8022, // ErrKVErrRetryable
+		8028, // ErrInfoSchemaChanged
+		9007: // ErrWriteConflict
+		return Transient
+	case 1105: // ErrUnknown
+		if strings.Contains(err.Error(), "retry limit reached") { // of a statement that has met others again and again
+			return Transient
+		}
+	}
+	return classifyMySQL(err)
+}
