@@ -24,8 +24,8 @@ type fleet struct {
 	missing map[string]error  // why a server is missing
 }
 
-// errLeftOut is the reason for a server that the user does not want.
-var errLeftOut = errors.New("left out by " + server.ServersVariable)
+// errLeftOut is the reason for a server that is not wanted.
+var errLeftOut = errors.New("left out by " + server.ServersVariable + ", or part of the full run alone (" + server.AllVariable + "=1)")
 
 // startServers starts the servers whose variables are not set. The caller must stop the fleet
 // even if there is an error. A missing server is an error only if it is required.
