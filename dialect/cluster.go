@@ -24,8 +24,9 @@ WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_st
 WHERE VARIABLE_NAME = 'group_replication_consistency' */
 UNION ALL ` + sessionFacts
 
+// sessionFacts are those of the session alone. Vitess says 0 where there is no limit.
 const sessionFacts = `SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295 AND (@@SESSION.sql_select_limit > 0 OR @@version_comment NOT LIKE '%(Git%'), CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
 IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL))`
 
 const statusTables = "/*M! information_schema *//*!80000 performance_schema */.global_status"
@@ -90,5 +91,12 @@ func (d Dialect) forMembers(condition string) Dialect {
 func (d Dialect) awaiting(variable, value string) Dialect {
 	d.fragments.before = "SET @sqllock_" + variable + " = @@SESSION." + variable + ", SESSION " + variable + " = " + value
 	d.fragments.after = "SET SESSION " + variable + " = @sqllock_" + variable
+	return d
+}
+
+// OnVitess returns the dialect of a keyspace of Vitess. GET_LOCK is granted by the tablet that is the primary, and gone with
+// it, so that it is no queue.
+func (d Dialect) OnVitess() Dialect {
+	d.fragments.turns = Turns{}
 	return d
 }

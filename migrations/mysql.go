@@ -30,6 +30,7 @@ func lockMySQL(ctx context.Context, s *session) error {
 		"SET SESSION autocommit = 1",
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds), // for a table
 		fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", seconds),
+		"SET SESSION sql_select_limit = DEFAULT", // with a limit of the session, Vitess refuses GET_LOCK
 	); err != nil {
 		return err
 	}

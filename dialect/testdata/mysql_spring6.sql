@@ -165,7 +165,7 @@ WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_st
 /*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
 WHERE VARIABLE_NAME = 'group_replication_consistency' */
 UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295 AND (@@SESSION.sql_select_limit > 0 OR @@version_comment NOT LIKE '%(Git%'), CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
 IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL))
 /*!80000 UNION ALL SELECT 'member_state', CAST(MEMBER_STATE AS CHAR) FROM performance_schema.replication_group_members WHERE MEMBER_ID IN (@@server_uuid, '') */
 LIMIT 1000;
@@ -178,7 +178,7 @@ WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_st
 /*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
 WHERE VARIABLE_NAME = 'group_replication_consistency' */
 UNION ALL SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295 AND (@@SESSION.sql_select_limit > 0 OR @@version_comment NOT LIKE '%(Git%'), CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
 IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL))
 LIMIT 1000;
 

@@ -33,13 +33,13 @@ SHOW CREATE TABLE INT_LOCK_FENCE;
 
 -- Cluster
 SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295 AND (@@SESSION.sql_select_limit > 0 OR @@version_comment NOT LIKE '%(Git%'), CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
 IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL)) UNION ALL SELECT 'session', IF(@@SESSION.tidb_txn_mode = 'pessimistic', '', CONCAT(' tidb_txn_mode=', @@SESSION.tidb_txn_mode))
 LIMIT 1000;
 
 -- ClusterVariables
 SELECT 'autocommit', IF(@@SESSION.autocommit, 'ON', 'OFF')
-UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295, CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
+UNION ALL SELECT 'session', CONCAT_WS(', ', IF(@@SESSION.sql_select_limit < 4294967295 AND (@@SESSION.sql_select_limit > 0 OR @@version_comment NOT LIKE '%(Git%'), CONCAT('sql_select_limit=', @@SESSION.sql_select_limit), NULL),
 IF(@@SESSION.sql_safe_updates, 'sql_safe_updates=1', NULL), IF(@@SESSION.completion_type NOT IN ('NO_CHAIN', '0'), CONCAT('completion_type=', @@SESSION.completion_type), NULL)) UNION ALL SELECT 'session', IF(@@SESSION.tidb_txn_mode = 'pessimistic', '', CONCAT(' tidb_txn_mode=', @@SESSION.tidb_txn_mode))
 LIMIT 1000;
 

@@ -116,7 +116,7 @@ var (
 		"set autocommit=1 in the DSN, or for the server")
 
 	errSession = errors.New("statements about several rows would leave some out or fail, or COMMIT would do more than that: " +
-		"set sql_select_limit=18446744073709551615, sql_safe_updates=0, completion_type=0 and, on TiDB, tidb_txn_mode='pessimistic' in the DSN, or for the server; the session has")
+		"set sql_select_limit=9223372036854775807, sql_safe_updates=0, completion_type=0 and, on TiDB, tidb_txn_mode='pessimistic' in the DSN, or for the server; the session has")
 
 	errSerializable = errors.New("a replication group that several members write to (group_replication_enforce_update_everywhere_checks) " +
 		"refuses SERIALIZABLE with error 3098: set RepositoryOptions.Isolation to ReadCommitted")

@@ -57,7 +57,7 @@ func EngineOf(server string) Engine {
 
 // checkServer returns an error if the server needs another dialect, or if sqllock does not support it. A
 // server that has not answered is "".
-func (i inspector) checkServer(server string) error {
+func (i inspector) checkServer(ctx context.Context, server string) error {
 	if server == "" {
 		return nil
 	}
@@ -68,9 +68,41 @@ func (i inspector) checkServer(server string) error {
 	case engine.RefusalOf(i.dialect) != "" && !i.unverified:
 		return &Error{opening.op, Unsupported, fmt.Errorf(
 			"the database says that it is %q, and sqllock does not support %s: %s (RepositoryOptions.Unverified permits it)", server, engine.Name, engine.Refusal)}
+	case isVitess(server) && !i.unverified:
+		return i.checkKeyspace(ctx)
 	default:
 		return nil
 	}
+}
+
+func isVitess(server string) bool { return EngineOf(server).Name == "Vitess" }
+
+// checkKeyspace returns an error if the keyspace of Vitess that has the table, or would have it, is sharded: then rows of a
+// joint lock, of a semaphore, or of the application are elsewhere, and a COMMIT about several shards is several.
+func (i inspector) checkKeyspace(ctx context.Context) error {
+	keyspace := i.names.Schema
+	if keyspace == "" {
+		if err := i.db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&keyspace); err != nil {
+			return err
+		}
+		keyspace, _, _ = strings.Cut(keyspace, "@") // as in app@primary
+	}
+	rows, err := i.db.QueryContext(ctx, "SHOW VSCHEMA KEYSPACES")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		row, err := scanByName(rows)
+		if err != nil {
+			return err
+		}
+		if text(row["Keyspace"]) == keyspace && text(row["Sharded"]) == "true" {
+			return &Error{opening.op, Unsupported, fmt.Errorf("the keyspace %s of Vitess is sharded, and a lock needs one shard: "+
+				"give the DSN of an unsharded keyspace, or name it by the prefix, as docs/clusters.md says (Vitess) (RepositoryOptions.Unverified permits it)", keyspace)}
+		}
+	}
+	return rows.Err()
 }
 
 // CheckServer asks a server what it is, for a caller who is about to create tables there. It returns an error if
@@ -78,7 +110,7 @@ func (i inspector) checkServer(server string) error {
 func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, unverified bool) error {
 	_, err := callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (struct{}, error) {
 		i := inspector{db: db, dialect: d, unverified: unverified}
-		return struct{}{}, i.checkServer(i.askServer(ctx))
+		return struct{}{}, i.checkServer(ctx, i.askServer(ctx))
 	}, nil)
 	return err
 }

@@ -36,6 +36,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if found.sequence {
 			t.dialect = t.dialect.WithSequence()
 		}
+		if isVitess(found.server) {
+			t.dialect = t.dialect.OnVitess()
+		}
 		if err := t.adapt(found.cluster, config, mariaDB); err != nil {
 			return nil, err
 		}

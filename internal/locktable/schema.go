@@ -43,7 +43,7 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		return found, wrongTable("%s has no primary key (LOCK_KEY, REGION), or is a view: create the key, or name the table itself by Prefix: %w", i.names.Lock, err)
 	}
 	if err != nil {
-		if wrong := i.checkServer(i.serverOf(ctx, err)); wrong != nil {
+		if wrong := i.checkServer(ctx, i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
 		}
 		err = fmt.Errorf("read %s: %w%s", i.names.Lock, err, i.hint())
@@ -53,7 +53,7 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		}
 		return found, err
 	}
-	if err := i.checkServer(seen.server); err != nil {
+	if err := i.checkServer(ctx, seen.server); err != nil {
 		return found, err
 	}
 	layout, err := i.checkTable(seen)

@@ -242,8 +242,8 @@ func complete(parameters map[string]string) {
 }
 
 // defaults are those of the server, whatever a DBA has set for all sessions: a limit leaves rows out of
-// statements about several, and sql_safe_updates refuses some of them.
-var defaults = map[string]string{"sql_select_limit": "18446744073709551615", "sql_safe_updates": "0", "completion_type": "0"}
+// statements about several, and sql_safe_updates refuses some of them. Vitess reads a limit as a signed number.
+var defaults = map[string]string{"sql_select_limit": "9223372036854775807", "sql_safe_updates": "0", "completion_type": "0"}
 
 // autocommit matches what the variable can be called in SET.
 var autocommit = regexp.MustCompile(`(?i)^\s*(?:(?:@@)?(?:(?:session|local)(?:\s+|\s*\.\s*))?|@@)autocommit\s*$`)
