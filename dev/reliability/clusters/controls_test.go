@@ -100,7 +100,7 @@ func takesWrites(ctx context.Context, n *cluster.Node) bool {
 func TestControlPlainGuard(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGalera)
-	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
+	b := newTrial(t, "control, Galera without the write of Guard", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Choice: workload.Own})
 	b.config.Kill, b.config.Unaware, b.config.Outlive = false, true, true
 	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
 	r := b.run()
@@ -116,7 +116,7 @@ func TestControlPlainGuard(t *testing.T) {
 func TestControlPlainReads(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGalera)
-	b := newTrial(t, "control, Galera without reads that wait", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Random})
+	b := newTrial(t, "control, Galera without reads that wait", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Choice: workload.Random})
 	b.config.Kill, b.config.Unaware, b.config.Shared = false, true, true
 	b.nemeses = []nemesis{{lag.name, b.lagUntilLate}}
 	r := b.run()
@@ -149,7 +149,7 @@ func (b *trial) lagUntilLate(ctx context.Context, c *cluster.Cluster, r *rand.Ra
 func TestControlClock(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
-	b := newTrial(t, "control, a clock that is wrong", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Own})
+	b := newTrial(t, "control, a clock that is wrong", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Choice: workload.Own})
 	b.config.Kill = false
 	b.nemeses = []nemesis{{"clock set by 5 s", func(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
 		if err := c.Nodes[2].SetClock(5 * time.Second); err != nil {

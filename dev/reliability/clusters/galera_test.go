@@ -30,12 +30,12 @@ func TestGalera(t *testing.T) {
 		t.Run(string(choice), func(t *testing.T) {
 			inParallel(t)
 			c := cluster.For(t, "galera", cluster.StartGalera)
-			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Work: textProtocol, Choice: choice})
+			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Work: textProtocol, Choice: choice})
 			b.nemeses = galeraFaults
 			b.short = map[workload.Choice][]string{
 				workload.Own: {"cut from peers", "kill -9 all nodes"}, workload.Random: {"kill -9", lag.name},
 			}[choice]
-			b.final = eachNode(c)
+			b.final = eachNode(c.Nodes)
 			b.mustHold(b.run())
 		})
 	}
@@ -46,10 +46,10 @@ func TestGalera(t *testing.T) {
 func TestGaleraClocks(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "galera", cluster.StartGaleraWithClocks)
-	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Work: textProtocol, Choice: workload.Random})
+	b := newTrial(t, "Galera, random node, clocks", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Work: textProtocol, Choice: workload.Random})
 	b.nemeses = []nemesis{clock("clock set by 150 ms", 150*time.Millisecond), anyNode("kill -9", kill)}
 	b.short = []string{b.nemeses[0].name}
-	b.final = eachNode(c)
+	b.final = eachNode(c.Nodes)
 	b.mustHold(b.run())
 }
 
@@ -68,18 +68,18 @@ func clock(name string, by time.Duration) nemesis {
 	}}
 }
 
-// dsns returns the DSNs of all nodes.
-func dsns(c *cluster.Cluster) (all []string) {
-	for _, n := range c.Nodes {
+// dsns returns the DSNs of nodes.
+func dsns(nodes []*cluster.Node) (all []string) {
+	for _, n := range nodes {
 		all = append(all, n.DSN())
 	}
 	return all
 }
 
-// eachNode returns a target for each node.
-func eachNode(c *cluster.Cluster) (all []workload.Target) {
-	for _, n := range c.Nodes {
-		all = append(all, workload.Target{Driver: c.Driver, DSNs: []string{n.DSN()}})
+// eachNode returns a target for each of some nodes of MySQL.
+func eachNode(nodes []*cluster.Node) (all []workload.Target) {
+	for _, n := range nodes {
+		all = append(all, workload.Target{Driver: "mysql", DSNs: []string{n.DSN()}})
 	}
 	return all
 }

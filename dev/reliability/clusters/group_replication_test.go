@@ -15,13 +15,13 @@ import (
 func TestGroupReplicationSingle(t *testing.T) {
 	inParallel(t)
 	c := cluster.For(t, "group-replication", cluster.StartGroupReplication)
-	b := newTrial(t, "Group Replication, single-primary", c, workload.Target{Driver: "mysql", DSNs: dsns(c), Choice: workload.Primary})
+	b := newTrial(t, "Group Replication, single-primary", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Choice: workload.Primary})
 	b.nemeses = []nemesis{
 		primary("kill -9", kill), primary("SIGSTOP", stop), primary("cut from peers", cutFromPeers),
 		anyNode("cut from clients", cutFromClients), switchover, killAll,
 	}
 	b.short = []string{"kill -9 the primary", "switchover"}
-	b.final = eachNode(c)
+	b.final = eachNode(c.Nodes)
 	b.mustHold(b.run())
 }
 
@@ -45,7 +45,7 @@ func TestGroupReplicationMulti(t *testing.T) {
 			}
 			c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
 			var all []string
-			for _, dsn := range dsns(c) {
+			for _, dsn := range dsns(c.Nodes) {
 				all = append(all, dsn+cell.parameters)
 			}
 			b := newTrial(t, "Group Replication, multi-primary, "+name, c, workload.Target{Driver: "mysql", DSNs: all, Choice: workload.Primary})
@@ -55,7 +55,7 @@ func TestGroupReplicationMulti(t *testing.T) {
 				anyNode("cut from clients", cutFromClients), killAll, lag,
 			}
 			b.short = []string{"kill -9", "cut from peers"}
-			b.final = eachNode(c)
+			b.final = eachNode(c.Nodes)
 			b.mustHold(b.run())
 		})
 	}

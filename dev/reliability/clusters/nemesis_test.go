@@ -23,8 +23,19 @@ type nemesis struct {
 
 // anyNode does something to a node, and lets it be for some seconds.
 func anyNode(name string, harm func(context.Context, *cluster.Node) error) nemesis {
+	return oneOf(name, func(c *cluster.Cluster) []*cluster.Node { return c.Nodes }, harm)
+}
+
+// onlyNode is anyNode for one node.
+func onlyNode(name string, index int, harm func(context.Context, *cluster.Node) error) nemesis {
+	return oneOf(name, func(c *cluster.Cluster) []*cluster.Node { return c.Nodes[index : index+1] }, harm)
+}
+
+// oneOf is anyNode for some nodes.
+func oneOf(name string, nodes func(*cluster.Cluster) []*cluster.Node, harm func(context.Context, *cluster.Node) error) nemesis {
 	return nemesis{name, func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-		return onNode(ctx, c.Nodes[r.IntN(len(c.Nodes))], r, harm)
+		some := nodes(c)
+		return onNode(ctx, some[r.IntN(len(some))], r, harm)
 	}}
 }
 

@@ -3,7 +3,6 @@
 package clusters
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,8 +43,8 @@ func eachDriver(t *testing.T, test func(t *testing.T, driver, name string)) {
 }
 
 var (
-	killPostgres = func(_ context.Context, n *cluster.Node) error { n.KillProcesses("postgres"); return nil }
-	killManager  = func(_ context.Context, n *cluster.Node) error { n.KillProcesses("python3"); return nil }
+	killPostgres = onProcess((*cluster.Node).KillProcesses, "postgres")
+	killManager  = onProcess((*cluster.Node).KillProcesses, "python3")
 )
 
 // allNodes returns a DSN with which the driver looks for the node that takes writes.

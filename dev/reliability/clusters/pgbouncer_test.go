@@ -40,10 +40,3 @@ var poolerPause = nemesis{"PAUSE", func(ctx context.Context, c *cluster.Cluster,
 	pausing.Wait()
 	return nil
 }}
-
-// onlyNode is anyNode for one node.
-func onlyNode(name string, index int, harm func(context.Context, *cluster.Node) error) nemesis {
-	return nemesis{name, func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-		return onNode(ctx, c.Nodes[index], r, harm)
-	}}
-}

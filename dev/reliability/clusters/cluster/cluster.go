@@ -21,7 +21,7 @@ const joinLimit = 4 * time.Minute
 // A Cluster is a running cluster. Its methods, and those of its nodes, are not safe for concurrent
 // use.
 type Cluster struct {
-	// Name is "galera", "group-replication" or "patroni".
+	// Name is one of [server.Clusters].
 	Name string
 	// Driver is the database/sql driver of [Node.DSN].
 	Driver string
@@ -192,9 +192,12 @@ func (c *Cluster) Dir() string { return c.scratch.Dir }
 // execute runs statements on one connection to a DSN.
 var execute = server.Execute
 
+// askLimit is how long a node may take to answer.
+const askLimit = 2 * time.Second
+
 // ask returns the result of a query that has one row with one column.
 func ask(ctx context.Context, driver, dsn, query string) (answer string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {

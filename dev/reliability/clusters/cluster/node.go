@@ -54,14 +54,19 @@ func (n *Node) Kill() error {
 }
 
 // KillProcesses kills the processes of the node that have the name with SIGKILL, at one instant.
-func (n *Node) KillProcesses(name string) {
+func (n *Node) KillProcesses(name string) { n.signalProcesses(name, syscall.SIGSTOP, syscall.SIGKILL) }
+
+// PauseProcesses stops the processes of the node that have the name with SIGSTOP. Resume continues them.
+func (n *Node) PauseProcesses(name string) { n.signalProcesses(name, syscall.SIGSTOP) }
+
+func (n *Node) signalProcesses(name string, signals ...syscall.Signal) {
 	var found []int
 	for _, pid := range n.host.processes() {
 		if command, _ := proc.Status(pid); command == name {
 			found = append(found, pid)
 		}
 	}
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+	for _, s := range signals {
 		for _, pid := range found {
 			_ = syscall.Kill(pid, s) // it may have ended
 		}

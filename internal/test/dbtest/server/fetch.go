@@ -125,3 +125,11 @@ func FetchPatroni(ctx context.Context) (dir string, err error) {
 	}
 	return fetched(ctx, "patroni-4.1", fetchPatroni)
 }
+
+//go:embed fetch_vitess.sh
+var fetchVitess string
+
+// FetchVitess returns the directory of Vitess's programs. They are built once, which takes minutes.
+func FetchVitess(ctx context.Context) (dir string, err error) {
+	return fetched(ctx, "vitess-0.23.0", fetchVitess)
+}

@@ -1,0 +1,293 @@
+//go:build linux
+
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+)
+
+// StartVitess starts an unsharded keyspace of Vitess, with semi-synchronous replication, over Oracle's MySQL: three
+// tablets, which are n1 to n3, two vtgates, and a host for etcd, vtctld and vtorc. vtorc, which replaces a primary that
+// is gone, looks each second, which is five by default.
+//
+// The DSN of a vtgate needs no password, that of a tablet leads to its MySQL. The caller closes the cluster.
+func StartVitess(ctx context.Context) (*Cluster, error) {
+	mysql, err := server.FetchOracleMySQL(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
+	}
+	if err := server.Ensure(ctx, []string{"etcd"}, "etcd-server"); err != nil {
+		return nil, fmt.Errorf("find etcd: %w", err)
+	}
+	bin, err := server.FetchVitess(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find Vitess: %w", err)
+	}
+	return newCluster(ctx, &Cluster{Name: "vitess", Driver: "mysql", engine: vitess{bin, mysql}}, tablets+gates+1, 0)
+}
+
+// Of the hosts of Vitess the first are tablets, the next ones vtgates, and the last has the topology.
+const tablets, gates = 3, 2
+
+// vitess is the engine.
+type vitess struct{ bin, mysql string }
+
+// Tablets returns the nodes of Vitess that store the data.
+func (c *Cluster) Tablets() []*Node { return c.Nodes[:tablets] }
+
+// Gates returns the nodes of Vitess that clients connect to.
+func (c *Cluster) Gates() []*Node { return c.Nodes[tablets : tablets+gates] }
+
+// Topology returns the node of Vitess that has etcd, vtctld and vtorc.
+func (c *Cluster) Topology() *Node { return c.Nodes[tablets+gates] }
+
+// vitessUser runs all daemons, which refuse to run as root.
+const vitessUser = "daemon"
+
+func (vitess) dsn(n *Node) string {
+	if n.role() == "tablet" {
+		return fmt.Sprintf("t:t@tcp(%s:3306)/vt_sqllock?timeout=2s", n.IP())
+	}
+	return fmt.Sprintf("root@tcp(%s:3306)/sqllock?timeout=2s", n.IP())
+}
+
+// role returns what the node of Vitess is for, as vitess.sh calls it.
+func (n *Node) role() string {
+	switch {
+	case slices.Contains(n.cluster.Tablets(), n):
+		return "tablet"
+	case slices.Contains(n.cluster.Gates(), n):
+		return "gate"
+	default:
+		return "topology"
+	}
+}
+
+// id is the node's number in its alias.
+func (n *Node) id() string { return "10" + strings.TrimPrefix(n.Name, "n") }
+
+// vitessDaemons is the script that runs the daemons of a host.
+//
+//go:embed vitess.sh
+var vitessDaemons string
+
+func (v vitess) start(ctx context.Context, n *Node) error {
+	if err := v.create(ctx, n); err != nil {
+		return err
+	}
+	return n.run(vitessUser, []string{
+		"TOPOLOGY=" + n.cluster.Topology().IP(), "IP=" + n.IP(), "DIR=" + n.dir, "BIN=" + n.path("vitess"), "ID=" + n.id(),
+		"MYSQLD=" + strings.Join(v.mysqld(n), " "),
+	}, "bash", "-c", vitessDaemons, "vitess", n.role())
+}
+
+func (vitess) mysqld(n *Node) []string { return server.OracleMySQLDaemon(n.path("mysql"), n.dir) }
+
+// create makes what a node needs that has never been started, or whose data was removed.
+func (v vitess) create(ctx context.Context, n *Node) error {
+	if _, err := os.Stat(n.path("vitess")); err != nil {
+		for name, programs := range map[string]string{"vitess": v.bin, "mysql": v.mysql} { // the user's cache is closed to other users
+			err := errors.Join(
+				os.Mkdir(n.path(name), 0o755), //nolint:gosec // servers run as another user
+				run(ctx, n.host.inside("", "mount", "--bind", programs, n.path(name))...))
+			if err != nil {
+				return err
+			}
+		}
+		if err := run(ctx, "chown", vitessUser+":"+vitessUser, n.dir); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(n.path("data")); err == nil || n.role() != "tablet" {
+		return nil
+	}
+	template := filepath.Join(n.cluster.Dir(), "template")
+	if _, err := os.Stat(template); err != nil {
+		accounts := n.path("accounts.sql")
+		err := errors.Join(
+			os.WriteFile(accounts, []byte(vitessAccounts), 0o644), //nolint:gosec // the server runs as another user
+			run(ctx, n.host.inside(vitessUser, append(v.mysqld(n), "--initialize-insecure", "--init-file="+accounts, "--log-error="+n.Log())...)...),
+			os.Remove(n.path("data/auto.cnf")),
+			os.Rename(n.path("data"), template))
+		if err != nil {
+			return err
+		}
+	}
+	return run(ctx, "cp", "-a", template, n.path("data"))
+}
+
+// vitessAccounts are those that vttablet uses, and that of a tablet's DSN.
+const vitessAccounts = `SET sql_log_bin = 0;
+CREATE USER vt_dba@localhost; GRANT ALL ON *.* TO vt_dba@localhost WITH GRANT OPTION;
+CREATE USER vt_app@localhost; GRANT ALL ON *.* TO vt_app@localhost; REVOKE SUPER, CONNECTION_ADMIN ON *.* FROM vt_app@localhost;
+CREATE USER vt_allprivs@localhost; GRANT ALL ON *.* TO vt_allprivs@localhost;
+CREATE USER vt_filtered@localhost; GRANT ALL ON *.* TO vt_filtered@localhost;
+CREATE USER vt_appdebug@localhost; GRANT SELECT, PROCESS ON *.* TO vt_appdebug@localhost;
+CREATE USER vt_repl@'%'; GRANT REPLICATION SLAVE ON *.* TO vt_repl@'%';
+CREATE USER t@'%' IDENTIFIED BY 't'; GRANT ALL ON *.* TO t@'%';
+`
+
+func (v vitess) bootstrap(ctx context.Context, c *Cluster) error {
+	top := c.Topology()
+	fresh := top.daemon == nil
+	if err := v.start(ctx, top); err != nil {
+		return err
+	}
+	if fresh {
+		err := top.await(ctx, func() error { return v.control(ctx, c, "GetKeyspaces") })
+		if err == nil {
+			err = v.control(ctx, c, "AddCellInfo", "--root=/vitess/zone1", "--server-address="+top.IP()+":2379", "zone1")
+		}
+		if err == nil {
+			err = v.control(ctx, c, "CreateKeyspace", "--durability-policy=semi_sync", "sqllock")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range c.Nodes {
+		if n != top {
+			if err := v.start(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// control runs a command of an operator.
+func (v vitess) control(ctx context.Context, c *Cluster, command ...string) error {
+	client := []string{filepath.Join(v.bin, "vtctldclient"), "--server=" + c.Topology().IP() + ":15999", "--action-timeout=30s"}
+	return run(ctx, append(client, command...)...)
+}
+
+// A tablet is a row of SHOW VITESS_TABLETS.
+type tablet struct {
+	Alias string `db:"Alias"`
+	Type  string `db:"TabletType"`
+	State string `db:"State"`
+}
+
+// tabletsAt returns the tablets as a vtgate sees them.
+func tabletsAt(ctx context.Context, gate *Node) (all []tablet, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	db, err := sqlx.Open("mysql", gate.DSN())
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close() //nolint:errcheck // it was only read from
+	return all, db.Unsafe().SelectContext(ctx, &all, "SHOW VITESS_TABLETS")
+}
+
+// join returns all nodes as members if each tablet serves and a vtgate knows the primary. A tablet that has what no other one
+// has, as a primary that was replaced may have, is excluded by vtorc: its data is replaced, as an operator does from a backup.
+func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
+	c := n.cluster
+	members = len(c.Nodes)
+	if n.role() == "topology" {
+		return members, v.control(ctx, c, "GetKeyspace", "sqllock")
+	}
+	gate := c.Gates()[0]
+	if n.role() == "gate" {
+		gate = n
+	}
+	all, err := tabletsAt(ctx, gate)
+	if err != nil {
+		return 0, err
+	}
+	primary := slices.IndexFunc(all, func(t tablet) bool { return t.Type == "PRIMARY" && t.State == "SERVING" })
+	if primary < 0 {
+		return 0, errNoPrimary
+	}
+	if n.role() == "gate" {
+		return members, nil
+	}
+	own := slices.IndexFunc(all, func(t tablet) bool { return t.Alias == n.alias() })
+	switch {
+	case own < 0:
+		return 0, errors.New("its vttablet is not known")
+	case all[own].Type == "DRAINED":
+		return 0, errors.Join(errors.New("it has transactions of its own"), v.replace(ctx, n))
+	case own == primary:
+		return members, nil
+	default:
+		return members, v.caughtUp(ctx, n, all[primary])
+	}
+}
+
+var errNoPrimary = errors.New("no tablet is the primary")
+
+func (n *Node) alias() string { return "zone1-0000000" + n.id() }
+
+// replace removes the data of a tablet, which then copies that of the others.
+func (v vitess) replace(ctx context.Context, n *Node) error {
+	err := n.Kill()
+	if err == nil {
+		err = run(ctx, "sh", "-c", `rm -rf "$1"/data "$1"/bin.* "$1"/relay*`, "sh", n.dir)
+	}
+	if err == nil {
+		err = v.start(ctx, n)
+	}
+	return err
+}
+
+// caughtUp returns an error if a replica lacks what the primary has.
+func (vitess) caughtUp(ctx context.Context, n *Node, primary tablet) error {
+	at := n.cluster.Tablets()[slices.IndexFunc(n.cluster.Tablets(), func(other *Node) bool { return other.alias() == primary.Alias })]
+	executed, err := ask(ctx, "mysql", at.DSN(), "SELECT @@global.gtid_executed")
+	if err != nil {
+		return err
+	}
+	missing, err := ask(ctx, "mysql", n.DSN(), "SELECT GTID_SUBTRACT('"+executed+"', @@global.gtid_executed)")
+	if err == nil && missing != "" {
+		err = fmt.Errorf("it lacks %s", missing)
+	}
+	return err
+}
+
+func (v vitess) primary(ctx context.Context, c *Cluster) (*Node, error) {
+	var failed error
+	for _, gate := range c.Gates() {
+		all, err := tabletsAt(ctx, gate)
+		failed = errors.Join(failed, err)
+		for _, t := range all {
+			if t.Type != "PRIMARY" || t.State != "SERVING" {
+				continue
+			}
+			for _, n := range c.Tablets() {
+				if n.alias() == t.Alias {
+					return n, nil
+				}
+			}
+		}
+	}
+	return nil, errors.Join(errNoPrimary, failed)
+}
+
+func (v vitess) switchOver(ctx context.Context, to *Node) error {
+	if to.role() != "tablet" {
+		to = to.cluster.Tablets()[0] // vtctld refuses nothing if it is the primary already
+	}
+	return v.control(ctx, to.cluster, "PlannedReparentShard", "--new-primary="+to.alias(), "sqllock/0")
+}
+
+// EmergencyReparent has Vitess replace the primary without asking it, as if it were gone.
+func (c *Cluster) EmergencyReparent(ctx context.Context) error {
+	v, ok := c.engine.(vitess)
+	if !ok {
+		return fmt.Errorf("%s: %w", c.Name, errors.ErrUnsupported)
+	}
+	return v.control(ctx, c, "EmergencyReparentShard", "sqllock/0")
+}
