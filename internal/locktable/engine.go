@@ -75,7 +75,10 @@ func (i inspector) checkServer(ctx context.Context, server string) error {
 	}
 }
 
-func isVitess(server string) bool { return EngineOf(server).Name == "Vitess" }
+// Vitess is the name of the only engine that is asked for more than its version.
+const Vitess = "Vitess"
+
+func isVitess(server string) bool { return EngineOf(server).Name == Vitess }
 
 // checkKeyspace returns an error if the keyspace of Vitess that has the table, or would have it, is sharded: then rows of a
 // joint lock, of a semaphore, or of the application are elsewhere, and a COMMIT about several shards is several.

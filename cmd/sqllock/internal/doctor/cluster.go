@@ -11,8 +11,11 @@ import (
 // checkCluster checks that a server that belongs to a Galera cluster or a replication group is a
 // working member of it.
 func (e *examination) checkCluster(ctx context.Context) []finding {
-	if e.Dialect.Name != "mysql" {
+	switch {
+	case e.Dialect.Name != "mysql":
 		return nil
+	case e.engine.Name == locktable.Vitess:
+		return e.checkVitess(ctx)
 	}
 	cluster, err := locktable.ReadCluster(ctx, e.DB, e.Dialect)
 	if err != nil {

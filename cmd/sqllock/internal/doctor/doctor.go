@@ -103,6 +103,7 @@ type examination struct {
 	names      dialect.Names
 	statements dialect.Statements
 	repository *sqllock.Repository // nil if the table is not usable
+	engine     locktable.Engine    // what checkServer has read
 	cluster    locktable.Cluster   // what checkCluster has read
 }
 

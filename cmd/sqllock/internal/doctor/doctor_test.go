@@ -74,6 +74,9 @@ func TestFindings(t *testing.T) {
 	alone.Size, off.Galera = "1", false
 	hidden.Member = ""
 	offline.Member = "OFFLINE"
+	reparented := time.Date(2026, 11, 25, 22, 52, 41, 0, time.UTC)
+	tablets := []vitessTablet{{"app", "PRIMARY", "SERVING", "zone1-0000000102", reparented.Format(time.RFC3339)}, {"app", "REPLICA", "SERVING", "zone1-0000000101", ""}}
+	semiSync := map[string]string{"rpl_semi_sync_source_enabled": "ON", "rpl_semi_sync_source_timeout": "1000000000000000000", "rpl_semi_sync_source_wait_no_replica": "ON"}
 	for name, findings := range map[string][]finding{
 		"clock":                {clockFinding(5*time.Millisecond, 10*time.Millisecond)},
 		"clock_ahead":          {clockFinding(3*time.Second, 10*time.Millisecond)},
@@ -97,10 +100,14 @@ func TestFindings(t *testing.T) {
 		"postgres_local":       postgresSettings{Fsync: "on", Commit: "local", Names: "*", Standbys: 1}.findings(),
 		"server": {
 			serverFinding("PostgreSQL 15.14 (Debian) on x86_64-pc-linux-gnu", dialect.MySQL(), true), serverFinding("9.7.4-2 MySQL Community Server - GPL", dialect.MySQL(), false),
-			serverFinding("10.11.14-MariaDB-0+deb12u2 Debian 12", dialect.MySQL(), false), serverFinding("8.4.6-Vitess Version: 23.0.0", dialect.MySQL(), false), serverFinding("5.7.44-log Source distribution", dialect.MySQL(), false), serverFinding("8.0.11-TiDB-v8.5.0 TiDB Server", dialect.TiDB(), false),
+			serverFinding("10.11.14-MariaDB-0+deb12u2 Debian 12", dialect.MySQL(), false), serverFinding("9.7.4-2 Version: 23.0.0 (Git revision  branch '') built on  by @ using go1.25.4 linux/amd64", dialect.MySQL(), false), serverFinding("5.7.44-log Source distribution", dialect.MySQL(), false), serverFinding("8.0.11-TiDB-v8.5.0 TiDB Server", dialect.TiDB(), false),
 		},
 		"server_unsupported": {serverFinding("8.0.11-TiDB-v8.5.0 TiDB Server", dialect.MySQL(), false)},
 		"server_unverified":  {serverFinding("CockroachDB CCL v25.2.1 (x86_64)", dialect.MySQL(), true)},
+		"vitess":             vitessState{tablets, semiSync}.findings(reparented.Add(time.Hour)),
+		"vitess_async":       vitessState{tablets, nil}.findings(reparented),
+		"vitess_alone":       vitessState{tablets, map[string]string{"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_master_timeout": "10000"}}.findings(reparented),
+		"vitess_no_primary":  vitessState{tablets[1:], semiSync}.findings(reparented),
 		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
 		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
 		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),

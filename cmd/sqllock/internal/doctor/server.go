@@ -18,6 +18,7 @@ func (e *examination) checkServer(ctx context.Context) []finding {
 	if err := e.DB.GetContext(ctx, &version, e.statements.Version); err != nil {
 		return []finding{{noteworthy, "server", "its version is not known: " + exit.Text(err), "check that it is PostgreSQL, MySQL, MariaDB or SQLite"}}
 	}
+	e.engine = locktable.EngineOf(version)
 	return []finding{serverFinding(version, e.Dialect, e.flags.Unverified)}
 }
 
@@ -42,17 +43,23 @@ func nameOf(engine locktable.Engine, version string) string {
 	if _, own, ok := strings.Cut(number, "-TiDB-v"); ok {
 		number = own
 	}
-	switch {
+	switch own := vitessVersion.FindStringSubmatch(version); {
 	case engine.Refusal != "":
 		return engine.Name + " (" + version + ")"
+	case own != nil:
+		number, _, _ = strings.Cut(number, "-")
+		return engine.Name + " " + own[1] + " (MySQL " + number + ")"
 	case engine.Dialect != "mysql":
 		version, _, _ = strings.Cut(version, " on ") // PostgreSQL's machine and compiler follow
 		return version
-	case engine.Name != "MySQL": // MariaDB, or MySQL behind Vitess
+	case engine.Name != "MySQL":
 		number, _, _ = strings.Cut(number, "-")
 	}
 	return engine.Name + " " + number
 }
+
+// vitessVersion matches the comment of a vtgate, which stands beside the version of MySQL.
+var vitessVersion = regexp.MustCompile(`Version: (\S+) \(Git`)
 
 var numberForm = regexp.MustCompile(`(\d+)(?:\.(\d+))?`)
 
