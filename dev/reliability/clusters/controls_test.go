@@ -29,7 +29,7 @@ func TestControlAsynchronousFailover(t *testing.T) {
 	b := newTrial(t, "control, Patroni asynchronous", c, workload.Target{Driver: "pgx", DSNs: []string{allNodes(c, "pgx")}})
 	b.config.Kill = false
 	b.nemeses = []nemesis{{"replicas cut off, then kill -9 the primary", func(ctx context.Context, c *cluster.Cluster, _ *rand.Rand) error {
-		return b.cutOffAndKill(ctx, c)
+		return cutOffAndKill(ctx, c, func(*cluster.Node) int { return b.workers.Acquisitions() })
 	}}}
 	r := b.run()
 	if len(r.Missing) == 0 || len(r.Tokens) == 0 {
@@ -39,8 +39,8 @@ func TestControlAsynchronousFailover(t *testing.T) {
 }
 
 // cutOffAndKill leaves the primary in touch with etcd, so that it goes on for as long as it lives. What
-// it has sent to a replica that is merely stopped would arrive later.
-func (b *trial) cutOffAndKill(ctx context.Context, c *cluster.Cluster) error {
+// it has sent to a replica that is merely stopped would arrive later. acquired says how often locks were acquired.
+func cutOffAndKill(ctx context.Context, c *cluster.Cluster, acquired func(primary *cluster.Node) int) error {
 	p, err := c.Primary(ctx)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (b *trial) cutOffAndKill(ctx context.Context, c *cluster.Cluster) error {
 	}
 	// PostgreSQL logs 32 numbers of a sequence in advance.
 	const lost = 100
-	for enough := b.workers.Acquisitions() + lost; b.workers.Acquisitions() < enough && ctx.Err() == nil; {
+	for enough := acquired(p) + lost; acquired(p) < enough && ctx.Err() == nil; {
 		sleep(ctx, 50*time.Millisecond)
 	}
 	if err := p.Kill(); err != nil {

@@ -4,11 +4,19 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/contract"
+	"github.com/sqllock/sqllock/migrations"
 )
 
 // TestVitess runs the campaign on three tablets, of which vtorc makes another one the primary when that is gone, with
@@ -39,7 +47,7 @@ const mysqld = "ld-linux-x86-64"
 
 // emergencyReparent replaces a primary that may be well and goes on taking writes, which no replica acknowledges then.
 var emergencyReparent = nemesis{"EmergencyReparentShard", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-	if err := c.EmergencyReparent(ctx); err != nil {
+	if err := c.Vtctld(ctx, "EmergencyReparentShard", "sqllock/0"); err != nil {
 		return err
 	}
 	sleep(ctx, seconds(r, 2, 5))
@@ -54,4 +62,87 @@ func onProcess(harm func(n *cluster.Node, name string), name string) func(contex
 		harm(n, name)
 		return nil
 	}
+}
+
+// TestVitessFindings takes a minute, in which the contract is run and a primary is replaced twice.
+func TestVitessFindings(t *testing.T) {
+	c := cluster.For(t, "vitess", cluster.StartVitess)
+	gates := c.Gates()
+	must(t, migrations.Up(t.Context(), open(t, gates[0].DSN()).DB, dialect.MySQL(), nil)) // CREATE DATABASE is refused
+	t.Run("keeps the contract", func(t *testing.T) {
+		contract.Run(t, contract.Cell{
+			Dialect: dialect.MySQL(), Layout: dialect.Spring7, Isolation: sqllock.Serializable, DB: mixed(t, dsns(gates)...),
+		}, func(r contract.Result) { t.Logf("%d run, %d failed", r.Run, r.Failed) })
+	})
+	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
+	t.Run("waits until another tablet is the primary", func(t *testing.T) {
+		for name, replace := range map[string]func() error{
+			"PlannedReparentShard": func() error { return c.Switchover(t.Context(), 0) },
+			"kill -9": func() error {
+				p, err := c.Primary(t.Context())
+				if err == nil {
+					err = p.Kill()
+				}
+				return err
+			},
+		} {
+			waitsForReparent(t, c, name, replace)
+			must(t, c.Heal(t.Context()))
+		}
+	})
+}
+
+// refusesShards tries a keyspace of two shards, which no tablet serves.
+func refusesShards(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	for _, command := range [][]string{
+		{"CreateKeyspace", "--durability-policy=semi_sync", "sharded"}, {"CreateShard", "sharded/-80"}, {"CreateShard", "sharded/80-"},
+		{"ApplyVSchema", `--vschema={"sharded": true}`, "sharded"}, {"RebuildKeyspaceGraph", "sharded"},
+	} {
+		must(t, c.Vtctld(t.Context(), command...))
+	}
+	gate := c.Gates()[0].DSN()
+	for what, try := range map[string]func() error{
+		"the keyspace of the DSN": func() error {
+			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, strings.Replace(gate, "/sqllock", "/sharded", 1)).DB, dialect.MySQL(), nil))
+		},
+		"that of the prefix": func() error {
+			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, gate).DB, dialect.MySQL(), &sqllock.RepositoryOptions{Prefix: "sharded.INT_"}))
+		},
+	} {
+		var err error
+		until(t, "the vtgate knows it", func() bool {
+			err = try()
+			return errors.Is(err, sqllock.ErrInvalid)
+		})
+		check.Contains(t, err.Error(), "sharded", "unsharded keyspace")
+		t.Log(what, err)
+	}
+}
+
+// waitsForReparent has one caller wait through the outage, and another one try: the lock, which nobody holds, is never said
+// to be held, and a database error is all that there is.
+func waitsForReparent(t *testing.T, c *cluster.Cluster, name string, replace func() error) {
+	t.Helper()
+	db := mixed(t, dsns(c.Gates())...)
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), nil))(t)
+	waits := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL, WaitThroughOutages: true}))(t)
+	replaced := check.Begin(replace)
+	failed := 0
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		lease, err := waits.TryLock(t.Context(), name+" tried")
+		switch {
+		case err == nil:
+			_ = lease.Unlock(t.Context()) // it deletes the row later if it cannot now
+		case errors.Is(err, sqllock.ErrDatabase) && !errors.Is(err, sqllock.ErrSchema):
+			failed++
+		default:
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, <-replaced)
+	began := time.Now()
+	lease := check.Value(waits.Lock(t.Context(), name))(t)
+	t.Logf("%s: %d tries failed, and a caller waited for %v", name, failed, time.Since(began))
+	must(t, lease.Unlock(t.Context()))
 }

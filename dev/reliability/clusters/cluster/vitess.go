@@ -191,8 +191,9 @@ func tabletsAt(ctx context.Context, gate *Node) (all []tablet, err error) {
 	return all, db.Unsafe().SelectContext(ctx, &all, "SHOW VITESS_TABLETS")
 }
 
-// join returns all nodes as members if each tablet serves and a vtgate knows the primary. A tablet that has what no other one
-// has, as a primary that was replaced may have, is excluded by vtorc: its data is replaced, as an operator does from a backup.
+// join returns all nodes as members if each tablet serves and a vtgate knows the primary. A primary that was replaced may have
+// transactions that no other tablet has. Vitess does not let it serve then: its data is replaced, as an operator does from a
+// backup.
 func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
 	c := n.cluster
 	members = len(c.Nodes)
@@ -214,16 +215,19 @@ func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
 	if n.role() == "gate" {
 		return members, nil
 	}
-	own := slices.IndexFunc(all, func(t tablet) bool { return t.Alias == n.alias() })
+	own := slices.IndexFunc(all, func(t tablet) bool { return t.Alias == n.alias() && t.State == "SERVING" && t.Type != "DRAINED" })
+	missing, errant, err := v.compare(ctx, n, all[primary])
 	switch {
+	case err != nil, own == primary:
+		return members, err
+	case own < 0 && errant != "":
+		return 0, errors.Join(fmt.Errorf("it has %s, which the primary lacks", errant), v.replace(ctx, n))
 	case own < 0:
-		return 0, errors.New("its vttablet is not known")
-	case all[own].Type == "DRAINED":
-		return 0, errors.Join(errors.New("it has transactions of its own"), v.replace(ctx, n))
-	case own == primary:
-		return members, nil
+		return 0, errors.New("its vttablet does not serve")
+	case missing != "":
+		return 0, fmt.Errorf("it lacks %s", missing)
 	default:
-		return members, v.caughtUp(ctx, n, all[primary])
+		return members, nil
 	}
 }
 
@@ -243,18 +247,25 @@ func (v vitess) replace(ctx context.Context, n *Node) error {
 	return err
 }
 
-// caughtUp returns an error if a replica lacks what the primary has.
-func (vitess) caughtUp(ctx context.Context, n *Node, primary tablet) error {
+// compare returns the transactions that only the primary has, and those that only the tablet has.
+func (vitess) compare(ctx context.Context, n *Node, primary tablet) (missing, errant string, err error) {
 	at := n.cluster.Tablets()[slices.IndexFunc(n.cluster.Tablets(), func(other *Node) bool { return other.alias() == primary.Alias })]
-	executed, err := ask(ctx, "mysql", at.DSN(), "SELECT @@global.gtid_executed")
+	const executed = "SELECT @@global.gtid_executed"
+	own, err := ask(ctx, "mysql", n.DSN(), executed)
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	missing, err := ask(ctx, "mysql", n.DSN(), "SELECT GTID_SUBTRACT('"+executed+"', @@global.gtid_executed)")
-	if err == nil && missing != "" {
-		err = fmt.Errorf("it lacks %s", missing)
+	all, err := ask(ctx, "mysql", at.DSN(), executed)
+	if err != nil {
+		return "", "", err
 	}
-	return err
+	difference := func(a, b string) (set string) {
+		if err == nil {
+			set, err = ask(ctx, "mysql", at.DSN(), "SELECT GTID_SUBTRACT('"+a+"', '"+b+"')")
+		}
+		return set
+	}
+	return difference(all, own), difference(own, all), err
 }
 
 func (v vitess) primary(ctx context.Context, c *Cluster) (*Node, error) {
@@ -283,11 +294,11 @@ func (v vitess) switchOver(ctx context.Context, to *Node) error {
 	return v.control(ctx, to.cluster, "PlannedReparentShard", "--new-primary="+to.alias(), "sqllock/0")
 }
 
-// EmergencyReparent has Vitess replace the primary without asking it, as if it were gone.
-func (c *Cluster) EmergencyReparent(ctx context.Context) error {
+// Vtctld runs a command of an operator of Vitess, as in c.Vtctld(ctx, "EmergencyReparentShard", "sqllock/0").
+func (c *Cluster) Vtctld(ctx context.Context, command ...string) error {
 	v, ok := c.engine.(vitess)
 	if !ok {
 		return fmt.Errorf("%s: %w", c.Name, errors.ErrUnsupported)
 	}
-	return v.control(ctx, c, "EmergencyReparentShard", "sqllock/0")
+	return v.control(ctx, c, command...)
 }
