@@ -160,7 +160,7 @@ func acquiresNothingOutside(t *testing.T, c *cluster.Cluster, isolation sqllock.
 	for name, way := range ways {
 		must(t, node.Kill())
 		must(t, node.StartOutside(t.Context(), way.arguments...))
-		must(t, c.Nodes[0].Joined(t.Context()))
+		must(t, check.ErrorOf(c.Nodes[0].Members(t.Context())))
 		until(t, "it is writable", func() bool {
 			_, err := db.ExecContext(t.Context(), "REPLACE INTO late_work VALUES (-1)")
 			return err == nil

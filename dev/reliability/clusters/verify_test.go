@@ -90,12 +90,21 @@ func verifies(t *testing.T, command string, c *cluster.Cluster, j judged) {
 	}
 }
 
-// leaveGalera has a node start as a cluster of its own.
+// leaveGalera has a node start as a cluster of its own, and returns when the others have noticed that it is gone.
 func leaveGalera(ctx context.Context, c *cluster.Cluster) error {
 	if err := c.Nodes[2].Kill(); err != nil {
 		return err
 	}
-	return c.Nodes[2].StartOutside(ctx, "--wsrep-new-cluster")
+	if err := c.Nodes[2].StartOutside(ctx, "--wsrep-new-cluster"); err != nil {
+		return err
+	}
+	for {
+		members, err := c.Nodes[0].Members(ctx)
+		if err == nil && members == 2 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		sleep(ctx, 100*time.Millisecond)
+	}
 }
 
 // forgetTokens has a failover forget tokens that were drawn, after the tables have reached the replicas.

@@ -116,11 +116,8 @@ func (n *Node) CutFromClients(ctx context.Context) error {
 	return n.cluster.network.cutFromClients(ctx, n.host)
 }
 
-// Joined returns nil if the node is a member of its cluster that is up to date.
-func (n *Node) Joined(ctx context.Context) error {
-	_, err := n.cluster.engine.join(ctx, n)
-	return err
-}
+// Members returns how many members of its cluster the node sees, or why it is none that is up to date.
+func (n *Node) Members(ctx context.Context) (int, error) { return n.cluster.engine.join(ctx, n) }
 
 // errEnded means that a node's daemon has ended by itself.
 var errEnded = errors.New("ended by itself")
