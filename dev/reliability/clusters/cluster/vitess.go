@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -23,7 +25,7 @@ import (
 //
 // The DSN of a vtgate needs no password, that of a tablet leads to its MySQL. The caller closes the cluster.
 func StartVitess(ctx context.Context) (*Cluster, error) {
-	mysql, err := server.FetchOracleMySQL(ctx)
+	programs, err := server.FetchOracleMySQL(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
 	}
@@ -34,7 +36,7 @@ func StartVitess(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find Vitess: %w", err)
 	}
-	return newCluster(ctx, &Cluster{Name: "vitess", Driver: "mysql", engine: vitess{bin, mysql}}, tablets+gates+1, 0)
+	return newCluster(ctx, &Cluster{Name: "vitess", Driver: "mysql", engine: vitess{bin, programs}}, tablets+gates+1, 0)
 }
 
 // Of the hosts of Vitess the first are tablets, the next ones vtgates, and the last has the topology.
@@ -172,71 +174,89 @@ func (v vitess) control(ctx context.Context, c *Cluster, command ...string) erro
 	return run(ctx, append(client, command...)...)
 }
 
-// A tablet is a row of SHOW VITESS_TABLETS.
-type tablet struct {
-	Alias string `db:"Alias"`
-	Type  string `db:"TabletType"`
-	State string `db:"State"`
+// A shard is what a vtgate sees of the tablets.
+type shard struct {
+	primary *Node // the one that took over last
+	since   time.Time
+	serving map[string]string // the types of those that serve, by alias
 }
 
-// tabletsAt returns the tablets as a vtgate sees them.
-func tabletsAt(ctx context.Context, gate *Node) (all []tablet, err error) {
+func shardAt(ctx context.Context, gate *Node) (s shard, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	db, err := sqlx.Open("mysql", gate.DSN())
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer db.Close() //nolint:errcheck // it was only read from
-	return all, db.Unsafe().SelectContext(ctx, &all, "SHOW VITESS_TABLETS")
-}
-
-// join returns all nodes as members if each tablet serves and a vtgate knows the primary. A primary that was replaced may have
-// transactions that no other tablet has. Vitess does not let it serve then: its data is replaced, as an operator does from a
-// backup.
-func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
-	c := n.cluster
-	members = len(c.Nodes)
-	if n.role() == "topology" {
-		return members, v.control(ctx, c, "GetKeyspace", "sqllock")
+	var tablets []struct{ TabletType, Alias, State, PrimaryTermStartTime string }
+	db.MapperFunc(func(name string) string { return name })
+	if err := db.Unsafe().SelectContext(ctx, &tablets, "SHOW VITESS_TABLETS"); err != nil {
+		return s, err
 	}
-	gate := c.Gates()[0]
-	if n.role() == "gate" {
-		gate = n
+	s.serving = make(map[string]string)
+	for _, t := range tablets {
+		if t.State != "SERVING" {
+			continue
+		}
+		s.serving[t.Alias] = t.TabletType
+		since, err := time.Parse(time.RFC3339, t.PrimaryTermStartTime)
+		if t.TabletType == "PRIMARY" && err == nil && !since.Before(s.since) {
+			s.primary, s.since = gate.cluster.tabletOf(t.Alias), since
+		}
 	}
-	all, err := tabletsAt(ctx, gate)
-	if err != nil {
-		return 0, err
+	if s.primary == nil {
+		return s, errNoPrimary
 	}
-	primary := slices.IndexFunc(all, func(t tablet) bool { return t.Type == "PRIMARY" && t.State == "SERVING" })
-	if primary < 0 {
-		return 0, errNoPrimary
-	}
-	if n.role() == "gate" {
-		return members, nil
-	}
-	own := slices.IndexFunc(all, func(t tablet) bool { return t.Alias == n.alias() && t.State == "SERVING" && t.Type != "DRAINED" })
-	missing, errant, err := v.compare(ctx, n, all[primary])
-	switch {
-	case err != nil, own == primary:
-		return members, err
-	case own < 0 && errant != "":
-		return 0, errors.Join(fmt.Errorf("it has %s, which the primary lacks", errant), v.replace(ctx, n))
-	case own < 0:
-		return 0, errors.New("its vttablet does not serve")
-	case missing != "":
-		return 0, fmt.Errorf("it lacks %s", missing)
-	default:
-		return members, nil
-	}
+	return s, nil
 }
 
 var errNoPrimary = errors.New("no tablet is the primary")
 
 func (n *Node) alias() string { return "zone1-0000000" + n.id() }
 
-// replace removes the data of a tablet, which then copies that of the others.
-func (v vitess) replace(ctx context.Context, n *Node) error {
+func (c *Cluster) tabletOf(alias string) *Node {
+	return c.Tablets()[slices.IndexFunc(c.Tablets(), func(n *Node) bool { return n.alias() == alias })]
+}
+
+// demotion is how long a primary that was replaced may go on thinking that it is one.
+const demotion = 20 * time.Second
+
+// join returns all nodes as members if a vtgate knows the primary, and each tablet serves. Vitess leaves two kinds of former
+// primaries to an operator, who gives them a copy of the data: one that has transactions which no other tablet has does not
+// serve, and one that cannot be demoted, since it waits for a replica to acknowledge a commit, serves as a second primary.
+func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
+	c := n.cluster
+	members = len(c.Nodes)
+	gate := c.Gates()[0]
+	switch n.role() {
+	case "topology":
+		return members, v.control(ctx, c, "GetKeyspace", "sqllock")
+	case "gate":
+		_, err := shardAt(ctx, n)
+		return members, err
+	}
+	s, err := shardAt(ctx, gate)
+	if err != nil || n == s.primary {
+		return members, err
+	}
+	missing, errant, err := v.compare(ctx, n, s.primary)
+	switch kind := s.serving[n.alias()]; {
+	case err != nil:
+		return 0, err
+	case kind == "REPLICA" && missing == "":
+		return members, nil
+	case kind == "REPLICA":
+		return 0, fmt.Errorf("it lacks %s", missing)
+	case kind == "PRIMARY" && time.Since(s.since) > demotion, kind != "PRIMARY" && errant != "":
+		return 0, errors.Join(fmt.Errorf("it is a former primary that is %q and has %q alone", kind, errant), v.replace(ctx, n, s.primary))
+	default:
+		return 0, fmt.Errorf("its type is %q", kind)
+	}
+}
+
+// replace gives a tablet a copy of the data of the primary, as from a backup.
+func (v vitess) replace(ctx context.Context, n, primary *Node) error {
 	err := n.Kill()
 	if err == nil {
 		err = run(ctx, "sh", "-c", `rm -rf "$1"/data "$1"/bin.* "$1"/relay*`, "sh", n.dir)
@@ -244,24 +264,35 @@ func (v vitess) replace(ctx context.Context, n *Node) error {
 	if err == nil {
 		err = v.start(ctx, n)
 	}
+	if err == nil {
+		err = n.awaitLocal(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	err = execute(ctx, "mysql", n.local(), fmt.Sprintf("SET GLOBAL clone_valid_donor_list = '%s:3306'", primary.IP()),
+		fmt.Sprintf("CLONE INSTANCE FROM t@'%s':3306 IDENTIFIED BY 't'", primary.IP()))
+	const mustRestart = 3707 // which vitess.sh does
+	if number := new(mysql.MySQLError); errors.As(err, &number) && number.Number == mustRestart {
+		return nil
+	}
 	return err
 }
 
 // compare returns the transactions that only the primary has, and those that only the tablet has.
-func (vitess) compare(ctx context.Context, n *Node, primary tablet) (missing, errant string, err error) {
-	at := n.cluster.Tablets()[slices.IndexFunc(n.cluster.Tablets(), func(other *Node) bool { return other.alias() == primary.Alias })]
+func (vitess) compare(ctx context.Context, n, primary *Node) (missing, errant string, err error) {
 	const executed = "SELECT @@global.gtid_executed"
 	own, err := ask(ctx, "mysql", n.DSN(), executed)
 	if err != nil {
 		return "", "", err
 	}
-	all, err := ask(ctx, "mysql", at.DSN(), executed)
+	all, err := ask(ctx, "mysql", primary.DSN(), executed)
 	if err != nil {
 		return "", "", err
 	}
 	difference := func(a, b string) (set string) {
 		if err == nil {
-			set, err = ask(ctx, "mysql", at.DSN(), "SELECT GTID_SUBTRACT('"+a+"', '"+b+"')")
+			set, err = ask(ctx, "mysql", primary.DSN(), "SELECT GTID_SUBTRACT('"+a+"', '"+b+"')")
 		}
 		return set
 	}
@@ -271,20 +302,13 @@ func (vitess) compare(ctx context.Context, n *Node, primary tablet) (missing, er
 func (v vitess) primary(ctx context.Context, c *Cluster) (*Node, error) {
 	var failed error
 	for _, gate := range c.Gates() {
-		all, err := tabletsAt(ctx, gate)
-		failed = errors.Join(failed, err)
-		for _, t := range all {
-			if t.Type != "PRIMARY" || t.State != "SERVING" {
-				continue
-			}
-			for _, n := range c.Tablets() {
-				if n.alias() == t.Alias {
-					return n, nil
-				}
-			}
+		s, err := shardAt(ctx, gate)
+		if err == nil {
+			return s.primary, nil
 		}
+		failed = errors.Join(failed, err)
 	}
-	return nil, errors.Join(errNoPrimary, failed)
+	return nil, failed
 }
 
 func (v vitess) switchOver(ctx context.Context, to *Node) error {

@@ -31,7 +31,7 @@ tablet)
 		$MYSQLD --bind-address="$IP" --port=3306 --socket="$DIR/s" --pid-file="$DIR/pid" --mysqlx=OFF --server-id="$ID" --skip-name-resolve \
 			--max-connections=500 --innodb-flush-log-at-trx-commit=1 --sync-binlog=1 --gtid-mode=ON --enforce-gtid-consistency=ON \
 			--log-bin="$DIR/bin" --relay-log="$DIR/relay" --log-replica-updates --super-read-only=ON \
-			--plugin-load-add=semisync_source.so --plugin-load-add=semisync_replica.so \
+			--plugin-load-add=semisync_source.so --plugin-load-add=semisync_replica.so --plugin-load-add=mysql_clone.so \
 			--loose-rpl-semi-sync-source-timeout=1000000000000000000 --loose-rpl-semi-sync-source-wait-no-replica=ON
 	}
 	keep mysqld &
