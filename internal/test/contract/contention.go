@@ -68,18 +68,6 @@ var contentionTests = []test{
 			f.must(f.acquire(l).Unlock(f.Context()))
 		}
 	}),
-	inEachCell("ManyKeysConcurrentlyGiveNoErrors", func(f *fixture) {
-		var key atomic.Int64
-		f.concurrently(4, 4, func(r *sqllock.Registry) error {
-			for range 5 {
-				err := r.ExecuteLocked(f.Context(), fmt.Sprint(key.Add(1)), func(context.Context) error { return nil })
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}),
 }
 
 // concurrently runs do in several goroutines of each of several processes, all at the same

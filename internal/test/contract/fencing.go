@@ -1,8 +1,6 @@
 package contract
 
 import (
-	"fmt"
-
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
@@ -23,26 +21,6 @@ var fencingTests = []test{
 		last = f.checkHigher(lease.Token(), last)
 		f.must(lease.Unlock(f.Context()))
 		f.checkHigher(f.abandon(), last)
-	}),
-	inEachCell("TokensRiseUnderContention", func(f *fixture) {
-		var last int64
-		f.concurrently(3, 3, func(r *sqllock.Registry) error {
-			for range 5 {
-				lease, err := f.obtain(r).Lock(f.Context())
-				if err != nil {
-					return err
-				}
-				token := lease.Token()
-				if token <= last {
-					return fmt.Errorf("token %d after %d", token, last)
-				}
-				last = token
-				if err := lease.Unlock(f.Context()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
 	}),
 	once("RenewalAndReentryKeepTheToken", func(f *fixture) {
 		l := f.lock(ttl)

@@ -103,15 +103,6 @@ var handOffTests = []test{
 		f.hasten()
 		f.granted(waiting[0])
 	}),
-	once("ARowWhoseMinimumHoldHasPassedIsHandedOn", func(f *fixture) {
-		r := f.slowPolling()
-		first := f.acquire(f.obtain(r).WithMinHold(time.Nanosecond))
-		waiting := f.queueWaiters(r, 1)
-		f.must(first.Unlock(f.Context()))
-		lease := f.leaseOf(waiting[0])
-		equal(f, "holder", lease.Holder(), first.Holder())
-		f.must(lease.Unlock(f.Context()))
-	}),
 	once("WithoutHandOffEachAcquires", func(f *fixture) {
 		r := check.Value(sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
 			TTL: ttl, IdleBetweenTries: f.cell.idle(),

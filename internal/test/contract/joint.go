@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -189,32 +188,6 @@ var jointTests = []test{
 		})
 		f.checkHolders(registries[0], nil)
 	}),
-	inEachCell("SingleTriesOfJointLocksInOppositeOrdersDoNotDeadlock", func(f *fixture) {
-		var acquired atomic.Int32
-		f.concurrently(2, 1, func(r *sqllock.Registry) error {
-			keys := []string{"a", "b", "c", "d"}
-			for acquired.Load() < 10 {
-				slices.Reverse(keys)
-				lock, err := r.ObtainAll(keys...)
-				if err != nil {
-					return err
-				}
-				lease, err := lock.TryLock(f.Context())
-				switch {
-				case err == nil:
-					acquired.Add(1)
-					if err := lease.Unlock(f.Context()); err != nil {
-						return err
-					}
-				case !errors.Is(err, sqllock.ErrNotAcquired):
-					return err
-				default:
-					time.Sleep(time.Millisecond) // a bubble's clock stands still in a loop without a pause
-				}
-			}
-			return nil
-		})
-	}),
 }
 
 // jointRenewalTests are the joint locks' share of renewalTests.
@@ -225,16 +198,6 @@ var jointRenewalTests = []test{
 		f.checkRefused(check.ErrorOf(rival.TryLockFor(f.Context(), "a", 3*ttl/2)), "a", lease.Holder())
 		f.checkRefused(check.ErrorOf(rival.TryLock(f.Context(), "b")), "b", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
-	}),
-	inVirtualTime("TheHeartbeatReportsADeletedRowOfAJointLock", func(f *fixture) {
-		lease := f.acquire(f.obtainAll(f.autoRenewed(), "a", "b"))
-		f.checkDeleted(f.process(), "b", lease.Holder(), true)
-		deadline := lease.Deadline() // when the lease would end without a renewal
-		<-lease.Context().Done()
-		f.is(context.Cause(lease.Context()), sqllock.ErrLockLost)
-		if !time.Now().Before(deadline) {
-			f.Fatal("the lease ended at its deadline, not by the heartbeat")
-		}
 	}),
 }
 

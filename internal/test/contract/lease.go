@@ -22,25 +22,6 @@ var leaseTests = []test{
 			f.Fatalf("%+v", held)
 		}
 	}),
-	inEachCell("ATryInTheSameProcessNamesTheHolderAndTheTimeLeft", func(f *fixture) {
-		r := check.Value(sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{TTL: ttl}))(f)
-		other, l := f.process(), f.obtain(r)
-		began := time.Now()
-		lease := f.acquire(l)
-		took := time.Since(began) // the row was written at an unknown instant within this time
-		before, _ := f.peek(other, "k")
-		_, err := l.TryLock(f.Context())
-		var held *sqllock.HeldError
-		if !errors.As(err, &held) || held.Holder != lease.Holder() {
-			f.Fatal(err)
-		}
-		after, _ := f.peek(other, "k")
-		const rounding = 2 * time.Millisecond // of SQLite's clock
-		if held.Left > before.Left+rounding || held.Left < after.Left-took-rounding {
-			f.Fatalf("%v left, between %v and %v by the database, acquired in %v", held.Left, before.Left, after.Left, took)
-		}
-		f.must(lease.Unlock(f.Context()))
-	}),
 	inEachCell("TheDeadlineIsBeforeTheRowExpires", func(f *fixture) {
 		r := f.process()
 		registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl}))(f)
@@ -364,13 +345,6 @@ var leaseTests = []test{
 			f.Fatalf("free after %v", after)
 		}
 		f.must(second.Unlock(f.Context()))
-	}),
-	once("AMinimumHoldThatHasPassedDelaysNothing", func(f *fixture) {
-		l := f.lock(ttl).WithMinHold(time.Nanosecond)
-		first := f.acquire(l)
-		f.pause(time.Millisecond)
-		f.must(first.Unlock(f.Context()))
-		f.must(f.acquire(l).Unlock(f.Context()))
 	}),
 	once("TheLongestMinimumHoldOfSeveralEntriesCounts", func(f *fixture) {
 		for _, holds := range [][2]time.Duration{{2 * ttl, 0}, {0, 2 * ttl}, {2 * ttl, ttl}, {ttl, 2 * ttl}} {

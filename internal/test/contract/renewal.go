@@ -78,10 +78,6 @@ var renewalTests = []test{
 			}
 		}
 	}),
-	inEachCell("RenewAllOfNoRows", func(f *fixture) {
-		outcome := check.Value(f.renewAll(nil, ttl))(f)
-		equal(f, "outcomes", len(outcome), 0)
-	}),
 	inEachCell("RenewAllOfThousandsOfRows", func(f *fixture) {
 		n := 2_000
 		if testing.Short() {

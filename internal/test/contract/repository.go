@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -95,18 +94,6 @@ var repositoryTests = []test{
 		f.checkRenewed(first, holder, ttl, true)
 		f.checkProlonged(second, "k")
 	}),
-	inEachCell("RenewWithALongerTTL", func(f *fixture) {
-		if f.cell.Layout == dialect.Spring6 {
-			return // it has one time-to-live for all rows
-		}
-		first, second := f.process(), f.process()
-		holder := f.acquireRow(first, "k", ttl)
-		f.checkRenewed(first, holder, 10*ttl, true)
-		row, _ := f.peek(second, "k")
-		if row.Left < 5*ttl {
-			f.Fatalf("left %v", row.Left)
-		}
-	}),
 	inEachCell("OneClientIDInTwoProcesses", func(f *fixture) {
 		same := sqllock.RepositoryOptions{ClientID: "same"}
 		first, second := f.repository(same), f.repository(same)
@@ -177,13 +164,6 @@ var repositoryTests = []test{
 		for _, key := range []string{"k", "K", "k ", " k", "ключ", "k'; DROP TABLE INT_LOCK; --", strings.Repeat("k", 10_000), "k\x00"} {
 			f.acquireRow(r, key, ttl)
 		}
-	}),
-	inEachCell("AUUIDIsOneKeyInUpperAndLowerCase", func(f *fixture) {
-		r := f.process()
-		f.acquireRow(r, "7B0A2F5C-3C57-4F43-9E7C-0B0F6D1F2A3B", ttl)
-		row, ok := f.peek(r, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
-		equal(f, "found", ok, true)
-		equal(f, "key", row.LockKey, "7b0a2f5c-3c57-4f43-9e7c-0b0f6d1f2a3b")
 	}),
 	inEachCell("PlainKeysAreKeptAsTheyAre", func(f *fixture) {
 		r := f.repository(sqllock.RepositoryOptions{Keys: sqllock.PlainKeys})

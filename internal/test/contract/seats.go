@@ -128,21 +128,6 @@ var readWriteTests = []test{
 		f.checkRefused(check.ErrorOf(plain.TryLock(f.Context(), "k")), "k", writer.Holder())
 		f.must(writer.Unlock(f.Context()))
 	}),
-	inEachCell("AWaitingWriterKeepsNewReadersOut", func(f *fixture) {
-		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
-		reader := f.reader(one)
-		writer := f.waiter(f.Context(), other.Lock)
-		f.untilTaken("k")
-		f.is(check.ErrorOf(one.TryRLock(f.Context())), sqllock.ErrNotAcquired)
-		late := f.waiter(f.Context(), one.RLock)
-		f.stillWaiting(writer)
-		f.must(reader.Unlock(f.Context()))
-		lease := f.leaseOf(writer)
-		f.stillWaiting(late)
-		f.must(lease.Unlock(f.Context()))
-		f.granted(late)
-		equal(f, "rows", len(f.rows(f.process())), 0) // the turn's neither
-	}),
 	inEachCell("ADowngradeLetsReadersInAndNoWriter", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))
 		reader := check.Value(one.Downgrade(f.Context(), f.acquire(one)))(f)
@@ -150,40 +135,6 @@ var readWriteTests = []test{
 		f.checkRefused(check.ErrorOf(other.TryLock(f.Context())), "k", reader.Holder())
 		f.must(reader.Unlock(f.Context()))
 		f.must(f.acquire(other).Unlock(f.Context()))
-	}),
-	inEachCell("ReadersAndWritersOfTwoProcesses", func(f *fixture) {
-		processes := []*rwlock.Lock{f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))}
-		var readers, writers atomic.Int32
-		f.inGoroutines(6, func(i int) error {
-			l := processes[i%2]
-			for range 2 {
-				var err error
-				if i < 2 {
-					err = l.ExecuteLocked(f.Context(), func(context.Context) error {
-						defer writers.Add(-1)
-						if writers.Add(1) != 1 || readers.Load() != 0 {
-							return errors.New("a writer is not alone")
-						}
-						time.Sleep(time.Millisecond) // in a bubble, statements take no time
-						return nil
-					})
-				} else {
-					err = l.ExecuteRLocked(f.Context(), func(context.Context) error {
-						defer readers.Add(-1)
-						if readers.Add(1); writers.Load() != 0 {
-							return errors.New("a reader beside a writer")
-						}
-						time.Sleep(time.Millisecond)
-						return nil
-					})
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		equal(f, "rows", len(f.rows(f.process())), 0)
 	}),
 }
 
@@ -209,15 +160,4 @@ func (f *fixture) readWrite(r *sqllock.Registry) *rwlock.Lock {
 func (f *fixture) reader(l *rwlock.Lock) *sqllock.Lease {
 	f.Helper()
 	return check.Value(l.TryRLock(f.Context()))(f)
-}
-
-// untilTaken waits until the row of key is there.
-func (f *fixture) untilTaken(key string) {
-	f.Helper()
-	for r := f.process(); ; f.pause(time.Millisecond) {
-		_, ok := f.peek(r, key)
-		if ok {
-			return
-		}
-	}
 }

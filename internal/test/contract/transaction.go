@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,40 +35,6 @@ var transactionTests = []test{
 		f.checkDeleted(r, "k", holder, true)
 		f.checkAcquired(r, "k", holder, false)
 	}),
-	inEachCell("ALockAroundATransactionLosesNoUpdate", func(f *fixture) {
-		const processes, rounds = 3, 4
-		table := f.counter()
-		f.concurrently(processes, 1, func(r *sqllock.Registry) error {
-			for range rounds {
-				if err := f.increment(r, table); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		var n int
-		f.must(f.cell.DB.GetContext(f.Context(), &n, "SELECT N FROM "+table))
-		equal(f, "counter", n, processes*rounds)
-	}),
-}
-
-// increment reads and writes the counter in two steps. Without the lock, updates would be
-// lost.
-func (f *fixture) increment(r *sqllock.Registry, table string) error {
-	return r.ExecuteLocked(f.Context(), "counter", func(ctx context.Context) error {
-		var n int
-		if err := f.cell.DB.GetContext(ctx, &n, "SELECT N FROM "+table); err != nil {
-			return err
-		}
-		tx, err := f.cell.DB.BeginTxx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET N = %d", table, n+1)); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
-		return tx.Commit()
-	})
 }
 
 func (f *fixture) exec(text string) {
@@ -168,17 +133,6 @@ var lockedTxTests = []test{
 			equal(f, "isolation", isolation, "repeatable read")
 			return nil
 		}))
-	}),
-	once("ATransactionUnderALockWithAMinimumHold", func(f *fixture) {
-		l, table := f.lock(ttl).WithMinHold(ttl), f.counter()
-		run := func() error {
-			return l.ExecuteLockedTxFor(f.Context(), 0, f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-				return f.addOne(ctx, tx, table)
-			})
-		}
-		f.must(run())
-		f.is(run(), sqllock.ErrNotAcquired)
-		equal(f, "counter", f.readCounter(table), 1)
 	}),
 	inEachCell("ExecuteLockedTxOfALostLeaseRollsBack", func(f *fixture) {
 		table := f.counter()
