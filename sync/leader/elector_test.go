@@ -173,29 +173,6 @@ func TestWhatTheFunctionReturns(t *testing.T) {
 	})
 }
 
-// TestFunctionsThatReturnAtOnceDoNotSpin has two candidates, which lead in turn.
-func TestFunctionsThatReturnAtOnceDoNotSpin(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
-		terms := make(chan string, 1000)
-		for name, p := range map[string]*process{"a": a, "b": b} {
-			p.start(func(context.Context, *sqllock.Lease) error { terms <- name; return nil })
-		}
-		time.Sleep(10 * ttl)
-		n := len(terms)
-		if n > 2*18 { // 7 that double from 0.1 s on, then 1 each time-to-live
-			f.Errorf("%d terms in 10 times the time-to-live", n)
-		}
-		by := map[string]int{}
-		for range n {
-			by[<-terms]++
-		}
-		if by["a"] == 0 || by["b"] == 0 {
-			f.Error(by)
-		}
-	})
-}
-
 // TestContextsOfATermEndWithItsLease has the function wait for the channel of its context, and of
 // one that is made from it, and ask neither of them: nothing but the lease can end them.
 func TestContextsOfATermEndWithItsLease(t *testing.T) {

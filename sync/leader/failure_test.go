@@ -167,19 +167,6 @@ func TestCloseEndsRun(t *testing.T) {
 	})
 }
 
-// TestMaxHoldRotates limits the terms by the registry.
-func TestMaxHoldRotates(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, MaxHold: 3 * ttl})
-		a.start(a.lead)
-		began := time.Now()
-		<-a.began
-		f.Is(<-a.ended, sqllock.ErrLockLost)
-		f.Takes("a term", began, 2*ttl, 3*ttl)
-		<-a.began
-	})
-}
-
 // TestTwoElectorsOfOneRegistry lead in turn, with and without HandOff.
 func TestTwoElectorsOfOneRegistry(t *testing.T) {
 	t.Parallel()
@@ -223,21 +210,6 @@ func TestTheContextOfATerm(t *testing.T) {
 			f.Error(err)
 		}
 		f.Is(a.Run(ctx, a.lead), context.DeadlineExceeded)
-	})
-}
-
-// TestCloseWhileItSitsOut closes the registry of an elector that has resigned.
-func TestCloseWhileItSitsOut(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", leader.Options{SitOut: 30 * time.Minute})
-		running := a.start(a.lead)
-		<-a.began
-		f.Must(a.Resign(f.Context()))
-		time.Sleep(ttl)
-		began := time.Now()
-		f.Must(a.registry.Close(f.Context()))
-		f.Is(<-running.result, sqllock.ErrClosed)
-		f.Takes("Run", began, 0, leader.DefaultObserveEvery)
 	})
 }
 
@@ -352,28 +324,5 @@ func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 		} else {
 			f.Is(errs[0], sqllock.ErrSchema)
 		}
-	})
-}
-
-// TestTheTermAfterTheMinimumHold has a function enter its lock with a minimum hold, which keeps
-// the row when the term is over: the next one begins when that has passed.
-func TestTheTermAfterTheMinimumHold(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		const minHold = 3 * ttl
-		a, b := f.process("a", leader.Options{}), f.process("b", leader.Options{})
-		lock := check.Value(a.registry.Obtain(role))(f)
-		began := time.Now()
-		running := a.start(func(ctx context.Context, lease *sqllock.Lease) error {
-			inner := check.Value(lock.WithMinHold(minHold).Lock(ctx))(f)
-			a.began <- lease
-			<-ctx.Done()
-			return inner.Unlock(ctx)
-		})
-		<-a.began
-		b.start(b.lead)
-		time.Sleep(time.Second)
-		f.Is(running.stop(), errStop)
-		<-b.began
-		f.Takes("b", began, minHold, minHold+idle)
 	})
 }

@@ -122,31 +122,6 @@ func (f *fixture) waitsBeside(busy, acquire acquire, hold time.Duration) (longes
 	return longest
 }
 
-// TestHandOffs has two processes have a lock in turn, each for so long that it would step back for the other one, which has
-// it already when the first one asks for it again: then only the pauses between polls make it wait.
-func TestHandOffs(t *testing.T) {
-	t.Parallel()
-	runInBubble(t, "plain", func(f *fixture) {
-		process := func() acquire {
-			return check.Value(kinds["plain"](f.processWith(sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 100 * time.Millisecond}).registry))(f)
-		}
-		first, second := process(), process()
-		lease := check.Value(first(f.Context()))(f)
-		for range 100 {
-			acquired := make(chan *sqllock.Lease)
-			go func() { acquired <- check.Value(second(f.Context()))(f) }()
-			time.Sleep(10*time.Millisecond + rand.N(100*time.Millisecond))
-			f.Unlock(lease)
-			released := time.Now()
-			lease = <-acquired
-			if took := time.Since(released); took > 40*time.Millisecond {
-				f.Errorf("the other process had the lock after %v", took)
-			}
-			first, second = second, first
-		}
-	})
-}
-
 // TestWaitsAmongProcesses has the callers of some processes want one lock all the time, over a network, and hold it for up
 // to 10 ms each. Processes know nothing of each other, so the bounds are those of bad luck. With SQLLOCK_SIMULATE=all it
 // goes on for a minute, and has all kinds; otherwise for a few seconds, in which a process has few turns, so that its share

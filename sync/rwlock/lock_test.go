@@ -79,23 +79,6 @@ func TestReaders(t *testing.T) {
 	})
 }
 
-// TestHandlesShareTheirLock has handles with settings of their own exclude each other.
-func TestHandlesShareTheirLock(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		p := f.process()
-		check.Equal(f, "key", p.rw.Key(), key)
-		renewed := f.get(p.rw.WithTTL(time.Second).WithAutoRenew(true).Lock)
-		time.Sleep(time.Minute)
-		f.refused(p.rw.TryLock, renewed.Holder())
-		f.refused(p.rw.TryRLock, renewed.Holder())
-		f.Unlock(renewed)
-		reader := f.get(p.rw.WithTTL(time.Second).RLock)
-		time.Sleep(time.Minute)
-		f.Is(reader.Unlock(f.Context()), sqllock.ErrLockLost)
-		p.rows(0)
-	})
-}
-
 // TestExecute runs a function under a lease, and releases that. What a semaphore does after a panic, or a loss, is
 // done by the same code.
 func TestExecute(t *testing.T) {

@@ -63,26 +63,6 @@ func TestOthersAreFaster(t *testing.T) {
 	})
 }
 
-// TestOthersAreFasterAtSomePermits has another process acquire one of the permits that this one has read
-// as free, each time: there are enough others.
-func TestOthersAreFasterAtSomePermits(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		const permits = 5
-		registry, network := f.networked()
-		a, other := f.semaphore(registry, permits), f.process("other", permits)
-		var theirs []*sqllock.Lease
-		network.Follow(afterReads(func(read int) {
-			if read < permits {
-				theirs = append(theirs, f.acquires(other, 1))
-			}
-		}))
-		ours := check.Value(a.TryAcquire(f.Context(), 1))(f)
-		network.Follow(nil)
-		f.Unlock(append(theirs, ours)...)
-		f.has()
-	})
-}
-
 // TestFreePermitsTakeNoTurn has as many callers of one process as there are permits, over a database that takes
 // its time. None of them locks the turn, and few choose a permit in vain.
 func TestFreePermitsTakeNoTurn(t *testing.T) {

@@ -241,20 +241,6 @@ func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 	})
 }
 
-// The rows of a lease that has expired, of which some were renewed and one was not, are deleted before
-// they are acquired again in this process.
-func TestJoint_ExpiresAlthoughSomeRowsWereRenewed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		one, _ := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
-		lease := try(t, obtainAll(t, one, "a", "b"))
-		time.Sleep(ttl / 2)
-		must(t, check.ErrorOf(one.Repository().Renew(t.Context(), "a", lease.Holder(), ttl))) // as far as a renewal of both got
-		<-lease.Context().Done()
-		synctest.Wait() // its users are told before the next caller is let in
-		must(t, tryKey(t, one, "a").Unlock(t.Context()))
-	})
-}
-
 // To find out that many rows are gone takes no statement for each of them.
 func TestJoint_UnlockOfALostOne(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

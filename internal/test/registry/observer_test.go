@@ -507,18 +507,3 @@ func TestObserver_Batch(t *testing.T) {
 		}
 	})
 }
-
-// TestObserver_TooLateAnswer has the database answer when the lease would be over.
-func TestObserver_TooLateAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{TTL: time.Second})
-		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-			if m.N == 1 && m.Done {
-				time.Sleep(2 * time.Second)
-			}
-			return nil
-		})
-		is(t, check.ErrorOf(s.lock.TryLock(t.Context())), sqllock.ErrDatabase)
-		r.expect(t, "start", "error")
-	})
-}

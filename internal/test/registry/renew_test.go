@@ -573,31 +573,6 @@ func TestRenew_Failures(t *testing.T) {
 	})
 }
 
-// A driver that waits for a dead connection forever, whatever its context says, delays one
-// try only.
-func TestRenew_DeadConnectionDelaysNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s, p := renewing(t, sqllock.RegistryOptions{})
-		lease := held(s)
-		dead, once := make(chan struct{}), atomic.Bool{}
-		s.connector.Follow(func(context.Context, flaky.Moment) error {
-			if once.CompareAndSwap(false, true) {
-				<-dead
-				return errGone
-			}
-			return nil
-		})
-		time.Sleep(3 * renewalTTL)
-		if p.bad.Load() != 1 || p.good.Load() < 6 {
-			t.Fatalf("%d good, %d bad", p.good.Load(), p.bad.Load())
-		}
-		is(t, *p.last.Load(), sqllock.ErrDatabase)
-		must(t, lease.Context().Err())
-		close(dead)
-		must(t, lease.Unlock(t.Context()))
-	})
-}
-
 // An answer that is no longer waited for is still good if the lease lasts.
 func TestRenew_LateAnswerWithinTheLeaseCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
