@@ -27,34 +27,6 @@ func inBubble(t *testing.T, opts *sqllock.RegistryOptions, test func(t *testing.
 	synctest.Test(t, func(t *testing.T) { test(t, sqllocktest.New(t, opts)) })
 }
 
-func TestAnotherProcessIsExcluded(t *testing.T) {
-	inBubble(t, &sqllock.RegistryOptions{Fair: true}, func(t *testing.T, r *sqllocktest.Registry) {
-		other := r.Another()
-		lease := lock(t, r.Registry)
-		_, err := other.TryLock(t.Context(), "k")
-		var held *sqllock.HeldError
-		if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "process-1-") {
-			t.Fatal(err)
-		}
-		must(t, lease.Unlock(t.Context()))
-		must(t, lock(t, other).Unlock(t.Context()))
-	})
-}
-
-// TestTimeIsTheBubbles waits for the end of a lease of an hour.
-func TestTimeIsTheBubbles(t *testing.T) {
-	inBubble(t, &sqllock.RegistryOptions{TTL: time.Hour, IdleBetweenTries: time.Minute}, func(t *testing.T, r *sqllocktest.Registry) {
-		began := time.Now()
-		lease := lock(t, r.Registry)
-		other := check.Value(r.Another().Lock(t.Context(), "k"))(t)
-		if d := time.Since(began); d < time.Hour || d > time.Hour+time.Minute {
-			t.Errorf("the lease lasted %v", d)
-		}
-		is(t, context.Cause(lease.Context()), sqllock.ErrLockLost)
-		must(t, other.Unlock(t.Context()))
-	})
-}
-
 // TestInRealTime acquires outside of a bubble, where waiting is real.
 func TestInRealTime(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,6 @@
 package expiring_test
 
 import (
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,41 +104,5 @@ func TestThereAreAtMostMaxKeys(t *testing.T) {
 	}
 	if got, ok := m.Get(10); got != 10 || !ok {
 		t.Error(got, ok)
-	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	var m expiring.Map[int, int]
-	var working sync.WaitGroup
-	for range 8 {
-		working.Go(func() {
-			for range 2000 {
-				switch key := rand.N(20); rand.N(4) {
-				case 0:
-					m.Get(key)
-				case 1:
-					m.Take(key)
-				case 2:
-					m.Keys()
-				default:
-					m.Put(key, time.Now().Add(rand.N(time.Millisecond)), func(n int) int { return n + 1 })
-				}
-			}
-		})
-	}
-	working.Wait()
-}
-
-// The time of Put must not depend on the number of keys.
-func BenchmarkPut(b *testing.B) {
-	for name, keys := range map[string]int{"100": 100, "20000": 20_000} {
-		b.Run(name, func(b *testing.B) {
-			var m expiring.Map[int, int]
-			until := time.Now().Add(time.Hour)
-			for i := 0; b.Loop(); i++ {
-				m.Put(i%keys, until, func(int) int { return i })
-			}
-		})
 	}
 }

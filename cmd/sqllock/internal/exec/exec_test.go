@@ -81,41 +81,6 @@ func TestExecLosesTheLease(t *testing.T) {
 	}
 }
 
-// stubborn is a command that writes "asked" on SIGTERM and does not end.
-var stubborn = []string{"sh", "-c", `trap 'echo asked' TERM; echo inside; while :; do sleep 1000; done`}
-
-// TestExecLosesLock deletes the row of the lock while the command runs. The command does not
-// end when it is asked to, and is killed after the grace period. The loss is noticed within the
-// time-to-live, and the grace period is twice as long, so that a missing one would be seen: the
-// test takes three seconds.
-func TestExecLosesLock(t *testing.T) {
-	program.Slow(t)
-	t.Parallel()
-	db := dbtest.SQLite(t)
-	migrated(t, db)
-	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
-		grace := 2 * ttl
-		began := time.Now() // before the lease
-		p := program.Start(t, db.DSN, append([]string{"exec", "--ttl", ttl.String(), "--grace", grace.String(), "nightly", "--"}, stubborn...)...)
-		if !p.Stdout.Find("inside") {
-			return false
-		}
-		deleted := time.Now()
-		db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
-		if time.Since(began) > ttl*9/10 {
-			return false // the lease may have ended before
-		}
-		p.Stdout.Await("asked")
-		p.WantCode(exit.LockLost)
-		if killed := time.Since(deleted); killed < grace {
-			t.Errorf("killed %v after the row was deleted, want %v", killed, grace)
-		}
-		program.Contains(t, p.Stderr.Rest(), `the lock "nightly" is lost`, "the command ended with signal: killed")
-		p.Stdout.Rest() // it ends when all processes of the command's group have ended
-		return true
-	})
-}
-
 // TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with
 // the code of the command, too.
 func TestSignalsAreForwarded(t *testing.T) {
