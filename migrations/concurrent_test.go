@@ -10,30 +10,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/migrations"
 )
-
-// TestConcurrentUpAndDown: eight pools adopt Spring's table and go through four versions each, one after the other, which
-// takes seconds.
-func TestConcurrentUpAndDown(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		spring(t, db, dialect.Spring6)
-		var all sync.WaitGroup
-		for i := range 8 {
-			pool := db.Open(t)
-			all.Go(func() {
-				for v := range 4 {
-					check.Is(t, migrations.Goto(t.Context(), pool.DB, db.Dialect, uint(i*3+v)%5, nil), nil)
-				}
-			})
-		}
-		all.Wait()
-		up(t, db, &migrations.Options{Layout: dialect.Spring7})
-		wantAt(t, db, 4, dialect.Spring7)
-		wantTables(t, db)
-	})
-}
 
 func TestConcurrentProcesses(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -286,33 +285,4 @@ func TestACallOfAnIdleBatcherAllocatesLittle(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.Do(ctx, "a") }); n > 4 {
 		t.Errorf("%v allocations", n)
 	}
-}
-
-// Each caller gets the outcome of its own item, while others arrive and leave.
-func TestHammer(t *testing.T) {
-	t.Parallel()
-	s := newFixture(16, 3)
-	s.take = 0
-	each := 200
-	if testing.Short() {
-		each = 50
-	}
-	var working sync.WaitGroup
-	for g := range 32 {
-		working.Go(func() {
-			for i := range each {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%5)*100*time.Microsecond+time.Microsecond)
-				if i%5 != 0 {
-					cancel()
-					ctx, cancel = context.WithCancel(t.Context())
-				}
-				item := fmt.Sprintf("k%d-%d-%d", i%8, g, i)
-				if outcome := s.Do(ctx, item); outcome.Err == nil && outcome.Value != strings.ToUpper(item) {
-					t.Errorf("%s got %s", item, outcome.Value)
-				}
-				cancel()
-			}
-		})
-	}
-	working.Wait()
 }

@@ -20,20 +20,6 @@ const mostOps = 400
 func rlock(p *process) method { return p.rw.RLock }
 func wlock(p *process) method { return p.rw.Lock }
 
-// TestAnOutage has the database fail until the caller has its error.
-func TestAnOutage(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		p := f.process()
-		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		for _, lock := range []method{p.rw.RLock, p.rw.TryRLock, p.rw.Lock, p.rw.TryLock} {
-			f.Is(check.ErrorOf(lock(f.Context())), sqllock.ErrDatabase, errGone)
-		}
-		f.Is(check.ErrorOf(p.rw.Readers(f.Context())), sqllock.ErrDatabase, errGone)
-		p.network.Follow(nil)
-		f.Unlock(f.get(p.rw.Lock))
-	})
-}
-
 // TestALimitInAnOutage has the limit of a wait for the turn end while the database fails.
 func TestALimitInAnOutage(t *testing.T) {
 	inBubble(t, func(f *fixture) {

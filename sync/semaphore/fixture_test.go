@@ -32,7 +32,7 @@ type fixture struct{ *fixtures.Fixture }
 var (
 	bubbles = fixtures.Bubbles[*fixture](func(f *fixtures.Fixture) *fixture { return &fixture{f} })
 
-	inBubble, runInBubble, inBothLayouts, inBubbleWith = bubbles.In, bubbles.Run, bubbles.InBothLayouts, bubbles.InLayout
+	inBubble, runInBubble, inBothLayouts = bubbles.In, bubbles.Run, bubbles.InBothLayouts
 )
 
 // registry returns the registry of a process whose client id is name, with readable rows.

@@ -8,42 +8,9 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
-
-// TestTheRefusalNamesTheLeaseThatEndsFirst has permits end one after the other.
-func TestTheRefusalNamesTheLeaseThatEndsFirst(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", 3)
-		f.acquires(a, 1)
-		first := f.acquires(a.WithTTL(4*time.Second), 1)
-		f.acquires(a, 1)
-		if held := f.refusal(a, 1); held.Holder != first.Holder() || held.Left != 4*time.Second {
-			f.Errorf("%+v, want %s", held, first.Holder())
-		}
-	})
-}
-
-// TestHoldersAreSorted lists holders of different ages.
-func TestHoldersAreSorted(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", 20)
-		var want []string
-		for range 10 {
-			want = append(want, f.acquires(a, 2).Holder())
-			time.Sleep(time.Second / 2)
-		}
-		holders := check.Value(a.Holders(f.Context()))(f)
-		for i, h := range holders {
-			if age := time.Duration(10-i) * time.Second / 2; h.ID != want[i] || h.Permits != 2 || h.Age != age || h.Left != ttl-age {
-				f.Errorf("holder %d: %+v, want %s", i, h, want[i])
-			}
-		}
-		check.Equal(f, "holders", len(holders), 10)
-	})
-}
 
 // TestInvalid passes what no semaphore can have.
 func TestInvalid(t *testing.T) {
@@ -78,16 +45,6 @@ func TestInvalid(t *testing.T) {
 				f.Errorf("%s: %v", name, err)
 			}
 		}
-	})
-}
-
-// TestATableWithoutTimesToLive refuses other times to live than the registry's in the four-column
-// layout, also while no permit is free.
-func TestATableWithoutTimesToLive(t *testing.T) {
-	inBubbleWith(t, dialect.Spring6, func(f *fixture) {
-		a := f.process("a", 1)
-		f.acquires(a.WithTTL(ttl), 1)
-		f.Is(check.ErrorOf(a.WithTTL(2*ttl).TryAcquire(f.Context(), 1)), sqllock.ErrInvalid)
 	})
 }
 

@@ -126,19 +126,6 @@ func TestCluster_MemberThatCannotBeAsked(t *testing.T) {
 	must(t, pool.SelectContext(t.Context(), &rest, "SELECT CAST(VARIABLE_NAME")) // it was not asked for
 }
 
-// If the server has not answered NewRepository what it is, the first Guard asks again.
-func TestCluster_GuardAsksWhereNewRepositoryCouldNot(t *testing.T) {
-	t.Parallel()
-	r, mock, pool := opened(t, func(mock sqlmock.Sqlmock) {
-		expectInspected(mock)
-		mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
-		mock.ExpectQuery("SELECT CAST(").WillReturnError(mysql.ErrInvalidConn)
-	})
-	lease := mockedLease(t, r, mock)
-	guards(t, lease, mock, pool, func() { expectNode(mock) })
-	unlocks(t, lease, mock)
-}
-
 // The user of the guarded transaction may lack the right to ask whether its server is ONLINE.
 func TestCluster_GuardOfAUserWithFewRights(t *testing.T) {
 	t.Parallel()
