@@ -15,10 +15,8 @@ import (
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
-	programs, err := filepath.Glob("*/main.go")
-	check.Must(t, err)
-	readme, err := os.ReadFile("README.md")
-	check.Must(t, err)
+	programs := check.Value(filepath.Glob("*/main.go"))(t)
+	readme := check.Value(os.ReadFile("README.md"))(t)
 	if len(programs) != 2 {
 		t.Errorf("%d programs", len(programs))
 	}

@@ -216,8 +216,7 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 		ended <- err
 	})))
 	defer server.Close()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-	check.Must(t, err)
+	conn := check.Value(new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String()))(t)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow"); err != nil {
 		t.Fatal(err)

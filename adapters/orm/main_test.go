@@ -71,8 +71,7 @@ func guarded(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx contex
 // the guard is in that transaction: the row is pinned until it commits.
 func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
 	t.Helper()
-	other, err := db.DB.BeginTx(t.Context(), nil)
-	must(t, err)
+	other := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 	t.Cleanup(func() { _ = other.Rollback() })
 	var session int
 	must(t, other.QueryRowContext(t.Context(), "SELECT pg_backend_pid() FROM accounts WHERE id = 1 FOR UPDATE").Scan(&session))

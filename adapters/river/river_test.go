@@ -67,8 +67,7 @@ func TestAHeldLockCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	pool := newRiver(t)
 	locks := newLocks(t)
-	c, err := newClient(pool, riverlock.Middleware(locks.Another(), byKind, soon), func(context.Context) error { return nil })
-	must(t, err)
+	c := check.Value(newClient(pool, riverlock.Middleware(locks.Another(), byKind, soon), func(context.Context) error { return nil }))(t)
 	lease := check.Value(locks.Lock(t.Context(), "import"))(t)
 	events := start(t, c, 1)
 	snoozed := func() {

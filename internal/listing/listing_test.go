@@ -76,8 +76,7 @@ func TestGrouped(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]string)
 	lockKey := func(key string) string {
-		hashed, err := sqllock.SpringKeys(key)
-		check.Must(t, err)
+		hashed := check.Value(sqllock.SpringKeys(key))(t)
 		names[hashed] = key
 		return hashed
 	}

@@ -41,8 +41,7 @@ func newTable(t *testing.T, target session.Target) table {
 
 func (s table) exec(text string) {
 	s.t.Helper()
-	_, err := s.pools.DB.ExecContext(s.t.Context(), text)
-	must(s.t, err)
+	must(s.t, check.ErrorOf(s.pools.DB.ExecContext(s.t.Context(), text)))
 }
 
 // read sends the statement three times.
@@ -90,8 +89,7 @@ func TestPreparedStatements(t *testing.T) {
 			"the end of the connection": func(s table) {
 				var pid int
 				must(s.t, s.pools.DB.GetContext(s.t.Context(), &pid, "SELECT pg_backend_pid()"))
-				_, err := admin.DB.ExecContext(s.t.Context(), "SELECT pg_terminate_backend($1, 5000)", pid)
-				must(s.t, err)
+				must(s.t, check.ErrorOf(admin.DB.ExecContext(s.t.Context(), "SELECT pg_terminate_backend($1, 5000)", pid)))
 			},
 		} {
 			t.Run(name+"/"+cause, func(t *testing.T) {

@@ -25,8 +25,7 @@ func TestGuardHoldsSpringOff(t *testing.T) {
 		lease := check.Value(c.lock(t, short).Lock(ctx))(t)
 		tx := c.begin(t)
 		must(t, lease.Guard(ctx, tx))
-		_, err := tx.ExecContext(ctx, "INSERT INTO WORK (ID) VALUES (1)")
-		must(t, err)
+		must(t, check.ErrorOf(tx.ExecContext(ctx, "INSERT INTO WORK (ID) VALUES (1)")))
 		c.awaitExpiry(t)
 
 		taken := check.Begin(func() error { return java.Lock(ctx, key) })

@@ -19,8 +19,7 @@ func TestASilentServer(t *testing.T) {
 	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	for name, patience := range map[string]time.Duration{"patience": time.Millisecond, "deadline": time.Hour} {
-		c, err := dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String())
-		check.Must(t, err)
+		c := check.Value(dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String()))(t)
 		defer c.Close()
 		if name == "deadline" {
 			check.Must(t, c.SetDeadline(time.Now().Add(time.Millisecond)))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -16,17 +17,12 @@ var nameTests = []test{
 	inEachCell("KeysAndProcessesAreNamed", func(f *fixture) {
 		orders := f.naming(sqllock.RegistryOptions{Application: "orders", Version: "1.4.2"})
 		odd, long := "Bestellung/ü \x00 \"\\ 🔒", strings.Repeat("a", 990)+strings.Repeat("🔒", 500)
-		lease, err := orders.Lock(f.Context(), odd)
-		f.must(err)
-		joint, err := orders.ObtainAll("orders/42", long)
-		f.must(err)
+		lease := check.Value(orders.Lock(f.Context(), odd))(f)
+		joint := check.Value(orders.ObtainAll("orders/42", long))(f)
 		f.acquire(joint)
-		three, err := semaphore.New(orders, "render", 1)
-		f.must(err)
-		_, err = three.TryAcquire(f.Context(), 1)
-		f.must(err)
-		book, err := rwlock.New(orders, "book")
-		f.must(err)
+		three := check.Value(semaphore.New(orders, "render", 1))(f)
+		f.must(check.ErrorOf(three.TryAcquire(f.Context(), 1)))
+		book := check.Value(rwlock.New(orders, "book"))(f)
 		reader, err := book.TryRLock(f.Context())
 		f.must(err)
 
@@ -70,8 +66,7 @@ var nameTests = []test{
 				return all[odd], err
 			},
 		} {
-			row, err := peek()
-			f.must(err)
+			row := check.Value(peek())(f)
 			if row.Key != odd || row.Process != process {
 				f.Fatalf("%s: %+v", name, row)
 			}
@@ -88,8 +83,7 @@ var nameTests = []test{
 		f.acquire(f.obtainKey(r, "long"))
 		f.named(r, 1)
 		for _, key := range []string{"short", "secret"} {
-			lockKey, err := r.Repository().LockKey(key)
-			f.must(err)
+			lockKey := check.Value(r.Repository().LockKey(key))(f)
 			equal(f, "names of "+key, f.count("ID = 'key:"+lockKey+"'"), 0)
 		}
 		equal(f, "processes", f.count("ID LIKE 'process:%'"), 1)
@@ -112,13 +106,11 @@ var nameTests = []test{
 		f.acquire(f.obtainKey(r, "old"))
 		f.acquire(f.obtainKey(r, "new"))
 		f.named(r, 2)
-		old, err := r.Repository().LockKey("old")
-		f.must(err)
-		_, err = f.cell.DB.ExecContext(f.Context(), "UPDATE INT_LOCK_NAME SET SEEN = '1990-01-01 00:00:00' WHERE ID = 'key:"+old+"' AND REGION = '"+f.region+"'")
+		old := check.Value(r.Repository().LockKey("old"))(f)
+		_, err := f.cell.DB.ExecContext(f.Context(), "UPDATE INT_LOCK_NAME SET SEEN = '1990-01-01 00:00:00' WHERE ID = 'key:"+old+"' AND REGION = '"+f.region+"'")
 		f.must(err)
 		for f.count("ID LIKE 'key:%'") > 1 { // a database that is busy may not do it at once
-			_, err = r.DeleteExpired(f.Context())
-			f.must(err)
+			f.must(check.ErrorOf(r.DeleteExpired(f.Context())))
 			f.pause(10 * time.Millisecond)
 		}
 		equal(f, "names that are left", f.count("ID LIKE 'key:%'"), 1)
@@ -134,8 +126,7 @@ func (f *fixture) naming(opts sqllock.RegistryOptions) *sqllock.Registry {
 
 func (f *fixture) obtainKey(r *sqllock.Registry, key string) *sqllock.JdbcLock {
 	f.Helper()
-	lock, err := r.Obtain(key)
-	f.must(err)
+	lock := check.Value(r.Obtain(key))(f)
 	return lock
 }
 
@@ -143,8 +134,7 @@ func (f *fixture) obtainKey(r *sqllock.Registry, key string) *sqllock.JdbcLock {
 func (f *fixture) named(r *sqllock.Registry, n int) []sqllock.Row {
 	f.Helper()
 	for {
-		rows, err := r.Repository().List(f.Context())
-		f.must(err)
+		rows := check.Value(r.Repository().List(f.Context()))(f)
 		rows = slices.DeleteFunc(rows, func(row sqllock.Row) bool { return row.Region != f.region || row.Key == "" })
 		if len(rows) == n {
 			slices.SortFunc(rows, func(a, b sqllock.Row) int { return strings.Compare(a.Key, b.Key) })

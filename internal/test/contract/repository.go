@@ -210,8 +210,7 @@ var repositoryTests = []test{
 		r := f.process()
 		count := func(want ...int64) {
 			f.Helper()
-			n, err := r.Count(f.Context())
-			f.must(err)
+			n := check.Value(r.Count(f.Context()))(f)
 			check.Same(f, "held, kept, finished and expired", []int64{n["held"], n["kept"], n["finished"], n["expired"]}, want)
 		}
 		count(0, 0, 0, 0)

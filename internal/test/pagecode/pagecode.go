@@ -16,8 +16,7 @@ func Check(t *testing.T, page string, patterns ...string) {
 	t.Helper()
 	var code strings.Builder
 	for _, pattern := range patterns {
-		paths, err := filepath.Glob(pattern)
-		check.Must(t, err)
+		paths := check.Value(filepath.Glob(pattern))(t)
 		for _, path := range paths {
 			code.WriteString(read(t, path))
 		}

@@ -58,8 +58,7 @@ func StartAs(t *testing.T, dsn, name string, args ...string) *Program {
 	p.Stdout, toClose[0] = NewStream(t)
 	p.Stderr, toClose[1] = NewStream(t)
 	p.Cmd.Stdout, p.Cmd.Stderr = toClose[0], toClose[1]
-	stdin, err := p.Cmd.StdinPipe()
-	check.Must(t, err)
+	stdin := check.Value(p.Cmd.StdinPipe())(t)
 	p.Stdin = stdin
 	check.Must(t, p.Cmd.Start())
 	for _, f := range toClose {

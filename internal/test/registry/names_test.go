@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
@@ -41,8 +42,7 @@ func TestNames_BoundedRate(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
 		for i := range 250 {
-			_, err := registry.TryLock(t.Context(), fmt.Sprint("k", i))
-			must(t, err)
+			must(t, check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint("k", i))))
 		}
 		for i, want := range []int{0, 1, 101, 201, 250, 250} {
 			if got := s.namedKeys(); got != want {
@@ -73,19 +73,16 @@ func TestNames_OfAMinimumHold(t *testing.T) {
 			minHold    time.Duration
 			statements int
 		}{{"nightly", time.Minute, 2}, {"nightly", time.Minute, 1}, {"brief", 500 * time.Millisecond, 1}} {
-			lease, err := obtain(t, registry, pass.key).WithMinHold(pass.minHold).TryLock(t.Context())
-			must(t, err)
+			lease := check.Value(obtain(t, registry, pass.key).WithMinHold(pass.minHold).TryLock(t.Context()))(t)
 			if n := s.countExecs(func() { must(t, lease.Unlock(t.Context())) }); n != pass.statements {
 				t.Errorf("%s: Unlock executed %d statements, want %d", pass.key, n, pass.statements)
 			}
-			rows, err := s.another(sqllock.Autocommit).repository.List(t.Context())
-			must(t, err)
+			rows := check.Value(s.another(sqllock.Autocommit).repository.List(t.Context()))(t)
 			if want := map[string]string{"nightly": "nightly"}[pass.key]; len(rows) != 1 || rows[0].Key != want {
 				t.Errorf("%s: %+v", pass.key, rows)
 			}
 			time.Sleep(2 * time.Minute)
-			_, err = s.repository.DeleteExpired(t.Context())
-			must(t, err)
+			must(t, check.ErrorOf(s.repository.DeleteExpired(t.Context())))
 		}
 	})
 }
@@ -96,13 +93,12 @@ func TestNames_WithoutTheTable(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK_NAME RENAME TO AWAY")
 		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
-		lease, err := registry.TryLock(t.Context(), "k")
-		must(t, err)
+		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
 		if n := s.countExecs(func() { time.Sleep(10 * time.Minute) }); n != 1 {
 			t.Errorf("%d statements, want 1", n)
 		}
 		other := s.another(sqllock.Autocommit)
-		_, err = other.registry.TryLock(t.Context(), "k")
+		_, err := other.registry.TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Process != (sqllock.Process{}) || held.Holder != lease.Holder() {
 			t.Errorf("%v", err)
@@ -111,8 +107,7 @@ func TestNames_WithoutTheTable(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
 			t.Errorf("%+v, %v", rows, err)
 		}
-		_, err = registry.DeleteExpired(t.Context())
-		must(t, err)
+		must(t, check.ErrorOf(registry.DeleteExpired(t.Context())))
 		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE AWAY RENAME TO INT_LOCK_NAME")
 		time.Sleep(10 * time.Minute)
 		if n := s.namedKeys(); n != 1 {
@@ -126,13 +121,12 @@ func TestNames_OfAWaitThatEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		holder := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders"})
-		_, err := holder.TryLock(t.Context(), "k")
-		must(t, err)
+		must(t, check.ErrorOf(holder.TryLock(t.Context(), "k")))
 		time.Sleep(3 * time.Second)
 		other := s.another(sqllock.Autocommit)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = other.registry.Lock(ctx, "k")
+		_, err := other.registry.Lock(ctx, "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Process.Application != "orders" || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
@@ -148,10 +142,9 @@ func TestNames_OfAClientWithALongerID(t *testing.T) {
 			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: client, Isolation: sqllock.Autocommit})
 			return shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: application})
 		}
-		_, err := registry("web-7", "orders").TryLock(t.Context(), "k")
-		must(t, err)
+		must(t, check.ErrorOf(registry("web-7", "orders").TryLock(t.Context(), "k")))
 		time.Sleep(3 * time.Second)
-		_, err = registry("web", "invoices").TryLock(t.Context(), "k")
+		_, err := registry("web", "invoices").TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Process.Application != "orders" {
 			t.Errorf("%v", err)
@@ -167,10 +160,9 @@ func TestNames_OfAClientThatCameBack(t *testing.T) {
 		for _, version := range []string{"1", "2"} {
 			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: "orders-0", Isolation: sqllock.Autocommit})
 			registry := shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Version: version})
-			_, err := registry.TryLock(t.Context(), "k")
-			must(t, err)
+			must(t, check.ErrorOf(registry.TryLock(t.Context(), "k")))
 			time.Sleep(6 * time.Minute)
-			_, err = other.registry.TryLock(t.Context(), "k")
+			_, err := other.registry.TryLock(t.Context(), "k")
 			var held *sqllock.HeldError
 			if !errors.As(err, &held) || held.Process.Version != version {
 				t.Errorf("version %s: %v", version, err)

@@ -60,10 +60,8 @@ func eachLine(t *testing.T, test func(*line)) {
 // forKey has l look at the queue of a key.
 func (l *line) forKey(key string) {
 	l.Helper()
-	names, err := dialect.NamesFor("")
-	must(l, err)
-	lockKey, err := sqllock.SpringKeys(key)
-	must(l, err)
+	names := check.Value(dialect.NamesFor(""))(l)
+	lockKey := check.Value(sqllock.SpringKeys(key))(l)
 	sum := sha256.Sum256([]byte(names.Topic(sqllock.DefaultRegion, lockKey)))
 	number := fmt.Sprint(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // as the library does
 	l.turns, l.got = l.db.Dialect.Turns(names), nil
@@ -217,20 +215,17 @@ func TestFair_TryLockIsRefusedWhileAnotherWaits(t *testing.T) {
 	t.Parallel()
 	eachLine(t, func(l *line) {
 		l.forKey("k")
-		conn, err := l.db.DB.Conn(l.Context())
-		must(l, err)
+		conn := check.Value(l.db.DB.Conn(l.Context()))(l)
 		defer conn.Close()
 		send := func(text string) {
-			_, err := conn.ExecContext(l.Context(), text)
-			must(l, err)
+			must(l, check.ErrorOf(conn.ExecContext(l.Context(), text)))
 		}
 		send(l.turns.Begin)
 		if l.turns.Take != "" {
 			send(l.turns.Take)
 		}
 		lock := obtain(l.T, l.process(l.db.DSN), "k")
-		_, err = lock.TryLock(l.Context())
-		is(l, err, sqllock.ErrNotAcquired)
+		is(l, check.ErrorOf(lock.TryLock(l.Context())), sqllock.ErrNotAcquired)
 		for _, free := range []*sqllock.JdbcLock{lock.WithFair(false), lock} {
 			l.hold(free.TryLock)
 			must(l, l.held.Unlock(l.Context()))
@@ -256,8 +251,7 @@ func TestFair_EndOfTheTurn(t *testing.T) {
 					proxy.Freeze()
 				} else {
 					end := map[string]string{"postgres": "SELECT pg_terminate_backend(%d)", "mysql": "KILL %d"}[l.db.Name]
-					_, err := l.db.DB.ExecContext(l.Context(), fmt.Sprintf(end, has[0]))
-					must(l, err)
+					must(l, check.ErrorOf(l.db.DB.ExecContext(l.Context(), fmt.Sprintf(end, has[0]))))
 				}
 				awaitThat(l.T, "the next one has the turn, and the first one queues again", func() bool {
 					now, others := l.sessions()
@@ -331,10 +325,8 @@ func TestFair_SmallPools(t *testing.T) {
 	t.Parallel()
 	eachLine(t, func(l *line) {
 		one := repository(l.T, &dbtest.DB{DB: limited(l.db.Open(l), 1), Dialect: l.db.Dialect}, nil)
-		_, err := sqllock.NewRegistry(one, &fair)
-		is(l, err, sqllock.ErrInvalid)
-		_, err = obtain(l.T, newRegistry(l.T, one, nil), "k").WithFair(true).TryLock(l.Context())
-		is(l, err, sqllock.ErrInvalid)
+		is(l, check.ErrorOf(sqllock.NewRegistry(one, &fair)), sqllock.ErrInvalid)
+		is(l, check.ErrorOf(obtain(l.T, newRegistry(l.T, one, nil), "k").WithFair(true).TryLock(l.Context())), sqllock.ErrInvalid)
 
 		told := make(chan error, 16)
 		pool := limited(l.db.Open(l), 2)
@@ -354,8 +346,7 @@ func TestFair_SmallPools(t *testing.T) {
 		l.forKey("b")
 		l.hold(obtain(l.T, other, "b").Lock)
 		l.queueUp("b", 1, small)
-		a, err := other.Lock(l.Context(), "a")
-		must(l, err)
+		a := check.Value(other.Lock(l.Context(), "a"))(l)
 		same := l.over(pool, sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
 		l.queue(1, 1, obtain(l.T, same, "a").Lock)
 		if reason := <-told; !strings.Contains(reason.Error(), "turn") {
@@ -394,18 +385,15 @@ func TestFair_Refused(t *testing.T) {
 func TestFair_JointLocksPermitsAndWriters(t *testing.T) {
 	t.Parallel()
 	eachLine(t, func(l *line) {
-		lockKey, err := sqllock.SpringKeys("k")
-		must(l, err)
+		lockKey := check.Value(sqllock.SpringKeys("k"))(l)
 		for key, lockOf := range map[string]func(*sqllock.Registry) lockFunc{
 			"l": func(r *sqllock.Registry) lockFunc { return obtainAll(l.T, r, "k", "l").Lock }, // whose LOCK_KEY comes first
 			lockKey + " permit turn": func(r *sqllock.Registry) lockFunc {
-				s, err := semaphore.New(r, "k", 1)
-				must(l, err)
+				s := check.Value(semaphore.New(r, "k", 1))(l)
 				return func(ctx context.Context) (*sqllock.Lease, error) { return s.Acquire(ctx, 1) }
 			},
 			lockKey + " reader turn": func(r *sqllock.Registry) lockFunc {
-				lock, err := rwlock.New(r, "k")
-				must(l, err)
+				lock := check.Value(rwlock.New(r, "k"))(l)
 				return lock.Lock
 			},
 		} {

@@ -158,8 +158,7 @@ func (p *planner) execute(when string, times int) {
 func (p *planner) executeOne(when string, i int) {
 	p.Helper()
 	s := p.statements[i]
-	tx, err := p.session.BeginTxx(p.Context(), nil)
-	must(p.T, err)
+	tx := check.Value(p.session.BeginTxx(p.Context(), nil))(p.T)
 	before := p.read(tx)
 	p.executeAll(tx, i, when)
 	if read := p.read(tx) - before; read > 100+2*s.keys+s.keys/8 {

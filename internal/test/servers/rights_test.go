@@ -52,26 +52,21 @@ func TestRights_WithoutNames(t *testing.T) {
 		dsn, user := withGrants(t, db, "app")
 		db.DB.MustExecContext(t.Context(), "REVOKE ALL ON INT_LOCK_NAME FROM "+user)
 		few := db.OpenDSN(t, db.Driver, dsn)
-		r, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
-		must(t, err)
+		r := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
 		registry := newRegistry(t, r, nil)
-		lease, err := registry.TryLock(t.Context(), "k")
-		must(t, err)
+		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
 		time.Sleep(locktable.NamedAfter * 5 / 2) // it has tried
-		rows, err := r.List(t.Context())
-		must(t, err)
+		rows := check.Value(r.List(t.Context()))(t)
 		if len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
 			t.Errorf("%+v", rows)
 		}
-		other, err := sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil)
-		must(t, err)
-		_, err = newRegistry(t, other, nil).TryLock(t.Context(), "k")
+		other := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
+		_, err := newRegistry(t, other, nil).TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Process != (sqllock.Process{}) {
 			t.Errorf("%v", err)
 		}
-		_, err = registry.DeleteExpired(t.Context())
-		must(t, err)
+		must(t, check.ErrorOf(registry.DeleteExpired(t.Context())))
 		must(t, lease.Unlock(t.Context()))
 	})
 }

@@ -107,26 +107,22 @@ func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 		return s.proxy.Trips()
 	}
 	leave := func(s scene) { // an Unlock during an outage
-		lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
-		must(s.t, err)
+		lease := check.Value(obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context()))(s.t)
 		target := s.proxy.LeadTo("")
 		is(s.t, lease.Unlock(s.t.Context()), sqllock.ErrDatabase)
 		s.proxy.LeadTo(target)
 	}
 	for name, count := range map[string]func(scene) int{
 		"guard": func(s scene) (n int) {
-			lease, err := obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context())
-			must(s.t, err)
-			tx, err := s.app.BeginTxx(s.t.Context(), nil)
-			must(s.t, err)
+			lease := check.Value(obtainAll(s.t, s.registry, s.keys...).TryLock(s.t.Context()))(s.t)
+			tx := check.Value(s.app.BeginTxx(s.t.Context(), nil))(s.t)
 			n = trips(s, func() { must(s.t, lease.Guard(s.t.Context(), tx)) })
 			must(s.t, tx.Commit())
 			must(s.t, lease.Unlock(s.t.Context()))
 			return n
 		},
 		"minimum hold": func(s scene) int {
-			lease, err := obtainAll(s.t, s.registry, s.keys...).WithMinHold(ttl).TryLock(s.t.Context())
-			must(s.t, err)
+			lease := check.Value(obtainAll(s.t, s.registry, s.keys...).WithMinHold(ttl).TryLock(s.t.Context()))(s.t)
 			return trips(s, func() { must(s.t, lease.Unlock(s.t.Context())) })
 		},
 		"attempt": func(s scene) int {

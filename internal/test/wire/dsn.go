@@ -15,14 +15,12 @@ import (
 func Through(tb testing.TB, dsn string) (*Proxy, string) {
 	tb.Helper()
 	if strings.Contains(dsn, "://") {
-		u, err := url.Parse(dsn)
-		check.Must(tb, err)
+		u := check.Value(url.Parse(dsn))(tb)
 		p := New(tb, u.Host)
 		u.Host = p.Addr
 		return p, u.String()
 	}
-	config, err := mysql.ParseDSN(dsn)
-	check.Must(tb, err)
+	config := check.Value(mysql.ParseDSN(dsn))(tb)
 	p := New(tb, config.Addr)
 	config.Net, config.Addr = "tcp", p.Addr
 	return p, config.FormatDSN()

@@ -39,8 +39,7 @@ type link struct {
 // New returns a proxy to the server at target, host:port. It is closed when the test ends.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	check.Must(tb, err)
+	listener := check.Value(new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0"))(tb)
 	p := &Proxy{Addr: listener.Addr().String(), target: target, links: make(map[*link]struct{}), listener: listener}
 	p.working.Go(p.accept)
 	tb.Cleanup(p.Close)

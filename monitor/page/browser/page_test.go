@@ -34,8 +34,7 @@ func TestTheTableMoves(t *testing.T) {
 
 	// The page reads on, and leaves alone what is the same: focus and selection stay.
 	b.run(chromedp.Evaluate(`document.querySelector("th a").focus(); getSelection().selectAllChildren(document.querySelector("td.holder bdi"))`, nil))
-	lease, err := s.registry.Lock(t.Context(), "orders/42")
-	check.Must(s, err)
+	lease := check.Value(s.registry.Lock(t.Context(), "orders/42"))(s)
 	b.shows("orders/42")
 	b.shows("held here")
 	b.shows("token " + strconv.FormatInt(lease.Token(), 10))
@@ -260,14 +259,11 @@ func TestLooks(t *testing.T) {
 	s.named("cart/7", "web-3:20-0a3f9c52f02", 3*time.Hour, -40*time.Minute)
 	s.row("0cc175b9-c0f1-36b6-831c-399e26977266", "DEFAULT", "8f6b4a52-4a0e-4d3b-9f3e-0f2a1f3d5c77", 33*time.Minute, 41*time.Minute)
 	s.row("invoices/2026-11", "billing", "web-2:4711-0a3f9c52f02", 8*time.Minute, 2*time.Hour)
-	render, err := semaphore.New(s.registry, "render", 3)
-	check.Must(s, err)
-	_, err = render.Acquire(t.Context(), 2)
-	check.Must(s, err)
+	render := check.Value(semaphore.New(s.registry, "render", 3))(s)
+	check.Must(s, check.ErrorOf(render.Acquire(t.Context(), 2)))
 	s.recorder.Observer().JobRun(t.Context(), observe.JobRun{Job: "report", Outcome: observe.JobRan, Began: time.Now(), Took: 3 * time.Second})
 	s.recorder.Observer().Election(t.Context(), observe.Election{Role: "scheduler", State: observe.ElectorCandidate})
-	lease, err := s.registry.Lock(t.Context(), "orders/42")
-	check.Must(s, err)
+	lease := check.Value(s.registry.Lock(t.Context(), "orders/42"))(s)
 	waited := make(chan error)
 	for range 2 {
 		go func() {

@@ -83,16 +83,14 @@ func (s *site) row(lockKey, region, holder string, age, left time.Duration) {
 // named puts the row of a key into the table.
 func (s *site) named(key, holder string, age, left time.Duration) {
 	s.Helper()
-	lockKey, err := s.registry.Repository().LockKey(key)
-	check.Must(s, err)
+	lockKey := check.Value(s.registry.Repository().LockKey(key))(s)
 	s.row(lockKey, sqllock.DefaultRegion, holder, age, left)
 }
 
 // delete removes rows.
 func (s *site) delete(holder string) {
 	s.Helper()
-	_, err := s.db.ExecContext(s.Context(), "DELETE FROM INT_LOCK WHERE CLIENT_ID = ?", holder)
-	check.Must(s, err)
+	check.Must(s, check.ErrorOf(s.db.ExecContext(s.Context(), "DELETE FROM INT_LOCK WHERE CLIENT_ID = ?", holder)))
 }
 
 // count returns how many rows a holder has.

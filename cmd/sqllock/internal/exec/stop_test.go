@@ -77,8 +77,7 @@ func (s *stoppedExec) numbers() bool {
 		if !s.Stdout.Lines.Scan() {
 			return false
 		}
-		n, err := strconv.Atoi(s.Stdout.Lines.Text())
-		check.Must(s.t, err)
+		n := check.Value(strconv.Atoi(s.Stdout.Lines.Text()))(s.t)
 		*number = n
 	}
 	return true
