@@ -66,9 +66,7 @@ func schema(t *testing.T, db *dbtest.DB) string {
 		drop += " CASCADE"
 	}
 	t.Cleanup(func() {
-		if _, err := db.DB.ExecContext(context.WithoutCancel(t.Context()), drop); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.ErrorOf(db.DB.ExecContext(context.WithoutCancel(t.Context()), drop)), nil)
 	})
 	return name
 }

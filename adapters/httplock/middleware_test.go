@@ -132,9 +132,7 @@ func TestAClientThatGoesAwayIsNotServed(t *testing.T) {
 func TestTheHandlerSeesTheLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
 		s := serve(t, r.Registry, 0, func(_ http.ResponseWriter, req *http.Request) {
-			if _, err := r.LeaseFrom(req.Context(), "a"); err != nil {
-				t.Error(err)
-			}
+			check.Is(t, check.ErrorOf(r.LeaseFrom(req.Context(), "a")), nil)
 			r.Lose("a")
 			check.Is(t, context.Cause(req.Context()), sqllock.ErrLockLost)
 		})
@@ -218,9 +216,7 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	defer server.Close()
 	conn := check.Value(new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String()))(t)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.ErrorOf(io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: k\r\nContent-Length: 9\r\n\r\nslow")))
 	<-began
 	select {
 	case err := <-ended:

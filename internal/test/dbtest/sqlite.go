@@ -39,9 +39,7 @@ func fileDir(tb testing.TB) string {
 	dir, err := os.MkdirTemp(parent, "sqlite-") //nolint:usetesting // not where other temporary files are
 	check.Must(tb, err)
 	tb.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Error(err)
-		}
+		check.Is(tb, os.RemoveAll(dir), nil)
 	})
 	return dir
 }

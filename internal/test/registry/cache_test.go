@@ -81,9 +81,7 @@ func TestCache_ConcurrentObtain(t *testing.T) {
 	for worker := range 4 {
 		group.Go(func() {
 			for i := range 500 {
-				if _, err := r.Obtain(fmt.Sprint(i * (worker + 1))); err != nil {
-					t.Error(err)
-				}
+				check.Is(t, check.ErrorOf(r.Obtain(fmt.Sprint(i*(worker+1)))), nil)
 			}
 		})
 	}

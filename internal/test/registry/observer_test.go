@@ -485,9 +485,7 @@ func TestObserver_Batch(t *testing.T) {
 		for i := range 4 {
 			lock := obtain(t, s.registry, fmt.Sprint("key ", i))
 			trying.Go(func() {
-				if _, err := lock.TryLock(t.Context()); err != nil {
-					t.Error(err)
-				}
+				check.Is(t, check.ErrorOf(lock.TryLock(t.Context())), nil)
 			})
 			synctest.Wait()
 		}

@@ -391,9 +391,7 @@ func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 func TestWait_Waiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
-		if _, err := s.repository.Acquire(t.Context(), "other", s.repository.NewHolder(), ttl); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "other", s.repository.NewHolder(), ttl)))
 		lease := check.Value(s.registry.Lock(t.Context(), "mine"))(t)
 		done := make(chan error)
 		for _, key := range []string{"mine", "other", "other"} {

@@ -33,14 +33,10 @@ func writeLocked(t *testing.T) (path string, unlock func()) {
 	t.Cleanup(func() { db.Close() })
 	conn := check.Value(db.Conn(t.Context()))(t)
 	for _, statement := range []string{"CREATE TABLE other (n INTEGER)", "BEGIN IMMEDIATE", "INSERT INTO other VALUES (1)"} {
-		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.ErrorOf(conn.ExecContext(t.Context(), statement)))
 	}
 	return path, func() {
-		if _, err := conn.ExecContext(t.Context(), "COMMIT"); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.ErrorOf(conn.ExecContext(t.Context(), "COMMIT")), nil)
 		conn.Close()
 	}
 }
@@ -119,8 +115,6 @@ func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 			AddRow("group_replication_group_name", "aaaa").AddRow("group_replication_enforce_update_everywhere_checks", "ON").AddRow("member_state", "ONLINE"))
 	}
 	c := &Connection{DB: sqlx.NewDb(db, "sqlmock"), Dialect: dialect.MySQL(), pools: new(session.Pools)}
-	if _, err := (&Flags{Prefix: "INT_", Region: "DEFAULT"}).Repository(t.Context(), c, sqllock.RepositoryOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.ErrorOf((&Flags{Prefix: "INT_", Region: "DEFAULT"}).Repository(t.Context(), c, sqllock.RepositoryOptions{})))
 	check.Is(t, mock.ExpectationsWereMet(), nil)
 }

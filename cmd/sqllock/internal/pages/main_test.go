@@ -18,9 +18,7 @@ func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	check.Must(t, write(dir, time.Now()))
 	for _, page := range []string{"man/sqllock.1", "man/sqllock-migrate-up.1", "completions/sqllock.ps1"} {
-		if _, err := os.Stat(filepath.Join(dir, page)); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.ErrorOf(os.Stat(filepath.Join(dir, page))), nil)
 	}
 	man, err := os.ReadFile(filepath.Join(dir, "man/sqllock-exec.1"))
 	if err != nil || !bytes.Contains(man, []byte("=DURATION\n")) || bytes.Contains(man, []byte("=0")) {
