@@ -62,9 +62,7 @@ func TestSort(t *testing.T) {
 	} {
 		sorted := slices.Clone(locks)
 		Sort(sorted, order)
-		if got := sorted[0].LockKey + sorted[1].LockKey + sorted[2].LockKey; got != want {
-			t.Errorf("%s: %s, want %s", order, got, want)
-		}
+		check.Equal(t, string(order), sorted[0].LockKey+sorted[1].LockKey+sorted[2].LockKey, want)
 		if order.Valid() == (order == "what") {
 			t.Errorf("%s: valid %v", order, order.Valid())
 		}

@@ -96,9 +96,7 @@ func TestSearchAndSort(t *testing.T) {
 			"?q=east": "b c", "?q=EAST+web-3": "c", "?state=held": "b a", "?state=expired": "c", "?state=x&page=-7": "b a c", "?page=9": "b a c",
 			"?q=" + strings.Repeat("x", 5000): "",
 		} {
-			if got := strings.Join(f.json(h, parameters).keys(), " "); got != want {
-				t.Errorf("%s: %s, want %s", parameters, got, want)
-			}
+			check.Equal(t, parameters, strings.Join(f.json(h, parameters).keys(), " "), want)
 		}
 		check.Contains(t, f.get(h, "/?q=none").Body.String(), "No lock matches")
 	})
@@ -157,9 +155,7 @@ func TestMounted(t *testing.T) {
 				t.Errorf("%s: status %d, want %d", target, got.Code, want)
 			}
 		}
-		if to := f.get(mux, "/slashless?q=x").Header().Get("Location"); to != "./slashless/?q=x" {
-			t.Errorf("redirected to %q", to)
-		}
+		check.Equal(t, "redirected to", f.get(mux, "/slashless?q=x").Header().Get("Location"), "./slashless/?q=x")
 		for _, link := range regexp.MustCompile(`(?:href|src|action)="([^"]*)"`).FindAllStringSubmatch(f.get(h, "/").Body.String(), -1) {
 			if strings.HasPrefix(link[1], "/") || strings.Contains(link[1], ":") {
 				t.Errorf("the link %q is not relative", link[1])

@@ -104,21 +104,6 @@ func TestThereIsNoReentry(t *testing.T) {
 	})
 }
 
-// TestPermitsAreChosenAtRandom acquires one of three permits so often that one which is never chosen
-// is no chance.
-func TestPermitsAreChosenAtRandom(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		a := f.process("a", 3)
-		chosen := make(map[string]int)
-		for range 200 {
-			lease := f.acquires(a, 1)
-			chosen[lease.Key()]++
-			f.Unlock(lease)
-		}
-		check.Equal(f, "chosen", len(chosen), 3)
-	})
-}
-
 // TestPermitsAreLoweredAndRaised has processes with different numbers of permits.
 func TestPermitsAreLoweredAndRaised(t *testing.T) {
 	inBubble(t, func(f *fixture) {

@@ -21,8 +21,6 @@ func TestHosts(t *testing.T) {
 		"postgres://u@a/d?connect_timeout=3&sslmode=disable": 1,
 	} {
 		config := check.Value(pgx.ParseConfig(dsn))(t)
-		if got := hosts(config); got != want {
-			t.Errorf("%s: %d", dsn, got)
-		}
+		check.Equal(t, dsn, hosts(config), want)
 	}
 }

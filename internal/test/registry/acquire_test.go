@@ -83,22 +83,6 @@ func TestAcquire_HolderWithoutARowIsForgottenSoon(t *testing.T) {
 	})
 }
 
-// The same for the transaction that acquires: the lock is not acquired, and its row is deleted
-// over another connection.
-func TestAcquire_ConnectionThatCannotBeEndedIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		r, mock := mocked(t, dialect.MySQL(), sqllock.Serializable)
-		expectFree(mock)
-		mock.ExpectBegin()
-		mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
-		mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-		mock.ExpectCommit().WillReturnError(errNoQuorum)
-		mock.ExpectClose()
-		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-		is(t, check.ErrorOf(obtain(t, newRegistry(t, r, nil), "k").TryLock(t.Context())), sqllock.ErrDatabase, errNoQuorum)
-	})
-}
-
 // An acquire that is committed when its lease would be over gives no lease, and
 // leaves no row.
 func TestAcquire_LateCommitGivesNoLease(t *testing.T) {

@@ -45,9 +45,7 @@ func TestNames_BoundedRate(t *testing.T) {
 			must(t, check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint("k", i))))
 		}
 		for i, want := range []int{0, 1, 101, 201, 250, 250} {
-			if got := s.namedKeys(); got != want {
-				t.Errorf("after %d s %d names, want %d", i, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("names after %d s", i), s.namedKeys(), want)
 			time.Sleep(time.Second + 10*time.Millisecond) // and a bit for each lock
 		}
 		if n := s.countExecs(func() { time.Sleep(50 * time.Minute) }); n > 1 { // old ones are deleted once
@@ -57,9 +55,7 @@ func TestNames_BoundedRate(t *testing.T) {
 			t.Errorf("%d statements in the next hour, want 4, and one for old names", n)
 		}
 		must(t, registry.Close(t.Context()))
-		if n := s.countExecs(func() { time.Sleep(2 * time.Hour) }); n != 0 {
-			t.Errorf("%d statements after Close", n)
-		}
+		check.Equal(t, "statements after Close", s.countExecs(func() { time.Sleep(2 * time.Hour) }), 0)
 	})
 }
 
@@ -94,9 +90,7 @@ func TestNames_WithoutTheTable(t *testing.T) {
 		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK_NAME RENAME TO AWAY")
 		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
 		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
-		if n := s.countExecs(func() { time.Sleep(10 * time.Minute) }); n != 1 {
-			t.Errorf("%d statements, want 1", n)
-		}
+		check.Equal(t, "statements", s.countExecs(func() { time.Sleep(10 * time.Minute) }), 1)
 		other := s.another(sqllock.Autocommit)
 		_, err := other.registry.TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
@@ -110,9 +104,7 @@ func TestNames_WithoutTheTable(t *testing.T) {
 		must(t, check.ErrorOf(registry.DeleteExpired(t.Context())))
 		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE AWAY RENAME TO INT_LOCK_NAME")
 		time.Sleep(10 * time.Minute)
-		if n := s.namedKeys(); n != 1 {
-			t.Errorf("%d names, want 1", n)
-		}
+		check.Equal(t, "names", s.namedKeys(), 1)
 	})
 }
 

@@ -406,19 +406,6 @@ func TestOutage_WaitThatEndsWithinAStatement(t *testing.T) {
 	})
 }
 
-// After the outage a wait that ends is a lock that is held.
-func TestOutage_WaitThatEndsAfterIt(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		s := patient(t)
-		holder := locked(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
-		outageFor(s, 2*time.Second)
-		_, err := s.lock.TryLockFor(t.Context(), 5*time.Second)
-		is(t, err, sqllock.ErrNotAcquired)
-		check.IsNot(t, err, sqllock.ErrDatabase)
-		must(t, holder.Unlock(t.Context()))
-	})
-}
-
 // What is not to be waited for.
 func TestOutage_WhatNoWaiterOutlasts(t *testing.T) {
 	t.Parallel()

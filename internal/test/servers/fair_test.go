@@ -275,7 +275,7 @@ func TestFair_CutOffWhileItWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(l.Context())
 		defer cancel()
 		lock, gaveUp := obtain(l.T, l.process(dsn), "k"), make(chan error, 1)
-		go func() { gaveUp <- errorOf(lock.Lock(ctx)) }()
+		go func() { gaveUp <- check.ErrorOf(lock.Lock(ctx)) }()
 		l.await(2)
 		l.queue(2, 1, obtain(l.T, l.process(l.db.DSN), "k").Lock)
 		l.await(3)
@@ -309,7 +309,7 @@ func TestFair_GivingUp(t *testing.T) {
 			if ctx.Err() != nil {
 				waiting = l.Context()
 			}
-			go func() { gaveUp <- errorOf(c.lock(waiting)) }()
+			go func() { gaveUp <- check.ErrorOf(c.lock(waiting)) }()
 			l.await(3)
 			c.giveUp()
 			is(l, <-gaveUp, c.want)

@@ -27,9 +27,6 @@ var (
 	limited           = fixture.Limited
 )
 
-// errorOf returns the error of a call that also returns something else.
-func errorOf[V any](_ V, err error) error { return err }
-
 // ttl is long enough never to end within a test.
 const ttl = time.Minute
 

@@ -414,17 +414,6 @@ func TestOpen_FailureLeavesNoSession(t *testing.T) {
 	}
 }
 
-// The embedded database creates its file and its tables, whatever form the name has.
-func TestOpen_CreatesAFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for i, form := range []string{"%s", "sqlite:%s", "file:%s"} {
-		path := filepath.Join(dir, string(rune('a'+i))+".db")
-		o := opener{open: openSQLite}
-		once(t, obtain(t, o.opened(t, strings.ReplaceAll(form, "%s", path), openOptions{}), "k").TryLock)
-	}
-}
-
 // Bad options are found before anything is opened, created or migrated, and OnClose is not called.
 func TestOpen_ChecksItsOptionsFirst(t *testing.T) {
 	t.Parallel()

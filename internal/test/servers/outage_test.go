@@ -198,7 +198,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
 			rival := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
-			is(t, errorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
+			is(t, check.ErrorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 			must(t, lease.Unlock(t.Context()))
 			must(t, check.Value(obtain(t, registry, "other").Lock(t.Context()))(t).Unlock(t.Context()))
 		})

@@ -163,7 +163,7 @@ func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 	}
 	last.holding(t, db, func() {
 		for _, lock := range []*sqllock.JdbcLock{obtain(t, registry, "k"), joint} {
-			is(t, errorOf(lock.TryLock(t.Context())), sqllock.ErrNotAcquired)
+			is(t, check.ErrorOf(lock.TryLock(t.Context())), sqllock.ErrNotAcquired)
 		}
 	})
 	must(t, registry.ExecuteLocked(t.Context(), "k", func(ctx context.Context) error { return ctx.Err() }))

@@ -359,7 +359,7 @@ func TestSession_TimeLimits(t *testing.T) {
 						}
 					}
 				}
-				within(sqllock.ErrNotAcquired, func() error { return errorOf(registry.TryLock(t.Context(), "expired")) })
+				within(sqllock.ErrNotAcquired, func() error { return check.ErrorOf(registry.TryLock(t.Context(), "expired")) })
 				within(sqllock.ErrPinned, func() error { return held.Renew(t.Context()) })
 				must(t, pin.Rollback())
 				limit("0") // a slow machine may need longer

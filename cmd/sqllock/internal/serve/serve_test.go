@@ -34,9 +34,7 @@ func TestServer(t *testing.T) {
 		"localhost:1": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:8080": http.StatusOK, "[::1]": http.StatusOK,
 		"rebound.example:8080": http.StatusMisdirectedRequest, "192.0.2.1": http.StatusMisdirectedRequest,
 	} {
-		if got := status(t, s, host); got != want {
-			t.Errorf("%s: status %d, want %d", host, got, want)
-		}
+		check.Equal(t, "status for "+host, status(t, s, host), want)
 	}
 	if _, err := Listen(t.Context(), s.listener.Addr().String(), ok); exit.CodeOf(err) != exit.Usage || exit.Hint(err) == "" {
 		t.Errorf("a port in use: %v", err)
@@ -54,9 +52,7 @@ func TestServer(t *testing.T) {
 		"localhost:1": http.StatusOK, "192.0.2.1:80": http.StatusOK, "[2001:db8::1]:80": http.StatusOK, "LOCKS.example:80": http.StatusOK,
 		"rebound.example": http.StatusMisdirectedRequest, "evil.locks.example": http.StatusMisdirectedRequest,
 	} {
-		if got := status(t, s, host); got != want {
-			t.Errorf("%s: status %d, want %d", host, got, want)
-		}
+		check.Equal(t, "status for "+host, status(t, s, host), want)
 	}
 	if s.IsLocal() || s.Close() != nil {
 		t.Errorf("%s is taken for a local address", s.URL())
