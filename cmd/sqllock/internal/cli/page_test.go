@@ -33,7 +33,8 @@ func body(t *testing.T, target string, form url.Values) (text string, status int
 	}
 	r := check.Value(http.NewRequestWithContext(t.Context(), method, target, bytes.NewBufferString(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response := check.Value(client.Do(r))(t)
+	response, err := client.Do(r)
+	check.Must(t, err)
 	answer := check.Value(io.ReadAll(response.Body))(t)
 	check.Must(t, response.Body.Close())
 	return string(answer), response.StatusCode
