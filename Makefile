@@ -121,12 +121,12 @@ reliability: ## run all failure tests and update docs/reliability.md (17 minutes
 CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
 
 .PHONY: test-clusters
-test-clusters: ## break Galera, Group Replication, Patroni and PgBouncer for a short time (10 minutes, root)
+test-clusters: ## break Galera, Group Replication, Patroni, PgBouncer, Vitess and TiDB for a short time (20 minutes, root)
 	$(CLUSTERS) -parallel=3 -timeout=30m $(CLUSTERSFLAGS)
 
 .PHONY: clusters
 clusters: ## break them for ten minutes each and update docs/clusters.md (an hour, root)
-	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
+	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)

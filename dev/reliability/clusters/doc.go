@@ -1,5 +1,5 @@
 // Package clusters tests sqllock on real clusters that are broken meanwhile: Galera, Group
-// Replication, Patroni and PgBouncer. docs/clusters.md has the results.
+// Replication, Patroni, PgBouncer, Vitess and TiDB. docs/clusters.md has the results.
 //
 //	make test-clusters    every cluster for a short time, the findings and the controls
 //	make clusters         the whole campaign, and the table of docs/clusters.md

@@ -14,6 +14,8 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/contract"
 	"github.com/sqllock/sqllock/migrations"
@@ -70,9 +72,19 @@ func TestVitessFindings(t *testing.T) {
 	gates := c.Gates()
 	must(t, migrations.Up(t.Context(), open(t, gates[0].DSN()).DB, dialect.MySQL(), nil)) // CREATE DATABASE is refused
 	t.Run("keeps the contract", func(t *testing.T) {
-		contract.Run(t, contract.Cell{
-			Dialect: dialect.MySQL(), Layout: dialect.Spring7, Isolation: sqllock.Serializable, DB: mixed(t, dsns(gates)...),
-		}, func(r contract.Result) { t.Logf("%d run, %d failed", r.Run, r.Failed) })
+		cell := contract.Cell{Dialect: dialect.MySQL(), Layout: dialect.Spring7, Isolation: sqllock.Serializable}
+		run := func(name string) {
+			t.Run(name, func(t *testing.T) {
+				contract.Run(t, cell, func(r contract.Result) { t.Logf("%d run, %d failed", r.Run, r.Failed) })
+			})
+		}
+		cell.DB = mixed(t, dsns(gates)...)
+		run("a pool of one's own")
+		target := check.Value(mysqldriver.Parse(gates[0].DSN()))(t)
+		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 24, Acquirers: true}))(t)
+		t.Cleanup(func() { must(t, pools.Close()) })
+		cell.DB, cell.MultiStatements, cell.OnlyOwn = pools.DB, pools.MultiStatements, true
+		run("the pool of Open")
 	})
 	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
 	t.Run("waits until another tablet is the primary", func(t *testing.T) {
