@@ -93,10 +93,3 @@ func (d Dialect) awaiting(variable, value string) Dialect {
 	d.fragments.after = "SET SESSION " + variable + " = @sqllock_" + variable
 	return d
 }
-
-// OnVitess returns the dialect of a keyspace of Vitess. GET_LOCK is granted by the tablet that is the primary, and gone with
-// it, so that it is no queue.
-func (d Dialect) OnVitess() Dialect {
-	d.fragments.turns = Turns{}
-	return d
-}

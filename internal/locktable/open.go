@@ -36,9 +36,6 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if found.sequence {
 			t.dialect = t.dialect.WithSequence()
 		}
-		if isVitess(found.server) {
-			t.dialect = t.dialect.OnVitess()
-		}
 		if err := t.adapt(found.cluster, config, mariaDB); err != nil {
 			return nil, err
 		}

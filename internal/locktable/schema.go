@@ -65,6 +65,9 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		return found, err
 	}
 	cluster, err := i.cluster(ctx)
+	if cluster != nil {
+		cluster.Vitess = isVitess(seen.server)
+	}
 	if err == nil && sequence {
 		err = i.checkCluster(cluster)
 	}

@@ -40,6 +40,7 @@ func TestGaleraFindings(t *testing.T) {
 		l.losesNoRow(t)
 	})
 	t.Run("numbers tokens by a table", func(t *testing.T) { refusesSequence(t, c) })
+	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, c.Nodes[0].DSN()), sqllock.Serializable) })
 	t.Run("gives a lock to one", func(t *testing.T) { acquiresForOne(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()) })
 	t.Run("acquires nothing outside of the cluster", func(t *testing.T) {
 		acquiresNothingOutside(t, c, sqllock.Serializable, map[string]detached{
@@ -67,6 +68,15 @@ func refusesSequence(t *testing.T, c *cluster.Cluster) {
 	db.MustExec("DROP TABLE SEQ_LOCK_FENCE")
 	db.MustExec("CREATE SEQUENCE SEQ_LOCK_FENCE START WITH 1000 NOCACHE ENGINE=InnoDB")
 	check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options)), sqllock.ErrSchema)
+}
+
+// refusesFair asks for what needs sessions that queue on one server.
+func refusesFair(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) {
+	t.Helper()
+	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+	_, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Fair: true})
+	check.Is(t, err, sqllock.ErrInvalid)
+	check.Contains(t, err.Error(), "needs one server")
 }
 
 // leavesNoTransactionOpen cuts a node off while locks are acquired and transactions guarded there. It
@@ -122,6 +132,7 @@ func TestGroupReplicationFindings(t *testing.T) {
 	t.Run("refuses a late guarded commit", func(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.ReadCommitted))
 	})
+	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, c.Nodes[0].DSN()), sqllock.ReadCommitted) })
 	t.Run("refuses SERIALIZABLE at the start", func(t *testing.T) {
 		_, err := sqllock.NewRepository(t.Context(), open(t, c.Nodes[0].DSN()).DB, dialect.MySQL(), nil)
 		if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "ReadCommitted") {

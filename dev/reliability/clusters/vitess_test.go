@@ -86,6 +86,7 @@ func TestVitessFindings(t *testing.T) {
 		cell.DB, cell.MultiStatements, cell.OnlyOwn = pools.DB, pools.MultiStatements, true
 		run("the pool of Open")
 	})
+	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, gates[0].DSN()), sqllock.Serializable) })
 	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
 	t.Run("waits until another tablet is the primary", func(t *testing.T) {
 		for name, replace := range map[string]func() error{
