@@ -125,5 +125,5 @@ func forgetTokens(ctx context.Context, c *cluster.Cluster) error {
 	for drawn(p) < some && ctx.Err() == nil {
 		sleep(ctx, 50*time.Millisecond)
 	}
-	return cutOffAndKill(ctx, c, drawn)
+	return cutOffAndKill(ctx, c, c.Nodes, drawn)
 }

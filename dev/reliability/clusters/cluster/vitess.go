@@ -24,7 +24,12 @@ import (
 // is gone, looks each second, which is five by default.
 //
 // The DSN of a vtgate needs no password, that of a tablet leads to its MySQL. The caller closes the cluster.
-func StartVitess(ctx context.Context) (*Cluster, error) {
+func StartVitess(ctx context.Context) (*Cluster, error) { return startVitess(ctx, "semi_sync") }
+
+// StartVitessAsynchronous is StartVitess with the durability policy none: a reparent may lose what was acknowledged.
+func StartVitessAsynchronous(ctx context.Context) (*Cluster, error) { return startVitess(ctx, "none") }
+
+func startVitess(ctx context.Context, durability string) (*Cluster, error) {
 	programs, err := server.FetchOracleMySQL(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find Oracle's MySQL: %w", err)
@@ -36,14 +41,14 @@ func StartVitess(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find Vitess: %w", err)
 	}
-	return newCluster(ctx, &Cluster{Name: "vitess", Driver: "mysql", engine: vitess{bin, programs}}, tablets+gates+1, 0)
+	return newCluster(ctx, &Cluster{Name: "vitess", Driver: "mysql", engine: vitess{bin, programs, durability}}, tablets+gates+1, 0)
 }
 
 // Of the hosts of Vitess the first are tablets, the next ones vtgates, and the last has the topology.
 const tablets, gates = 3, 2
 
 // vitess is the engine.
-type vitess struct{ bin, mysql string }
+type vitess struct{ bin, mysql, durability string }
 
 // Tablets returns the nodes of Vitess that store the data.
 func (c *Cluster) Tablets() []*Node { return c.Nodes[:tablets] }
@@ -152,7 +157,7 @@ func (v vitess) bootstrap(ctx context.Context, c *Cluster) error {
 			err = v.control(ctx, c, "AddCellInfo", "--root=/vitess/zone1", "--server-address="+top.IP()+":2379", "zone1")
 		}
 		if err == nil {
-			err = v.control(ctx, c, "CreateKeyspace", "--durability-policy=semi_sync", "sqllock")
+			err = v.control(ctx, c, "CreateKeyspace", "--durability-policy="+v.durability, "sqllock")
 		}
 		if err != nil {
 			return err
