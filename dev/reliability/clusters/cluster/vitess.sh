@@ -41,7 +41,7 @@ tablet)
 		--mycnf-relay-log-path="$DIR/relay" --mycnf-bin-log-path="$DIR/bin" --mycnf-relay-log-index-path="$DIR/relay.index" \
 		--mycnf-relay-log-info-path="$DIR/relay.info" --mycnf-tmp-dir="$DIR" --mycnf-error-log-path="$DIR/err.log" \
 		--mycnf-slow-log-path="$DIR/slow.log" --mycnf-innodb-data-home-dir="$DIR/data" --mycnf-innodb-log-group-home-dir="$DIR/data" \
-		--mycnf-secure-file-priv= --db-socket="$DIR/s" --health-check-interval=1s --queryserver-config-transaction-cap=100 &
+		--mycnf-secure-file-priv= --db-socket="$DIR/s" --health-check-interval=1s --queryserver-config-transaction-cap=100 --queryserver-config-transaction-timeout=10s &
 	;;
 esac
 wait
