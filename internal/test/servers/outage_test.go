@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -418,9 +419,6 @@ func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
 	for _, text := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'away'", "SELECT pg_reload_conf()"} {
 		must(t, check.ErrorOf(admin.ExecContext(t.Context(), text)))
 	}
-	for names := ""; names != "away"; time.Sleep(time.Millisecond) {
-		must(t, admin.GetContext(t.Context(), &names, "SHOW synchronous_standby_names"))
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := make(chan struct{})
 	go func() {
@@ -430,6 +428,15 @@ func TestOutage_NotReplicatedIsNotAcquired(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
+	// Commits wait as soon as the checkpointer has read its settings, which no session shows.
+	for r := slices.Collect(maps.Keys(leases))[0]; ; {
+		probe, err := r.TryLock(t.Context(), "probe")
+		if errors.Is(err, sqllock.ErrDatabase) {
+			break
+		}
+		must(t, err)
+		_ = probe.Unlock(t.Context()) // it may be the first that waits
+	}
 	for r, lease := range leases {
 		name := lease.Key()
 		if _, err := r.TryLock(t.Context(), "free "+name); !errors.Is(err, sqllock.ErrDatabase) {
