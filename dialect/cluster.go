@@ -93,3 +93,11 @@ func (d Dialect) awaiting(variable, value string) Dialect {
 	d.fragments.after = "SET SESSION " + variable + " = @sqllock_" + variable
 	return d
 }
+
+// OnVitess returns the dialect of a keyspace of Vitess. SET TRANSACTION does not fail inside a transaction there: what an
+// application has left open is rolled back. SELECT … INTO @variable has vtgate 23 close the connection.
+func (d Dialect) OnVitess() Dialect {
+	d.Outside = "ROLLBACK"
+	d.fragments.pickAll = ""
+	return d
+}

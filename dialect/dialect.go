@@ -136,7 +136,8 @@ type Dialect struct {
 	Classify func(error) Class
 
 	// Outside is a statement that changes nothing, and fails with an error of class Stuck inside a
-	// transaction that was begun on the session and left open. It is empty if there is none.
+	// transaction that was begun on the session and left open, or that ends such a transaction. It is empty if there
+	// is none.
 	Outside string
 
 	// IsOver reports whether the transaction is over although COMMIT or ROLLBACK returned

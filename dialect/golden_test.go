@@ -34,7 +34,7 @@ func TestStatementsOfVariants(t *testing.T) {
 	t.Parallel()
 	for variant, d := range map[string]dialect.Dialect{
 		"group": dialect.MySQL().InGroup().AwaitingGroup(), "galera": dialect.MySQL().InGalera("0000-aaaa", true),
-		"galera_mysql": dialect.MySQL().InGalera("0000-aaaa", false), "sequence": dialect.MySQL().WithSequence(), "tidb": dialect.TiDB(),
+		"galera_mysql": dialect.MySQL().InGalera("0000-aaaa", false), "sequence": dialect.MySQL().WithSequence(), "tidb": dialect.TiDB(), "vitess": dialect.MySQL().OnVitess(),
 	} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 			all, some := dialect.MySQL().Statements(layout, names(t)), d.Statements(layout, names(t))

@@ -13,6 +13,7 @@ import (
 //     instead: see [Dialect.PicksOrFails].
 //   - LOCK IN SHARE MODE is refused or locks nothing. A guarded transaction changes the row of its lease, so that one
 //     at a time is under a lease.
+//   - SET TRANSACTION does not fail inside a transaction. What an application has left open is rolled back.
 //   - Numbers are cached by each server, unless the table has AUTO_ID_CACHE 1, as that of fencing tokens must.
 //   - After a failure of the server that gives out these numbers no lock is acquired for ten seconds: see [Dialect.LeastTTL].
 //
@@ -20,7 +21,7 @@ import (
 func TiDB() Dialect {
 	d := MySQL()
 	d.Engine, d.LacksSerializable, d.LeastTTL = "TiDB", true, 10*time.Second
-	d.PicksOrFails, d.Outside = true, ""
+	d.PicksOrFails, d.Outside = true, "ROLLBACK"
 	d.Classify = classifyTiDB
 	f := &d.fragments
 	const skip, lock = "SKIP LOCKED", " FOR UPDATE SKIP LOCKED"

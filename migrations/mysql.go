@@ -45,7 +45,7 @@ func lockMySQL(ctx context.Context, s *session) error {
 			return fmt.Errorf("%s: %w", query, err)
 		}
 		if got.Int64 == 1 {
-			return nil
+			return s.exec(ctx, "SET SESSION sql_select_limit = 9223372036854775807") // whatever it is for all sessions
 		}
 		if !got.Valid {
 			return fmt.Errorf("%s: %w", query, errors.New("the server returned NULL"))

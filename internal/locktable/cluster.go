@@ -38,8 +38,6 @@ type Cluster struct {
 	UpdatesEverywhere, SinglePrimary bool
 	// Consistency is the session's group_replication_consistency.
 	Consistency string
-	// Vitess reports whether the server is a vtgate, which sends statements to the tablet that is the primary.
-	Vitess bool
 	// Uncommitted reports whether the session does not commit statements by itself: autocommit=0.
 	Uncommitted bool
 	// Session is what else the session has that statements cannot work with, as in sql_select_limit=1000.

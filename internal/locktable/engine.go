@@ -83,36 +83,58 @@ func isVitess(server string) bool { return EngineOf(server).Name == Vitess }
 // checkKeyspace returns an error if the keyspace of Vitess that has the table, or would have it, is sharded: then rows of a
 // joint lock, of a semaphore, or of the application are elsewhere, and a COMMIT about several shards is several.
 func (i inspector) checkKeyspace(ctx context.Context) error {
-	keyspace := i.names.Schema
-	if keyspace == "" {
-		if err := i.db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&keyspace); err != nil {
-			return err
-		}
-		keyspace, _, _ = strings.Cut(keyspace, "@") // as in app@primary
+	keyspace, err := Keyspace(ctx, i.db, i.names)
+	if err != nil {
+		return err
 	}
 	rows, err := i.db.QueryContext(ctx, "SHOW VSCHEMA KEYSPACES")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	sharded := ""                       // is not known
 	for rows.Next() {
 		row, err := scanByName(rows)
 		if err != nil {
 			return err
 		}
-		if text(row["Keyspace"]) == keyspace && text(row["Sharded"]) == "true" {
-			return &Error{opening.op, Unsupported, fmt.Errorf("the keyspace %s of Vitess is sharded, and a lock needs one shard: "+
-				"give the DSN of an unsharded keyspace, or name it by the prefix, as docs/clusters.md says (Vitess) (RepositoryOptions.Unverified permits it)", keyspace)}
+		if text(row["Keyspace"]) == keyspace {
+			sharded = text(row["Sharded"])
 		}
 	}
-	return rows.Err()
+	switch {
+	case rows.Err() != nil:
+		return rows.Err()
+	case sharded == "":
+		return &Error{opening.op, Unsupported, fmt.Errorf("vtgate does not know the keyspace %q: name an unsharded one in the DSN", keyspace)}
+	case sharded != "false":
+		return &Error{opening.op, Unsupported, fmt.Errorf("the keyspace %s of Vitess is sharded, and a lock needs one shard: "+
+			"give the DSN of an unsharded keyspace, as docs/clusters.md says (Vitess) (RepositoryOptions.Unverified permits it)", keyspace)}
+	default:
+		return nil
+	}
+}
+
+// Keyspace returns the keyspace of Vitess that has the table: that of the prefix, or the one that the session uses. The
+// latter may be followed by a shard or a type of tablet, as in app:-80@replica.
+func Keyspace(ctx context.Context, db *sql.DB, names dialect.Names) (string, error) {
+	if names.Schema != "" {
+		return names.Schema, nil
+	}
+	var target sql.NullString
+	err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&target)
+	if end := strings.IndexAny(target.String, "@:/["); end >= 0 {
+		target.String = target.String[:end]
+	}
+	return target.String, err
 }
 
 // CheckServer asks a server what it is, for a caller who is about to create tables there. It returns an error if
 // the server needs another dialect, or if sqllock does not support it and unverified is false.
-func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, unverified bool) error {
+func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, prefix string, unverified bool) error {
+	names, _ := dialect.NamesFor(prefix) // what creates the tables says what is wrong with it
 	_, err := callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (struct{}, error) {
-		i := inspector{db: db, dialect: d, unverified: unverified}
+		i := inspector{db: db, dialect: d, names: names, unverified: unverified}
 		return struct{}{}, i.checkServer(ctx, i.askServer(ctx))
 	}, nil)
 	return err

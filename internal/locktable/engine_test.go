@@ -59,7 +59,7 @@ func TestCheckServer(t *testing.T) {
 			if test.tidb {
 				d = dialect.TiDB()
 			}
-			err = CheckServer(t.Context(), mocked, d, test.unverified)
+			err = CheckServer(t.Context(), mocked, d, dialect.DefaultPrefix, test.unverified)
 			if test.kind == Failed && err != nil || test.kind != Failed && !Is(err, test.kind) {
 				t.Error(err)
 			}

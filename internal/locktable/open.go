@@ -36,6 +36,11 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		if found.sequence {
 			t.dialect = t.dialect.WithSequence()
 		}
+		if isVitess(found.server) {
+			t.dialect = t.dialect.OnVitess()
+			config.Dialect.Outside = t.dialect.Outside // of the pool
+			t.turns.refused = errNodes                 // GET_LOCK is granted by the tablet that is the primary
+		}
 		if err := t.adapt(found.cluster, config, mariaDB); err != nil {
 			return nil, err
 		}

@@ -65,9 +65,6 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		return found, err
 	}
 	cluster, err := i.cluster(ctx)
-	if cluster != nil {
-		cluster.Vitess = isVitess(seen.server)
-	}
 	if err == nil && sequence {
 		err = i.checkCluster(cluster)
 	}

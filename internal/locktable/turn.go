@@ -91,7 +91,7 @@ func (t *Table) openTurns(config Config) (err error) {
 	switch {
 	case u.texts.Begin == "":
 		u.refused = errNoTurns
-	case t.home.Galera, t.home.RefusesSerializable(), t.home.Vitess:
+	case t.home.Galera, t.home.RefusesSerializable():
 		u.refused = errNodes
 	}
 	u.isFree, err = compile(u.texts.IsFree, t.dialect, t.region)

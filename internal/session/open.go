@@ -112,7 +112,7 @@ func (t Target) migrate(ctx context.Context, o Options) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	if err := locktable.CheckServer(ctx, pools.DB.DB, t.Dialect, o.Repository.Unverified); err != nil {
+	if err := locktable.CheckServer(ctx, pools.DB.DB, t.Dialect, o.Repository.Prefix, o.Repository.Unverified); err != nil {
 		return errors.Join(failure.Of(err, ""), pools.Close())
 	}
 	err = o.Migrate(ctx, pools.DB.DB, t.Dialect, &dialect.MigrateOptions{Prefix: o.Repository.Prefix, Layout: o.Repository.Layout, TTL: o.Repository.TTL})

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/mysqllock"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -59,11 +60,8 @@ var emergencyReparent = nemesis{"EmergencyReparentShard", func(ctx context.Conte
 func topology(c *cluster.Cluster) []*cluster.Node { return []*cluster.Node{c.Topology()} }
 
 // onProcess does harm to the processes of a node that have a name.
-func onProcess(harm func(n *cluster.Node, name string), name string) func(context.Context, *cluster.Node) error {
-	return func(_ context.Context, n *cluster.Node) error {
-		harm(n, name)
-		return nil
-	}
+func onProcess(harm func(n *cluster.Node, name string) error, name string) func(context.Context, *cluster.Node) error {
+	return func(_ context.Context, n *cluster.Node) error { return harm(n, name) }
 }
 
 // TestVitessFindings takes a minute, in which the contract is run and a primary is replaced twice.
@@ -87,6 +85,7 @@ func TestVitessFindings(t *testing.T) {
 		run("the pool of Open")
 	})
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, gates[0].DSN()), sqllock.Serializable) })
+	t.Run("ends a transaction that was left open", func(t *testing.T) { endsWhatIsOpen(t, gates[0].DSN()) })
 	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
 	t.Run("waits until another tablet is the primary", func(t *testing.T) {
 		for name, replace := range map[string]func() error{
@@ -115,12 +114,20 @@ func refusesShards(t *testing.T, c *cluster.Cluster) {
 		must(t, c.Vtctld(t.Context(), command...))
 	}
 	gate := c.Gates()[0].DSN()
+	of := func(keyspace string) string { return strings.Replace(gate, "/sqllock", "/"+keyspace, 1) }
+	prefixed := sqllock.RepositoryOptions{Prefix: "sharded.INT_"}
 	for what, try := range map[string]func() error{
 		"the keyspace of the DSN": func() error {
-			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, strings.Replace(gate, "/sqllock", "/sharded", 1)).DB, dialect.MySQL(), nil))
+			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, of("sharded")).DB, dialect.MySQL(), nil))
+		},
+		"a shard of it": func() error {
+			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, of("sharded:-80")).DB, dialect.MySQL(), nil))
 		},
 		"that of the prefix": func() error {
-			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, gate).DB, dialect.MySQL(), &sqllock.RepositoryOptions{Prefix: "sharded.INT_"}))
+			return check.ErrorOf(sqllock.NewRepository(t.Context(), open(t, gate).DB, dialect.MySQL(), &prefixed))
+		},
+		"tables that are to be created": func() error {
+			return check.ErrorOf(mysqllock.Open(t.Context(), gate, &mysqllock.Options{Repository: prefixed, Migrate: migrations.Up}))
 		},
 	} {
 		var err error
@@ -128,12 +135,26 @@ func refusesShards(t *testing.T, c *cluster.Cluster) {
 			err = try()
 			return errors.Is(err, sqllock.ErrInvalid)
 		})
-		check.Contains(t, err.Error(), "sharded", "unsharded keyspace")
-		t.Log(what, err)
+		check.Contains(t, what+": "+err.Error(), "sharded of Vitess is sharded", "unsharded keyspace")
 	}
 }
 
-// waitsForReparent has one caller wait through the outage, and another one try: the lock, which nobody holds, is never said
+// endsWhatIsOpen renews a lease on a connection that the application has left in a transaction, which would undo that.
+func endsWhatIsOpen(t *testing.T, dsn string) {
+	t.Helper()
+	shared := open(t, dsn)
+	shared.SetMaxOpenConns(1)
+	lease := check.Value(registryOn(t, shared, sqllock.Autocommit).TryLock(t.Context(), "left open"))(t)
+	shared.MustExecContext(t.Context(), "BEGIN")
+	must(t, lease.RenewFor(t.Context(), 10*longTTL))
+	row, found, err := registryOn(t, open(t, dsn), sqllock.Autocommit).Repository().Peek(t.Context(), "left open")
+	if err != nil || !found || row.Left < 5*longTTL {
+		t.Errorf("%v left, found %v: %v", row.Left, found, err)
+	}
+	must(t, lease.Unlock(t.Context()))
+}
+
+// waitsForReparent has one caller wait through the outage, and another one try: the lock, which is free, is never said
 // to be held, and a database error is all that there is.
 func waitsForReparent(t *testing.T, c *cluster.Cluster, name string, replace func() error) {
 	t.Helper()

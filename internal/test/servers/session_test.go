@@ -72,7 +72,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 		open   func(testing.TB) *dbtest.DB
 		driver string
 	}{
-		"MariaDB": {dbtest.MySQL, "mysql"}, "MySQL": {dbtest.OracleMySQL, "mysql"},
+		"MariaDB": {dbtest.MySQL, "mysql"}, "MySQL": {dbtest.OracleMySQL, "mysql"}, "TiDB": {dbtest.TiDB, "mysql"},
 		"PostgreSQL, lib/pq": {dbtest.Postgres, "postgres"}, "PostgreSQL, pgx": {dbtest.Postgres, "pgx"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 
 // CheckServer returns an error if tables must not be created: the server is not one that sqllock supports.
 func (f *Flags) CheckServer(ctx context.Context, c *Connection) error {
-	return failure.Of(locktable.CheckServer(ctx, c.SQL(), c.Dialect, f.Unverified), "")
+	return failure.Of(locktable.CheckServer(ctx, c.SQL(), c.Dialect, f.Prefix, f.Unverified), "")
 }
 
 // WithTableHint adds the hint for a missing table.

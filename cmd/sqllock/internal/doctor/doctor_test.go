@@ -75,7 +75,8 @@ func TestFindings(t *testing.T) {
 	hidden.Member = ""
 	offline.Member = "OFFLINE"
 	reparented := time.Date(2026, 11, 25, 22, 52, 41, 0, time.UTC)
-	tablets := []vitessTablet{{"app", "PRIMARY", "SERVING", "zone1-0000000102", reparented.Format(time.RFC3339)}, {"app", "REPLICA", "SERVING", "zone1-0000000101", ""}}
+	former := reparented.Add(-time.Hour).Format(time.RFC3339)
+	tablets := []vitessTablet{{"app", "PRIMARY", "SERVING", "zone1-0000000102", reparented.Format(time.RFC3339)}, {"app", "REPLICA", "SERVING", "zone1-0000000101", ""}, {"app", "PRIMARY", "SERVING", "zone1-0000000103", former}}
 	semiSync := map[string]string{"rpl_semi_sync_source_enabled": "ON", "rpl_semi_sync_source_timeout": "1000000000000000000", "rpl_semi_sync_source_wait_no_replica": "ON"}
 	for name, findings := range map[string][]finding{
 		"clock":                {clockFinding(5*time.Millisecond, 10*time.Millisecond)},
@@ -107,7 +108,7 @@ func TestFindings(t *testing.T) {
 		"vitess":             vitessState{tablets, semiSync}.findings(reparented.Add(time.Hour)),
 		"vitess_async":       vitessState{tablets, nil}.findings(reparented),
 		"vitess_alone":       vitessState{tablets, map[string]string{"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_master_timeout": "10000"}}.findings(reparented),
-		"vitess_no_primary":  vitessState{tablets[1:], semiSync}.findings(reparented),
+		"vitess_no_primary":  vitessState{tablets[1:2], semiSync}.findings(reparented),
 		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
 		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
 		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),

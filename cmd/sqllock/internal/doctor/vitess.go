@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A vitessState is what a vtgate says of the tablets, and the primary of its semi-synchronous replication.
@@ -30,18 +31,22 @@ type vitessTablet struct {
 // checkVitess checks what a reparent does to the locks. A vtgate does not say the durability policy of a keyspace, but its
 // primary is set up as the policy says. That the keyspace is sharded, checkTable finds.
 func (e *examination) checkVitess(ctx context.Context) []finding {
-	state, err := readVitess(ctx, e.DB.Unsafe())
+	keyspace, err := locktable.Keyspace(ctx, e.SQL(), e.names)
+	var state vitessState
+	if err == nil {
+		state, err = readVitess(ctx, e.DB.Unsafe(), keyspace)
+	}
 	if err != nil {
 		return []finding{{noteworthy, "cluster", "the tablets are not known: " + exit.Text(err), "check the primary and the durability policy by vtctldclient"}}
 	}
-	return state.findings(time.Now())
+	findings := state.findings(time.Now())
+	if e.names.Schema != "" && len(findings) > 1 { // the variables are those of the keyspace of the DSN
+		findings[1] = finding{noteworthy, "replication", "not known for the keyspace " + keyspace + ", which the prefix names", "run sqllock doctor with a DSN of that keyspace, too"}
+	}
+	return findings
 }
 
-func readVitess(ctx context.Context, db *sqlx.DB) (state vitessState, err error) {
-	var keyspace string
-	if err := db.GetContext(ctx, &keyspace, "SELECT DATABASE()"); err != nil {
-		return state, err
-	}
+func readVitess(ctx context.Context, db *sqlx.DB, keyspace string) (state vitessState, err error) {
 	if err := db.SelectContext(ctx, &state.tablets, "SHOW VITESS_TABLETS"); err != nil {
 		return state, err
 	}
@@ -58,12 +63,18 @@ func readVitess(ctx context.Context, db *sqlx.DB) (state vitessState, err error)
 }
 
 func (s vitessState) findings(now time.Time) (findings []finding) {
-	primary := slices.IndexFunc(s.tablets, func(t vitessTablet) bool { return t.Type == "PRIMARY" && t.State == "SERVING" })
-	if primary < 0 {
+	// One that was replaced may go on saying that it is the primary: the last one counts.
+	var primary vitessTablet
+	for _, t := range s.tablets {
+		if t.Type == "PRIMARY" && t.State == "SERVING" && t.Since >= primary.Since {
+			primary = t
+		}
+	}
+	if primary.Alias == "" {
 		return []finding{{broken, "cluster", "Vitess, and no tablet of the keyspace is a primary that serves", "start vtorc, or vtctldclient EmergencyReparentShard"}}
 	}
-	text := fmt.Sprintf("Vitess, %d tablets, the primary is %s", len(s.tablets), s.tablets[primary].Alias)
-	if since, err := time.Parse(time.RFC3339, s.tablets[primary].Since); err == nil {
+	text := fmt.Sprintf("Vitess, %d tablets, the primary is %s", len(s.tablets), primary.Alias)
+	if since, err := time.Parse(time.RFC3339, primary.Since); err == nil {
 		text += fmt.Sprintf(", which took over %v ago", now.Sub(since).Round(time.Second))
 	}
 	findings = append(findings, finding{good, "cluster", text, ""})
@@ -79,7 +90,7 @@ func (s vitessState) findings(now time.Time) (findings []finding) {
 	case timeout < float64(forever.Milliseconds()), s.semiSync("wait_no_replica") != "ON":
 		return append(findings, finding{
 			noteworthy, "replication", "a primary that has lost its replicas goes on alone after " + s.semiSync("timeout") + " ms: a reparent forgets what it has committed then",
-			"set rpl_semi_sync_source_timeout = 1000000000000000000 and rpl_semi_sync_source_wait_no_replica = ON in the my.cnf of the tablets",
+			"set loose_rpl_semi_sync_source_timeout = 1000000000000000000 and loose_rpl_semi_sync_source_wait_no_replica = ON in the my.cnf of the tablets",
 		})
 	}
 	return append(findings, finding{good, "replication", "semi-synchronous: a commit waits for a replica", ""})

@@ -54,23 +54,29 @@ func (n *Node) Kill() error {
 }
 
 // KillProcesses kills the processes of the node that have the name with SIGKILL, at one instant.
-func (n *Node) KillProcesses(name string) { n.signalProcesses(name, syscall.SIGSTOP, syscall.SIGKILL) }
+func (n *Node) KillProcesses(name string) error {
+	return n.signalProcesses(name, syscall.SIGSTOP, syscall.SIGKILL)
+}
 
 // PauseProcesses stops the processes of the node that have the name with SIGSTOP. Resume continues them.
-func (n *Node) PauseProcesses(name string) { n.signalProcesses(name, syscall.SIGSTOP) }
+func (n *Node) PauseProcesses(name string) error { return n.signalProcesses(name, syscall.SIGSTOP) }
 
-func (n *Node) signalProcesses(name string, signals ...syscall.Signal) {
+func (n *Node) signalProcesses(name string, signals ...syscall.Signal) error {
 	var found []int
 	for _, pid := range n.host.processes() {
 		if command, _ := proc.Status(pid); command == name {
 			found = append(found, pid)
 		}
 	}
+	if found == nil {
+		return fmt.Errorf("%s has no process %s", n, name)
+	}
 	for _, s := range signals {
 		for _, pid := range found {
 			_ = syscall.Kill(pid, s) // it may have ended
 		}
 	}
+	return nil
 }
 
 // Pause stops all processes of the node with SIGSTOP. Its kernel still accepts connections.

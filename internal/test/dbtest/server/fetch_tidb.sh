@@ -1,4 +1,4 @@
-# Builds tidb-server into the directory $1, from source by Go modules: nobody publishes its binaries where
+# Builds tidb-server into the directory $1, from source by Go modules: its binaries are not published where
 # packages are. The version is a commit, because TiDB's tags are no versions of a module.
 set -euo pipefail
 dir=$1 commit=20251126154744-e4e814fdc0af

@@ -1,4 +1,4 @@
-# Builds Vitess into the directory $1, from source by Go modules: nobody publishes its binaries where packages
+# Builds Vitess into the directory $1, from source by Go modules: its binaries are not published where packages
 # are. 0.23 is the first version that knows MySQL 9, and does not compile with Go 1.26.
 set -euo pipefail
 dir=$1

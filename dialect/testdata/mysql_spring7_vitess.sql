@@ -1,0 +1,12 @@
+-- PickAll
+;
+
+-- PickRow
+;
+
+-- IfAll
+;
+
+-- AllPicked
+;
+
