@@ -568,8 +568,8 @@ func (r *Registry) SetCacheCapacity(capacity int) error {
 // behind, unless the error says so. Such a row stays until its time-to-live ends, and so does
 // the row of a lease that was lost before.
 //
-// ctx limits all of it. If the database does not answer, Close returns after about 10 s, or
-// the time-to-live if that is longer, also if ctx lasts. One call of Close releases at a time, and
+// ctx limits all of it. If the database does not answer, or is busy all the time as SQLite is while others write,
+// Close returns after about 10 s, or the time-to-live if that is longer, also if ctx lasts. One call of Close releases at a time, and
 // others wait for it. Close may be called again, and then
 // tries to release what is left. If ctx ends before all is released, OnClose is left to
 // such a call. So a deferred Close takes context.WithoutCancel(ctx).

@@ -35,7 +35,7 @@ func (s *Locks) Close(ctx context.Context) error {
 	ended, kept = splitByMinHold(ended)
 	keeping := make(chan error, 1)
 	go func() { keeping <- s.keepRows(ctx, kept) }()
-	left, noAnswer, err := releaseRows(ended, s.table.MaxReleases(), func(h *hold) error {
+	left, noAnswer, err := releaseRows(ctx, ended, s.table.MaxReleases(), func(ctx context.Context, h *hold) error {
 		_, err := s.table.Release(ctx, h.claim())
 		return err
 	})
@@ -43,7 +43,7 @@ func (s *Locks) Close(ctx context.Context) error {
 	unfinished := <-waiting
 	err = errors.Join(err, unfinished)
 	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either
-		err = errors.Join(err, failure.Of(s.table.DeleteLeftovers(ctx), ""))
+		err = errors.Join(err, failure.Of(inTime(ctx, 0, s.table.DeleteLeftovers), ""))
 	}
 	for _, h := range left {
 		s.table.AddLeftover(h.lastingClaim())
@@ -112,7 +112,11 @@ func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 			for i, h := range part {
 				claims[i] = h.claim()
 			}
-			kept, err := s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
+			var kept []bool
+			err := inTime(ctx, part[0].ttl, func(ctx context.Context) (err error) {
+				kept, err = s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
+				return err
+			})
 			if err != nil {
 				return fmt.Errorf("close: %d rows with a minimum hold stay until they expire: %w", len(holds)-first, failure.Of(err, part[0].key))
 			}
@@ -124,16 +128,29 @@ func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 		}
 		first += n
 	}
-	_, _, err := releaseRows(passedOver, keptAtOnce, func(h *hold) error {
+	_, _, err := releaseRows(ctx, passedOver, keptAtOnce, func(ctx context.Context, h *hold) error {
 		_, err := s.table.Keep(ctx, h.claim(), max(h.minHoldLeft(), time.Millisecond))
 		return err
 	})
 	return err
 }
 
-// releaseRows calls release for holds that are over, for some at a time. If the database does not answer it
+// inTime calls send, which deletes rows or keeps them, and limits it as an answer is limited: to ten seconds, or ttl if that
+// is longer. Otherwise it would last for as long as other writers keep the database busy, since a statement that loses a
+// race is sent again, and no lease limits it any more.
+func inTime(ctx context.Context, ttl time.Duration, send func(context.Context) error) error {
+	limited, cancel := bounded.WithTimeout(ctx, max(inFlightTimeout, ttl))
+	defer cancel()
+	err := send(limited)
+	if e := (*locktable.Error)(nil); errors.As(err, &e) && e.Kind == locktable.Ended && bounded.Ended(ctx) == nil {
+		return &locktable.Error{Op: e.Op, Kind: locktable.NoAnswer, Err: e.Err}
+	}
+	return err
+}
+
+// releaseRows calls release for holds that are over, for some at a time. If the database does not answer in time it
 // begins no more of them, and noAnswer is true. It returns the holds whose rows may be left.
-func releaseRows(holds []*hold, atOnce int, release func(*hold) error) (left []*hold, noAnswer bool, err error) {
+func releaseRows(ctx context.Context, holds []*hold, atOnce int, release func(context.Context, *hold) error) (left []*hold, noAnswer bool, err error) {
 	var stopped atomic.Bool
 	outcomes := make([]error, len(holds))
 	var working sync.WaitGroup
@@ -145,7 +162,7 @@ func releaseRows(holds []*hold, atOnce int, release func(*hold) error) (left []*
 				if stopped.Load() {
 					continue
 				}
-				failed := release(holds[i])
+				failed := inTime(ctx, holds[i].ttl, func(ctx context.Context) error { return release(ctx, holds[i]) })
 				outcomes[i] = failure.Of(failed, holds[i].key)
 				if locktable.Is(failed, locktable.NoAnswer) {
 					stopped.Store(true)

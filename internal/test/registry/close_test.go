@@ -123,6 +123,33 @@ func TestClose_TimesOut(t *testing.T) {
 	}
 }
 
+// Nor does a database hold Close up that answers each statement that others write, as SQLite does.
+func TestClose_GivesUpWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*fixture, *sqllock.Lease){
+		"leases": func(s *fixture, _ *sqllock.Lease) { try(s.T, obtain(s.T, s.registry, "kept").WithMinHold(time.Hour)) },
+		"a row that is left": func(s *fixture, lease *sqllock.Lease) {
+			s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+			is(s, lease.Unlock(s.Context()), sqllock.ErrDatabase)
+		},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Serializable)
+			leave(s, held(s))
+			s.connector.Follow(func(context.Context, flaky.Moment) error { return busy{} })
+			ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+			defer cancel()
+			began := time.Now()
+			if err := s.registry.Close(ctx); !errors.Is(err, sqllock.ErrDatabase) || !errors.As(err, new(busy)) {
+				t.Error(err)
+			}
+			check.Takes(t, "Close", began, 0, ttl+slack)
+			s.connector.Follow(nil)
+			must(t, s.registry.Close(t.Context()))
+		})
+	}
+}
+
 // A job that is running when its instance closes, or has just run, does not run again on another one
 // before its minimum hold has passed.
 func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
