@@ -56,16 +56,20 @@ func (s *Set) inOneTurn(ctx, waiting context.Context, first bool, try func() err
 }
 
 // AcquireInTurn is InTurn for a try that acquires. It returns the lease if that lasts, also after the
-// turn was released.
+// turn was released, which takes a quarter of the lease at most.
 func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.Lease, error)) (lease *sqllock.Lease, err error) {
 	returned := false
+	releasing, cancel := context.WithCancel(waiting) // of the turn: what is left of that goes on in the background
+	defer cancel()
 	defer func() {
 		if !returned && lease != nil { // an observer of the turn's release has panicked
 			Release(waiting, lease)
 		}
 	}()
-	err = s.InTurn(ctx, waiting, func() (err error) {
-		lease, err = try()
+	err = s.InTurn(ctx, releasing, func() (err error) {
+		if lease, err = try(); err == nil {
+			time.AfterFunc(time.Until(lease.Deadline())/4, cancel)
+		}
 		return err
 	})
 	returned = true
