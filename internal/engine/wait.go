@@ -329,8 +329,10 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 		}
 		return seen, false, failure.Of(err, h.key)
 	}
-	h.acquired = time.Now()
 	got, err := w.table.Acquire(ctx, h.claim())
+	if got.Acquired {
+		h.acquired = got.Sent
+	}
 	h.observed.noteAttempt(got.Batched)
 	w.holders++
 	switch tooMany := w.holders == maxHolders; {

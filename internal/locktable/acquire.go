@@ -41,8 +41,10 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	var o batch.Outcome[Result]
 	resent := false
+	var sent time.Time
 	r := t.errors.retry(acquiring)
 	for {
+		sent = time.Now()
 		o = t.acquires.do(ctx, c)
 		resent = resent || o.Resent
 		if o.Err != nil && o.Unknown && t.errors.isRefusal(o.Err) {
@@ -53,6 +55,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 		}
 	}
 	got, err := o.Value, r.explain(ctx, o.Err)
+	got.Sent = sent // no earlier one has written the row
 	if o.Err != nil && o.Unknown || resent && !got.Acquired {
 		t.CleanUp(ctx, c)
 	}

@@ -53,6 +53,8 @@ type Result struct {
 	// Row is the row that is in the way if Acquired is false. It is zero if the row went
 	// away in the meantime.
 	Row Row
+	// Sent is when the statement was sent that has acquired the row: the last one, after lost races.
+	Sent time.Time
 	// Batched reports whether a statement for several rows gave the answer.
 	Batched bool
 }

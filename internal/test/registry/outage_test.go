@@ -257,6 +257,24 @@ func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
 	})
 }
 
+// A lease counts from the statement that acquires it, not from those for which the database was busy.
+func TestOutage_LostRacesLeaveTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		until := time.Now().Add(ttl / 3)
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if m.Done || time.Now().After(until) {
+				return nil
+			}
+			time.Sleep(3 * time.Second)
+			return busy{}
+		})
+		if left := time.Until(try(t, s.lock).Deadline()); left < ttl-time.Second {
+			t.Errorf("%v of the lease are left", left)
+		}
+	})
+}
+
 // A caller whose own context has ended says nothing about the database.
 func TestOutage_WaiterThatGivesUpFailsNoOther(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
