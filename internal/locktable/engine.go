@@ -116,17 +116,15 @@ func (i inspector) checkKeyspace(ctx context.Context) error {
 }
 
 // Keyspace returns the keyspace of Vitess that has the table: that of the prefix, or the one that the session uses. The
-// latter may be followed by a shard or a type of tablet, as in app:-80@replica.
+// latter may be followed by a type of tablets, as in app@primary.
 func Keyspace(ctx context.Context, db *sql.DB, names dialect.Names) (string, error) {
 	if names.Schema != "" {
 		return names.Schema, nil
 	}
 	var target sql.NullString
 	err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&target)
-	if end := strings.IndexAny(target.String, "@:/["); end >= 0 {
-		target.String = target.String[:end]
-	}
-	return target.String, err
+	keyspace, _, _ := strings.Cut(target.String, "@")
+	return keyspace, err
 }
 
 // CheckServer asks a server what it is, for a caller who is about to create tables there. It returns an error if
