@@ -126,7 +126,7 @@ test-clusters: ## break Galera, Group Replication, Patroni, PgBouncer, Vitess an
 
 .PHONY: clusters
 clusters: ## break them for ten minutes each and update docs/clusters.md (an hour, root)
-	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
+	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess,tidb-cluster $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)

@@ -197,7 +197,7 @@ func (b *trial) acquireAll() {
 	db, err := b.config.Target.Open(0, 4)
 	must(b.t, err)
 	defer db.Close()
-	repository, err := sqllock.NewRepository(ctx, db.DB, b.config.Target.Dialect(), &sqllock.RepositoryOptions{Isolation: b.config.Isolation})
+	repository, err := sqllock.NewRepository(ctx, db.DB, b.config.Target.Dialect(), b.config.Repository())
 	must(b.t, err)
 	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: b.config.TTL})
 	must(b.t, err)

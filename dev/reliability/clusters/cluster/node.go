@@ -17,7 +17,7 @@ import (
 
 // A Node is a database server on a host of its own.
 type Node struct {
-	// Name is "n1", "n2" or "n3".
+	// Name is "n1", "n2" and so on.
 	Name string
 
 	cluster *Cluster

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -46,6 +47,15 @@ func Standard(t Target, seed uint64, history string) Config {
 		Target: t, TTL: 2 * time.Second, MaxHold: 4 * time.Second, Processes: 6, Goroutines: 3,
 		Kill: true, Seed: seed, History: history,
 	}
+}
+
+// Repository returns the options of the repositories.
+func (c Config) Repository() *sqllock.RepositoryOptions {
+	options := &sqllock.RepositoryOptions{Isolation: c.Isolation}
+	if c.Unaware {
+		options.Layout = dialect.Spring7 // then nothing is asked
+	}
+	return options
 }
 
 // createRows is the table of what is written under the locks. "later" and "earlier" are counts: see

@@ -23,6 +23,8 @@ import (
 type Target struct {
 	// Driver is a database/sql driver.
 	Driver string
+	// Engine is "TiDB" if its dialect is to be used, and not that of the driver.
+	Engine string
 	// DSNs are the nodes'. PostgreSQL's drivers take one DSN for all nodes.
 	DSNs []string
 	// Work are parameters of the DSNs for the application's own transactions: "&name=value".
@@ -57,10 +59,12 @@ const (
 
 // Dialect returns the dialect of the target.
 func (t Target) Dialect() dialect.Dialect {
-	switch t.Driver {
-	case "mysql":
+	switch {
+	case t.Engine == "TiDB":
+		return dialect.TiDB()
+	case t.Driver == "mysql":
 		return dialect.MySQL()
-	case "sqlite":
+	case t.Driver == "sqlite":
 		return dialect.SQLite()
 	default:
 		return dialect.Postgres()

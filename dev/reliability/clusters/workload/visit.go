@@ -182,7 +182,7 @@ func (v *visit) hold(ctx context.Context) {
 		case n < 8:
 			v.write(ctx, true, 0)
 		case n == 8:
-			v.write(ctx, true, time.Duration(v.r.IntN(int(v.Config.TTL*3/2)))) // it may outlive the lease
+			v.write(ctx, true, time.Duration(v.r.IntN(int(v.Config.MaxHold*3/4)))) // it may outlive the lease
 		case n < 12:
 			v.write(ctx, false, 0)
 		case n < 14:
@@ -196,11 +196,11 @@ func (v *visit) hold(ctx context.Context) {
 func (v *visit) length() time.Duration {
 	switch v.r.IntN(10) {
 	case 0:
-		return time.Duration(v.r.IntN(int(2 * v.Config.TTL)))
+		return time.Duration(v.r.IntN(int(v.Config.MaxHold)))
 	case 1, 2, 3:
-		return time.Duration(v.r.IntN(int(v.Config.TTL)))
+		return time.Duration(v.r.IntN(int(v.Config.MaxHold / 2)))
 	default:
-		return time.Duration(v.r.IntN(int(v.Config.TTL / 6)))
+		return time.Duration(v.r.IntN(int(v.Config.MaxHold / 12)))
 	}
 }
 

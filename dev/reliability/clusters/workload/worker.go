@@ -20,7 +20,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 )
 
@@ -107,12 +106,8 @@ func (w *worker) open(ctx context.Context) error {
 	if w.app, err = w.Config.Target.working().Open(w.Process, 6); err != nil {
 		return err
 	}
-	options := &sqllock.RepositoryOptions{Isolation: w.Config.Isolation}
-	if w.Config.Unaware {
-		options.Layout = dialect.Spring7 // then nothing is asked
-	}
 	for {
-		repository, err := sqllock.NewRepository(ctx, locks.DB, w.Config.Target.Dialect(), options)
+		repository, err := sqllock.NewRepository(ctx, locks.DB, w.Config.Target.Dialect(), w.Config.Repository())
 		if err == nil {
 			w.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 				TTL: w.Config.TTL, MaxHold: w.Config.MaxHold, WaitThroughOutages: w.Process%2 == 0,

@@ -70,7 +70,7 @@ func (w *Workers) kill(ctx context.Context) {
 	for pause(ctx, time.Duration(2+r.IntN(6))*time.Second) {
 		i := r.IntN(len(w.children))
 		if r.IntN(2) == 0 {
-			w.Suspend(ctx, i, time.Duration(r.IntN(int(3*w.config.TTL))))
+			w.Suspend(ctx, i, time.Duration(r.IntN(int(w.config.MaxHold*3/2))))
 			continue
 		}
 		if err := w.Replace(i, w.config.Target); err != nil {

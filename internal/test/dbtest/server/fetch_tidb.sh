@@ -1,10 +1,14 @@
 # Builds tidb-server into the directory $1, from source by Go modules: its binaries are not published where
-# packages are. The version is a commit, because TiDB's tags are no versions of a module.
+# packages are. The version is a commit, because TiDB's tags are no versions of a module. With $2, the source of a
+# store, it builds what several servers need besides: that store, and PD.
 set -euo pipefail
-dir=$1 commit=20251126154744-e4e814fdc0af
+dir=$1 store=${2:-} commit=20251126154744-e4e814fdc0af
 src=$(mktemp -d)
 trap 'rm -rf "$src"' EXIT
-cd "$src"
+mkdir "$src/tidb" "$src/pd"
+export GOWORK=off GOFLAGS=-mod=mod
+build() { go build -trimpath "$@"; }
+cd "$src/tidb"
 cat >go.mod <<END
 module tidbserver
 
@@ -19,5 +23,21 @@ replace (
 	sourcegraph.com/sourcegraph/appdash-data => github.com/sourcegraph/appdash-data v0.0.0-20151005221446-73f23eafcf67
 )
 END
-GOWORK=off GOFLAGS=-mod=mod go build -trimpath -ldflags='-s -w' -o "$dir/tidb-server" github.com/pingcap/tidb/cmd/tidb-server
-"$dir/tidb-server" -V
+if [ -z "$store" ]; then
+  build -ldflags='-s -w' -o "$dir/tidb-server" github.com/pingcap/tidb/cmd/tidb-server
+  "$dir/tidb-server" -V
+  exit
+fi
+printf %s "$store" >main.go
+build -ldflags='-s -w' -o "$dir/store-server" .
+cd "$src/pd"
+cat >go.mod <<END
+module pdserver
+
+go 1.21
+
+require github.com/tikv/pd v1.1.0-beta.0.20240407022249-7179657d129b
+END
+build -tags without_dashboard -ldflags='-s -w -X github.com/tikv/pd/pkg/versioninfo.PDReleaseVersion=v8.5.0' \
+  -o "$dir/pd-server" github.com/tikv/pd/cmd/pd-server
+"$dir/pd-server" -V

@@ -96,7 +96,7 @@ const (
 
 // Clusters are the names of clusters, which SQLLOCK_REQUIRE may contain too. The module
 // reliability starts them.
-var Clusters = []string{"galera", "group-replication", "patroni", "vitess"}
+var Clusters = []string{"galera", "group-replication", "patroni", "vitess", "tidb-cluster"}
 
 // ErrUnknownKind is wrapped by the error for a name that is not in [Kinds]: a misspelt name
 // would require nothing.
