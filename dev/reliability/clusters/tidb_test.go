@@ -86,16 +86,17 @@ func (b *trial) undisturbed(found func(*checker.Report) bool) nemesis {
 func TestControlTiDBOnePhase(t *testing.T) {
 	inParallel(t)
 	b := newTiDBTrial(t, "control, TiDB's substitute store with 1PC", workload.Random, "&tidb_enable_1pc=ON&tidb_enable_async_commit=ON")
-	b.config.Kill, b.config.Hasty = false, true
-	b.nemeses = []nemesis{b.undisturbed(func(r *checker.Report) bool { return len(r.Violations()) > 0 })}
+	b.config.Kill, b.config.Hasty, b.config.Isolation = false, true, sqllock.Autocommit
+	b.nemeses = []nemesis{b.undisturbed(func(r *checker.Report) bool { return len(r.Overlaps)+len(r.Tokens)+len(r.Nonlinear) > 0 })}
 	b.caught(b.run())
 }
 
 // TestControlTiDBShareLock has MySQL's dialect guard transactions by a share lock, which locks nothing under
-// tidb_enable_noop_functions: transactions are committed under a later holder.
+// tidb_enable_noop_functions: transactions are committed under a later holder. (In a prepared statement it locks, as
+// FOR UPDATE does.)
 func TestControlTiDBShareLock(t *testing.T) {
 	inParallel(t)
-	b := newTiDBTrial(t, "control, TiDB with the dialect of MySQL", workload.Random, "&tidb_enable_noop_functions=ON")
+	b := newTiDBTrial(t, "control, TiDB with the dialect of MySQL", workload.Random, "&tidb_enable_noop_functions=ON"+textProtocol)
 	b.config.Target.Engine, b.config.Isolation, b.config.TTL = "", sqllock.ReadCommitted, 2*time.Second
 	b.config.Kill, b.config.Unaware, b.config.Outlive = false, true, true
 	b.nemeses = []nemesis{b.undisturbed(func(r *checker.Report) bool { return len(r.Nonlinear) > 0 })}

@@ -17,8 +17,8 @@ import (
 // store.
 //
 // There is no TiKV where packages are. The store is unistore, which TiDB's own tests use, behind TiKV's protocol. It
-// loses updates of several servers that commit in one phase or asynchronously, so both are switched off. It writes to
-// the disk at each commit.
+// loses updates of several servers that commit in one phase or asynchronously, and with fair locking it ends at the
+// first commit whose lock it no longer has, so these are switched off. It writes to the disk at each commit.
 //
 // The user of the DSNs is root, without a password. PD and the store have no DSN. The caller closes the cluster.
 func StartTiDB(ctx context.Context) (*Cluster, error) {
@@ -73,7 +73,7 @@ func (tidb) prepare(ctx context.Context, n *Node) error {
 			return err
 		}),
 		execute(ctx, "mysql", dsn, "SET GLOBAL tidb_enable_async_commit = OFF", "SET GLOBAL tidb_enable_1pc = OFF",
-			"CREATE DATABASE sqllock", "CREATE TABLE sqllock.joined (name VARCHAR(9) PRIMARY KEY, n INT)"))
+			"SET GLOBAL tidb_pessimistic_txn_fair_locking = OFF", "CREATE DATABASE sqllock", "CREATE TABLE sqllock.joined (name VARCHAR(9) PRIMARY KEY, n INT)"))
 }
 
 func (t tidb) start(_ context.Context, n *Node) error {
@@ -91,7 +91,7 @@ func (t tidb) start(_ context.Context, n *Node) error {
 	}
 }
 
-// join has a server write, for which PD and the store must answer it, and ask whether it commits in two phases.
+// join has a server write, for which PD and the store must answer it, and asks it for the settings.
 func (t tidb) join(ctx context.Context, n *Node) (members int, err error) {
 	members = len(n.cluster.Nodes)
 	if port := tidbPorts[n.Name]; port != "" {
@@ -106,9 +106,9 @@ func (t tidb) join(ctx context.Context, n *Node) (members int, err error) {
 	if err := execute(limited, "mysql", n.DSN(), fmt.Sprintf("INSERT INTO joined VALUES ('%s', 1) ON DUPLICATE KEY UPDATE n = n + 1", n.Name)); err != nil {
 		return 0, err
 	}
-	answer, err := ask(ctx, "mysql", n.DSN(), fmt.Sprintf("SELECT @@tidb_enable_1pc + @@tidb_enable_async_commit FROM joined WHERE name = '%s'", n.Name))
+	answer, err := ask(ctx, "mysql", n.DSN(), fmt.Sprintf("SELECT @@tidb_enable_1pc + @@tidb_enable_async_commit + @@tidb_pessimistic_txn_fair_locking FROM joined WHERE name = '%s'", n.Name))
 	if err == nil && answer != "0" {
-		err = errors.New("it does not commit in two phases yet")
+		err = errors.New("it does not have the settings yet")
 	}
 	return members, err
 }
