@@ -20,6 +20,9 @@ import (
 // loses updates of several servers that commit in one phase or asynchronously, and with fair locking it ends at the
 // first commit whose lock it no longer has, so these are switched off. It writes to the disk at each commit.
 //
+// A server that gives out numbers, and is gone, is replaced after ten seconds. By default it takes sixty once it has
+// been without PD for ten.
+//
 // The user of the DSNs is root, without a password. PD and the store have no DSN. The caller closes the cluster.
 func StartTiDB(ctx context.Context) (*Cluster, error) {
 	servers, others, err := server.FetchTiDBCluster(ctx)
@@ -86,7 +89,7 @@ func (t tidb) start(_ context.Context, n *Node) error {
 	case "n5":
 		return n.run("", nil, filepath.Join(t.others, "store-server"), "-pd", pd, "-addr", n.IP()+":20160", "-db", n.path("data"))
 	default:
-		return n.run("", nil, filepath.Join(t.servers, "tidb-server"), "--store=tikv", "--path="+pd, "--host="+n.IP(),
+		return n.run("", []string{"tidb_manager_ttl=10"}, filepath.Join(t.servers, "tidb-server"), "--store=tikv", "--path="+pd, "--host="+n.IP(),
 			"--advertise-address="+n.IP(), "--socket=", "--temp-dir="+n.path("tmp"), "--log-slow-query="+n.path("slow.log"), "-L=warn")
 	}
 }
