@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-const tidbServers = 3 // the first nodes
+// tidbServers returns the nodes that clients connect to.
+func tidbServers(c *cluster.Cluster) []*cluster.Node { return c.Nodes[:3] }
 
 // TestTiDB runs the campaign on three servers of TiDB, with processes that use one of them each, and with
 // connections that go to any. A short run takes minutes, since leases last for ten seconds.
@@ -53,7 +55,7 @@ func newTiDBTrial(t *testing.T, name string, choice workload.Choice, parameters 
 	t.Helper()
 	c := cluster.For(t, "tidb-cluster", cluster.StartTiDB)
 	var all []string
-	for _, dsn := range dsns(c)[:tidbServers] {
+	for _, dsn := range dsns(tidbServers(c)) {
 		all = append(all, dsn+parameters)
 	}
 	b := newTrial(t, name, c, workload.Target{Driver: "mysql", Engine: "TiDB", DSNs: all, Choice: choice})
@@ -63,9 +65,7 @@ func newTiDBTrial(t *testing.T, name string, choice workload.Choice, parameters 
 
 // tidbServer is anyNode for the servers.
 func tidbServer(name string, harm func(context.Context, *cluster.Node) error) nemesis {
-	return nemesis{name + " a server", func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) error {
-		return onNode(ctx, c.Nodes[r.IntN(tidbServers)], r, harm)
-	}}
+	return oneOf(name+" a server", tidbServers, harm)
 }
 
 // undisturbed has workers go on until something is found, which is sure without the rows that they have written.
@@ -89,8 +89,8 @@ func TestControlTiDBOnePhase(t *testing.T) {
 	inParallel(t)
 	b := newTiDBTrial(t, "control, TiDB's substitute store with 1PC", workload.Random, "&tidb_enable_1pc=ON&tidb_enable_async_commit=ON")
 	var repositories []*sqllock.Repository
-	for caller := range 2 * tidbServers {
-		db := open(t, b.config.Target.DSNs[caller%tidbServers])
+	for _, dsn := range slices.Repeat(b.config.Target.DSNs, 2) {
+		db := open(t, dsn)
 		options := &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}
 		repositories = append(repositories, check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.TiDB(), options))(t))
 	}
@@ -174,7 +174,7 @@ func cacheNumbers(t *testing.T, db *sqlx.DB, table string) {
 func TestTiDBFindings(t *testing.T) {
 	c := cluster.For(t, "tidb-cluster", cluster.StartTiDB)
 	var servers []*sqlx.DB
-	for _, dsn := range dsns(c)[:tidbServers] {
+	for _, dsn := range dsns(tidbServers(c)) {
 		servers = append(servers, open(t, dsn))
 	}
 	must(t, migrations.Up(t.Context(), servers[0].DB, dialect.TiDB(), nil))
@@ -200,7 +200,7 @@ func TestTiDBFindings(t *testing.T) {
 func excludesOver(t *testing.T, registries []*sqllock.Registry) {
 	t.Helper()
 	for i, pair := range excluded {
-		here, there := registries[i%tidbServers], registries[(i+1)%tidbServers]
+		here, there := registries[i%len(registries)], registries[(i+1)%len(registries)]
 		lease := check.Value(kinds[pair[0]](t.Context(), here, fmt.Sprint(pair)))(t)
 		_, err := kinds[pair[1]](t.Context(), there, fmt.Sprint(pair))
 		check.Is(t, err, sqllock.ErrNotAcquired)
@@ -212,8 +212,8 @@ func excludesOver(t *testing.T, registries []*sqllock.Registry) {
 func risesOver(t *testing.T, registries []*sqllock.Registry) {
 	t.Helper()
 	last := int64(0)
-	for i := range 10 * tidbServers {
-		lease := check.Value(registries[i%tidbServers].TryLock(t.Context(), "rises"))(t)
+	for i := range 30 {
+		lease := check.Value(registries[i%len(registries)].TryLock(t.Context(), "rises"))(t)
 		if lease.Token() <= last {
 			t.Errorf("token %d after %d", lease.Token(), last)
 		}

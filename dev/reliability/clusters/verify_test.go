@@ -38,6 +38,11 @@ func TestVerify(t *testing.T) {
 	for name, j := range map[string]judged{
 		"Galera": {name: "galera", start: cluster.StartGalera, dsns: func(c *cluster.Cluster) []string { return dsns(c.Nodes) }},
 		"Vitess": {name: "vitess", start: cluster.StartVitess, dsns: func(c *cluster.Cluster) []string { return dsns(c.Gates()) }},
+		"TiDB":   {name: "tidb-cluster", start: cluster.StartTiDB, dsns: func(c *cluster.Cluster) []string { return asURLs("tidb", tidbServers(c)) }},
+		"TiDB, taken for MySQL": {
+			name: "tidb-cluster", start: cluster.StartTiDB, broken: "exclusion",
+			dsns: func(c *cluster.Cluster) []string { return asURLs("mysql", tidbServers(c)) },
+		},
 		"a node outside of Galera": {
 			name: "galera", start: cluster.StartGalera, before: leaveGalera, broken: "exclusion",
 			dsns: func(c *cluster.Cluster) []string { return []string{c.Nodes[0].DSN(), c.Nodes[2].DSN()} },
@@ -126,4 +131,12 @@ func forgetTokens(ctx context.Context, c *cluster.Cluster) error {
 		sleep(ctx, 50*time.Millisecond)
 	}
 	return cutOffAndKill(ctx, c, c.Nodes, drawn)
+}
+
+// asURLs returns URLs that choose the dialect.
+func asURLs(scheme string, nodes []*cluster.Node) (all []string) {
+	for _, n := range nodes {
+		all = append(all, scheme+"://root@"+n.IP()+":4000/sqllock")
+	}
+	return all
 }

@@ -107,11 +107,36 @@ func (v *verification) prepare(ctx context.Context, dsns []string) error {
 		}
 		v.nodes = append(v.nodes, n)
 		if err := n.awaitTables(ctx); err != nil {
-			_, printed := fmt.Fprintf(v.out, "✗ exclusion  database %d does not have the tables that were created in the first one, so these are not one database: %v\n", i+1, err)
-			return &exit.Error{Code: exit.Failure, Err: printed}
+			return v.refuse("database %d does not have the tables that were created in the first one, so these are not one database: %v", i+1, err)
+		}
+		if err := n.tryLock(ctx, v.ttl); err != nil {
+			return v.refuse("the lock cannot be acquired over database %d: %v", i+1, err)
 		}
 	}
 	return nil
+}
+
+// refuse says that there is no exclusion to check.
+func (v *verification) refuse(format string, why ...any) error {
+	_, printed := fmt.Fprintf(v.out, "✗ exclusion  "+format+"\n", why...)
+	return &exit.Error{Code: exit.Failure, Err: printed}
+}
+
+// tryLock acquires the lock once. Processes that wait through outages would wait for as long as the database refuses it.
+func (n *node) tryLock(ctx context.Context, ttl time.Duration) error {
+	repository, err := n.flags.Repository(ctx, n.connection, sqllock.RepositoryOptions{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	lease, err := registry.TryLockFor(ctx, lockKey, replicaTimeout)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
 }
 
 // awaitTables waits until the tables are there: the last of them was created last.
