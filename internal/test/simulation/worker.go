@@ -174,7 +174,7 @@ func (k *worker) longestTry(a *attempt, ttl time.Duration) time.Duration {
 
 // mayBeTooLate reports whether err says that an answer came after the end of its lease, and statements have waited for each
 // other since began. Where SQLite does not wait for another writer, a renewal is refused instead, and sent again until
-// its lease ends: a writer that waits for readers has lost ten races in the last 450 ms of a second.
+// its lease ends: a writer that waits for readers has lost nine races in the last 450 ms of a second.
 func (w *World) mayBeTooLate(err error, began time.Time) bool {
 	return strings.Contains(err.Error(), "took longer to answer than") && w.wasSlow(began) ||
 		w.plan.Busy == 0 && errors.Is(err, context.DeadlineExceeded)
