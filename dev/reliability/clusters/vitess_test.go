@@ -38,7 +38,8 @@ func TestVitess(t *testing.T) {
 		oneOf("cut a vtgate from peers", (*cluster.Cluster).Gates, cutFromPeers),
 		oneOf("cut a vtgate from clients", (*cluster.Cluster).Gates, cutFromClients),
 		oneOf("kill -9 etcd, vtctld and vtorc", topology, kill), oneOf("SIGSTOP etcd, vtctld and vtorc", topology, stop),
-		{"PlannedReparentShard", switchover.harm}, emergencyReparent, killAll,
+		{"PlannedReparentShard", switchover.harm},
+		emergencyReparent, killAll,
 	}
 	b.short = []string{"kill -9 the primary", "PlannedReparentShard"}
 	b.final = append(b.final, eachNode(c.Tablets())...)
@@ -108,8 +109,11 @@ func TestVitessFindings(t *testing.T) {
 func refusesShards(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	for _, command := range [][]string{
-		{"CreateKeyspace", "--durability-policy=semi_sync", "sharded"}, {"CreateShard", "sharded/-80"}, {"CreateShard", "sharded/80-"},
-		{"ApplyVSchema", `--vschema={"sharded": true}`, "sharded"}, {"RebuildKeyspaceGraph", "sharded"},
+		{"CreateKeyspace", "--durability-policy=semi_sync", "sharded"},
+		{"CreateShard", "sharded/-80"},
+		{"CreateShard", "sharded/80-"},
+		{"ApplyVSchema", `--vschema={"sharded": true}`, "sharded"},
+		{"RebuildKeyspaceGraph", "sharded"},
 	} {
 		must(t, c.Vtctld(t.Context(), command...))
 	}
