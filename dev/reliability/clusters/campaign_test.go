@@ -54,11 +54,11 @@ type trial struct {
 }
 
 // recovery is how long it may take after a repair, beyond a time-to-live, until each lock can be
-// acquired: a row that nobody holds lasts until its time-to-live ends. A short run proves that it can
-// be acquired at all; the machine may be busy.
-func recovery() time.Duration {
+// acquired: a row that nobody holds lasts until its time-to-live ends, and others may have the lock then. A short run
+// proves that it can be acquired at all; the machine may be busy.
+func (b *trial) recovery() time.Duration {
 	if *full > 0 {
-		return 15 * time.Second
+		return 11*time.Second + b.config.MaxHold
 	}
 	return time.Minute
 }
@@ -159,7 +159,7 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 		b.t.Fatalf("heal after %s: %v", n.name, err)
 	}
 	e.To = history.Now()
-	b.recovered(n.name, e.To, b.config.TTL+recovery())
+	b.recovered(n.name, e.To, b.config.TTL+b.recovery())
 	b.log.Add(e)
 	b.faults++
 	sleep(ctx, seconds(r, 1, 4))
@@ -192,7 +192,7 @@ func (b *trial) recovered(what string, since int64, limit time.Duration) {
 // acquireAll acquires each lock, now that no worker is left.
 func (b *trial) acquireAll() {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), b.config.TTL+recovery())
+	ctx, cancel := context.WithTimeout(b.t.Context(), b.config.TTL+b.recovery())
 	defer cancel()
 	db, err := b.config.Target.Open(0, 4)
 	must(b.t, err)
