@@ -15,7 +15,8 @@ import (
 //     at a time is under a lease.
 //   - SET TRANSACTION does not fail inside a transaction. What an application has left open is rolled back.
 //   - Numbers are cached by each server, unless the table has AUTO_ID_CACHE 1, as that of fencing tokens must.
-//   - After a failure of the server that gives out these numbers no lock is acquired for ten seconds: see [Dialect.LeastTTL].
+//   - After a failure of the server that gives out these numbers no lock is acquired for ten seconds, or for a minute if that
+//     server has been without PD: see [Dialect.LeastTTL].
 //
 // On another server it is refused, as [MySQL] is on TiDB.
 func TiDB() Dialect {
