@@ -21,6 +21,8 @@ type Config struct {
 	Isolation sqllock.Isolation
 	// TTL is the time-to-live of all leases. Half of them are renewed, until MaxHold.
 	TTL, MaxHold time.Duration
+	// Stay is the longest time for which a holder that is not in a transaction keeps a lock, unless it waits for its lease to end.
+	Stay time.Duration
 	// Processes, each with so many Goroutines, compete for the locks of [Ways].
 	Processes, Goroutines int
 	// Shared has all of them compete for the read-write lock, which depends on reads as no other does.
@@ -44,7 +46,7 @@ type Config struct {
 // Standard is the load of the campaign on a target.
 func Standard(t Target, seed uint64, history string) Config {
 	return Config{
-		Target: t, TTL: 2 * time.Second, MaxHold: 4 * time.Second, Processes: 6, Goroutines: 3,
+		Target: t, TTL: 2 * time.Second, MaxHold: 4 * time.Second, Stay: 4 * time.Second, Processes: 6, Goroutines: 3,
 		Kill: true, Seed: seed, History: history,
 	}
 }

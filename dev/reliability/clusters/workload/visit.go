@@ -196,11 +196,11 @@ func (v *visit) hold(ctx context.Context) {
 func (v *visit) length() time.Duration {
 	switch v.r.IntN(10) {
 	case 0:
-		return time.Duration(v.r.IntN(int(v.Config.MaxHold)))
+		return time.Duration(v.r.IntN(int(v.Config.Stay)))
 	case 1, 2, 3:
-		return time.Duration(v.r.IntN(int(v.Config.MaxHold / 2)))
+		return time.Duration(v.r.IntN(int(v.Config.Stay / 2)))
 	default:
-		return time.Duration(v.r.IntN(int(v.Config.MaxHold / 12)))
+		return time.Duration(v.r.IntN(int(v.Config.Stay / 12)))
 	}
 }
 
