@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,8 +25,8 @@ const limit = 4 * time.Minute
 // variable has the role of a child. Its arguments are the other variables that it was given.
 const variable = "SQLLOCK_TEST_CHILD"
 
-// A Role is what a child does. ctx ends when the parent has ended, or calls [Process.Stop]. told
-// receives the lines of [Process.Tell].
+// A Role is what a child does. ctx ends when the parent has ended. told receives the lines of
+// [Process.Tell].
 type Role func(ctx context.Context, told <-chan string) error
 
 // Main is for TestMain: it runs the tests, or the role of a child.
@@ -66,7 +64,6 @@ type Process struct {
 	t     *testing.T
 	stdin io.WriteCloser
 	lines chan string
-	kept  []string // lines that Await has passed over
 }
 
 // Start starts a child with additional environment variables, NAME=value. The test kills it when
@@ -124,34 +121,6 @@ func (p *Process) Want(line string) {
 	}
 }
 
-// Await waits for a line that begins with one of some words, and returns that word and the rest of the line.
-// Other lines are kept for later calls.
-func (p *Process) Await(words ...string) (word, rest string) {
-	p.t.Helper()
-	for i, line := range p.kept {
-		if word, rest, found := begins(line, words); found {
-			p.kept = slices.Delete(p.kept, i, i+1)
-			return word, rest
-		}
-	}
-	for {
-		line := p.Next()
-		if word, rest, found := begins(line, words); found {
-			return word, rest
-		}
-		p.kept = append(p.kept, line)
-	}
-}
-
-func begins(line string, words []string) (word, rest string, found bool) {
-	for _, word := range words {
-		if rest, found := strings.CutPrefix(line, word); found {
-			return word, strings.TrimSpace(rest), true
-		}
-	}
-	return "", "", false
-}
-
 // Tell sends a line to the child.
 func (p *Process) Tell(line string) {
 	p.t.Helper()
@@ -160,25 +129,9 @@ func (p *Process) Tell(line string) {
 	}
 }
 
-// Stop ends the context of the child, and waits until it has ended without an error. Lines that it
-// prints until then are dropped.
-func (p *Process) Stop() {
-	p.t.Helper()
-	_ = p.stdin.Close() // it may have ended
-	p.drain()
-	if p.Err != nil {
-		p.t.Errorf("the child has failed: %v", p.Err)
-	}
-}
-
-// Kill kills the child, as a crash does, if it has not ended. It is safe for concurrent use.
+// Kill kills the child, as a crash does, if it has not ended, and waits for its end. It is safe for concurrent use.
 func (p *Process) Kill() {
 	_ = p.Cmd.Process.Kill()
-	p.drain()
-}
-
-// drain waits until the child has ended.
-func (p *Process) drain() {
 	for range p.lines { // so that it can print the others
 	}
 	<-p.Ended
