@@ -17,23 +17,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
-func TestAReleaseWakesAWaiter(t *testing.T) {
-	t.Parallel()
-	for _, driver := range []string{"postgres", "pgx"} {
-		t.Run(driver, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			db := f.db.OpenDSN(t, driver, f.db.DSN)
-			release := f.acquire(f.repository(db, sqllock.RepositoryOptions{Notify: true}), "k")
-			got := f.lockInBackground(t.Context(), f.registry(never), "k")
-			f.checkWaiting(got)
-			release()
-			f.checkAcquired(got)
-		})
-	}
-}
-
-// TestWithoutNotifyNoWaiterIsWoken shows that the test above can fail.
+// TestWithoutNotifyNoWaiterIsWoken shows that the other tests can fail.
 func TestWithoutNotifyNoWaiterIsWoken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
