@@ -67,10 +67,16 @@ func TestSchemaMustExist(t *testing.T) {
 
 func TestUnusableState(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct{ name, statement, text string }{
-		{"dirty", "UPDATE INT_LOCK_MIGRATIONS SET dirty = TRUE", "drop INT_LOCK_MIGRATIONS"},
-		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 5", "has version 5, but this version of sqllock knows only 4"},
-		{"no table", "DROP TABLE INT_LOCK", "there is no table INT_LOCK: drop INT_LOCK_MIGRATIONS"},
+	for _, test := range []struct {
+		name, statement string
+		version         uint // that Status returns
+		text            string
+	}{
+		{"dirty", "UPDATE INT_LOCK_MIGRATIONS SET dirty = TRUE", 4, "drop INT_LOCK_MIGRATIONS"},
+		// golang-migrate's own drivers leave that version if the first step fails.
+		{"dirty, no version", "UPDATE INT_LOCK_MIGRATIONS SET version = -1, dirty = TRUE", 0, "drop INT_LOCK_MIGRATIONS"},
+		{"newer", "UPDATE INT_LOCK_MIGRATIONS SET version = 5", 5, "has version 5, but this version of sqllock knows only 4"},
+		{"no table", "DROP TABLE INT_LOCK", 4, "there is no table INT_LOCK: drop INT_LOCK_MIGRATIONS"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +87,7 @@ func TestUnusableState(t *testing.T) {
 					wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
 					wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState, test.text)
 				}
-				if st := status(t, db, nil); st.Dirty != (test.name == "dirty") {
+				if st := status(t, db, nil); st.Dirty != strings.HasPrefix(test.name, "dirty") || st.Version != test.version {
 					t.Errorf("state %+v", st)
 				}
 				if test.name == "newer" {
@@ -145,20 +151,6 @@ func TestAllOrNothing(t *testing.T) {
 			same(t, "rows", before, rows(t, db, dialect.Spring7))
 		})
 	}
-}
-
-// TestGolangMigratesNoVersion reads the version -1, which golang-migrate's own drivers
-// leave if the first step fails.
-func TestGolangMigratesNoVersion(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		up(t, db, nil)
-		run(t, db, "UPDATE INT_LOCK_MIGRATIONS SET version = -1, dirty = TRUE")
-		if st := status(t, db, nil); st.Version != 0 || !st.Dirty {
-			t.Errorf("state %+v", st)
-		}
-		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil), migrations.ErrState)
-	})
 }
 
 func TestForeignBookkeeping(t *testing.T) {
