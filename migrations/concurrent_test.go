@@ -1,34 +1,25 @@
 package migrations_test
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"sync"
 	"testing"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 func TestConcurrentProcesses(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		self := check.Value(os.Executable())(t)
-		var all sync.WaitGroup
+		var processes []*child.Process
 		for range 4 {
-			all.Go(func() {
-				process := exec.CommandContext(t.Context(), self)
-				process.Env = append(os.Environ(), childDriver+"="+db.Driver, childDSN+"="+db.DSN)
-				var said bytes.Buffer
-				process.Stderr = &said
-				if err := process.Run(); err != nil {
-					t.Errorf("%v: %s", err, &said)
-				}
-			})
+			processes = append(processes, child.Start(t, "up", childDriver+"="+db.Driver, childDSN+"="+db.DSN))
 		}
-		all.Wait()
+		for _, p := range processes {
+			<-p.Ended
+			check.Is(t, p.Err, nil)
+		}
 		wantAt(t, db, 4, dialect.Spring7)
 		wantTables(t, db)
 	})

@@ -3,7 +3,6 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,8 +14,8 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
-	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -154,29 +153,20 @@ var dialects = map[string]dialect.Dialect{
 	"mysql":    dialect.MySQL(),
 }
 
-// If childDSN is set, this program migrates the database of that DSN up and exits.
-// childDriver is its driver.
+// The variables of a process that migrates up: the driver, and the DSN.
 const (
-	childDSN    = "SQLLOCK_MIGRATE_DSN"
 	childDriver = "SQLLOCK_MIGRATE_DRIVER"
+	childDSN    = "SQLLOCK_MIGRATE_DSN"
 )
 
-func TestMain(m *testing.M) {
-	if dsn := os.Getenv(childDSN); dsn != "" {
-		if err := child(os.Getenv(childDriver), dsn); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	testmain.Run(m)
-}
+func TestMain(m *testing.M) { child.Main(m, map[string]child.Role{"up": upInChild}) }
 
-func child(driver, dsn string) error {
-	db, err := sql.Open(driver, dsn)
+func upInChild(ctx context.Context, _ <-chan string) error {
+	driver := os.Getenv(childDriver)
+	db, err := sql.Open(driver, os.Getenv(childDSN))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return migrations.Up(context.Background(), db, dialects[driver], nil)
+	return migrations.Up(ctx, db, dialects[driver], nil)
 }
