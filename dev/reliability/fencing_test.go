@@ -4,6 +4,7 @@ package reliability
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestTokensRiseAcrossCrashes(t *testing.T) {
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b, s := c.newServer(t)
 		network, dsn := wire.Through(t, b.dsn)
-		f, rounds := newFleet(t, c, dsn), size(2, 20)
+		f, rounds := newFleet(t, c, dsn, 3, fencingTTL), size(2, 20)
 		for range rounds {
 			f.work()
 			must(t, f.Replace(rand.N(f.config.Processes), f.config.Target))
@@ -54,7 +55,7 @@ func TestTokensRiseAcrossFailover(t *testing.T) {
 		for range n {
 			primary, replica, err := c.pair(t.Context(), scratch(t))
 			started(t, err, primary, replica)
-			f := newFleet(t, c, primary.DSN())
+			f := newFleet(t, c, primary.DSN(), 3, fencingTTL)
 			f.work()
 			must(t, primary.Kill())
 			must(t, c.promote(replica, t.Context()))
@@ -81,12 +82,12 @@ type fleet struct {
 }
 
 // newFleet starts processes on an empty database.
-func newFleet(t *testing.T, c cell, dsn string) *fleet {
+func newFleet(t *testing.T, c cell, dsn string, processes int, ttl time.Duration) *fleet {
 	t.Helper()
 	target := workload.Target{Driver: c.driver, DSNs: []string{dsn}}
 	must(t, workload.Prepare(t.Context(), target))
 	config := workload.Config{
-		Target: target, TTL: fencingTTL, Processes: 3, Goroutines: 4, Hasty: true, Seed: rand.Uint64(), History: t.TempDir(),
+		Target: target, TTL: ttl, Processes: processes, Goroutines: 4, Hasty: true, Seed: rand.Uint64(), History: t.TempDir(),
 	}
 	t.Logf("seed %d", config.Seed)
 	workers := check.Value(workload.Start(config))(t)
@@ -114,5 +115,12 @@ func (f *fleet) work() {
 func (f *fleet) end(final workload.Target) *checker.Report {
 	f.t.Helper()
 	f.Stop()
-	return judge(f.t, f.config, final)
+	events := check.Value(history.Read(f.config.History))(f.t)
+	rows := check.Value(workload.Rows(f.t.Context(), final))(f.t)
+	report := checker.Check(events, rows)
+	f.t.Logf("%d acquisitions: %v", report.Acquisitions, report.Kinds)
+	if found := report.Violations(); len(found) > 0 || report.Guarded == 0 {
+		f.t.Errorf("%d guarded writes, %d violations: %s", report.Guarded, len(found), strings.Join(found[:min(len(found), 10)], "; "))
+	}
+	return report
 }
