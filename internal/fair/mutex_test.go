@@ -16,18 +16,6 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 
 type mutex = fair.Mutex[int]
 
-func TestOthersCannotRelease(t *testing.T) {
-	t.Parallel()
-	var m mutex
-	check.Must(t, m.Lock(t.Context(), 7))
-	if m.Release(8) {
-		t.Fatal("Release")
-	}
-	if m.Owner() != 7 {
-		t.Fatal(m.Owner())
-	}
-}
-
 func TestACancelledWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
