@@ -47,26 +47,32 @@ func TestAdoptSpring7(t *testing.T) {
 	})
 }
 
+// TestAdoptSpring6 migrates a table of Spring 6 with a row, whose lease lasts for Spring's time-to-live by default.
 func TestAdoptSpring6(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		spring(t, db, dialect.Spring6)
-		run(t, db, insert4)
-		before := rows(t, db, dialect.Spring6)
-		up(t, db, &migrations.Options{Layout: dialect.Spring6})
-		same(t, "rows", before, rows(t, db, dialect.Spring6))
-		start := time.Now()
-		up(t, db, &migrations.Options{TTL: time.Hour, Layout: dialect.Spring7})
-		took := time.Since(start) + time.Millisecond // the resolution of SQLite's clock
-		after := rows(t, db, dialect.Spring7)
-		for i := range after {
-			after[i].Expires = ""
-		}
-		same(t, "rows", before, after)
-		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > time.Hour || got[0] < time.Hour-took-time.Minute {
-			t.Errorf("time left %v", got)
-		}
-	})
+	for given, ttl := range map[time.Duration]time.Duration{0: migrations.DefaultTTL, time.Hour: time.Hour} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+				spring(t, db, dialect.Spring6)
+				run(t, db, insert4)
+				before := rows(t, db, dialect.Spring6)
+				up(t, db, &migrations.Options{Layout: dialect.Spring6})
+				same(t, "rows", before, rows(t, db, dialect.Spring6))
+				start := time.Now()
+				up(t, db, &migrations.Options{TTL: given, Layout: dialect.Spring7})
+				took := time.Since(start) + time.Millisecond // the resolution of SQLite's clock
+				after := rows(t, db, dialect.Spring7)
+				for i := range after {
+					after[i].Expires = ""
+				}
+				same(t, "rows", before, after)
+				if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > ttl || got[0] < ttl-took-time.Minute {
+					t.Errorf("time left %v", got)
+				}
+			})
+		})
+	}
 }
 
 // TestSpring6GoesOn migrates a table that a Spring 6 uses, without a layout. Its INSERT still succeeds,
@@ -79,18 +85,6 @@ func TestSpring6GoesOn(t *testing.T) {
 			up(t, db, nil)
 			wantAt(t, db, 2, dialect.Spring6)
 			run(t, db, insert4, "DELETE FROM INT_LOCK")
-		}
-	})
-}
-
-func TestBackfillByDefaultIsSpringsTTL(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		spring(t, db, dialect.Spring6)
-		run(t, db, insert4)
-		up(t, db, &migrations.Options{Layout: dialect.Spring7})
-		if got := left(t, db, "INT_LOCK"); len(got) != 1 || got[0] > migrations.DefaultTTL || got[0] < -time.Minute {
-			t.Errorf("time left %v", got)
 		}
 	})
 }
