@@ -93,26 +93,22 @@ func TestSpring6GoesOn(t *testing.T) {
 // Spring's own statement fails if there are rows.
 func TestHalfUpgraded(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := fresh(t)
-			spring(t, db, dialect.Spring6)
-			run(t, db, insert4)
-			run(t, db, "ALTER TABLE INT_LOCK ADD EXPIRED_AFTER "+map[string]string{"postgres": "TIMESTAMP", "mysql": "DATETIME(6)"}[db.Name])
-			run(t, db, insert5)
-			before := rows(t, db, dialect.Spring7)
-			up(t, db, &migrations.Options{TTL: time.Hour})
-			after := rows(t, db, dialect.Spring7)
-			if after[1] != before[1] || after[0].Expires == "" {
-				t.Errorf("before %v, after %v", before, after)
-			}
-			run(t, db, "DELETE FROM INT_LOCK")
-			if _, err := db.DB.ExecContext(t.Context(), insert4); err == nil {
-				t.Error("EXPIRED_AFTER may still be null")
-			}
-		})
-	}
+	dbtest.Databases{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		run(t, db, insert4)
+		run(t, db, "ALTER TABLE INT_LOCK ADD EXPIRED_AFTER "+map[string]string{"postgres": "TIMESTAMP", "mysql": "DATETIME(6)"}[db.Name])
+		run(t, db, insert5)
+		before := rows(t, db, dialect.Spring7)
+		up(t, db, &migrations.Options{TTL: time.Hour})
+		after := rows(t, db, dialect.Spring7)
+		if after[1] != before[1] || after[0].Expires == "" {
+			t.Errorf("before %v, after %v", before, after)
+		}
+		run(t, db, "DELETE FROM INT_LOCK")
+		if _, err := db.DB.ExecContext(t.Context(), insert4); err == nil {
+			t.Error("EXPIRED_AFTER may still be null")
+		}
+	})
 }
 
 // TestZeroDates migrates rows that expired in the year 0, as Spring's own statement leaves

@@ -137,20 +137,16 @@ func TestUpInterrupted(t *testing.T) {
 // TestAllOrNothing lets a migration fail in the middle: a view needs the column.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "sqlite": dbtest.SQLite} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := fresh(t)
-			up(t, db, nil)
-			run(t, db, insert5, "CREATE VIEW ends AS SELECT EXPIRED_AFTER FROM INT_LOCK")
-			before := rows(t, db, dialect.Spring7)
-			if err := migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil); err == nil || !strings.Contains(err.Error(), "DROP COLUMN") {
-				t.Errorf("error %v", err)
-			}
-			wantAt(t, db, 4, dialect.Spring7)
-			same(t, "rows", before, rows(t, db, dialect.Spring7))
-		})
-	}
+	dbtest.Databases{"postgres": dbtest.Postgres, "sqlite": dbtest.SQLite}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		up(t, db, nil)
+		run(t, db, insert5, "CREATE VIEW ends AS SELECT EXPIRED_AFTER FROM INT_LOCK")
+		before := rows(t, db, dialect.Spring7)
+		if err := migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, nil); err == nil || !strings.Contains(err.Error(), "DROP COLUMN") {
+			t.Errorf("error %v", err)
+		}
+		wantAt(t, db, 4, dialect.Spring7)
+		same(t, "rows", before, rows(t, db, dialect.Spring7))
+	})
 }
 
 func TestForeignBookkeeping(t *testing.T) {
@@ -203,31 +199,27 @@ func TestCancelledContext(t *testing.T) {
 // It takes seconds: one migration is given up after a second, another by the server.
 func TestBlockedByReader(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range map[string]func(testing.TB) *dbtest.DB{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := fresh(t)
-			spring(t, db, dialect.Spring6)
-			run(t, db, insert4)
-			before := rows(t, db, dialect.Spring6)
-			reader := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
-			defer reader.Rollback()
-			var n int
-			must(t, reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM INT_LOCK").Scan(&n))
+	dbtest.Databases{"postgres": dbtest.Postgres, "mysql": dbtest.MySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		spring(t, db, dialect.Spring6)
+		run(t, db, insert4)
+		before := rows(t, db, dialect.Spring6)
+		reader := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
+		defer reader.Rollback()
+		var n int
+		must(t, reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM INT_LOCK").Scan(&n))
 
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			spring7 := &migrations.Options{Layout: dialect.Spring7}
-			wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, spring7), context.DeadlineExceeded)
-			wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, spring7), migrations.ErrBusy)
-			version := map[string]uint{"postgres": 0, "mysql": 2}[db.Name]
-			wantAt(t, db, version, dialect.Spring6)
-			same(t, "rows", before, rows(t, db, dialect.Spring6))
-			must(t, reader.Rollback())
-			up(t, db, spring7)
-			wantAt(t, db, 4, dialect.Spring7)
-		})
-	}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		spring7 := &migrations.Options{Layout: dialect.Spring7}
+		wantErr(t, migrations.Up(ctx, db.DB.DB, db.Dialect, spring7), context.DeadlineExceeded)
+		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, spring7), migrations.ErrBusy)
+		version := map[string]uint{"postgres": 0, "mysql": 2}[db.Name]
+		wantAt(t, db, version, dialect.Spring6)
+		same(t, "rows", before, rows(t, db, dialect.Spring6))
+		must(t, reader.Rollback())
+		up(t, db, spring7)
+		wantAt(t, db, 4, dialect.Spring7)
+	})
 }
 
 // TestWaitsForWriter migrates while SQLite has another writer, and without busy_timeout.

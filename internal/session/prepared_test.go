@@ -108,25 +108,22 @@ func TestPreparedStatements(t *testing.T) {
 // MySQL and MariaDB prepare one statement for each text, and none for those that have many variants.
 func TestPreparedStatements_OfMySQL(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			target := check.Value(mysqldriver.Parse(open(t).DSN))(t)
-			s := newTable(t, target)
-			fixed := s.text
-			for _, s.text = range []string{fixed, "SELECT v FROM t WHERE k IN (?)", "SET @a = 1; " + fixed} {
-				s.read()
-			}
-			var variable string
-			var n int
-			must(t, s.pools.DB.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Scan(&variable, &n))
-			check.Equal(t, "statements were prepared", n, 1)
-			s.exec("DROP TABLE t")
-			s.exec("CREATE TABLE t (v VARCHAR(5), k BIGINT) AS SELECT 'one' AS v, 1 AS k")
-			s.text = fixed
+	dbtest.Databases{server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		target := check.Value(mysqldriver.Parse(db.DSN))(t)
+		s := newTable(t, target)
+		fixed := s.text
+		for _, s.text = range []string{fixed, "SELECT v FROM t WHERE k IN (?)", "SET @a = 1; " + fixed} {
 			s.read()
-		})
-	}
+		}
+		var variable string
+		var n int
+		must(t, s.pools.DB.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Scan(&variable, &n))
+		check.Equal(t, "statements were prepared", n, 1)
+		s.exec("DROP TABLE t")
+		s.exec("CREATE TABLE t (v VARCHAR(5), k BIGINT) AS SELECT 'one' AS v, 1 AS k")
+		s.text = fixed
+		s.read()
+	})
 	if target, err := mysqldriver.Parse("app:secret@tcp(db:3306)/app"); err != nil || !target.IsLost(&mysql.MySQLError{Number: 1461}) || target.IsLost(&mysql.MySQLError{Number: 1213}) {
 		t.Error(err)
 	}

@@ -172,24 +172,21 @@ func (r refusing) Connect(context.Context) (driver.Conn, error) { return nil, r.
 // A connection whose server has become read-only leaves the pool, and the error says why.
 func TestAServerThatBecomesReadOnly(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) *dbtest.DB{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			target := check.Value(mysqldriver.Parse(database(t).DSN))(t)
-			pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
-			defer pools.Close()
-			must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")))
-			// The session refuses writes as a server does; the next session does not.
-			must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")))
-			_, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
-			if target.Dialect.Classify(err) != dialect.ReadOnly {
-				t.Fatalf("error %v", err)
-			}
-			if _, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)"); err != nil {
-				t.Errorf("the next statement: %v", err)
-			}
-		})
-	}
+	dbtest.Databases{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		target := check.Value(mysqldriver.Parse(db.DSN))(t)
+		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
+		defer pools.Close()
+		must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")))
+		// The session refuses writes as a server does; the next session does not.
+		must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")))
+		_, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
+		if target.Dialect.Classify(err) != dialect.ReadOnly {
+			t.Fatalf("error %v", err)
+		}
+		if _, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)"); err != nil {
+			t.Errorf("the next statement: %v", err)
+		}
+	})
 }
 
 // A parameter may be SQL that changes the character set. Then arguments could end their quotes.

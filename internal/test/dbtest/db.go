@@ -46,21 +46,21 @@ func (db *DB) OpenDSN(tb testing.TB, driver, dsn string) *sqlx.DB {
 // mysql. As parallel subtests do, they run after the calling test function has returned.
 func Each(t *testing.T, test func(t *testing.T, db *DB)) {
 	t.Helper()
-	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, kind.make(t))
-		})
-	}
+	Databases{"sqlite": SQLite, "postgres": Postgres, "mysql": MySQL}.Each(t, test)
 }
 
-var kinds = []struct {
-	name string
-	make func(testing.TB) *DB
-}{
-	{"sqlite", SQLite},
-	{"postgres", Postgres},
-	{"mysql", MySQL},
+// Databases are functions that make a test a database of its own, by the names of their servers.
+type Databases map[string]func(testing.TB) *DB
+
+// Each is the function Each with these databases.
+func (all Databases) Each(t *testing.T, test func(t *testing.T, db *DB)) {
+	t.Helper()
+	for name, open := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
 }
 
 // open returns a pool that has answered a ping. It is closed when the test ends, before all

@@ -77,20 +77,15 @@ func latin1Database(tb testing.TB) *dbtest.DB {
 // never is a pause that outlasts every test: a waiter that goes on was woken up.
 const never = time.Hour
 
-// databases are functions that make a test a database of its own, by the names of their servers.
-type databases map[string]func(testing.TB) *dbtest.DB
+// databases are those on which a test runs.
+type databases dbtest.Databases
 
 var mysqls = databases{"MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL}
 
 // each runs a test on each of the databases, at once.
 func (all databases) each(t *testing.T, test func(*testing.T, *dbtest.DB)) {
 	t.Helper()
-	for name, open := range all {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, open(t))
-		})
-	}
+	dbtest.Databases(all).Each(t, test)
 }
 
 // migrated is each with the tables of locks.

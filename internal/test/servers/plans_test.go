@@ -198,47 +198,43 @@ func (p *planner) read(tx *sqlx.Tx) (n int) {
 func TestPlans_PostgreSQL(t *testing.T) {
 	t.Parallel()
 	const readByTransaction = "SELECT COALESCE(seq_tup_read + idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relid = CAST('int_lock' AS regclass)"
-	for name, open := range map[string]func(testing.TB) *dbtest.DB{server.Postgres: dbtest.Postgres, server.PostgresNewest: dbtest.PostgresNewest} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := up(t, open)
-			db.DB.MustExec("ALTER TABLE INT_LOCK SET (autovacuum_enabled = off)")
-			db.DB.MustExec("VACUUM (ANALYZE) INT_LOCK")
-			pools := map[string]*sqlx.DB{"pgx": db.OpenDSN(t, "pgx", db.DSN), "lib/pq": db.DB}
-			var planners []*planner
-			for driver, pool := range pools {
-				planners = append(planners,
-					newPlanner(t, driver, pool, dialect.Postgres(), readByTransaction),
-					newPlanner(t, driver+" of Open", pool, dialect.Postgres().WithoutScans(), readByTransaction, "SET enable_seqscan = off"),
-				)
+	databases{server.Postgres: dbtest.Postgres, server.PostgresNewest: dbtest.PostgresNewest}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		db.DB.MustExec("ALTER TABLE INT_LOCK SET (autovacuum_enabled = off)")
+		db.DB.MustExec("VACUUM (ANALYZE) INT_LOCK")
+		pools := map[string]*sqlx.DB{"pgx": db.OpenDSN(t, "pgx", db.DSN), "lib/pq": db.DB}
+		var planners []*planner
+		for driver, pool := range pools {
+			planners = append(planners,
+				newPlanner(t, driver, pool, dialect.Postgres(), readByTransaction),
+				newPlanner(t, driver+" of Open", pool, dialect.Postgres().WithoutScans(), readByTransaction, "SET enable_seqscan = off"),
+			)
+		}
+		kept := len(planners)
+		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
+			planners = append(planners, newPlanner(t, mode, db.DB, dialect.Postgres(), readByTransaction, "SET plan_cache_mode = "+mode))
+		}
+		for _, p := range planners[:kept] {
+			p.execute(empty, 6) // then a plan is kept
+		}
+		const fill = "INSERT INTO INT_LOCK SELECT i, 'r', 'h' || i, now(), now() + INTERVAL '1 hour' FROM generate_series(%d, %d) AS i"
+		db.DB.MustExec(fmt.Sprintf(fill, 1, 100))
+		for _, p := range planners[:kept] {
+			p.execute("a hundred rows", 1)
+		}
+		db.DB.MustExec(fmt.Sprintf(fill, 101, plannedRows))
+		for _, state := range []struct{ when, statement string }{
+			{"analysed while empty", "SELECT 1"}, // first: a change of the statistics ends the plans that are kept
+			{"never analysed", "UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid = CAST('int_lock' AS regclass)"},
+			{"analysed with 100 rows", "UPDATE pg_class SET reltuples = 100, relpages = 2 WHERE oid = CAST('int_lock' AS regclass)"},
+			{"analysed while all were dead", "UPDATE pg_class SET reltuples = 0, relpages = 3000 WHERE oid = CAST('int_lock' AS regclass)"},
+			{"analysed just now", "ANALYZE INT_LOCK"},
+		} {
+			db.DB.MustExec(state.statement)
+			for _, p := range planners {
+				p.execute(state.when, 1)
 			}
-			kept := len(planners)
-			for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-				planners = append(planners, newPlanner(t, mode, db.DB, dialect.Postgres(), readByTransaction, "SET plan_cache_mode = "+mode))
-			}
-			for _, p := range planners[:kept] {
-				p.execute(empty, 6) // then a plan is kept
-			}
-			const fill = "INSERT INTO INT_LOCK SELECT i, 'r', 'h' || i, now(), now() + INTERVAL '1 hour' FROM generate_series(%d, %d) AS i"
-			db.DB.MustExec(fmt.Sprintf(fill, 1, 100))
-			for _, p := range planners[:kept] {
-				p.execute("a hundred rows", 1)
-			}
-			db.DB.MustExec(fmt.Sprintf(fill, 101, plannedRows))
-			for _, state := range []struct{ when, statement string }{
-				{"analysed while empty", "SELECT 1"}, // first: a change of the statistics ends the plans that are kept
-				{"never analysed", "UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE oid = CAST('int_lock' AS regclass)"},
-				{"analysed with 100 rows", "UPDATE pg_class SET reltuples = 100, relpages = 2 WHERE oid = CAST('int_lock' AS regclass)"},
-				{"analysed while all were dead", "UPDATE pg_class SET reltuples = 0, relpages = 3000 WHERE oid = CAST('int_lock' AS regclass)"},
-				{"analysed just now", "ANALYZE INT_LOCK"},
-			} {
-				db.DB.MustExec(state.statement)
-				for _, p := range planners {
-					p.execute(state.when, 1)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func TestPlans_MySQL(t *testing.T) {
