@@ -54,7 +54,7 @@ type trial struct {
 }
 
 // recovery is how long it may take after a repair, beyond a time-to-live, until each lock can be
-// acquired: a row that nobody holds lasts until its time-to-live ends, and others may have the lock then. A short run
+// acquired: a row without a holder lasts until its time-to-live ends, and others may have the lock then. A short run
 // proves that it can be acquired at all; the machine may be busy.
 func (b *trial) recovery() time.Duration {
 	if *full > 0 {
