@@ -125,7 +125,7 @@ test-clusters: ## break Galera, Group Replication, Patroni, PgBouncer, Vitess an
 	$(CLUSTERS) -parallel=3 -timeout=30m $(CLUSTERSFLAGS)
 
 .PHONY: clusters
-clusters: ## break them for ten minutes each and update docs/clusters.md (an hour, root)
+clusters: ## break them for ten minutes each and update docs/clusters.md (an hour and a half, root)
 	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess,tidb-cluster $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
 
 .PHONY: test-interop
