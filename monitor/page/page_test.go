@@ -181,6 +181,7 @@ func TestRecorder(t *testing.T) {
 		down := errors.New("the network is down")
 		f.network.Follow(func(context.Context, flakyMoment) error { return down })
 		<-lease.Context().Done()
+		synctest.Wait() // the user is told first, and observers after that
 		l := f.json(h, "")
 		if r := l.Renewals; !strings.Contains(r.Error, down.Error()) || r.Failed == 0 || r.Lost != 1 || !strings.Contains(l.Error, down.Error()) {
 			t.Errorf("%+v, %q", r, l.Error)
