@@ -114,7 +114,7 @@ type RepositoryOptions struct {
 	// An acquisition in an explicit transaction is then one message, and one round trip. Set
 	// them for a pool of sqllock's own alone: if an application builds statements from
 	// users' input, multiStatements makes SQL injection worse. It is for MySQL and MariaDB;
-	// mysqllock.Open sets it.
+	// mysqllock.Open sets it. Galera gets none, unless Layout is set: it may leave out a part of one.
 	MultiStatements bool
 
 	// Keys maps keys to LOCK_KEY. Default [SpringKeys].

@@ -39,6 +39,7 @@ func TestGaleraFindings(t *testing.T) {
 		l.keepsOut(t)
 		l.losesNoRow(t)
 	})
+	t.Run("gives a lock to one over the pools of Open", func(t *testing.T) { locksOverOpen(t, dsns(c.Nodes)...) })
 	t.Run("numbers tokens by a table", func(t *testing.T) { refusesSequence(t, c) })
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, c.Nodes[0].DSN()), sqllock.Serializable) })
 	t.Run("gives a lock to one", func(t *testing.T) { acquiresForOne(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()) })

@@ -3,7 +3,9 @@
 package clusters
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/mysqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -59,4 +62,33 @@ func acquiresForOne(t *testing.T, nodes ...string) {
 			}
 		})
 	}
+}
+
+// locksOverOpen has processes lock in turns over the pools that Open makes, each over one node. In a first version these sent
+// a transaction as one message: of 5 400 acquisitions three were of a lock that another process had.
+func locksOverOpen(t *testing.T, nodes ...string) {
+	t.Helper()
+	const enough = 6000
+	var locked, inside atomic.Int32
+	var locking sync.WaitGroup
+	for _, dsn := range slices.Repeat(nodes, 2) {
+		registry := check.Value(mysqllock.Open(t.Context(), dsn, &mysqllock.Options{Registry: sqllock.RegistryOptions{TTL: longTTL, IdleBetweenTries: 20 * time.Millisecond}}))(t)
+		t.Cleanup(func() { check.Is(t, registry.Close(context.WithoutCancel(t.Context())), nil) })
+		locking.Go(func() {
+			for locked.Add(1) < enough {
+				lease, err := registry.Lock(t.Context(), "over Open")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) > 1 {
+					final.Store(true)
+					t.Errorf("token %d: two holders", lease.Token())
+				}
+				inside.Add(-1)
+				check.Is(t, lease.Unlock(t.Context()), nil)
+			}
+		})
+	}
+	locking.Wait()
 }
