@@ -85,6 +85,7 @@ func TestVitessFindings(t *testing.T) {
 		cell.DB, cell.MultiStatements, cell.OnlyOwn = pools.DB, pools.MultiStatements, true
 		run("the pool of Open")
 	})
+	t.Run("gives a lock to one over the pools of Open", func(t *testing.T) { locksOverOpen(t, dsns(gates)...) })
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, gates[0].DSN()), sqllock.Serializable) })
 	t.Run("ends a transaction that was left open", func(t *testing.T) { endsWhatIsOpen(t, gates[0].DSN()) })
 	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
