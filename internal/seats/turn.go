@@ -3,6 +3,7 @@ package seats
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -61,6 +62,8 @@ func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.L
 	returned := false
 	releasing, cancel := context.WithCancel(waiting) // of the turn: what is left of that goes on in the background
 	defer cancel()
+	limit := time.AfterFunc(math.MaxInt64, cancel)
+	defer limit.Stop()
 	defer func() {
 		if !returned && lease != nil { // an observer of the turn's release has panicked
 			Release(waiting, lease)
@@ -68,7 +71,7 @@ func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.L
 	}()
 	err = s.InTurn(ctx, releasing, func() (err error) {
 		if lease, err = try(); err == nil {
-			time.AfterFunc(time.Until(lease.Deadline())/4, cancel)
+			limit.Reset(time.Until(lease.Deadline()) / 4)
 		}
 		return err
 	})
