@@ -41,6 +41,9 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 			config.Dialect.Outside = t.dialect.Outside // of the pool
 			t.turns.refused = errNodes                 // GET_LOCK is granted by the tablet that is the primary
 		}
+		if mariaDB && found.cluster == nil { // it has not answered, and may be a node of Galera: see below
+			config.MultiStatements = false
+		}
 		if err := t.adapt(found.cluster, config, mariaDB); err != nil {
 			return nil, err
 		}
