@@ -71,8 +71,9 @@ func locksOverOpen(t *testing.T, nodes ...string) {
 	const enough = 6000
 	var locked, inside atomic.Int32
 	var locking sync.WaitGroup
+	options := &mysqllock.Options{Registry: sqllock.RegistryOptions{TTL: longTTL, IdleBetweenTries: 20 * time.Millisecond}, Migrate: migrations.Up}
 	for _, dsn := range slices.Repeat(nodes, 2) {
-		registry := check.Value(mysqllock.Open(t.Context(), dsn, &mysqllock.Options{Registry: sqllock.RegistryOptions{TTL: longTTL, IdleBetweenTries: 20 * time.Millisecond}}))(t)
+		registry := check.Value(mysqllock.Open(t.Context(), dsn, options))(t)
 		t.Cleanup(func() { check.Is(t, registry.Close(context.WithoutCancel(t.Context())), nil) })
 		locking.Go(func() {
 			for locked.Add(1) < enough {

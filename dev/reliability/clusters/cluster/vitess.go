@@ -233,7 +233,6 @@ const demotion = 20 * time.Second
 func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
 	c := n.cluster
 	members = len(c.Nodes)
-	gate := c.Gates()[0]
 	switch n.role() {
 	case "topology":
 		return members, v.control(ctx, c, "GetKeyspace", "sqllock")
@@ -241,7 +240,7 @@ func (v vitess) join(ctx context.Context, n *Node) (members int, err error) {
 		_, err := shardAt(ctx, n)
 		return members, err
 	}
-	s, err := shardAt(ctx, gate)
+	s, err := shardAt(ctx, c.Gates()[0])
 	if err != nil || n == s.primary {
 		return members, err
 	}
