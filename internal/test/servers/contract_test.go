@@ -62,9 +62,9 @@ var matrix = []column{
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxpool", pgxpool: true},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
-	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
-	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, table: true},
-	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, parameters: patient, table: true},
+	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -73,7 +73,7 @@ var matrix = []column{
 	mysqlWith(server.MySQL, dbtest.MySQL, "found rows, +05:30", foundRows),
 	mysqlWith(server.MySQL, dbtest.MySQL, "interpolated, -08:00", interpolated),
 	mysqlWith(server.MySQL, dbtest.MySQL, "all, +05:30", everything),
-	{server: server.TiDB, open: dbtest.TiDB, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.TiDB, open: dbtest.TiDB, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	mysqlWith(server.TiDB, dbtest.TiDB, "", nil),
 	mysqlWith(server.TiDB, dbtest.TiDB, "all, +05:30", everything),
 	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "", nil),
@@ -85,6 +85,9 @@ var matrix = []column{
 func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string, parameters map[string]string) column {
 	return column{server: server, open: open, driver: "mysql", settings: settings, parameters: parameters}
 }
+
+// patient is for a machine that stands still for longer than the 2 s that mysqllock.Open gives a connection.
+var patient = map[string]string{"timeout": "1m"}
 
 // What users have in their DSNs, and what must make no difference.
 var (
@@ -171,7 +174,7 @@ func (c cell) run(t *testing.T, full bool) {
 		if c.server != server.PgBouncer && c.server != server.TiDB { // one user for all, and grants that need a moment
 			dsn, cell.NewTable = withDocumentedGrants(t, db)
 		}
-		pools := poolsOf(t, c.parse, dsn)
+		pools := poolsOf(t, c.parse, (&dbtest.DB{Driver: c.driver, DSN: dsn}).With(t, c.parameters))
 		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
 		if pools.Acquirers != nil {
 			cell.Acquirers = pools.Acquirers.DB
