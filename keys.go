@@ -33,7 +33,7 @@ func SpringKeys(key string) (string, error) {
 		return "", invalid("the key is empty")
 	case !utf8.ValidString(key):
 		return "", invalid("key %q is not valid UTF-8", key)
-	case uuidForm.MatchString(key):
+	case len(key) == maxLockKey && uuidForm.MatchString(key): // the length first: it is in each call, and usually no UUID
 		return strings.ToLower(key), nil
 	}
 	sum := md5.Sum([]byte(key)) //nolint:gosec // see the import
