@@ -84,6 +84,7 @@ func TestNoLinks(t *testing.T) {
 // does not know. For its sake the linker would keep all exported methods of all types of the application.
 func TestUnusedMethodsAreNotLinked(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	dir := t.TempDir()
 	main := filepath.Join(dir, "main.go")
 	must(t, os.WriteFile(main, []byte(`package main

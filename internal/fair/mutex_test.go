@@ -41,14 +41,10 @@ func TestHammer(t *testing.T) {
 	t.Parallel()
 	var m mutex
 	var inside, grants, failures int
-	each := 500
-	if testing.Short() {
-		each = 100
-	}
 	var group sync.WaitGroup
 	for o := 1; o <= 16; o++ {
 		group.Go(func() {
-			for i := range each {
+			for i := range 500 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*20*time.Microsecond)
 				if i%3 == 0 {
 					cancel()

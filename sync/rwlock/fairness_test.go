@@ -74,6 +74,7 @@ func someOfSix(least, most int) func(*sqllock.Registry) (acquire, error) {
 // the interval at which the caller polls.
 func TestWaitsBesideABusyProcess(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	for _, kind := range []string{"plain", "permit", "writer"} {
 		for _, interval := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second} {
 			runInBubble(t, fmt.Sprintf("%s, %v", kind, interval), func(f *fixture) {
@@ -128,6 +129,7 @@ func (f *fixture) waitsBeside(busy, acquire acquire, hold time.Duration) (longes
 // says little.
 func TestWaitsAmongProcesses(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	lasts, leastShare, all := 8*time.Second, 0.2, os.Getenv("SQLLOCK_SIMULATE") == "all"
 	if all {
 		lasts, leastShare = time.Minute, 0.5

@@ -185,6 +185,7 @@ func TestASlowReleaseOfTheTurn(t *testing.T) {
 // returns soon after its limit all the same, and not when the leases that it may have would end.
 func TestALimitInADeadDatabase(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	const limit, moments = time.Second, 60
 	for n := range 2 * moments {
 		from, permits := 1+n/2, 1+n%2

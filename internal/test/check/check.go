@@ -17,6 +17,14 @@ func Must(tb testing.TB, err error) {
 	}
 }
 
+// Long skips a test that takes much processor time with -short.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("SKIPPED with -short: it takes long")
+	}
+}
+
 // Value returns the value of a call that must succeed: check.Value(registry.Obtain("k"))(t). If the call has
 // failed, it ends the test.
 func Value[V any](value V, err error) func(testing.TB) V {

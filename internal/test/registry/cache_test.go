@@ -99,11 +99,7 @@ func TestCache_ExpiringWhileObtaining(t *testing.T) {
 		r := newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
 			Isolation: sqllock.Autocommit, DisableFencing: true,
 		}), nil)
-		rounds := 200
-		if testing.Short() {
-			rounds = 50
-		}
-		for range rounds {
+		for range 200 {
 			var group sync.WaitGroup
 			var inside atomic.Int64
 			group.Go(func() { _, _ = r.ExpireUnusedOlderThan(0) })

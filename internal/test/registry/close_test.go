@@ -126,6 +126,7 @@ func TestClose_TimesOut(t *testing.T) {
 // Nor does a database hold Close up that answers each statement that others write, as SQLite does.
 func TestClose_GivesUpWhileOthersWrite(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	for name, leave := range map[string]func(*fixture, *sqllock.Lease){
 		"leases": func(s *fixture, _ *sqllock.Lease) { try(s.T, obtain(s.T, s.registry, "kept").WithMinHold(time.Hour)) },
 		"a row that is left": func(s *fixture, lease *sqllock.Lease) {

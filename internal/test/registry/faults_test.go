@@ -130,13 +130,11 @@ var actions = []action{
 const mostOps = 60
 
 // everyMoment runs a test for every action, isolation, and moment of the action, up to the
-// first one that the action does not reach. These are hundreds, so not with -short. The statements of locks
+// first one that the action does not reach. Each has a database of its own, which takes seconds together. The statements of locks
 // of several rows are those of the others, so they are sent in one isolation.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED with -short: hundreds of moments")
-	}
+	check.Long(t)
 	run := func(a action, isolations []sqllock.Isolation, most int) {
 		t.Helper()
 		for _, isolation := range isolations {
@@ -166,7 +164,6 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 
 // TestAFaultAtEveryMoment has the database fail once, before or after each
 // operation.
-// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestAFaultAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -196,7 +193,6 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 
 // TestAnOutageFromEveryMomentOn has the database go away at one moment and come
 // back when the caller has its error.
-// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -220,7 +216,6 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 
 // TestACancellationAtEveryMoment has the caller's context end before or after each
 // operation.
-// Each of the hundreds of moments has a database of its own, which takes seconds of processor time.
 func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {

@@ -25,6 +25,7 @@ import (
 // What one statement has renewed does not depend on the next: of more rows than one statement renews,
 // one part fails, and the others go on.
 func TestRenew_PartThatFails(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(t *testing.T) {
 		const atOnce = 10_000
 		s, _ := renewing(t, sqllock.RegistryOptions{})
@@ -64,6 +65,7 @@ func TestRenew_PartThatFails(t *testing.T) {
 // is so slow that each takes a fifth of the time-to-live, no lease is lost: those that end first go first, and
 // nothing that is in flight is sent again.
 func TestRenew_ManyLeases(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(t *testing.T) {
 		s, _ := renewing(t, sqllock.RegistryOptions{})
 		var leases []*sqllock.Lease

@@ -196,6 +196,7 @@ func handOffs(t *testing.T, keys, rounds int) (took []time.Duration) {
 // Without wake-ups a process finds a release within 25 ms, on average in half of that.
 func TestWait_PollsFindAReleaseSoon(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	for keys, rounds := range map[int]int{1: 200, 20: 30} { // of 200 and 600 waits p99 is 24 ms, give or take one
 		runInBubble(t, fmt.Sprint(keys), func(t *testing.T) {
 			const p50, p99 = 15 * time.Millisecond, 35 * time.Millisecond

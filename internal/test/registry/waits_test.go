@@ -86,6 +86,7 @@ func campaign(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) 
 // line for all of them, at growing intervals, until they do not wait any more.
 func TestALongWaitIsReported(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	for name, test := range map[string]struct {
 		hold, wait claim
 		after      time.Duration

@@ -183,6 +183,7 @@ func TestOpen(t *testing.T) {
 // Leases are renewed until they are unlocked, or until MaxHold; with NoRenew they are not.
 func TestOpen_Renews(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	parse := func(dsn string) (session.Target, error) {
 		target, err := sqlitedriver.Parse(dsn)
 		target.Connector = func(source string, _ session.Settings) (driver.Connector, error) {

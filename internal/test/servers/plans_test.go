@@ -275,6 +275,7 @@ func TestPlans_MySQL(t *testing.T) {
 // again: it has no hint that would fit a key without a name.
 func TestPlans_SQLite(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	db := up(t, dbtest.SQLite)
 	explain := func(when string) {
 		t.Helper()

@@ -124,9 +124,7 @@ func (r release) holding(t *testing.T, db *dbtest.DB, fn func()) {
 // tables, and their fencing tokens rise: so an upgrade and a rollback need no stop.
 func TestRelease_BesideThisVersion(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("the last release is not built with -short")
-	}
+	check.Long(t)
 	last := lastRelease(t)
 	for name, open := range map[string]func(testing.TB) *dbtest.DB{
 		server.SQLite: dbtest.SQLite, server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL,

@@ -63,9 +63,6 @@ func newSweep(t *testing.T) *sweep {
 		}
 	default:
 		s.changes, s.worlds = "duration=40s", 6
-		if testing.Short() {
-			s.worlds = 3
-		}
 	}
 	s.first = max(s.first, 1)
 	return s
@@ -132,6 +129,7 @@ func tryChange(t *testing.T, failed report, change string) (r report, ok bool) {
 // TestAFailoverThatForgetsCommitsIsCaught is the control group: a database that loses
 // acknowledged writes cannot hold a safe lock, and the simulation must find that out.
 func TestAFailoverThatForgetsCommitsIsCaught(t *testing.T) {
+	check.Long(t)
 	const worlds = 40
 	for seed := range uint64(worlds) {
 		r, _, err := runChild(t.Context(), t, task{Seed: seed, Changes: "duration=30s +failover"})
