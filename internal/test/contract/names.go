@@ -74,7 +74,7 @@ var nameTests = []test{
 		f.must(reader.Unlock(f.Context()))
 		f.must(lease.Unlock(f.Context()))
 	}),
-	once("AShortHoldAndOneWithoutNamesWriteNone", func(f *fixture) {
+	inVirtualTime("AShortHoldAndOneWithoutNamesWriteNone", func(f *fixture) {
 		r, silent := f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true})
 		for range 3 {
 			f.must(f.acquire(f.obtainKey(r, "short")).Unlock(f.Context()))

@@ -17,7 +17,6 @@ type Settings struct {
 	TTL      time.Duration
 	Idle     time.Duration // between tries
 	Region   string
-	Prefix   string
 	ClientID string
 	Pool     int // connections at most
 }
@@ -56,7 +55,6 @@ func (s Settings) arguments() (arguments []string, err error) {
 		{"ttl", optional(s.TTL.Milliseconds())},
 		{"idle", optional(s.Idle.Milliseconds())},
 		{"region", s.Region},
-		{"prefix", s.Prefix},
 		{"client", s.ClientID},
 		{"pool", optional(int64(s.Pool))},
 	} {

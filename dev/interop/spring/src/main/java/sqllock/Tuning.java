@@ -11,9 +11,6 @@ final class Tuning {
         if (settings.text("region") != null) {
             repository.setRegion(settings.text("region"));
         }
-        if (settings.text("prefix") != null) {
-            repository.setPrefix(settings.text("prefix"));
-        }
     }
 
     static JdbcLockRegistry apply(JdbcLockRegistry registry, Settings settings) {
