@@ -43,9 +43,9 @@ func wantLines(t *testing.T, out string, lines ...string) {
 	}
 }
 
-// TestDemoOnDatabases checks that the processes exclude each other on every kind of database. No
-// lease of an hour ends too soon on a slow machine. The test itself ends the killed worker's
-// lease, and the demo reports that another worker took over too early.
+// TestDemoOnDatabases checks that the processes exclude each other on every kind of database. No lease of an hour
+// ends too soon on a slow machine. The test itself ends the killed worker's lease, and the demo reports that another
+// worker took over too early.
 func TestDemoOnDatabases(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -64,9 +64,9 @@ func TestDemoOnDatabases(t *testing.T) {
 	})
 }
 
-// TestDemo runs a demo with a lease that ends by itself, in a directory of temporary files that has an
-// unusual name: there are no overlaps, no lost updates, no takeover before the lease has expired, and
-// nothing is left. In a slow round, a worker loses its lease, and the demo fails.
+// TestDemo runs a demo with a lease that ends by itself, in a directory of temporary files that has an unusual name:
+// there are no overlaps, no lost updates, no takeover before the lease has expired, and nothing is left. In a slow
+// round, a worker loses its lease, and the demo fails.
 func TestDemo(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestDemo(t *testing.T) {
 	})
 }
 
-// TestDemoInterrupted checks that a demo removes its tables after a signal, and when its
-// output is closed. It takes seconds, because it runs three demos.
+// TestDemoInterrupted checks that a demo removes its tables after a signal, and when its output is closed. It takes
+// seconds, because it runs three demos.
 func TestDemoInterrupted(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -147,12 +147,14 @@ func TestWorkerFailure(t *testing.T) {
 	}
 }
 
-// TestVerifyOnDatabases verifies two nodes that are one server, which keeps all promises. Two databases break exclusion, and
-// so does a server whose locks are deleted. Where the machine was too slow for the lease, it tries a longer one.
+// TestVerifyOnDatabases verifies two nodes that are one server, which keeps all promises. Two databases break
+// exclusion, and so does a server whose locks are deleted. Where the machine was too slow for the lease, it tries a
+// longer one.
 func TestVerifyOnDatabases(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		ofTwo := program.Start(t, "", "verify", "--dsn", dbtest.SQLite(t).DSN, "--dsn", db.DSN) // waits ten seconds for the tables
 		program.WithTTL(t, 2*time.Second, func(ttl time.Duration) (longEnough bool) {
 			p := program.Start(t, "", "verify", "--dsn", db.DSN, "--dsn", db.DSN, "--for", "3s", "--ttl", ttl.String())
 			code, out, said := p.Code(), p.Stdout.Rest(), p.Stderr.Rest()
@@ -182,9 +184,8 @@ func TestVerifyOnDatabases(t *testing.T) {
 		}
 		check.Equal(t, "exit code", <-code, exit.Failure)
 		wantLines(t, p.Stdout.Rest(), `✗ exclusion  4 processes have had the lock .*`)
-		p = program.Start(t, "", "verify", "--dsn", db.DSN, "--dsn", dbtest.SQLite(t).DSN)
-		p.WantCode(exit.Failure)
-		wantLines(t, p.Stdout.Rest(), `✗ exclusion  database 2 does not have the tables .*`)
+		ofTwo.WantCode(exit.Failure)
+		wantLines(t, ofTwo.Stdout.Rest(), `✗ exclusion  database 2 does not have the tables .*`)
 		check.Same(t, "tables left", trialTables(t, db), nil)
 	})
 }

@@ -133,10 +133,13 @@ func (n *node) tryLock(ctx context.Context, ttl time.Duration) error {
 		return err
 	}
 	lease, err := registry.TryLockFor(ctx, lockKey, replicaTimeout)
-	if err != nil {
-		return err
+	if err == nil {
+		err = lease.Unlock(ctx)
 	}
-	return lease.Unlock(ctx)
+	if errors.Is(err, sqllock.ErrLockLost) { // whether a lock stays held is what the workers find
+		return nil
+	}
+	return err
 }
 
 // awaitTables waits until the tables are there: the last of them was created last.

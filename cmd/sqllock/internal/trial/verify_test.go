@@ -9,6 +9,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // TestVerdicts breaks one promise at a time: worker 2 is killed a second before its lease expires.
@@ -63,6 +64,16 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	check.Is(t, (&verification{options: &options{out: failing{}}}).report(), io.ErrClosedPipe)
+}
+
+// TestATrialLockThatIsForgotten has a database that forgets the row of the first lock at once.
+func TestATrialLockThatIsForgotten(t *testing.T) {
+	ttl := time.Hour
+	w := check.Value(newWorkspace(t.Context(), &connect.Flags{DSN: dbtest.SQLite(t).DSN}, "test", &ttl))(t)
+	forget := "CREATE TRIGGER forgets BEFORE DELETE ON " + w.flags.Prefix + "LOCK BEGIN SELECT RAISE(IGNORE); END"
+	check.Must(t, check.ErrorOf(w.connection.DB.ExecContext(t.Context(), forget)))
+	check.Must(t, (&node{flags: w.flags, connection: w.connection}).tryLock(t.Context(), ttl))
+	check.Must(t, w.remove(t.Context()))
 }
 
 type failing struct{}
