@@ -22,8 +22,8 @@ type candidate struct {
 	opts     *Options
 }
 
-// campaign waits until the lease of the role is acquired, and begins the term. An error of the
-// database is reported, and then campaign tries again.
+// campaign waits until the lease of the role is acquired, and begins the term. An error of the database is reported,
+// and then campaign tries again.
 func (c *candidate) campaign(ctx context.Context) (*term, error) {
 	failures := backoff{most: c.lock.TTL() / 3}
 	for ctx.Err() == nil {
@@ -45,8 +45,8 @@ func (c *candidate) campaign(ctx context.Context) (*term, error) {
 	return nil, context.Cause(ctx)
 }
 
-// acquire waits for the lease until ctx ends. The lease must outlast ctx, so its context is
-// not made from ctx, but has its values, and the term. A candidate stands by, so its wait is not reported.
+// acquire waits for the lease until ctx ends. The lease must outlast ctx, so its context is not made from ctx, but
+// has its values, and the term. A candidate stands by, so its wait is not reported.
 func (c *candidate) acquire(ctx context.Context) (*term, error) {
 	t := newTerm()
 	lasting, cancel := context.WithCancelCause(context.WithValue(waits.Unreported(context.WithoutCancel(ctx), c.role), termKey{c.view}, t))
@@ -65,11 +65,11 @@ func (c *candidate) acquire(ctx context.Context) (*term, error) {
 	return t, nil
 }
 
-// letOthersLead waits before the next campaign, if this elector has ended the term t itself. It
-// returns false if ctx has ended.
+// letOthersLead waits before the next campaign, if this elector has ended the term t itself. It returns false if ctx
+// has ended.
 //
-// A function that returns at once, within shortestBackoff, must not have the lock acquired and released
-// all the time: each such term after another doubles the pause.
+// A function that returns at once, within shortestBackoff, must not have the lock acquired and released all the time:
+// each such term after another doubles the pause.
 func (c *candidate) letOthersLead(ctx context.Context, t *term, quick *backoff) bool {
 	switch {
 	case errors.Is(t.result, sqllock.ErrLockLost):
@@ -84,12 +84,12 @@ func (c *candidate) letOthersLead(ctx context.Context, t *term, quick *backoff) 
 	return c.sitOut(ctx)
 }
 
-// sitOut waits until another elector leads, for SitOut at most, or until the registry is closed,
-// which the next campaign reports. It returns false if ctx has ended.
+// sitOut waits until another elector leads, for SitOut at most, or until the registry is closed, which the next
+// campaign reports. It returns false if ctx has ended.
 //
-// If it misses the term of an elector that then sits out too, the role is vacant. A candidate takes over
-// within IdleBetweenTries. So the row is read often at first, with pauses of an eighth of the time that
-// has passed; later as often as a candidate polls it.
+// If it misses the term of an elector that then sits out too, the role is vacant. A candidate takes over within
+// IdleBetweenTries. So the row is read often at first, with pauses of an eighth of the time that has passed; later as
+// often as a candidate polls it.
 func (c *candidate) sitOut(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, c.opts.SitOut)
 	defer cancel()

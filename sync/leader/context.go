@@ -8,9 +8,9 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// A termContext is the context of a term. It is made from that of the lease, which it carries,
-// and ends with Run's context too. As a lease's does, it reads the clock when it is asked: after
-// a pause of the process, lead may run before the timers that would end the context.
+// A termContext is the context of a term. It is made from that of the lease, which it carries, and ends with Run's
+// context too. As a lease's does, it reads the clock when it is asked: after a pause of the process, lead may run
+// before the timers that would end the context.
 type termContext struct {
 	context.Context
 
@@ -21,8 +21,8 @@ type termContext struct {
 	forget context.CancelCauseFunc
 }
 
-// newTermContext returns the context of a term under lease, in a Run with ctx. forget ends the
-// context that the lease's was made from.
+// newTermContext returns the context of a term under lease, in a Run with ctx. forget ends the context that the
+// lease's was made from.
 func newTermContext(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) *termContext {
 	inner, cancel := context.WithCancelCause(lease.Context())
 	return &termContext{

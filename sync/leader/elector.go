@@ -19,9 +19,8 @@ type Elector struct {
 	tell      observers
 }
 
-// New returns an elector for the role, which is a key of the registry. opts may be nil. New
-// sends nothing to the database. Its lease is renewed whatever [sqllock.RegistryOptions] says;
-// its time-to-live is the registry's.
+// New returns an elector for the role, which is a key of the registry. opts may be nil. New sends nothing to the
+// database. Its lease is renewed whatever [sqllock.RegistryOptions] says; its time-to-live is the registry's.
 //
 // The error is a [sqllock.ErrInvalid], or that of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, error) {
@@ -44,8 +43,8 @@ func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, erro
 // Role returns the role.
 func (e *Elector) Role() string { return e.role }
 
-// Run campaigns until ctx ends, and calls lead once a term, with a context that ends with the
-// term and the lease of the role. The package documentation says how terms end.
+// Run campaigns until ctx ends, and calls lead once a term, with a context that ends with the term and the lease of
+// the role. The package documentation says how terms end.
 //
 // Run returns
 //
@@ -117,8 +116,7 @@ func (e *Elector) check(ctx context.Context, noLead bool) error {
 	}
 }
 
-// after decides what follows a term whose lead has returned err: another one, or the result of
-// Run.
+// after decides what follows a term whose lead has returned err: another one, or the result of Run.
 func (e *Elector) after(ctx context.Context, t *term, err error) (again bool, result error) {
 	if t.cause != nil && isEndOf(t.cause, err) {
 		err = nil // lead returned because its context ended

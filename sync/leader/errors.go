@@ -9,15 +9,14 @@ import (
 
 // The errors of this package, to be found with errors.Is. Bad input is a [sqllock.ErrInvalid].
 var (
-	// ErrNotLeader is returned by [Elector.IsLeader] and [Elector.Resign] if the elector does
-	// not lead. The error is a [*NotLeaderError].
+	// ErrNotLeader is returned by [Elector.IsLeader] and [Elector.Resign] if the elector does not lead. The error is
+	// a [*NotLeaderError].
 	ErrNotLeader = errors.New("sqllock: not the leader")
 
 	// ErrResigned is the cause with which the context of a term ends after [Elector.Resign].
 	ErrResigned = errors.New("sqllock: the leader has resigned")
 
-	// ErrStuck is returned by [Elector.Check] if the function still runs although its lease
-	// has ended.
+	// ErrStuck is returned by [Elector.Check] if the function still runs although its lease has ended.
 	ErrStuck = errors.New("sqllock: the leader has lost its lease and has not stopped")
 )
 

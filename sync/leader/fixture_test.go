@@ -169,12 +169,15 @@ func (p *process) newErrors() []error {
 	return errs
 }
 
-// seen returns the names of what OnChange was called with.
+// seen returns the names of what OnChange was called with, without a row of its own that was read before it knew that
+// it leads.
 func (p *process) seen() (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.changes {
-		names = append(names, name(l))
+		if l.Me || l.Client != p.registry.Repository().ClientID() {
+			names = append(names, name(l))
+		}
 	}
 	return names
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// A term is one lease of the role, from its acquisition until it is released. The context of
-// the lease carries it.
+// A term is one lease of the role, from its acquisition until it is released. The context of the lease carries it.
 type term struct {
 	lease *sqllock.Lease
 	ctx   *termContext
@@ -43,8 +42,7 @@ func newTerm() *term {
 	return t
 }
 
-// begin begins the term. Its context ends with ctx, and with its lease, whose context forget
-// ends.
+// begin begins the term. Its context ends with ctx, and with its lease, whose context forget ends.
 func (t *term) begin(ctx context.Context, lease *sqllock.Lease, forget context.CancelCauseFunc) {
 	t.lease, t.began = lease, time.Now()
 	t.ctx = newTermContext(ctx, lease, forget)
@@ -64,8 +62,8 @@ func (t *term) run(ctx context.Context, lead func(context.Context, *sqllock.Leas
 	return lead(t.ctx, t.lease) //nolint:contextcheck // as above
 }
 
-// report reports that t has begun, and its end as soon as its context ends. ended, which is called
-// then at the latest, returns when that is done.
+// report reports that t has begun, and its end as soon as its context ends. ended, which is called then at the
+// latest, returns when that is done.
 func (t *term) report(tell *observers) (ended func()) {
 	if len(tell.each) == 0 {
 		return func() {}
@@ -106,8 +104,8 @@ func (t *term) call(observers func()) (done <-chan struct{}) {
 	return ended
 }
 
-// await waits until observers have returned, and panics if one has. It does not wait if Resign is
-// called: an observer that does so waits for the term.
+// await waits until observers have returned, and panics if one has. It does not wait if Resign is called: an observer
+// that does so waits for the term.
 func (t *term) await(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -166,8 +164,7 @@ func (t *term) hasReturned() bool {
 	}
 }
 
-// watchStuck is called when the lease has ended. It calls OnStuck for as long as lead does not
-// return.
+// watchStuck is called when the lease has ended. It calls OnStuck for as long as lead does not return.
 func (t *term) watchStuck(opts *Options) {
 	defer close(t.watched)
 	now := time.Now()
@@ -194,8 +191,8 @@ func (t *term) lostFor() time.Duration {
 	if t.hasReturned() || t.lease.Context().Err() == nil {
 		return 0
 	}
-	// Both are later than the end, or the end itself. After a pause of the process the
-	// deadline may have passed long before the end was noticed.
+	// Both are later than the end, or the end itself. After a pause of the process the deadline may have passed long
+	// before the end was noticed.
 	since := max(0, time.Since(t.lease.Deadline()))
 	if noticed := t.lost.Load(); noticed != nil {
 		since = max(since, time.Since(*noticed))
@@ -203,8 +200,8 @@ func (t *term) lostFor() time.Duration {
 	return since
 }
 
-// leader describes this elector as the leader, or none if t is nil or its context has ended:
-// this elector does not lead any more, even if its row is still there.
+// leader describes this elector as the leader, or none if t is nil or its context has ended: this elector does not
+// lead any more, even if its row is still there.
 func (t *term) leader() Leader {
 	if !t.leads() {
 		return Leader{}

@@ -8,8 +8,7 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// A view is what an elector knows of its role: its own term, and who led when the row was last
-// read.
+// A view is what an elector knows of its role: its own term, and who led when the row was last read.
 type view struct {
 	repository *sqllock.Repository
 	role       string
@@ -17,8 +16,7 @@ type view struct {
 	mu   sync.Mutex
 	term *term  // until its lease is released, or nil
 	seen Leader // zero while the term has its lease
-	// unreleased is the holder of a term whose row may be left, because it was not released:
-	// that row is no leader's.
+	// unreleased is the holder of a term whose row may be left, because it was not released: that row is no leader's.
 	unreleased string
 
 	stirred chan struct{} // has a value when a term has begun, ended or was released
@@ -28,8 +26,8 @@ func newView(repository *sqllock.Repository, role string) *view {
 	return &view{repository: repository, role: role, stirred: make(chan struct{}, 1)}
 }
 
-// A termKey is the key under which a context that is made from that of a term's lease has the
-// term. Each elector has its own.
+// A termKey is the key under which a context that is made from that of a term's lease has the term. Each elector has
+// its own.
 type termKey struct{ of *view }
 
 // begin notes that a term has begun.
@@ -86,8 +84,8 @@ func (v *view) stir() {
 	}
 }
 
-// look returns who leads, and when to look again at the latest, if every is the time between
-// two reads. If the database does not say, it returns who led when the row was last read.
+// look returns who leads, and when to look again at the latest, if every is the time between two reads. If the
+// database does not say, it returns who led when the row was last read.
 func (v *view) look(ctx context.Context, every time.Duration) (Leader, time.Duration) {
 	before, seen := v.current()
 	if before.holds() {
@@ -103,8 +101,7 @@ func (v *view) look(ctx context.Context, every time.Duration) (Leader, time.Dura
 	return now, untilNextRead(now, every)
 }
 
-// see notes who leads, as the row was read when t was the term. It returns the term that there
-// is now.
+// see notes who leads, as the row was read when t was the term. It returns the term that there is now.
 func (v *view) see(now Leader, t *term) *term {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// observe keeps the view up to date in the background, and calls onChange, which may be nil.
-// The function that it returns ends that, and waits for the end.
+// observe keeps the view up to date in the background, and calls onChange, which may be nil. The function that it
+// returns ends that, and waits for the end.
 func (v *view) observe(ctx context.Context, every time.Duration, onChange func(Leader)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the last term may outlast ctx
 	ended := make(chan struct{})
@@ -20,8 +20,8 @@ func (v *view) observe(ctx context.Context, every time.Duration, onChange func(L
 	}
 }
 
-// report calls onChange until ctx ends: at once when something happens to a term of this
-// elector, and by reading the row while it has none.
+// report calls onChange until ctx ends: at once when something happens to a term of this elector, and by reading the
+// row while it has none.
 func (v *view) report(ctx context.Context, every time.Duration, onChange func(Leader)) {
 	var last Leader
 	changed := func(now Leader) {
