@@ -8,11 +8,8 @@ import (
 
 // A Load is the load of [Client.Bench].
 type Load struct {
-	// Threads is the number of threads that lock and unlock without a pause.
+	// Threads is the number of threads that lock and unlock without a pause, each its own key.
 	Threads int
-	// Keys is the number of keys from which the threads choose at random. If it is 0, each
-	// thread has its own key and does not wait.
-	Keys int
 	// Duration is how long the load lasts.
 	Duration time.Duration
 }
@@ -31,7 +28,7 @@ func (r Result) PerSecond() float64 { return float64(r.Pairs) / r.Took.Seconds()
 // Bench measures lock and unlock. Start the JVM with options for speed, such as {"-Xmx1g"}, and
 // run Bench once before the measurement, so that the code is compiled.
 func (c *Client) Bench(ctx context.Context, load Load) (Result, error) {
-	values, err := c.jvm.call(ctx, c.name, "bench", "bench", strconv.Itoa(load.Threads), strconv.Itoa(load.Keys),
+	values, err := c.jvm.call(ctx, c.name, "bench", "bench", strconv.Itoa(load.Threads),
 		strconv.FormatFloat(load.Duration.Seconds(), 'f', 3, 64))
 	if err != nil {
 		return Result{}, err

@@ -6,35 +6,31 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Lock;
 
 /**
- * bench THREADS KEYS SECONDS: locks and unlocks without a pause. Answers pairs, failures, the milliseconds that it took,
- * and the median and the 99th percentile of a pair in microseconds.
+ * bench THREADS SECONDS: locks and unlocks without a pause. Each thread has its own key, so none waits. Answers pairs,
+ * failures, the milliseconds that it took, and the median and the 99th percentile of a pair in microseconds.
  *
- * <p>With 0 keys each thread has its own, so no thread waits; otherwise threads choose keys at random. The client
- * configures Spring (pool, pause between tries, statements): see {@link Settings} and {@link Spring}.
+ * <p>The client configures Spring (pool, pause between tries, statements): see {@link Settings} and {@link Spring}.
  */
 final class Bench {
     private final Client client;
-    private final int keys;
     private final long end;
     private final AtomicLong failures = new AtomicLong();
 
-    private Bench(Client client, int keys, long end) {
+    private Bench(Client client, long end) {
         this.client = client;
-        this.keys = keys;
         this.end = end;
     }
 
     static Object[] run(Client client, Request request) throws Exception {
         int threads = Integer.parseInt(request.argument(0));
         long began = System.nanoTime();
-        long seconds = Math.round(Double.parseDouble(request.argument(2)) * TimeUnit.SECONDS.toNanos(1));
-        Bench bench = new Bench(client, Integer.parseInt(request.argument(1)), began + seconds);
+        long seconds = Math.round(Double.parseDouble(request.argument(1)) * TimeUnit.SECONDS.toNanos(1));
+        Bench bench = new Bench(client, began + seconds);
         long[] times = bench.measure(threads).stream().mapToLong(Long::longValue).sorted().toArray();
         long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
         return new Object[] {times.length, bench.failures, took, percentile(times, 50), percentile(times, 99)};
@@ -70,8 +66,7 @@ final class Bench {
         return times;
     }
 
-    private boolean pair(int own) {
-        int key = keys == 0 ? own : ThreadLocalRandom.current().nextInt(keys);
+    private boolean pair(int key) {
         Lock lock = client.registry().obtain("bench/" + key);
         try {
             lock.lock();
