@@ -187,20 +187,6 @@ func TestTimeoutHandlers(t *testing.T) {
 	})
 }
 
-// TestPathValues reads the key from the pattern of a mux.
-func TestPathValues(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		mux := http.NewServeMux()
-		orders := httplock.New(r.Registry, func(r *http.Request) string { return "orders/" + r.PathValue("id") }, nil)
-		mux.Handle("GET /orders/{id}", orders(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-			if held := r.Held(); len(held) != 1 || held[0].Key != "orders/42" || req.PathValue("id") != "42" {
-				t.Errorf("%+v", held)
-			}
-		})))
-		(&server{T: t, Handler: mux}).answers(t.Context(), "/orders/42", http.StatusOK, "")
-	})
-}
-
 // TestASlowClientDoesNotKeepItsKey has a client stop sending its body. A handler that reads it does not see its
 // context end; the registry's MaxHold frees the key, and has the handler return.
 func TestASlowClientDoesNotKeepItsKey(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 // MaxKeys is the maximum number of keys of a [Map].
 const MaxKeys = 1 << 16
 
-// A Map stores a value for each key until a given time. If there are more than [MaxKeys]
-// keys, it removes the entry that was put in first.
+// A Map stores a value for each key until a given time. If there are more than [MaxKeys] keys, it removes the entry
+// that was put in first.
 //
-// Only Keys reads all entries. Expired entries are removed from the front of a list in the
-// order of Put. So if all entries last equally long, the memory of an entry is freed soon
-// after it has expired; otherwise it is freed after all entries that were put in before it.
+// Only Keys reads all entries. Expired entries are removed from the front of a list in the order of Put. So if all
+// entries last equally long, the memory of an entry is freed soon after it has expired; otherwise it is freed after
+// all entries that were put in before it.
 //
 // The zero value is an empty map. All methods are safe for concurrent use.
 type Map[K comparable, V any] struct {
@@ -33,9 +33,8 @@ type entry[K comparable, V any] struct {
 	until time.Time
 }
 
-// Put sets the value of key to the result of change, which is called with the previous value
-// or the zero value. The entry lasts until the given time, or longer if the previous value
-// did.
+// Put sets the value of key to the result of change, which is called with the previous value or the zero value. The
+// entry lasts until the given time, or longer if the previous value did.
 func (m *Map[K, V]) Put(key K, until time.Time, change func(V) V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,27 +57,12 @@ func (m *Map[K, V]) Put(key K, until time.Time, change func(V) V) {
 }
 
 // Get returns the value of key. ok is false if there is none or it has expired.
-func (m *Map[K, V]) Get(key K) (value V, ok bool) {
-	if m.count.Load() == 0 {
-		return value, false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	defer m.countLocked()
-	m.purgeLocked()
-	place, ok := m.entries[key]
-	if !ok {
-		return value, false
-	}
-	e := place.Value.(*entry[K, V])
-	if e.over(time.Now()) {
-		return value, false
-	}
-	return e.value, true
-}
+func (m *Map[K, V]) Get(key K) (value V, ok bool) { return m.get(key, false) }
 
 // Take returns the value of key as Get does, and removes it.
-func (m *Map[K, V]) Take(key K) (value V, ok bool) {
+func (m *Map[K, V]) Take(key K) (value V, ok bool) { return m.get(key, true) }
+
+func (m *Map[K, V]) get(key K, remove bool) (value V, ok bool) {
 	if m.count.Load() == 0 {
 		return value, false
 	}
@@ -86,11 +70,15 @@ func (m *Map[K, V]) Take(key K) (value V, ok bool) {
 	defer m.mu.Unlock()
 	defer m.countLocked()
 	m.purgeLocked()
-	e, ok := m.removeLocked(key)
-	if !ok || e.over(time.Now()) {
-		return value, false
+	if place, there := m.entries[key]; there {
+		if e := place.Value.(*entry[K, V]); !e.over(time.Now()) {
+			value, ok = e.value, true
+		}
 	}
-	return e.value, true
+	if remove {
+		m.removeLocked(key)
+	}
+	return value, ok
 }
 
 // Keys returns the keys that have not expired, in the order of Put.
