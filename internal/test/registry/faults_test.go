@@ -15,8 +15,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
 
-// An action is one thing that a caller does. It returns the lease that is held
-// afterwards, if any.
+// An action is one thing that a caller does. It returns the lease that is held afterwards, if any.
 type action struct {
 	name string
 	// prepare runs while all is well; its lease is passed to do.
@@ -43,8 +42,7 @@ func joint(prepare func(*fixture) *sqllock.Lease) func(*fixture) *sqllock.Lease 
 	}
 }
 
-// taken has another client hold the lock for as long as a waiter looks a few
-// times.
+// taken has another client hold the lock for as long as a waiter looks a few times.
 func taken(s *fixture) *sqllock.Lease {
 	s.Helper()
 	must(s.T, check.ErrorOf(s.repository.Acquire(s.Context(), "k", s.repository.NewHolder(), 20*time.Millisecond)))
@@ -125,13 +123,15 @@ var actions = []action{
 	}},
 }
 
-// mostOps is more operations than any action needs with one fault in it. A loop
-// that spins exceeds it.
+// mostOps is more operations than any action needs with one fault in it. A loop that spins exceeds it.
 const mostOps = 60
 
-// everyMoment runs a test for every action, isolation, and moment of the action, up to the
-// first one that the action does not reach. Each has a database of its own, which takes seconds together. The statements of locks
-// of several rows are those of the others, so they are sent in one isolation.
+// short is the time-to-live of what everyMoment locks: a writer polls for as long as the row of a lost reader lasts.
+const short = 10 * time.Second
+
+// everyMoment runs a test for every action, isolation, and moment of the action, up to the first one that the action
+// does not reach. Each has a database of its own, which takes seconds together. The statements of locks of several
+// rows are those of the others, so they are sent in one isolation.
 func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool) (reached bool)) {
 	t.Helper()
 	check.Long(t)
@@ -140,6 +140,7 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 		for _, isolation := range isolations {
 			runInBubble(t, fmt.Sprintf("%s/%v", a.name, isolation), func(t *testing.T) {
 				s := newFixture(t, isolation)
+				s.ttl = short
 				reached := true
 				for n := 1; n <= most && reached; n++ {
 					for _, done := range []bool{false, true} {
@@ -148,7 +149,7 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 						if n == 1 && !reached {
 							t.Errorf("the action sent nothing, or the test had no effect")
 						}
-						time.Sleep(ttl) // until what was left behind has ended
+						time.Sleep(short) // until what was left behind has ended
 					}
 				}
 			})
@@ -162,8 +163,7 @@ func everyMoment(t *testing.T, test func(s *fixture, a action, n int, done bool)
 	}
 }
 
-// TestAFaultAtEveryMoment has the database fail once, before or after each
-// operation.
+// TestAFaultAtEveryMoment has the database fail once, before or after each operation.
 func TestAFaultAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -191,8 +191,7 @@ func TestAFaultAtEveryMoment(t *testing.T) {
 	})
 }
 
-// TestAnOutageFromEveryMomentOn has the database go away at one moment and come
-// back when the caller has its error.
+// TestAnOutageFromEveryMomentOn has the database go away at one moment and come back when the caller has its error.
 func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -214,8 +213,7 @@ func TestAnOutageFromEveryMomentOn(t *testing.T) {
 	})
 }
 
-// TestACancellationAtEveryMoment has the caller's context end before or after each
-// operation.
+// TestACancellationAtEveryMoment has the caller's context end before or after each operation.
 func TestACancellationAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	everyMoment(t, func(s *fixture, a action, n int, done bool) bool {
@@ -243,8 +241,8 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 	})
 }
 
-// isCancelled checks what an action of several rows has returned: that it was cancelled, and why, or a lease
-// of the context.
+// isCancelled checks what an action of several rows has returned: that it was cancelled, and why, or a lease of the
+// context.
 func (s *fixture) isCancelled(ctx context.Context, lease *sqllock.Lease, err error) {
 	s.Helper()
 	if err == nil {
@@ -271,9 +269,8 @@ func (s *fixture) hasNoLease() {
 	}
 }
 
-// settle checks what must be true however an action ended: it has not spun, and
-// once the database is well the same process gets the lock again, long before the
-// time-to-live ends.
+// settle checks what must be true however an action ended: it has not spun, and once the database is well the same
+// process gets the lock again, long before the time-to-live ends.
 func (s *fixture) settle(lease *sqllock.Lease, err error) {
 	s.Helper()
 	if n := s.connector.Count(); n > mostOps {
@@ -303,15 +300,15 @@ func (s *fixture) settle(lease *sqllock.Lease, err error) {
 	}
 }
 
-// again returns the lease of the lock in the process that has done an action. A seat that could not be
-// released is taken until its time-to-live ends.
+// again returns the lease of the lock in the process that has done an action. A seat that could not be released is
+// taken until its time-to-live ends.
 func (s *fixture) again() (*sqllock.Lease, error) {
 	if s.whole == nil {
-		return s.lock.TryLockFor(s.Context(), ttl/2)
+		return s.lock.TryLockFor(s.Context(), short/2)
 	}
 	began := time.Now()
 	lease, err := s.whole(s.Context())
-	check.Takes(s, "to lock again", began, 0, 2*ttl)
+	check.Takes(s, "to lock again", began, 0, 2*short)
 	_, expired := s.registry.DeleteExpired(s.Context())
 	return lease, errors.Join(err, expired)
 }

@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -30,8 +31,8 @@ var (
 	onRenewals        = shared.OnRenewals
 )
 
-// newRegistry returns a registry that writes no names: most tests here count statements, or stop some. For names there is
-// shared.NewRegistry.
+// newRegistry returns a registry that writes no names: most tests here count statements, or stop some. For names
+// there is shared.NewRegistry.
 func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
 	t.Helper()
 	var o sqllock.RegistryOptions
@@ -42,8 +43,8 @@ func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOpti
 	return shared.NewRegistry(t, r, &o)
 }
 
-// newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that
-// would keep all other writers of SQLite waiting.
+// newPlainFixture is a fixture in which to acquire is one statement, and begins no transaction that would keep all
+// other writers of SQLite waiting.
 func newPlainFixture(t *testing.T, opts sqllock.RepositoryOptions) *fixture {
 	t.Helper()
 	s := newFixture(t, sqllock.Autocommit)
@@ -79,7 +80,8 @@ type fixture struct {
 	registry   *sqllock.Registry
 	lock       *sqllock.JdbcLock
 	three      *semaphore.Semaphore
-	whole      method // what acquires all of a lock of several rows, if the test is about one
+	whole      method        // what acquires all of a lock of several rows, if the test is about one
+	ttl        time.Duration // of the leases, unless it is 0
 }
 
 func newFixture(t *testing.T, isolation sqllock.Isolation) *fixture {
@@ -97,7 +99,7 @@ func (s *fixture) another(isolation sqllock.Isolation) *fixture {
 	s.Helper()
 	another := *s
 	another.repository = newRepository(s.T, s.pool, &sqllock.RepositoryOptions{Isolation: isolation})
-	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 100 * time.Millisecond})
+	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: cmp.Or(s.ttl, ttl), IdleBetweenTries: 100 * time.Millisecond})
 	another.lock = obtain(s.T, another.registry, "k")
 	return &another
 }
@@ -125,8 +127,8 @@ func newRepository(t *testing.T, db *sqlx.DB, opts *sqllock.RepositoryOptions) *
 // lateTTL is waited for; what is late comes after it.
 const lateTTL = 2 * time.Second
 
-// A delay holds the first operation of a kind back until it is let go, and then has
-// it done although its caller has left: a packet that was long under way.
+// A delay holds the first operation of a kind back until it is let go, and then has it done although its caller has
+// left: a packet that was long under way.
 type delay struct {
 	reached, let chan struct{}
 	once         bool
@@ -145,8 +147,7 @@ func holdBack(s *fixture, op flaky.Op) *delay {
 	return d
 }
 
-// lateFixture is a fixture whose leases are short, with a rival in another process on
-// the same table.
+// lateFixture is a fixture whose leases are short, with a rival in another process on the same table.
 func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *sqllock.JdbcLock) {
 	t.Helper()
 	s = newFixture(t, isolation)
@@ -155,8 +156,8 @@ func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *
 	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond}), "k")
 }
 
-// stopAnswering has the server answer nothing from now on, behind a driver that does not look
-// at its context, as lib/pq does not while it reads. An hour later the connections break.
+// stopAnswering has the server answer nothing from now on, behind a driver that does not look at its context, as
+// lib/pq does not while it reads. An hour later the connections break.
 func stopAnswering(s *fixture) {
 	begin := time.Now()
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -198,8 +199,8 @@ func blackHole(s *fixture) {
 	})
 }
 
-// renewalTTL is a time-to-live of which a third is a round number. The tests run in bubbles
-// whose clock costs nothing, and which is the database's, too.
+// renewalTTL is a time-to-live of which a third is a round number. The tests run in bubbles whose clock costs
+// nothing, and which is the database's, too.
 const renewalTTL = 5 * time.Minute
 
 // inBubble runs a test on a clock of its own.
@@ -207,8 +208,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		// The bubble's clock stops when the test ends, before the statements that were
-		// left behind have timed out.
+		// The bubble's clock stops when the test ends, before the statements that were left behind have timed out.
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		test(t)
 	})

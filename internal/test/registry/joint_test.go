@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,35 @@ func TestJoint_BesideLongQueues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Callers of one process wait for each other in the order of the keys. Otherwise each would keep keys that others
+// want while it waits for theirs, and they would acquire fewer than half as many locks.
+func TestJoint_InTheOrderOfTheKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		one, _ := twoRegistries(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var acquired atomic.Int32
+		var working sync.WaitGroup
+		keys := []string{"a", "b", "c", "d", "e", "f"}
+		for i := range 2 * len(keys) {
+			lock := obtainAll(t, one, keys[i%6], keys[(i+1+i/6)%6], keys[(i+3)%6])
+			working.Go(func() {
+				for ctx.Err() == nil {
+					_ = lock.ExecuteLocked(ctx, func(context.Context) error {
+						acquired.Add(1)
+						time.Sleep(10 * time.Millisecond)
+						return nil
+					})
+				}
+			})
+		}
+		working.Wait()
+		if n := acquired.Load(); n < 800 {
+			t.Errorf("acquired %d times", n)
+		}
+	})
 }
 
 // A row is not handed over to a joint lock, which needs others too, nor past it.
