@@ -48,11 +48,11 @@ test: cc test-servers ## run the tests with the race detector on every available
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
 	$(call beside,test-servers-all,300,100)
 
-# LOADED=test-all runs all cells; BESIDE=16 starts more loops.
+# LOADED=test-servers-all runs all cells, without the worlds of make simulate, which need no load; BESIDE=16 starts more loops.
 LOADED ?= test
 BESIDE ?= 8
 .PHONY: test-loaded
-test-loaded: ## run make test beside eight busy loops and a compiler (LOADED=test-all for all cells)
+test-loaded: ## run make test beside eight busy loops and a compiler (LOADED=test-servers-all for all cells)
 	.ci/loaded $(BESIDE) $(MAKE) --no-print-directory $(LOADED)
 
 .PHONY: test-sqlite
@@ -89,7 +89,7 @@ simulate: ## try random schedules and faults in virtual time (2 minutes)
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says; -search=60 looks for other
 # worlds where the library has changed.
 .PHONY: mutants
-mutants: ## break a copy of the library in many ways: the simulations must notice (15 minutes)
+mutants: ## break a copy of the library in many ways: the simulations must notice (5 minutes)
 	$(GO) -C dev/tools run ./mutants $(MUTANTSFLAGS)
 
 # The fuzz targets of the root module are found in its tests. Go writes an input that fails to testdata/fuzz of the
