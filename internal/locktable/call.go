@@ -18,28 +18,26 @@ type policy struct {
 	races int
 	// pinned is for how long it is sent again while a transaction has the row pinned.
 	pinned time.Duration
-	// lockless is for reads that lock no row. What blocks one, a locked table or a node of a
-	// cluster that lags behind, is then no pinned row.
+	// lockless is for reads that lock no row. What blocks one, a locked table or a node of a cluster that lags
+	// behind, is then no pinned row.
 	lockless bool
-	// answer is how long each answer may take, or the claim's time-to-live if that is
-	// longer; a batch has batchTimeout instead. 0 means as long as ctx lasts, or the renewer
-	// allows.
+	// answer is how long each answer may take, or the claim's time-to-live if that is longer; a batch has
+	// batchTimeout instead. 0 means as long as ctx lasts, or the renewer allows.
 	answer time.Duration
 }
 
 // always is for statements that are sent again after every lost race, until ctx ends.
 const always = int(^uint(0) >> 1)
 
-// answerTimeout is how long an answer is waited for at least. A shorter lease would be
-// over by then, but what holds the database up may pass.
+// answerTimeout is how long an answer is waited for at least. A shorter lease would be over by then, but what holds
+// the database up may pass.
 const answerTimeout = 10 * time.Second
 
-// PinnedTimeout is how long a statement about a row waits for a transaction that has the row
-// pinned.
+// PinnedTimeout is how long a statement about a row waits for a transaction that has the row pinned.
 const PinnedTimeout = time.Second
 
-// releaseTimeout is the same for a release. If that fails, the lock stays taken although it
-// has no holder: on a slow server contenders may lock the row for a second.
+// releaseTimeout is the same for a release. If that fails, the lock stays taken although it has no holder: on a slow
+// server contenders may lock the row for a second.
 const releaseTimeout = 3 * time.Second
 
 // The limits of all statements.
@@ -65,16 +63,14 @@ var (
 const (
 	// batchTimeout is when a batch is given up. A dead connection does not report that.
 	batchTimeout = 5 * time.Second
-	// batchSlowAfter is how long others wait behind a batch before they use another
-	// connection, of maxLanes at most.
+	// batchSlowAfter is how long others wait behind a batch before they use another connection, of maxLanes at most.
 	batchSlowAfter = 100 * time.Millisecond
 )
 
 // errNoAnswer is what the callers of a batch get if it times out.
 var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
 
-// The pause after the n-th lost race is random, up to shortestPause doubled n times or
-// longestPause.
+// The pause after the n-th lost race is random, up to shortestPause doubled n times or longestPause.
 const (
 	shortestPause = time.Millisecond
 	longestPause  = 64 * time.Millisecond
@@ -90,8 +86,8 @@ type retry struct {
 
 func (c classifier) retry(p policy) retry { return retry{policy: p, errors: c, began: time.Now()} }
 
-// again reports whether to send the statement, which has ended with err, again: after a lost race, or while
-// a row is pinned, as the policy allows. It pauses before.
+// again reports whether to send the statement, which has ended with err, again: after a lost race, or while a row is
+// pinned, as the policy allows. It pauses before.
 func (r *retry) again(ctx context.Context, err error) bool {
 	again := r.errors.isRace(err) && r.n < r.races || r.errors.isBlocked(err) && time.Since(r.began) < r.pinned
 	r.n++
@@ -107,8 +103,8 @@ func (r *retry) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// call returns what send returns, which sends a statement: again, as p allows. Statements that are batched
-// do the same by a [retry] of their own, and those that are not by callAlone.
+// call returns what send returns, which sends a statement: again, as p allows. Statements that are batched do the
+// same by a [retry] of their own, and those that are not by callAlone.
 func call[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
 	for r := c.retry(p); ; {
 		value, err := send(ctx)
@@ -118,10 +114,9 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 	}
 }
 
-// callAlone is call for a statement that is not batched. It returns a moment after ctx or the time
-// for an answer has ended at the latest, even if the driver ignores its context.
-// Therefore send must not write to variables of its caller. late, unless it is nil, gets the
-// answer of a driver that was left behind. ttl is that of the row, or 0.
+// callAlone is call for a statement that is not batched. It returns a moment after ctx or the time for an answer has
+// ended at the latest, even if the driver ignores its context. Therefore send must not write to variables of its
+// caller. late, unless it is nil, gets the answer of a driver that was left behind. ttl is that of the row, or 0.
 func callAlone[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
 	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl), send, late) })
 }
@@ -134,8 +129,8 @@ func (p policy) limit(ttl time.Duration) time.Duration {
 	return max(p.answer, ttl)
 }
 
-// await returns what send returns, or errTimedOut if that takes longer than limit, unless that
-// is 0. The error is bounded.ErrNoAnswer as well if send was left behind.
+// await returns what send returns, or errTimedOut if that takes longer than limit, unless that is 0. The error is
+// bounded.ErrNoAnswer as well if send was left behind.
 func await[T any](ctx context.Context, limit time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
 	if limit == 0 {
 		return bounded.Do(ctx, bounded.Grace, func() (T, error) { return send(ctx) }, late)
@@ -158,9 +153,8 @@ func pauseAfterRace(ctx context.Context, n int) bool {
 	return bounded.Sleep(ctx, 1+jitter.N(longest))
 }
 
-// A limiter limits how many statements of one kind are sent at a time: those that cannot be
-// batched must not use up the pool, and one broken connection must not make all callers of a
-// batch open another.
+// A limiter limits how many statements of one kind are sent at a time: those that cannot be batched must not use up
+// the pool, and one broken connection must not make all callers of a batch open another.
 type limiter struct {
 	places chan struct{}
 
@@ -172,8 +166,8 @@ func newLimiter(n int) *limiter {
 	return &limiter{places: make(chan struct{}, n), timedOut: make(chan struct{})}
 }
 
-// take waits for a place. It returns ctx's error if that ends first, and errNoAnswer if the
-// database does not answer a statement that has one: it would not answer this one either.
+// take waits for a place. It returns ctx's error if that ends first, and errNoAnswer if the database does not answer
+// a statement that has one: it would not answer this one either.
 func (l *limiter) take(ctx context.Context) error {
 	l.mu.Lock()
 	timedOut := l.timedOut

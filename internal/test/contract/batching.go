@@ -10,8 +10,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// batchingTests are about many callers of one process, whose calls are batched into
-// common statements.
+// batchingTests are about many callers of one process, whose calls are batched into common statements.
 var batchingTests = []test{
 	inEachCell("EachCallerGetsItsOwnResult", func(f *fixture) {
 		acquireRow := f.acquire(f.lock(ttl))
@@ -131,8 +130,8 @@ var batchingTests = []test{
 	}),
 }
 
-// visit locks and unlocks a key. i chooses the case: a key of its own, the key that is
-// taken, a cancelled context, or an empty key.
+// visit locks and unlocks a key. i chooses the case: a key of its own, the key that is taken, a cancelled context, or
+// an empty key.
 func (f *fixture) visit(r *sqllock.Registry, i, round int) error {
 	ctx, key := f.Context(), fmt.Sprintf("%d/%d", i, round)
 	switch i % 5 {
