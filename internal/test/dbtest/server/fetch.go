@@ -80,7 +80,7 @@ func isDirectory(path string) bool {
 // runScript runs a bash script, which is killed when this process dies. This does not apply to
 // the commands of the script.
 func runScript(ctx context.Context, script string, arguments ...string) error {
-	const limit = 30 * time.Minute // for a build on a slow machine; a download is of about 70 MB
+	const limit = 2 * time.Hour // for a build on a slow machine; a download is of about 70 MB
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", script, "fetch"}, arguments...)...)
