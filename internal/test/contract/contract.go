@@ -23,15 +23,13 @@ import (
 
 // A Cell is one combination of database, driver, layout and options.
 type Cell struct {
-	// Dialect, Layout and Isolation define the combination, together with the driver of
-	// DB.
+	// Dialect, Layout and Isolation define the combination, together with the driver of DB.
 	Dialect   dialect.Dialect
 	Layout    dialect.Layout
 	Isolation sqllock.Isolation
 	// If Plain is true, batching and hand-off are disabled, and locks are fair where they can be.
 	Plain bool
-	// DB has a migrated lock table of that layout. All tests share it; each test uses
-	// a region of its own.
+	// DB has a migrated lock table of that layout. All tests share it; each test uses a region of its own.
 	DB *sqlx.DB
 	// Pgx, if not nil, is the pool that DB is over. Guarded transactions are then its own.
 	Pgx *pgxpool.Pool
@@ -40,16 +38,15 @@ type Cell struct {
 	MultiStatements bool
 	// NewTable, if not nil, creates a table of the application's for DB, which has no right to.
 	NewTable func(tb testing.TB, name, columns string)
-	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of
-	// testing/synctest, on a database of its own in virtual time.
+	// InBubble, if not nil, is called instead of using DB: each test runs in a bubble of testing/synctest, on a
+	// database of its own in virtual time.
 	InBubble func(testing.TB) *sqlx.DB
 	// Waker, if not nil, wakes up waiters, and releases notify it.
 	Waker sqllock.Waker
-	// Only, if not nil, are the names of the tests that run, as in [Names], one after the
-	// other.
+	// Only, if not nil, are the names of the tests that run, as in [Names], one after the other.
 	Only []string
-	// If OnlyOwn is true, tests are left out that show the same in every cell of a server, because they
-	// send no statement of their own kind: another cell of the server runs them.
+	// If OnlyOwn is true, tests are left out that show the same in every cell of a server, because they send no
+	// statement of their own kind: another cell of the server runs them.
 	OnlyOwn bool
 }
 
@@ -109,8 +106,8 @@ func (c Cell) run(t *testing.T, test test) {
 		return
 	}
 	synctest.Test(t, func(t *testing.T) {
-		// The bubble's clock stops when the test ends. If it has failed, there may be
-		// statements that have not timed out yet.
+		// The bubble's clock stops when the test ends. If it has failed, there may be statements that have not timed
+		// out yet.
 		t.Cleanup(func() { time.Sleep(ttl) })
 		c.DB = c.InBubble(t)
 		test.run(newFixture(t, c))
@@ -121,19 +118,17 @@ func (c Cell) run(t *testing.T, test test) {
 type part struct {
 	name  string
 	tests []test
-	// If sequential is true, the tests of the part run one after the other. In an SQLite
-	// database one writer blocks all others, and they are not served in order: while one test
-	// renewed two thousand rows, the leases of another test could expire, and of many writers
-	// one could wait for longer than a batch may take.
+	// If sequential is true, the tests of the part run one after the other. In an SQLite database one writer blocks
+	// all others, and they are not served in order: while one test renewed two thousand rows, the leases of another
+	// test could expire, and of many writers one could wait for longer than a batch may take.
 	sequential bool
 	// atOnce, if not 0, is how many tests of the part run at the same time at most: their transactions keep
 	// connections, and without a connection nothing of the library gets its answer in time.
 	atOnce int
 }
 
-// parts returns the tests of a cell. Renewals, guarded transactions and electors do not depend
-// on the isolation in which a lock was acquired, and their tests take long: they run for one
-// isolation only.
+// parts returns the tests of a cell. Renewals, guarded transactions and electors do not depend on the isolation in
+// which a lock was acquired, and their tests take long: they run for one isolation only.
 func parts(cell Cell) []part {
 	shared := cell.Dialect.Embedded && cell.InBubble == nil
 	all := []part{
@@ -162,8 +157,7 @@ func parts(cell Cell) []part {
 	return all
 }
 
-// Names returns the names of all tests with the names of their parts, for example
-// "Lease/ReentryByContext".
+// Names returns the names of all tests with the names of their parts, for example "Lease/ReentryByContext".
 func Names() []string {
 	var names []string
 	for _, part := range parts(Cell{}) {
@@ -199,8 +193,8 @@ func once(name string, run func(*fixture)) test { return test{name, run, oncePer
 // inVirtualTime is a test that runs in a bubble alone.
 func inVirtualTime(name string, run func(*fixture)) test { return test{name, run, virtualTime} }
 
-// A fixture is what one test works with: a region of the table of its own, in which it
-// creates as many processes as it needs.
+// A fixture is what one test works with: a region of the table of its own, in which it creates as many processes as
+// it needs.
 type fixture struct {
 	testing.TB
 	cell   Cell
@@ -214,12 +208,12 @@ func newFixture(tb testing.TB, cell Cell) *fixture {
 	return &fixture{TB: tb, cell: cell, region: fmt.Sprintf("region %d", regions.Add(1))}
 }
 
-// ttl never ends within a test, however slow the machine is. A test that needs the end of a lease lets it
-// pass: see [fixture.pass] and [fixture.age].
+// ttl never ends within a test, however slow the machine is. A test that needs the end of a lease lets it pass: see
+// [fixture.pass] and [fixture.age].
 const ttl = 5 * time.Minute
 
-// short is how long tests wait for what must not happen. If the machine is slow they notice less, and never
-// fail for it. It is also the time-to-live of rows that no holder has to keep.
+// short is how long tests wait for what must not happen. If the machine is slow they notice less, and never fail for
+// it. It is also the time-to-live of rows that no holder has to keep.
 const short = 250 * time.Millisecond
 
 // process returns a repository with a client id of its own, as another process has.
@@ -228,8 +222,8 @@ func (f *fixture) process() *sqllock.Repository {
 	return f.processWith(ttl)
 }
 
-// processWith is process for locks of another time-to-live, which a repository
-// over the four-column layout has to know.
+// processWith is process for locks of another time-to-live, which a repository over the four-column layout has to
+// know.
 func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 	f.Helper()
 	r := f.repository(sqllock.RepositoryOptions{
@@ -252,8 +246,8 @@ func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository
 	return check.Value(sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
 }
 
-// idle is the time between two tries of a waiter. It is short, to keep the tests short. In a
-// bubble each try costs time, and waiting costs none.
+// idle is the time between two tries of a waiter. It is short, to keep the tests short. In a bubble each try costs
+// time, and waiting costs none.
 func (c Cell) idle() time.Duration {
 	if c.InBubble != nil {
 		return 100 * time.Millisecond

@@ -14,8 +14,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// pass lets all leases end that are not renewed. In virtual time it waits. On a server it makes the rows so
-// much older: what the holders know does not change, and no test depends on the speed of the machine.
+// pass lets all leases end that are not renewed. In virtual time it waits. On a server it makes the rows so much
+// older: what the holders know does not change, and no test depends on the speed of the machine.
 func (f *fixture) pass() {
 	f.Helper()
 	f.hasten()
@@ -67,9 +67,8 @@ func (f *fixture) age(by time.Duration, keys ...string) {
 	}
 }
 
-// withTTL calls try with a time-to-live whose end it waits for, and again with twice the last until try
-// returns true: the machine was fast enough to acquire such a lease. try must fail the test for whatever
-// else goes wrong.
+// withTTL calls try with a time-to-live whose end it waits for, and again with twice the last until try returns true:
+// the machine was fast enough to acquire such a lease. try must fail the test for whatever else goes wrong.
 func (f *fixture) withTTL(try func(ttl time.Duration) (longEnough bool)) {
 	f.Helper()
 	for d := 4 * short; !try(d); d *= 2 {

@@ -5,8 +5,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// fencingTests are about the tokens with which a storage system distinguishes an old holder
-// from a new one.
+// fencingTests are about the tokens with which a storage system distinguishes an old holder from a new one.
 var fencingTests = []test{
 	inEachCell("TokensRiseAcrossACrashAndADeletion", func(f *fixture) {
 		r := f.process()
@@ -49,8 +48,7 @@ var fencingTests = []test{
 	}),
 }
 
-// abandon acquires the row in another process, which never releases it, and returns the
-// token.
+// abandon acquires the row in another process, which never releases it, and returns the token.
 func (f *fixture) abandon() int64 {
 	f.Helper()
 	r := f.process()

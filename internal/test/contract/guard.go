@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// guardTests are about transactions that can commit only while the lock is held. In SQLite
-// such a transaction blocks all other writers, so there the tests run one after the other.
+// guardTests are about transactions that can commit only while the lock is held. In SQLite such a transaction blocks
+// all other writers, so there the tests run one after the other.
 var guardTests = []test{
 	inEachCell("ATakeOverWaitsForTheGuardedTransaction", func(f *fixture) {
 		rival := f.lock(ttl)
@@ -229,8 +229,8 @@ var guardTests = []test{
 	}),
 }
 
-// guarded lets a lease end during an open guarded transaction while rivals try to take its rows over or to
-// delete them. It checks that each succeeds only after the transaction has committed.
+// guarded lets a lease end during an open guarded transaction while rivals try to take its rows over or to delete
+// them. It checks that each succeeds only after the transaction has committed.
 func (f *fixture) guarded(acquire func() *sqllock.Lease, rivals ...func(*sqllock.Lease) error) {
 	f.Helper()
 	table := f.counter()

@@ -120,8 +120,8 @@ var handOffTests = []test{
 	}),
 }
 
-// slowPolling returns the registry of another process, which polls so rarely that its
-// callers would wait long without hand-off.
+// slowPolling returns the registry of another process, which polls so rarely that its callers would wait long without
+// hand-off.
 func (f *fixture) slowPolling() *sqllock.Registry {
 	f.Helper()
 	return f.registryOver(f.process(), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: ttl, HandOff: true})

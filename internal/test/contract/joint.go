@@ -11,8 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// jointTests are about several keys as one lock. What depends on time, and on transactions of the
-// application, is in jointRenewalTests and jointGuardTests.
+// jointTests are about several keys as one lock. What depends on time, and on transactions of the application, is in
+// jointRenewalTests and jointGuardTests.
 var jointTests = []test{
 	inEachCell("AJointLockIsAllOrNothing", func(f *fixture) {
 		one, other := f.registry(ttl), f.registry(ttl)
@@ -246,8 +246,8 @@ func (f *fixture) acquireKey(r *sqllock.Registry, key string) *sqllock.Lease {
 	return check.Value(r.TryLock(f.Context(), key))(f)
 }
 
-// rarelyPolling returns the registry of another process. If releases wake waiters up in this cell, it
-// polls so rarely that its waiters depend on that.
+// rarelyPolling returns the registry of another process. If releases wake waiters up in this cell, it polls so rarely
+// that its waiters depend on that.
 func (f *fixture) rarelyPolling() *sqllock.Registry {
 	f.Helper()
 	if f.cell.Waker == nil {

@@ -63,8 +63,8 @@ type leaderTerm struct {
 	lease *sqllock.Lease
 }
 
-// electors runs electors of n processes, which lead "k" until their contexts end. leading, if
-// not nil, counts those that lead at the same time.
+// electors runs electors of n processes, which lead "k" until their contexts end. leading, if not nil, counts those
+// that lead at the same time.
 func (f *fixture) electors(n int, leading *atomic.Int32) ([]*leader.Elector, <-chan leaderTerm) {
 	f.Helper()
 	electors, terms := make([]*leader.Elector, n), make(chan leaderTerm, 100)

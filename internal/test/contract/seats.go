@@ -13,8 +13,8 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// semaphoreTests are about permits that several processes share, see package semaphore. What depends
-// on transactions of the application is in semaphoreGuardTests.
+// semaphoreTests are about permits that several processes share, see package semaphore. What depends on transactions
+// of the application is in semaphoreGuardTests.
 var semaphoreTests = []test{
 	inEachCell("NeverMoreHoldersThanPermits", func(f *fixture) {
 		const permits = 3
@@ -92,8 +92,8 @@ func (f *fixture) permits(s *semaphore.Semaphore, n int) *sqllock.Lease {
 	return lease
 }
 
-// readWriteTests are about many readers or one writer in several processes, see package rwlock. What
-// depends on transactions of the application is in readWriteGuardTests.
+// readWriteTests are about many readers or one writer in several processes, see package rwlock. What depends on
+// transactions of the application is in readWriteGuardTests.
 var readWriteTests = []test{
 	inEachCell("ReadersAreBesideEachOtherAndAWriterIsAlone", func(f *fixture) {
 		one, other := f.readWrite(f.registry(ttl)), f.readWrite(f.registry(ttl))

@@ -166,8 +166,7 @@ type appTx interface {
 	rollback() error
 }
 
-// begin begins a transaction that lasts until it is ended. It is rolled back if the test has
-// failed.
+// begin begins a transaction that lasts until it is ended. It is rolled back if the test has failed.
 func (f *fixture) begin(opts *sql.TxOptions) appTx {
 	f.Helper()
 	tx := check.Value(f.open(context.WithoutCancel(f.Context()), opts))(f)

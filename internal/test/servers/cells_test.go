@@ -36,8 +36,8 @@ func cellsOf(columns []column, keep func(column) bool) []cell {
 
 func (c cell) String() string { return fmt.Sprintf("%s/%v/%v", c.name(), c.layout, c.isolation) }
 
-// A pair is two values of different factors, such as a server and an isolation, or one value
-// alone. A value contains the name of its factor.
+// A pair is two values of different factors, such as a server and an isolation, or one value alone. A value contains
+// the name of its factor.
 type pair [2]string
 
 func (c cell) values() []string {
@@ -66,12 +66,11 @@ func (c cell) pairs() []pair {
 	return all
 }
 
-// pairwise returns cells that together have every pair of values that occurs in all. A fault
-// of one value, or of two that meet, shows in them; one that needs three shows only in all.
+// pairwise returns cells that together have every pair of values that occurs in all. A fault of one value, or of two
+// that meet, shows in them; one that needs three shows only in all.
 func pairwise(all []cell) []cell { return covering(all, cell.pairs) }
 
-// covering returns cells that together have everything of all. The choice depends on nothing
-// but all.
+// covering returns cells that together have everything of all. The choice depends on nothing but all.
 func covering(all []cell, of func(cell) []pair) []cell {
 	times := make(map[pair]int) // how many chosen cells have the pair
 	has := func(least int) func(pair) bool { return func(p pair) bool { return times[p] >= least } }
@@ -115,12 +114,11 @@ func count[T any](all []T, is func(T) bool) (n int) {
 	return n
 }
 
-// chosenCells returns the cells that TestContract runs, and says how they were chosen: all of
-// them with SQLLOCK_TEST_ALL=1, one of SQLite's with -short, and else pairwise ones. The choice
-// is made among the servers that are available, since a missing server must not take with it
-// the only cell for a pair that others have, too. Of SQLite alone, nearly all cells would be
-// necessary, although its isolations and layouts have little to do with each other: each
-// value once is enough for the loop of a change.
+// chosenCells returns the cells that TestContract runs, and says how they were chosen: all of them with
+// SQLLOCK_TEST_ALL=1, one of SQLite's with -short, and else pairwise ones. The choice is made among the servers that
+// are available, since a missing server must not take with it the only cell for a pair that others have, too. Of
+// SQLite alone, nearly all cells would be necessary, although its isolations and layouts have little to do with each
+// other: each value once is enough for the loop of a change.
 func chosenCells() (cells []cell, how string) {
 	all := cellsOf(matrix, func(column) bool { return true })
 	switch {
@@ -140,8 +138,8 @@ func chosenCells() (cells []cell, how string) {
 	return cells, fmt.Sprintf("contract: %d of %d cells: %s", len(cells), len(all), how)
 }
 
-// fullest returns the cell of a server that runs what all of its cells would show: all parts of the contract
-// are in it.
+// fullest returns the cell of a server that runs what all of its cells would show: all parts of the contract are in
+// it.
 func fullest(cells []cell, server string) (full cell) {
 	for i, c := range slices.Backward(cells) {
 		if c.server == server && (full.server == "" || !c.plain && c.isolation == sqllock.Serializable) {
@@ -182,8 +180,8 @@ func TestCells_Choice(t *testing.T) {
 	}
 }
 
-// TestCells_EveryServerAndDriver does not compare with the matrix alone: a kind of server
-// that no column has would be missing there, too.
+// TestCells_EveryServerAndDriver does not compare with the matrix alone: a kind of server that no column has would be
+// missing there, too.
 func TestCells_EveryServerAndDriver(t *testing.T) {
 	t.Parallel()
 	chosen := pairwise(cellsOf(matrix, func(column) bool { return true }))

@@ -26,8 +26,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A column of the matrix is a server, reached through a driver with settings. Both
-// layouts and all isolations are tested in each.
+// A column of the matrix is a server, reached through a driver with settings. Both layouts and all isolations are
+// tested in each.
 type column struct {
 	server string
 	open   func(testing.TB) *dbtest.DB
@@ -35,14 +35,14 @@ type column struct {
 	// settings are parameters of the DSN, under a name for people.
 	settings   string
 	parameters map[string]string
-	// plain is without batching and hand-off, and notify has releases wake waiters; both with the
-	// default isolation alone.
+	// plain is without batching and hand-off, and notify has releases wake waiters; both with the default isolation
+	// alone.
 	plain, notify bool
-	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions
-	// of pgx; with the default isolation alone.
+	// pgxpool has a pool of pgx, the registries on a *sql.DB over it, and guarded transactions of pgx; with the
+	// default isolation alone.
 	pgxpool bool
-	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few
-	// rights; with the default isolation alone.
+	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few rights; with the
+	// default isolation alone.
 	parse func(dsn string) (session.Target, error)
 	// table has MariaDB draw fencing tokens from a table, as on Galera.
 	table bool
@@ -140,8 +140,8 @@ func (c column) isolations() []sqllock.Isolation {
 	return []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit}
 }
 
-// run runs one cell on a database of its own: all that runs there if full is true, and else what only this
-// cell shows. On SQLite, each test has a database, in virtual time.
+// run runs one cell on a database of its own: all that runs there if full is true, and else what only this cell
+// shows. On SQLite, each test has a database, in virtual time.
 func (c cell) run(t *testing.T, full bool) {
 	t.Helper()
 	layout, isolation := c.layout, c.isolation
@@ -199,8 +199,8 @@ func (c column) runCell(t *testing.T, version string, cell contract.Cell) {
 	})
 }
 
-// TestContractInRealTime runs a few tests of the suite with the pool of sqlitelock.Open, SQLite's own
-// clock and SQLite's own waits, which must agree with virtual time.
+// TestContractInRealTime runs a few tests of the suite with the pool of sqlitelock.Open, SQLite's own clock and
+// SQLite's own waits, which must agree with virtual time.
 func TestContractInRealTime(t *testing.T) {
 	t.Parallel()
 	var running sync.WaitGroup
@@ -222,12 +222,12 @@ func TestContractInRealTime(t *testing.T) {
 	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
 }
 
-// cellPool is how many connections a cell may have. A cell whose tests wait for their turn keeps them for a while, so a
-// server needs as many for each of its chosen cells, and some for other tests: a full one refuses the next connection.
+// cellPool is how many connections a cell may have. A cell whose tests wait for their turn keeps them for a while, so
+// a server needs as many for each of its chosen cells, and some for other tests: a full one refuses the next
+// connection.
 const cellPool = 24
 
-// poolsOf returns the pools that Open would make, only larger: all processes of a cell share
-// them.
+// poolsOf returns the pools that Open would make, only larger: all processes of a cell share them.
 func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
 	t.Helper()
 	target := check.Value(parse(dsn))(t)

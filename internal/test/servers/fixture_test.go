@@ -38,8 +38,7 @@ func once(t *testing.T, lock lockFunc) {
 	must(t, check.Value(lock(t.Context()))(t).Unlock(t.Context()))
 }
 
-// newRegistry returns a registry that is closed with the test. Its leases last for ttl, unless opts have
-// another.
+// newRegistry returns a registry that is closed with the test. Its leases last for ttl, unless opts have another.
 func newRegistry(t *testing.T, r *sqllock.Repository, opts *sqllock.RegistryOptions) *sqllock.Registry {
 	t.Helper()
 	own := sqllock.RegistryOptions{}

@@ -37,8 +37,8 @@ func swallowCommits(t *testing.T, db *dbtest.DB) (dsn string, committing chan st
 	return dsn, committing
 }
 
-// A caller that gets an error that is no ErrDatabase does the work again. So there must be none
-// after a COMMIT that may have been applied.
+// A caller that gets an error that is no ErrDatabase does the work again. So there must be none after a COMMIT that
+// may have been applied.
 func TestGuard_LostAnswerOfACommit(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []string{"pgx", "postgres"} {
@@ -71,8 +71,8 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 	}
 }
 
-// Rows that are pinned all the time have all turns of the statement that waits for such rows. Those of
-// another lease are pinned by one short transaction after the other.
+// Rows that are pinned all the time have all turns of the statement that waits for such rows. Those of another lease
+// are pinned by one short transaction after the other.
 func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 	t.Parallel()
 	databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
@@ -103,8 +103,8 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 	})
 }
 
-// The smallest step changes a row whatever its CREATED_DATE is and however many digits of a second
-// the column keeps, since a cluster does not certify a row that stays as it is. Nothing else changes.
+// The smallest step changes a row whatever its CREATED_DATE is and however many digits of a second the column keeps,
+// since a cluster does not certify a row that stays as it is. Nothing else changes.
 func TestGuard_WritingChangesEveryRow(t *testing.T) {
 	t.Parallel()
 	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {

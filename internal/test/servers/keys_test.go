@@ -30,9 +30,8 @@ func allDatabases(f *testing.F) []*dbtest.DB {
 	return all
 }
 
-// FuzzRows: two keys that differ have rows of their own, whatever a database makes of
-// case, accents, blanks and characters of its own language, and a row gives back the
-// key that went in.
+// FuzzRows: two keys that differ have rows of their own, whatever a database makes of case, accents, blanks and
+// characters of its own language, and a row gives back the key that went in.
 func FuzzRows(f *testing.F) {
 	for _, pair := range [][2]string{
 		{"k", "K"},
@@ -144,8 +143,7 @@ func FuzzJointKeys(f *testing.F) {
 	})
 }
 
-// FuzzOptions: a region, a prefix and a client id are either refused at once or work
-// as they are.
+// FuzzOptions: a region, a prefix and a client id are either refused at once or work as they are.
 func FuzzOptions(f *testing.F) {
 	for _, each := range [][3]string{
 		{"DEFAULT", "INT_", "billing-7f9c"}, {"r ", "x.INT_", "a b"}, {"Ж", "", ""}, {"a'b", "INT_;", "c_%"}, {"\x00", "\x00", "\x00"},

@@ -35,8 +35,8 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. A standby alone
-// is refused. It takes servers of its own.
+// Of several hosts Open chooses the primary, also if a standby answers first, and so does its listener. A standby
+// alone is refused. It takes servers of its own.
 func TestOpen_ChoosesThePrimary(t *testing.T) {
 	t.Parallel()
 	dbtest.OwnServers(t)
@@ -140,9 +140,9 @@ func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.R
 	return r
 }
 
-// From an empty database to a lock, in one call. The goroutines and connections of the pools
-// end with Close. Behind PgBouncer Open falls back to explicit transactions, and says so, with a DSN that says nothing about
-// it. Elsewhere it does not.
+// From an empty database to a lock, in one call. The goroutines and connections of the pools end with Close. Behind
+// PgBouncer Open falls back to explicit transactions, and says so, with a DSN that says nothing about it. Elsewhere
+// it does not.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
@@ -291,8 +291,8 @@ func TestOpen_BadDSN(t *testing.T) {
 	}
 }
 
-// A certificate that is missing is named, in both forms of a DSN and by the environment, without
-// the password. (lib/pq opens it when a server has answered, and names it then.)
+// A certificate that is missing is named, in both forms of a DSN and by the environment, without the password.
+// (lib/pq opens it when a server has answered, and names it then.)
 func TestOpen_MissingFile(t *testing.T) {
 	const secret = "S3cR3t"
 	test := func(dsn string) {
@@ -348,8 +348,8 @@ func TestOpen_KeepsThePasswordSecret(t *testing.T) {
 	}
 }
 
-// Without Migrate a missing table is an error that says how to create it, and so is a version that
-// Migrate does not know. Nothing is left open.
+// Without Migrate a missing table is an error that says how to create it, and so is a version that Migrate does not
+// know. Nothing is left open.
 func TestOpen_WithoutATable(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
@@ -366,8 +366,8 @@ func TestOpen_WithoutATable(t *testing.T) {
 	})
 }
 
-// In a table of Spring 4.3 to 6 a Spring that uses it goes on working: without Migrate the error says
-// how to keep its columns, and Migrate keeps them unless the options name the other layout.
+// In a table of Spring 4.3 to 6 a Spring that uses it goes on working: without Migrate the error says how to keep its
+// columns, and Migrate keeps them unless the options name the other layout.
 func TestOpen_BesideSpring6(t *testing.T) {
 	t.Parallel()
 	const insert = "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE) VALUES ('DEFAULT', 'k', 'java', CURRENT_TIMESTAMP)"
@@ -434,8 +434,8 @@ func TestOpen_ChecksItsOptionsFirst(t *testing.T) {
 	check.Is(t, check.ErrorOf(os.Stat(path)), fs.ErrNotExist)
 }
 
-// A Close whose context has ended leaves the pool open, so that another one can release. That one closes the pool, whose
-// connections would otherwise stay, and calls the option once.
+// A Close whose context has ended leaves the pool open, so that another one can release. That one closes the pool,
+// whose connections would otherwise stay, and calls the option once.
 func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {

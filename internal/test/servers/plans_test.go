@@ -18,8 +18,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// The tests here fill a lock table with so many rows, and execute each statement of the dialect that is for
-// rows that are named. The server counts the rows that it reads for that.
+// The tests here fill a lock table with so many rows, and execute each statement of the dialect that is for rows that
+// are named. The server counts the rows that it reads for that.
 const plannedRows = 200_000
 
 // mayRead are the statements that are not for rows that are named, or for no rows of the lock table at all.
@@ -37,9 +37,9 @@ type planned struct {
 	keys       int
 }
 
-// plannedStatements returns all statements of a dialect that are for rows that are named: by reflection, so
-// that none is forgotten. Those for several rows are there for as many as the library sends at most, below
-// a hundredth of the table.
+// plannedStatements returns all statements of a dialect that are for rows that are named: by reflection, so that none
+// is forgotten. Those for several rows are there for as many as the library sends at most, below a hundredth of the
+// table.
 func plannedStatements(t *testing.T, d dialect.Dialect) (all []planned) {
 	t.Helper()
 	names := check.Value(dialect.NamesFor(""))(t)
@@ -141,8 +141,8 @@ func newPlanner(t *testing.T, name string, pool *sqlx.DB, d dialect.Dialect, cou
 // empty is when the table has no rows, and never had any.
 const empty = "empty"
 
-// execute executes each statement so often, each time in a transaction that is rolled back, and checks that it
-// reads few rows more than it has keys.
+// execute executes each statement so often, each time in a transaction that is rolled back, and checks that it reads
+// few rows more than it has keys.
 func (p *planner) execute(when string, times int) {
 	p.Helper()
 	for i, s := range p.statements {
@@ -193,8 +193,8 @@ func (p *planner) read(tx *sqlx.Tx) (n int) {
 }
 
 // A server keeps the plan of a prepared statement, and plans by statistics that may be old, or that it has never
-// made. Whatever they are, a statement for rows that are named does not read the others: a heartbeat of one
-// lease would cost as much as the table is large.
+// made. Whatever they are, a statement for rows that are named does not read the others: a heartbeat of one lease
+// would cost as much as the table is large.
 func TestPlans_PostgreSQL(t *testing.T) {
 	t.Parallel()
 	const readByTransaction = "SELECT COALESCE(seq_tup_read + idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relid = CAST('int_lock' AS regclass)"
@@ -270,9 +270,9 @@ func TestPlans_MySQL(t *testing.T) {
 	})
 }
 
-// SQLite has no count of rows read, and says of a plan what it scans. It knows of the table what ANALYZE has
-// found, if it was ever run. If that was a hundred rows, nothing keeps SQLite from a scan until ANALYZE is run
-// again: it has no hint that would fit a key without a name.
+// SQLite has no count of rows read, and says of a plan what it scans. It knows of the table what ANALYZE has found,
+// if it was ever run. If that was a hundred rows, nothing keeps SQLite from a scan until ANALYZE is run again: it has
+// no hint that would fit a key without a name.
 func TestPlans_SQLite(t *testing.T) {
 	t.Parallel()
 	check.Long(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// beforeTheFirstRelease is what stands for the last release until there is a tag. Its rows of permits and
-// readers have other names.
+// beforeTheFirstRelease is what stands for the last release until there is a tag. Its rows of permits and readers
+// have other names.
 const beforeTheFirstRelease = "2693e43f6b0174b63569b08122f59426bec425a8"
 
 // A release is the command of another version.
@@ -120,8 +120,8 @@ func (r release) holding(t *testing.T, db *dbtest.DB, fn func()) {
 	must(t, cmd.Wait())
 }
 
-// The last release and this version exclude each other on each database, whichever of them has made the
-// tables, and their fencing tokens rise: so an upgrade and a rollback need no stop.
+// The last release and this version exclude each other on each database, whichever of them has made the tables, and
+// their fencing tokens rise: so an upgrade and a rollback need no stop.
 func TestRelease_BesideThisVersion(t *testing.T) {
 	t.Parallel()
 	check.Long(t)

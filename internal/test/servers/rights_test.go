@@ -22,8 +22,8 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A user who may use nothing but the tables locks and guards. The question what cluster the server
-// belongs to is answered, and does not take the snapshot of the transaction that asks.
+// A user who may use nothing but the tables locks and guards. The question what cluster the server belongs to is
+// answered, and does not take the snapshot of the transaction that asks.
 func TestRights_TablesAlone(t *testing.T) {
 	t.Parallel()
 	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
@@ -73,8 +73,7 @@ func TestRights_WithoutNames(t *testing.T) {
 
 var sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
 
-// documentedGrants returns the statements of docs/operations.md for a user: app, which locks, or
-// migrator.
+// documentedGrants returns the statements of docs/operations.md for a user: app, which locks, or migrator.
 func documentedGrants(t *testing.T, dialect, user string) (statements []string) {
 	t.Helper()
 	page := check.Value(os.ReadFile("../../../docs/operations.md"))(t)
@@ -91,8 +90,7 @@ func documentedGrants(t *testing.T, dialect, user string) (statements []string) 
 	return statements
 }
 
-// TestRights_Migrations migrates up as the user of docs/operations.md. The table is then
-// this user's.
+// TestRights_Migrations migrates up as the user of docs/operations.md. The table is then this user's.
 func TestRights_Migrations(t *testing.T) {
 	t.Parallel()
 	databases{server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
@@ -106,8 +104,8 @@ func TestRights_Migrations(t *testing.T) {
 	})
 }
 
-// withDocumentedGrants returns the DSN of a new user who may do what docs/operations.md grants, and what
-// creates tables that belong to this user's application.
+// withDocumentedGrants returns the DSN of a new user who may do what docs/operations.md grants, and what creates
+// tables that belong to this user's application.
 func withDocumentedGrants(t *testing.T, db *dbtest.DB) (dsn string, newTable func(testing.TB, string, string)) {
 	t.Helper()
 	dsn, user := withGrants(t, db, "app")

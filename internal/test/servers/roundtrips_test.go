@@ -15,14 +15,13 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing
-// token, counted on the wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition
-// is an explicit transaction.
+// An uncontended pair of Lock and Unlock takes two round trips, serializable and with a fencing token, counted on the
+// wire. Oracle's MySQL reads the row first. Behind PgBouncer an acquisition is an explicit transaction.
 //
 // A joint lock takes as many round trips for ten keys as for two: BEGIN, one statement, COMMIT, and one for the
 // release. On MariaDB and MySQL the rows are read first, and BEGIN and the statements are one message, as is the
-// transaction of the release. A caller that wants a permit reads first. A reader reads the writer's row after it
-// has its own. A writer reads all rows before and after.
+// transaction of the release. A caller that wants a permit reads first. A reader reads the writer's row after it has
+// its own. A writer reads all rows before and after.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
@@ -92,8 +91,8 @@ func checkRoundTrips(t *testing.T, proxy *wire.Proxy, want int, pair func()) {
 	}
 }
 
-// What a joint lock sends does not grow with its keys: to guard a transaction, to keep its rows for a
-// minimum hold, and to delete rows that an outage has left, before the next attempt and in Close.
+// What a joint lock sends does not grow with its keys: to guard a transaction, to keep its rows for a minimum hold,
+// and to delete rows that an outage has left, before the next attempt and in Close.
 func TestRoundTrips_OfAThousandKeys(t *testing.T) {
 	t.Parallel()
 	type scene struct {

@@ -17,9 +17,9 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// Over a pool of one's own a setting with which statements leave out rows, fail or begin transactions is
-// refused, with its name. So is a session with autocommit=0, in each isolation: it would undo releases and
-// renewals when it ends, and after the row's end there could be a second holder.
+// Over a pool of one's own a setting with which statements leave out rows, fail or begin transactions is refused,
+// with its name. So is a session with autocommit=0, in each isolation: it would undo releases and renewals when it
+// ends, and after the row's end there could be a second holder.
 func TestSession_HostileIsRefused(t *testing.T) {
 	t.Parallel()
 	settings := maps.Clone(hostile)
@@ -64,8 +64,8 @@ func TestSession_GlobalSettingsOfMySQL(t *testing.T) {
 	}
 }
 
-// The application has left a transaction open on a connection of the pool that it shares with sqllock.
-// What is acquired or renewed in there would be undone with it.
+// The application has left a transaction open on a connection of the pool that it shares with sqllock. What is
+// acquired or renewed in there would be undone with it.
 func TestSession_TransactionLeftOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,8 +147,8 @@ func acquirersOf(t *testing.T, db *dbtest.DB, driver string) *sqlx.DB {
 	return limited(db.OpenDSN(t, driver, db.With(t, parameters)), 1)
 }
 
-// A session that was reset is noticed: its acquisition is made again in an explicit
-// transaction, the session is closed, and observers are told. So is a batch, of which each caller has its lock.
+// A session that was reset is noticed: its acquisition is made again in an explicit transaction, the session is
+// closed, and observers are told. So is a batch, of which each caller has its lock.
 func TestSession_Reset(t *testing.T) {
 	t.Parallel()
 	const mariaDB = "SELECT LOWER(@@tx_isolation)"
@@ -314,8 +314,8 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 	}
 }
 
-// An administrator may allow statements less time than they wait for a row. What ends then is a wait, and no error
-// of the database.
+// An administrator may allow statements less time than they wait for a row. What ends then is a wait, and no error of
+// the database.
 func TestSession_TimeLimits(t *testing.T) {
 	t.Parallel()
 	const postgres, mariaDB = "SET statement_timeout = ", "SET max_statement_time = "

@@ -17,8 +17,7 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// A dialect that is not the database's is refused, with the names of both, whether or not the
-// table is there.
+// A dialect that is not the database's is refused, with the names of both, whether or not the table is there.
 func TestTable_WrongDialectIsRefused(t *testing.T) {
 	t.Parallel()
 	databases{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres, "mysql": dbtest.MySQL, "oracle": dbtest.OracleMySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
@@ -70,8 +69,8 @@ func TestTable_WrongIsNamed(t *testing.T) {
 	})
 }
 
-// Oracle's MySQL has a statement wait for a pinned row for 50 s. So each attempt reads the row
-// before, also if the layout was given and the server has not been asked what it is.
+// Oracle's MySQL has a statement wait for a pinned row for 50 s. So each attempt reads the row before, also if the
+// layout was given and the server has not been asked what it is.
 func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.OracleMySQL)
@@ -91,7 +90,8 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
-// Each server of TiDB has numbers of its own, unless the table says otherwise, and a token takes time after a server is gone.
+// Each server of TiDB has numbers of its own, unless the table says otherwise, and a token takes time after a server
+// is gone.
 func TestTable_OnTiDB(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.TiDB)
@@ -115,9 +115,9 @@ func TestTable_OnTiDB(t *testing.T) {
 	check.Contains(t, err.Error(), "tidb_txn_mode=optimistic")
 }
 
-// In a partitioned table a ctid says which row only together with the partition. Rows of
-// two regions that were inserted in one order have the same ones.
-// It takes seconds beside other tests, because it makes hundreds of statements.
+// In a partitioned table a ctid says which row only together with the partition. Rows of two regions that were
+// inserted in one order have the same ones. It takes seconds beside other tests, because it makes hundreds of
+// statements.
 func TestTable_Partitioned(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
@@ -175,8 +175,7 @@ func TestTable_SchemaThatMustBeQuoted(t *testing.T) {
 	})
 }
 
-// A key that the server refuses is an error of its own caller, and of no other whose key is in the same
-// batch.
+// A key that the server refuses is an error of its own caller, and of no other whose key is in the same batch.
 func TestTable_KeyThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
 	const constraint = "ALTER TABLE INT_LOCK ADD CHECK (LOCK_KEY <> 'bad')"
@@ -306,8 +305,8 @@ func lockTable(t *testing.T, db *dbtest.DB, created, expired, suffix string) {
 		CREATED_DATE `+created+` NOT NULL, EXPIRED_AFTER `+expired+` NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`+suffix)))
 }
 
-// A session would read times with a time zone in its own, and a lease that is rounded to a second ends
-// before its holder knows. What a time is made of makes no difference.
+// A session would read times with a time zone in its own, and a lease that is rounded to a second ends before its
+// holder knows. What a time is made of makes no difference.
 func TestTable_TimesThatAreNoneForALease(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -348,8 +347,7 @@ func driversOf(t *testing.T, db *dbtest.DB, dsn string) map[string]*sqlx.DB {
 	return pools
 }
 
-// refusedTable checks that a repository is refused with ErrSchema, for these reasons, or accepted if
-// there are none.
+// refusedTable checks that a repository is refused with ErrSchema, for these reasons, or accepted if there are none.
 func refusedTable(t *testing.T, driver string, pool *sqlx.DB, db *dbtest.DB, keys sqllock.KeyMapper, reasons ...string) {
 	t.Helper()
 	_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: keys, DisableFencing: true})

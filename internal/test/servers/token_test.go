@@ -16,8 +16,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
-// drawFromTable makes a table the source of fencing tokens, as it is on Galera. The numbers go on
-// where a sequence has stopped.
+// drawFromTable makes a table the source of fencing tokens, as it is on Galera. The numbers go on where a sequence
+// has stopped.
 func drawFromTable(t *testing.T, db *dbtest.DB) {
 	t.Helper()
 	next := int64(1)
@@ -52,8 +52,8 @@ func acquired(t *testing.T, r *sqllock.Repository) (token int64, err error) {
 	return got.Token, nil
 }
 
-// What there is to draw from decides, so all processes agree. A process that opened the other
-// source gets errors, and never a token that is too low.
+// What there is to draw from decides, so all processes agree. A process that opened the other source gets errors, and
+// never a token that is too low.
 func TestToken_SourceIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
@@ -88,8 +88,8 @@ func TestToken_SourceIsReplaced(t *testing.T) {
 	}
 }
 
-// Numbers that a server has cached are lost to the replica that is promoted in its place. Numbers that
-// descend, or begin again, give tokens that are too low.
+// Numbers that a server has cached are lost to the replica that is promoted in its place. Numbers that descend, or
+// begin again, give tokens that are too low.
 func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.MySQL)
@@ -143,8 +143,8 @@ func TestToken_RefusalDrawsNoNumber(t *testing.T) {
 	}
 }
 
-// One message, one statement in a transaction, or one statement alone; one row, or many: tokens
-// rise, and everybody has a token of its own.
+// One message, one statement in a transaction, or one statement alone; one row, or many: tokens rise, and everybody
+// has a token of its own.
 func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.MySQL)
@@ -235,9 +235,8 @@ func TestToken_NumbersBeyondAll(t *testing.T) {
 	}
 }
 
-// The table that tokens are drawn from stays small, whatever numbers the server gives:
-// with two primaries each of them gives every other one.
-// It takes seconds: the table is trimmed after a thousand acquisitions.
+// The table that tokens are drawn from stays small, whatever numbers the server gives: with two primaries each of
+// them gives every other one. It takes seconds: the table is trimmed after a thousand acquisitions.
 func TestToken_TableIsTrimmed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]map[string]string{
