@@ -154,7 +154,7 @@ func TestJoint_InTheOrderOfTheKeys(t *testing.T) {
 				for ctx.Err() == nil {
 					_ = lock.ExecuteLocked(ctx, func(context.Context) error {
 						acquired.Add(1)
-						time.Sleep(10 * time.Millisecond)
+						time.Sleep(10 * time.Millisecond) // the hold, in virtual time
 						return nil
 					})
 				}

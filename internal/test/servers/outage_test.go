@@ -211,7 +211,7 @@ func onWires(t *testing.T) []opener {
 	return slices.DeleteFunc(slices.Clone(openers), func(o opener) bool { return o.name == "sqlitelock" })
 }
 
-// While the server is away nobody acquires. Those who wait go on when it is back, and the tokens rise.
+// While the server is down, no caller acquires. Waiting callers go on when it is back, and the fencing tokens rise.
 func TestOutage_OfTheServer(t *testing.T) {
 	t.Parallel()
 	for _, o := range onWires(t) {
@@ -367,8 +367,8 @@ func withHosts(t *testing.T, dsn string, addresses ...string) string {
 	return keywords
 }
 
-// The first of two hosts does not answer any more. A registry goes to the second one, and so does Open. A batch has 5
-// s for its answer, and each new connection waits 2 s for the first host: 15 s.
+// The first of two hosts does not answer any more. A registry goes to the second one, and so does Open. A batch
+// has 5 s for its answer, and each new connection waits 2 s for the first host: 15 s.
 func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 	t.Parallel()
 	for _, o := range impatient(t) {

@@ -8,7 +8,7 @@ import (
 
 // A Load is the load of [Client.Bench].
 type Load struct {
-	// Threads is the number of threads that lock and unlock without a pause, each its own key.
+	// Threads is the number of threads that lock and unlock without a pause, each with a key of its own.
 	Threads int
 	// Duration is how long the load lasts.
 	Duration time.Duration
