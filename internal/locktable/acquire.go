@@ -14,17 +14,15 @@ import (
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
-// Acquire inserts the claim's row, or takes it over if it has expired or carries this very
-// holder: a statement that is sent again after a lost race recognises its own row. It does not
-// wait for another holder.
+// Acquire inserts the claim's row, or takes it over if it has expired or carries this very holder: a statement that
+// is sent again after a lost race recognises its own row. It does not wait for another holder.
 //
-// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as
-// not acquired. If the outcome is unknown (the connection broke, or ctx ended, while the
-// transaction was being committed), Acquire returns the error and sees to it that no row is
-// left behind: it deletes the row at once or, if the database cannot be reached, before the
-// next acquisition of the key. So it does if the connection was closed, and the statement was sent
-// again and refused: then the error is of kind [OutcomeUnknown]. After an error the holder must not be
-// used again, for that deletion may come late.
+// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as not acquired. If the
+// outcome is unknown (the connection broke, or ctx ended, while the transaction was being committed), Acquire returns
+// the error and sees to it that no row is left behind: it deletes the row at once or, if the database cannot be
+// reached, before the next acquisition of the key. So it does if the connection was closed, and the statement was
+// sent again and refused: then the error is of kind [OutcomeUnknown]. After an error the holder must not be used
+// again, for that deletion may come late.
 func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, t.errors.explain(ctx, acquiring.op, err)
@@ -78,10 +76,10 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	return got, nil
 }
 
-// explainFree returns an error if a row that looks free could not be acquired because the server is
-// no longer a member of its cluster.
+// explainFree returns an error if a row that looks free could not be acquired because the server is no longer a
+// member of its cluster.
 func (t *Table) explainFree(ctx context.Context) error {
-	found, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (Cluster, error) {
+	found, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (Cluster, error) {
 		// Without its MEMBER_STATE the answer would read as that of a server without a group.
 		return readCluster(ctx, t.pool.DB, t.statements.cluster)
 	}, nil)
@@ -92,8 +90,8 @@ func (t *Table) explainFree(ctx context.Context) error {
 	return nil
 }
 
-// acquireOne makes an attempt for a claim of one row or of several. The outcome of an error is unknown if
-// it leaves it open whether the attempt was applied: a failed race never does.
+// acquireOne makes an attempt for a claim of one row or of several. The outcome of an error is unknown if it leaves
+// it open whether the attempt was applied: a failed race never does.
 func (t *Table) acquireOne(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
 	if c.IsJoint() {
 		return t.acquireJoint(ctx, c)
@@ -113,8 +111,8 @@ func (t *Table) acquireOne(ctx context.Context, c Claim) (o batch.Outcome[Result
 	return o
 }
 
-// acquireMany acquires the rows of a batch in one transaction, in the order of their keys, so
-// that processes cannot deadlock.
+// acquireMany acquires the rows of a batch in one transaction, in the order of their keys, so that processes cannot
+// deadlock.
 func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) {
 	free, err := t.withoutTaken(ctx, claims, outcomes)
 	var unknown, resent bool
@@ -152,9 +150,9 @@ func (t *Table) errorOfMany(ctx context.Context, err error, unknown bool) error 
 	}
 }
 
-// withoutTaken returns the values for the rows that may be acquired together. On MySQL a
-// statement waits for a row that is pinned or being changed as long as the session says, and
-// so would all others: there a batch has only rows that do not exist yet.
+// withoutTaken returns the values for the rows that may be acquired together. On MySQL a statement waits for a row
+// that is pinned or being changed as long as the session says, and so would all others: there a batch has only rows
+// that do not exist yet.
 func (t *Table) withoutTaken(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) (values, error) {
 	if t.dialect.Returning {
 		return together(claims), nil
@@ -183,13 +181,12 @@ var errPartlyTaken = errors.New("one of the rows is taken")
 // errPinned rolls an acquisition back that would have to wait for a row.
 var errPinned = errors.New("a row that has expired is pinned")
 
-// longestPinnedPause limits the pause after that. There is no holder to wait for, so the next attempt
-// comes soon.
+// longestPinnedPause limits the pause after that. There is no holder to wait for, so the next attempt comes soon.
 const longestPinnedPause = 200 * time.Millisecond
 
-// acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back
-// unless it gets all of them. They are written in the order of their keys, so that processes
-// cannot deadlock. If a row is taken, the result says which only where that costs nothing.
+// acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back unless it gets all of
+// them. They are written in the order of their keys, so that processes cannot deadlock. If a row is taken, the result
+// says which only where that costs nothing.
 func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
 	w := &jointRows{manyRows: manyRows{table: t, rows: together(c.each())}}
 	if t.statements.pickAny.text != "" { // the statement would wait for rows that are being renewed
@@ -244,8 +241,8 @@ func (w *jointRows) run(ctx context.Context, db executor, _ bool) (written bool,
 	return written, err
 }
 
-// exchange does what run does in a transaction of two messages: one that begins it and acquires the rows, and
-// COMMIT or ROLLBACK.
+// exchange does what run does in a transaction of two messages: one that begins it and acquires the rows, and COMMIT
+// or ROLLBACK.
 func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err error) {
 	t := w.table
 	text, args, err := t.statements.acquireJoint.bindMany(t.statements.acquireRow, w.rows)
@@ -271,8 +268,8 @@ func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err err
 	return unknown, resent, cmp.Or(refused, try.Err)
 }
 
-// explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some
-// are one row, because the collation takes different keys for one.
+// explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some are one row,
+// because the collation takes different keys for one.
 func (t *Table) explainPartly(ctx context.Context, db executor, v values) error {
 	if t.collation == "" {
 		return errPartlyTaken
@@ -294,9 +291,9 @@ func (t *Table) errOneRow() error {
 		"which does not distinguish them: name one of them, or change the collation", cmp.Or(t.collation, "of its own"))}
 }
 
-// pickExpired locks rows that have expired, or returns errPinned. The statement that acquires would wait
-// for those that are pinned, on Oracle's MySQL for as long as the session says, and would keep the other
-// rows, which it has written, from all others meanwhile.
+// pickExpired locks rows that have expired, or returns errPinned. The statement that acquires would wait for those
+// that are pinned, on Oracle's MySQL for as long as the session says, and would keep the other rows, which it has
+// written, from all others meanwhile.
 func (t *Table) pickExpired(ctx context.Context, db executor, lockKeys []string) error {
 	if len(lockKeys) == 0 {
 		return nil

@@ -3,6 +3,7 @@ package locktable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -18,37 +19,35 @@ const (
 	maxLanes = 4
 	// maxAlone is how many statements that were left out of their batch are sent at a time.
 	maxAlone = 4
-	// blockedFor is how long statements for a key are sent alone after its row was found
-	// pinned.
+	// blockedFor is how long statements for a key are sent alone after its row was found pinned.
 	blockedFor = 5 * time.Second
 )
 
-// errRetryAlone makes a caller of a batch send its statement alone: the error of the batch
-// need not be about its row.
+// errRetryAlone makes a caller of a batch send its statement alone: the error of the batch need not be about its row.
 var errRetryAlone = errors.New("send it alone")
 
-// A batched verb is sent for one row, or for many at once. Calls that arrive while a batch is
-// under way make the next one. It is the only place where the two meet.
+// A batched verb is sent for one row, or for many at once. Calls that arrive while a batch is under way make the next
+// one. It is the only place where the two meet.
 //
-// Acquisitions and releases are batched apart: a release reads, and two transactions that do
-// both give each other serialization failures.
+// Acquisitions and releases are batched apart: a release reads, and two transactions that do both give each other
+// serialization failures.
 type batched[V any] struct {
-	// one sends the verb for one row, many for some rows of different keys. many puts
-	// errRetryAlone into the outcomes of rows that it leaves out.
+	// one sends the verb for one row, many for some rows of different keys. many puts errRetryAlone into the outcomes
+	// of rows that it leaves out.
 	one  func(context.Context, Claim) batch.Outcome[V]
 	many func(context.Context, []Claim, []batch.Outcome[V])
-	// onLeave, unless it is nil, counts a claim whose caller leaves before the answer, and
-	// onLate gets its outcome.
+	// onLeave, unless it is nil, counts a claim whose caller leaves before the answer, and onLate gets its outcome.
 	onLeave func()
 	onLate  func(Claim, batch.Outcome[V])
-	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if
-	// many passes over pinned rows.
+	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if many passes over pinned
+	// rows.
 	blocked *blockedKeys
 
-	errors  classifier
-	policy  policy                   // of the verb
-	batcher *batch.Batcher[Claim, V] // nil if batching is disabled
-	limiter *limiter                 // for statements that a batch has left out
+	errors   classifier
+	policy   policy                   // of the verb
+	patience time.Duration            // of the table
+	batcher  *batch.Batcher[Claim, V] // nil if batching is disabled
+	limiter  *limiter                 // for statements that a batch has left out
 }
 
 // makeBatcher makes what batches the calls.
@@ -67,8 +66,8 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 				go b.onLate(c, o)
 			}
 		},
-		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: batchTimeout, Grace: bounded.Grace,
-		TimedOut: batch.Outcome[V]{Err: errNoAnswer, Unknown: true},
+		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: b.patience, Grace: bounded.Grace,
+		TimedOut: batch.Outcome[V]{Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, b.patience), Unknown: true},
 		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.errors.isRefusal(err) },
 	})
 }
@@ -120,8 +119,7 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 	return got
 }
 
-// blockedKeys are the keys whose rows were found pinned lately: in a batch they would delay
-// the others.
+// blockedKeys are the keys whose rows were found pinned lately: in a batch they would delay the others.
 type blockedKeys struct {
 	till expiring.Map[string, struct{}]
 }

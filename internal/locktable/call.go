@@ -3,7 +3,6 @@ package locktable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,8 +20,8 @@ type policy struct {
 	// lockless is for reads that lock no row. What blocks one, a locked table or a node of a cluster that lags
 	// behind, is then no pinned row.
 	lockless bool
-	// answer is how long each answer may take, or the claim's time-to-live if that is longer; a batch has
-	// batchTimeout instead. 0 means as long as ctx lasts, or the renewer allows.
+	// answer is how long each answer may take, or the claim's time-to-live or the table's patience if that is longer; a
+	// batch has the patience alone. 0 means as long as ctx lasts, or the renewer allows.
 	answer time.Duration
 }
 
@@ -67,8 +66,14 @@ const (
 	batchSlowAfter = 100 * time.Millisecond
 )
 
-// errNoAnswer is what the callers of a batch get if it times out.
-var errNoAnswer = fmt.Errorf("%w for %v", bounded.ErrNoAnswer, batchTimeout)
+// A patience is the value that WithPatience gives a context.
+type patience struct{}
+
+// WithPatience returns a context with which [Open] makes a table that waits for the answer to a batch for so long, and
+// for any other at least. The tests on servers use it: how fast the machine is must not decide what they find.
+func WithPatience(ctx context.Context, limit time.Duration) context.Context {
+	return context.WithValue(ctx, patience{}, limit)
+}
 
 // The pause after the n-th lost race is random, up to shortestPause doubled n times or longestPause.
 const (
@@ -116,17 +121,17 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 
 // callAlone is call for a statement that is not batched. It returns a moment after ctx or the time for an answer has
 // ended at the latest, even if the driver ignores its context. Therefore send must not write to variables of its
-// caller. late, unless it is nil, gets the answer of a driver that was left behind. ttl is that of the row, or 0.
-func callAlone[T any](ctx context.Context, c classifier, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
-	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl), send, late) })
+// caller. late, unless it is nil, gets the answer of a driver that was left behind. least is the row's time-to-live, or 0.
+func callAlone[T any](ctx context.Context, c classifier, p policy, least time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(least), send, late) })
 }
 
-// limit is how long an answer may take for a row that lasts for ttl, or 0.
-func (p policy) limit(ttl time.Duration) time.Duration {
+// limit is how long an answer may take that is waited for at least so long, or 0.
+func (p policy) limit(least time.Duration) time.Duration {
 	if p.answer == 0 {
 		return 0
 	}
-	return max(p.answer, ttl)
+	return max(p.answer, least)
 }
 
 // await returns what send returns, or errTimedOut if that takes longer than limit, unless that is 0. The error is
@@ -142,7 +147,7 @@ func await[T any](ctx context.Context, limit time.Duration, send func(context.Co
 		return value, err
 	}
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		return value, fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer)
+		return value, errNoAnswer
 	}
 	return value, errTimedOut // the driver's words would read like the end of ctx
 }

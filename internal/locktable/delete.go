@@ -19,7 +19,7 @@ func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, er
 // false if there is none, with the same exception as [Table.Release].
 func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
-	return callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) (deleted bool, err error) {
+	return callAlone(ctx, t.errors, releasing, t.patience, func(ctx context.Context) (deleted bool, err error) {
 		try, n := t.pool.Try(), int64(0)
 		for try.Next(ctx) {
 			n, try.Err = exec(ctx, try.Conn, s, v)

@@ -15,16 +15,15 @@ import (
 const (
 	// cleanUpTimeout bounds the deletion of a row that a caller may have left behind.
 	cleanUpTimeout = time.Second
-	// lateStatement is how long after its caller has left a statement may write a row, as
-	// far as that is reckoned with: as long as Oracle's MySQL has it wait for a row that is
-	// pinned, and a bit.
+	// lateStatement is how long after its caller has left a statement may write a row, as far as that is reckoned
+	// with: as long as Oracle's MySQL has it wait for a row that is pinned, and a bit.
 	lateStatement = time.Minute
 )
 
-// CleanUp deletes the row of a claim whose holder will not be used again, whatever has become
-// of ctx. If it cannot, or if there is no row yet (the statement that writes it may come
-// late), it adds the claim to the leftovers. So it does if ctx has ended and the deletion takes longer than
-// a moment: see [Table.ReleaseAside]. TTL is how long the row may last.
+// CleanUp deletes the row of a claim whose holder will not be used again, whatever has become of ctx. If it cannot,
+// or if there is no row yet (the statement that writes it may come late), it adds the claim to the leftovers. So it
+// does if ctx has ended and the deletion takes longer than a moment: see [Table.ReleaseAside]. TTL is how long the
+// row may last.
 func (t *Table) CleanUp(ctx context.Context, c Claim) {
 	began := time.Now()
 	switch o := t.releaseAside(ctx, c, min(c.TTL, cleanUpTimeout)); {
@@ -35,8 +34,8 @@ func (t *Table) CleanUp(ctx context.Context, c Claim) {
 	}
 }
 
-// ReleaseAside is [Table.Release] within limit, whatever becomes of ctx. The caller waits for it until
-// ctx has ended, and a moment longer. Then it gets an error, and the release goes on: WaitInFlight waits for it.
+// ReleaseAside is [Table.Release] within limit, whatever becomes of ctx. The caller waits for it until ctx has ended,
+// and a moment longer. Then it gets an error, and the release goes on: WaitInFlight waits for it.
 func (t *Table) ReleaseAside(ctx context.Context, c Claim, limit time.Duration) (bool, error) {
 	o := t.releaseAside(ctx, c, limit)
 	return o.Err == nil && (o.Value || o.Unknown), t.errors.explain(ctx, releasing.op, o.Err)
@@ -55,12 +54,12 @@ func (t *Table) releaseAside(ctx context.Context, c Claim, limit time.Duration) 
 	return o
 }
 
-// AddLeftover has the row of a claim, which could not be deleted just now, deleted before
-// this client's next acquisition of the key. TTL is how long the row may last.
+// AddLeftover has the row of a claim, which could not be deleted just now, deleted before this client's next
+// acquisition of the key. TTL is how long the row may last.
 func (t *Table) AddLeftover(c Claim) { t.leftovers.addPresent(c, time.Now().Add(c.TTL)) }
 
-// HasLeftover reports whether a row of a claim may exist although it has no holder. Then only an
-// attempt to acquire can find out whether the lock is free.
+// HasLeftover reports whether a row of a claim may exist although it has no holder. Then only an attempt to acquire
+// can find out whether the lock is free.
 func (t *Table) HasLeftover(c Claim) bool {
 	for i := range c.count() {
 		if t.leftovers.has(c.lockKeyAt(i)) {
@@ -70,12 +69,12 @@ func (t *Table) HasLeftover(c Claim) bool {
 	return false
 }
 
-// WaitInFlight waits until it is known what became of acquisitions whose callers have left, and
-// their rows are deleted. It returns the cause of ctx if that ends first.
+// WaitInFlight waits until it is known what became of acquisitions whose callers have left, and their rows are
+// deleted. It returns the cause of ctx if that ends first.
 func (t *Table) WaitInFlight(ctx context.Context) error { return t.inFlight.wait(ctx) }
 
-// DeleteLeftovers deletes the rows of all leftover claims. A row that is pinned does not keep
-// it from the others; a database that does not answer does.
+// DeleteLeftovers deletes the rows of all leftover claims. A row that is pinned does not keep it from the others; a
+// database that does not answer does.
 func (t *Table) DeleteLeftovers(ctx context.Context) (err error) {
 	t.deleteLeftovers(ctx, t.leftovers.keys(), func(lockKey string, failed error) (goOn bool) {
 		var e *Error
@@ -87,8 +86,8 @@ func (t *Table) DeleteLeftovers(ctx context.Context) (err error) {
 	return err
 }
 
-// deleteLeftoversOf deletes the rows of the leftover claims of c's keys. On an error, left is the key of the
-// row that it is about.
+// deleteLeftoversOf deletes the rows of the leftover claims of c's keys. On an error, left is the key of the row that
+// it is about.
 func (t *Table) deleteLeftoversOf(ctx context.Context, c Claim) (left string, err error) {
 	if !t.HasLeftover(c) {
 		return "", nil
@@ -100,9 +99,9 @@ func (t *Table) deleteLeftoversOf(ctx context.Context, c Claim) (left string, er
 	return left, err
 }
 
-// deleteLeftovers deletes the rows of the leftover claims of keys: several by one statement, and those that
-// it finds pinned one by one. onError is called with an error and the key of the row that it is about, and
-// reports whether to go on.
+// deleteLeftovers deletes the rows of the leftover claims of keys: several by one statement, and those that it finds
+// pinned one by one. onError is called with an error and the key of the row that it is about, and reports whether to
+// go on.
 func (t *Table) deleteLeftovers(ctx context.Context, lockKeys []string, onError func(lockKey string, err error) (goOn bool)) {
 	claims := t.leftovers.take(lockKeys)
 	for i, some := range slices.Collect(slices.Chunk(claims, MaxRenewals)) {
@@ -126,8 +125,8 @@ func (t *Table) deleteLeftovers(ctx context.Context, lockKeys []string, onError 
 	}
 }
 
-// deleteTogether deletes the rows of several claims that are not pinned by one statement, and returns the
-// claims whose rows are left. It leaves a single one to a batch.
+// deleteTogether deletes the rows of several claims that are not pinned by one statement, and returns the claims
+// whose rows are left. It leaves a single one to a batch.
 func (t *Table) deleteTogether(ctx context.Context, some []leftoverClaim) (left []leftoverClaim, err error) {
 	if len(some) == 1 {
 		return some, nil
@@ -136,7 +135,7 @@ func (t *Table) deleteTogether(ctx context.Context, some []leftoverClaim) (left 
 	for i, one := range some {
 		claims[i] = one.Claim
 	}
-	there, err := callAlone(ctx, t.errors, releasing, 0, func(ctx context.Context) ([]Claim, error) {
+	there, err := callAlone(ctx, t.errors, releasing, t.patience, func(ctx context.Context) ([]Claim, error) {
 		gone, _, err := t.deleteMany(ctx, together(claims))
 		if err != nil {
 			return nil, err
@@ -151,9 +150,8 @@ func (t *Table) deleteTogether(ctx context.Context, some []leftoverClaim) (left 
 	return left, err
 }
 
-// cleanUpLate deletes a row that was acquired for a caller that has left. If it cannot, it
-// adds the claim to the leftovers: the caller has done so, too, but the row may have come after that
-// was forgotten.
+// cleanUpLate deletes a row that was acquired for a caller that has left. If it cannot, it adds the claim to the
+// leftovers: the caller has done so, too, but the row may have come after that was forgotten.
 func (t *Table) cleanUpLate(c Claim, got batch.Outcome[Result]) {
 	defer t.inFlight.done()
 	if !got.Value.Acquired && !got.Unknown {
@@ -167,16 +165,15 @@ func (t *Table) cleanUpLate(c Claim, got batch.Outcome[Result]) {
 	}
 }
 
-// leftovers remember, by LOCK_KEY, the claims whose rows may exist although they have no
-// holder: those of acquisitions and releases with an unknown outcome. Until its time-to-live
-// ends, such a row keeps out all callers, those of its own client too. So it is deleted before
-// that client's next acquisition of the key.
+// leftovers remember, by LOCK_KEY, the claims whose rows may exist although they have no holder: those of
+// acquisitions and releases with an unknown outcome. Until its time-to-live ends, such a row keeps out all callers,
+// those of its own client too. So it is deleted before that client's next acquisition of the key.
 //
-// The next acquisition never uses the holder of a leftover claim again: a deletion of its
-// row may still be on its way.
+// The next acquisition never uses the holder of a leftover claim again: a deletion of its row may still be on its
+// way.
 type leftovers struct {
-	// present are those whose rows may be there: the deletion failed. They are
-	// remembered for as long as the row lasts.
+	// present are those whose rows may be there: the deletion failed. They are remembered for as long as the row
+	// lasts.
 	present expiring.Map[string, []leftoverHolder]
 	// absent are those whose rows were not there, but may be written yet.
 	absent expiring.Map[string, []leftoverHolder]
@@ -246,9 +243,9 @@ func withoutForgotten(holders []leftoverHolder) []leftoverHolder {
 	return slices.DeleteFunc(holders, func(h leftoverHolder) bool { return !now.Before(h.until) })
 }
 
-// inFlight counts the acquisitions under way whose callers have gone. If they succeed after
-// all, their rows are deleted; a process that ends before would leave them. Statements that trim are
-// counted too: no caller waits for them.
+// inFlight counts the acquisitions under way whose callers have gone. If they succeed after all, their rows are
+// deleted; a process that ends before would leave them. Statements that trim are counted too: no caller waits for
+// them.
 type inFlight struct {
 	mu   sync.Mutex
 	n    int

@@ -7,19 +7,23 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
-// Open returns the table. Unless the layout is given, it asks the database what it is and what
-// its tables are like, again and again while the database is busy.
+// Open returns the table. Unless the layout is given, it asks the database what it is and what its tables are like,
+// again and again while the database is busy.
 func Open(ctx context.Context, config Config) (*Table, error) {
 	if config.Dialect.LacksSerializable && config.Isolation == sql.LevelSerializable {
 		config.Isolation = sql.LevelReadCommitted
 	}
 	t := &Table{
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
-		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation,
+		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: batchTimeout,
+	}
+	if longer, ok := ctx.Value(patience{}).(time.Duration); ok {
+		t.patience = longer
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}
@@ -60,15 +64,14 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 			return nil, err
 		}
 	}
-	// Oracle's MySQL has a statement wait for a pinned row as long as the session says,
-	// 50 s by default. MariaDB's statements limit that. What an unknown server does is not
-	// known either.
+	// Oracle's MySQL has a statement wait for a pinned row as long as the session says, 50 s by default. MariaDB's
+	// statements limit that. What an unknown server does is not known either.
 	t.readBeforeAcquire = !t.dialect.Returning && !t.dialect.ReturnsHolder && !mariaDB
 	t.refusalsLockRows = mariaDB && t.acquirers == nil && (!config.Autocommit || !t.dialect.ReturnsHolder)
 	var err error
 	var in levels
-	// Of 5 400 acquisitions that were sent to Galera as messages three were of a lock that another caller had: it may abort a
-	// transaction in the middle of one, and say nothing of it.
+	// Of 5 400 acquisitions that were sent to Galera as messages three were of a lock that another caller had: it may
+	// abort a transaction in the middle of one, and say nothing of it.
 	if config.MultiStatements && !t.home.Galera {
 		in.joint = messageLevel(t.level)
 	}
@@ -96,8 +99,8 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	return t, nil
 }
 
-// adapt prepares t for the cluster that the server has said it belongs to. found is nil if it has
-// not answered: then the first guard asks.
+// adapt prepares t for the cluster that the server has said it belongs to. found is nil if it has not answered: then
+// the first guard asks.
 func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 	if found == nil {
 		return nil
@@ -132,9 +135,9 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.inFlight.add, onLate: t.cleanUpLate,
-		blocked: new(blockedKeys),
+		blocked: new(blockedKeys), patience: t.patience,
 	}
-	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing}
+	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, patience: t.patience}
 	if batching {
 		t.acquires.makeBatcher(&t.keepsValues)
 		t.releases.makeBatcher(&t.keepsValues)
@@ -147,23 +150,23 @@ var errNotReady = errors.New("the database is not ready")
 
 func (t *Table) inspect(ctx context.Context, config Config) (finding, error) {
 	i := inspector{t.pool.DB, t.dialect, t.names, config.ASCII, config.Unverified}
-	found, err := callAlone(ctx, t.errors, opening, 0, i.inspect, nil)
+	found, err := callAlone(ctx, t.errors, opening, t.patience, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
 	}
 	return found, err
 }
 
-// A file is that of a database that has one, SQLite's, as it was when the table was opened. If it is
-// removed or replaced, connections go on with what they have open, which no other process sees. The zero
-// value is always there: a server's, a database in memory, or a file that another machine has.
+// A file is that of a database that has one, SQLite's, as it was when the table was opened. If it is removed or
+// replaced, connections go on with what they have open, which no other process sees. The zero value is always there:
+// a server's, a database in memory, or a file that another machine has.
 type file struct {
 	path string
 	was  fs.FileInfo
 }
 
-// isGone reports whether the path leads to no file, or to another one. The system may have an error of
-// its own to say, which decides nothing.
+// isGone reports whether the path leads to no file, or to another one. The system may have an error of its own to
+// say, which decides nothing.
 func (f file) isGone() bool {
 	if f.was == nil {
 		return false
@@ -180,7 +183,7 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 	if question == "" {
 		return file{}, nil
 	}
-	return callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (f file, err error) {
+	return callAlone(ctx, t.errors, opening, t.patience, func(ctx context.Context) (f file, err error) {
 		if err := t.pool.DB.QueryRowContext(ctx, question).Scan(&f.path); err != nil {
 			return file{}, err
 		}
@@ -197,12 +200,11 @@ var (
 	errOtherTable = errors.New("the option Acquirers: they are connected to another lock table than the repository's pool")
 )
 
-// checkConnections checks that the connections are what the options say. Otherwise the first
-// acquisition would find out, or nothing would: a row could be acquired in another table than the one
-// that it is released from. messages reports whether the pool is to take several statements in one
-// message.
+// checkConnections checks that the connections are what the options say. Otherwise the first acquisition would find
+// out, or nothing would: a row could be acquired in another table than the one that it is released from. messages
+// reports whether the pool is to take several statements in one message.
 func (t *Table) checkConnections(ctx context.Context, messages bool) error {
-	_, err := callAlone(ctx, t.errors, opening, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := callAlone(ctx, t.errors, opening, t.patience, func(ctx context.Context) (struct{}, error) {
 		if messages {
 			if err := checkMessages(ctx, t.pool.DB); err != nil {
 				return struct{}{}, err

@@ -11,9 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
-// Poll is [Table.Read] for a waiter that reads the row again and again. It waits until the next
-// poll, which may read the rows of other waiters, too. If a value comes from p.Wake before the
-// answer, woken is true, and there is no row.
+// Poll is [Table.Read] for a waiter that reads the row again and again. It waits until the next poll, which may read
+// the rows of other waiters, too. If a value comes from p.Wake before the answer, woken is true, and there is no row.
 func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool, err error) {
 	call := t.polls.join(c, p)
 	defer t.polls.leave(call)
@@ -47,28 +46,28 @@ func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool,
 
 // pollMany reads the rows of many keys for their waiters.
 func (t *Table) pollMany(ctx context.Context, v values) (map[string]Row, error) {
-	return callAlone(ctx, t.errors, polling, 0, func(ctx context.Context) (map[string]Row, error) {
+	return callAlone(ctx, t.errors, polling, t.patience, func(ctx context.Context) (map[string]Row, error) {
 		return t.peekMany(ctx, v)
 	}, nil)
 }
 
 const (
-	// pollShare is how many times longer than a poll the pause after it is, if the waiters
-	// accept that: polls take no more than a few per cent of one processor of the server.
+	// pollShare is how many times longer than a poll the pause after it is, if the waiters accept that: polls take no
+	// more than a few per cent of one processor of the server.
 	pollShare = 24
 	// soonShare is the same for a waiter that asks for a pause.
 	soonShare = 8
-	// pollSlowAfter is how long waiters wait for the answer to a poll. Its connection may be
-	// dead, so they poll together once more. If that fails, too, each reads its row by itself.
+	// pollSlowAfter is how long waiters wait for the answer to a poll. Its connection may be dead, so they poll
+	// together once more. If that fails, too, each reads its row by itself.
 	pollSlowAfter = time.Second
 	// maxPolled is how many rows one poll reads at most.
 	maxPolled = 10_000
 )
 
-// polls batches the polls of a table's waiters: those that are due are answered by one statement,
-// and the next one follows after a pause that grows with what the statements cost, up to the
-// longest that a waiter accepts. So a thousand waiters cost a few statements a second, and a
-// few waiters find a release soon. A waiter that is due alone reads its row by itself.
+// polls batches the polls of a table's waiters: those that are due are answered by one statement, and the next one
+// follows after a pause that grows with what the statements cost, up to the longest that a waiter accepts. So a
+// thousand waiters cost a few statements a second, and a few waiters find a release soon. A waiter that is due alone
+// reads its row by itself.
 //
 // Between polls there is a timer, and no goroutine.
 type polls struct {
@@ -92,11 +91,11 @@ func ShortestPoll(longest time.Duration) time.Duration { return max(25*time.Mill
 type Pace struct {
 	// Longest is the longest pause before a poll.
 	Longest time.Duration
-	// Pause, unless it is 0, is the pause, less a random part; it is longer if polls cost much. Otherwise it is as short
-	// as the cost of a poll permits.
+	// Pause, unless it is 0, is the pause, less a random part; it is longer if polls cost much. Otherwise it is as
+	// short as the cost of a poll permits.
 	Pause time.Duration
-	// Left, unless it is 0, is when the lease that the waiter has seen is over. If no poll comes before
-	// that, the waiter reads its row by itself.
+	// Left, unless it is 0, is when the lease that the waiter has seen is over. If no poll comes before that, the
+	// waiter reads its row by itself.
 	Left time.Duration
 	// Wake ends the pause. It may be nil.
 	Wake <-chan struct{}
@@ -126,8 +125,7 @@ const (
 	gone    = -2 // its caller does not wait any more
 )
 
-// A pollAnswer is a row, an error, or a turn: then the caller is to read its row, and to end the
-// round.
+// A pollAnswer is a row, an error, or a turn: then the caller is to read its row, and to end the round.
 type pollAnswer struct {
 	row   Row
 	err   error
@@ -156,8 +154,7 @@ func (p *polls) enqueue(call *pollCall) {
 	p.queue = append(p.queue, call)
 }
 
-// dequeue takes a call out of the queue. The last one takes its place, so that it costs no more if
-// the queue is long.
+// dequeue takes a call out of the queue. The last one takes its place, so that it costs no more if the queue is long.
 func (p *polls) dequeue(call *pollCall) {
 	last := len(p.queue) - 1
 	p.queue[call.place] = p.queue[last]
@@ -166,8 +163,7 @@ func (p *polls) dequeue(call *pollCall) {
 	p.queue = p.queue[:last]
 }
 
-// pause returns how long after a poll the next one begins. It is the same for all callers, less a
-// random part.
+// pause returns how long after a poll the next one begins. It is the same for all callers, less a random part.
 func (p *polls) pause(pace Pace) time.Duration {
 	return min(pace.Longest, max(ShortestPoll(pace.Longest), p.cost*pollShare)) / 1000 * (1000 - p.less)
 }
@@ -296,8 +292,7 @@ func (p *polls) begin() *pollRound {
 	return round
 }
 
-// end ends a round that has its answer, and plans the next one. It returns false if others have
-// gone on before.
+// end ends a round that has its answer, and plans the next one. It returns false if others have gone on before.
 func (p *polls) end(round *pollRound) bool {
 	round.slow.Stop()
 	p.mu.Lock()
@@ -312,9 +307,9 @@ func (p *polls) end(round *pollRound) bool {
 	return true
 }
 
-// fail ends a round that has no answer. One of a single call goes on, but others do not wait for it.
-// Of many, each polls with the others once more, at once, and then reads its row by itself: the
-// failure need not be about each of the rows.
+// fail ends a round that has no answer. One of a single call goes on, but others do not wait for it. Of many, each
+// polls with the others once more, at once, and then reads its row by itself: the failure need not be about each of
+// the rows.
 func (p *polls) fail(round *pollRound) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,17 +9,16 @@ import (
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
-// Read reads the row of a key, whichever holder it has, or that of a joint claim that keeps it from
-// being acquired longest. It writes nothing and locks nothing, so
-// waiters poll with it. ok is false if there is no row.
+// Read reads the row of a key, whichever holder it has, or that of a joint claim that keeps it from being acquired
+// longest. It writes nothing and locks nothing, so waiters poll with it. ok is false if there is no row.
 //
-// A connection that has died silently must not keep its place in the pool for the whole
-// time-to-live, nor end a wait: an answer that is late is asked for on another connection.
+// A connection that has died silently must not keep its place in the pool for the whole time-to-live, nor end a wait:
+// an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
 	began, limit := time.Now(), reading.limit(c.TTL)
 	for {
 		p := reading
-		p.answer = min(batchTimeout, limit-time.Since(began))
+		p.answer = min(t.patience, limit-time.Since(began))
 		row, err = callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (Row, error) {
 			if c.IsJoint() {
 				row, _, err := t.peekJoint(ctx, c)
@@ -44,17 +43,17 @@ func (t *Table) ReadNow(ctx context.Context, c Claim) (row Row, ok bool, err err
 	return row, ok, err
 }
 
-// ReadAll reads the rows of many keys, whichever holders they have, and returns those that there
-// are, by LOCK_KEY. In the four-column layout ttl decides how long they last.
-// It misses nothing that was committed before, on whichever server of a cluster.
+// ReadAll reads the rows of many keys, whichever holders they have, and returns those that there are, by LOCK_KEY. In
+// the four-column layout ttl decides how long they last. It misses nothing that was committed before, on whichever
+// server of a cluster.
 func (t *Table) ReadAll(ctx context.Context, lockKeys []string, ttl time.Duration) (map[string]Row, error) {
-	return callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (map[string]Row, error) {
+	return callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (map[string]Row, error) {
 		return t.peekCurrent(ctx, values{Claim: Claim{TTL: ttl}, keys: lockKeys})
 	}, nil)
 }
 
-// ReadFirst is Read before an attempt to acquire, for a few callers at a time: many that try
-// at once must not use up the pool.
+// ReadFirst is Read before an attempt to acquire, for a few callers at a time: many that try at once must not use up
+// the pool.
 func (t *Table) ReadFirst(ctx context.Context, c Claim) (Row, error) {
 	if t.reads == nil {
 		row, _, err := t.Read(ctx, c)
@@ -73,24 +72,24 @@ func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, erro
 	return row, err
 }
 
-// IsHeld reports whether the row carries the claim's holder and has not expired. In the
-// four-column layout TTL decides the latter.
+// IsHeld reports whether the row carries the claim's holder and has not expired. In the four-column layout TTL
+// decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
 	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) {
 		return t.isHeld(ctx, c)
 	}, nil)
 }
 
-// List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the
-// four-column layout ttl decides how long they last.
+// List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the four-column layout ttl
+// decides how long they last.
 func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
 	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
 		return t.selectRows(ctx, t.statements.list, values{Claim: Claim{TTL: ttl}})
 	}, nil)
 }
 
-// ListFirst reads limit rows of the table, of every region: those that are held before those
-// that have expired, the oldest first. In the four-column layout ttl decides how long they last.
+// ListFirst reads limit rows of the table, of every region: those that are held before those that have expired, the
+// oldest first. In the four-column layout ttl decides how long they last.
 func (t *Table) ListFirst(ctx context.Context, limit int, ttl time.Duration) ([]Row, error) {
 	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
 		return t.selectRows(ctx, t.statements.listFirst, values{Claim: Claim{TTL: ttl}, limit: limit})
@@ -168,8 +167,8 @@ func (t *Table) isHeld(ctx context.Context, c Claim) (bool, error) {
 	return n > 0, err
 }
 
-// peekJoint returns the row that keeps c from being acquired: of those that others hold the one
-// that lasts longest. It is zero if there is none. expired are the LOCK_KEYs of the rows to be taken over.
+// peekJoint returns the row that keeps c from being acquired: of those that others hold the one that lasts longest.
+// It is zero if there is none. expired are the LOCK_KEYs of the rows to be taken over.
 func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []string, err error) {
 	lockKeys := c.lockKeys()
 	rows, err := t.peekMany(ctx, values{Claim: c, keys: lockKeys})

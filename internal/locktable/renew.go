@@ -10,19 +10,16 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// MaxRenewals is how many rows [Table.RenewAll] takes at most, those of joint claims counted one by
-// one: MySQL accepts 65 535
-// placeholders, of which a row needs two.
+// MaxRenewals is how many rows [Table.RenewAll] takes at most, those of joint claims counted one by one: MySQL
+// accepts 65 535 placeholders, of which a row needs two.
 const MaxRenewals = 10_000
 
-// Renew makes the row that carries the claim's holder last for TTL from now, unless it lasts
-// longer already: a renewal that arrives late shortens nothing. It returns false if there is
-// no such row or it has expired: an expired lease is lost, even while no contender has taken
-// it. (Spring revives it.)
+// Renew makes the row that carries the claim's holder last for TTL from now, unless it lasts longer already: a
+// renewal that arrives late shortens nothing. It returns false if there is no such row or it has expired: an expired
+// lease is lost, even while no contender has taken it. (Spring revives it.)
 //
-// pinnedFor is how long Renew tries again while a transaction has the row pinned; usually
-// [PinnedTimeout]. late, unless it is nil, is called if the row was renewed after the driver had
-// been left behind.
+// pinnedFor is how long Renew tries again while a transaction has the row pinned; usually [PinnedTimeout]. late,
+// unless it is nil, is called if the row was renewed after the driver had been left behind.
 func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, late func()) (bool, error) {
 	if t.file.isGone() {
 		return false, nil
@@ -44,9 +41,9 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 // unpinnedTimeout is how long RenewUnpinned waits for the one writer that SQLite has at a time.
 const unpinnedTimeout = 100 * time.Millisecond
 
-// RenewUnpinned is Renew for a caller that may itself have the row pinned: it does not wait for that, and its
-// error is a [PinnedRow]. On SQLite, where a transaction that has pinned a row keeps all others from
-// writing, it gives up after a moment.
+// RenewUnpinned is Renew for a caller that may itself have the row pinned: it does not wait for that, and its error
+// is a [PinnedRow]. On SQLite, where a transaction that has pinned a row keeps all others from writing, it gives up
+// after a moment.
 func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, error) {
 	if t.file.isGone() {
 		return false, nil
@@ -77,8 +74,8 @@ func (t *Table) renew(ctx context.Context, c Claim) (bool, error) {
 	switch {
 	case err != nil || done.n > 0:
 		return err == nil, err
-	// MySQL counts changed rows, not matched ones, unless the driver's clientFoundRows is
-	// set: a row renewed to the same instant counts 0.
+	// MySQL counts changed rows, not matched ones, unless the driver's clientFoundRows is set: a row renewed to the
+	// same instant counts 0.
 	case t.readsLate():
 		return done.row.isHeldBy(c) && done.row.Left >= c.TTL, nil
 	default:
@@ -86,11 +83,10 @@ func (t *Table) renew(ctx context.Context, c Claim) (bool, error) {
 	}
 }
 
-// RenewAll renews at most [MaxRenewals] rows, of one time-to-live, by one statement, and
-// returns in the order of claims what became of each. It waits for none of them: a row that is
-// pinned stays as it is. (MySQL takes two statements, in a transaction. If some rows were not
-// renewed, one more finds out why.) After an error it is not known which of the rows were
-// renewed. RenewAll does not return before the driver does.
+// RenewAll renews at most [MaxRenewals] rows, of one time-to-live, by one statement, and returns in the order of
+// claims what became of each. It waits for none of them: a row that is pinned stays as it is. (MySQL takes two
+// statements, in a transaction. If some rows were not renewed, one more finds out why.) After an error it is not
+// known which of the rows were renewed. RenewAll does not return before the driver does.
 func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -113,13 +109,13 @@ func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
 	return t.renewParts(ctx, v, &refusals)
 }
 
-// maxRefusals is how often the statement is sent for halves of its rows, after the server has refused one
-// of them. If it refuses many, it may be about all, and to ask for each of them would be of no use.
+// maxRefusals is how often the statement is sent for halves of its rows, after the server has refused one of them. If
+// it refuses many, it may be about all, and to ask for each of them would be of no use.
 const maxRefusals = 64
 
-// renewParts renews rows by one statement. A row that the server refuses must not keep the others from being
-// renewed: the statement is then sent for halves. The row counts as pinned, for the caller's own
-// statement has an error that says why.
+// renewParts renews rows by one statement. A row that the server refuses must not keep the others from being renewed:
+// the statement is then sent for halves. The row counts as pinned, for the caller's own statement has an error that
+// says why.
 func (t *Table) renewParts(ctx context.Context, v values, refusals *int) ([]Outcome, error) {
 	renewed, _, err := t.changeMany(ctx, t.pool.TryOutside(), t.statements.renewAll, v)
 	if t.errors.isOf(err, dialect.Refused) && *refusals > 0 {

@@ -30,8 +30,8 @@ type Config struct {
 	DisableBatching bool
 }
 
-// A Table is the lock table of one client in one region. All methods are safe for concurrent
-// use. Their errors are of type [*Error].
+// A Table is the lock table of one client in one region. All methods are safe for concurrent use. Their errors are of
+// type [*Error].
 type Table struct {
 	pool       transaction.Pool
 	dialect    dialect.Dialect
@@ -47,11 +47,10 @@ type Table struct {
 	acquirers   *acquirers // nil for none
 	level       sql.IsolationLevel
 	transaction bool // whether to acquire in an explicit transaction
-	// readBeforeAcquire reports whether a refused attempt would wait for a pinned row, so
-	// that each attempt reads the row first.
+	// readBeforeAcquire reports whether a refused attempt would wait for a pinned row, so that each attempt reads the
+	// row first.
 	readBeforeAcquire bool
-	// refusalsLockRows reports whether a refused attempt locks the row for several round
-	// trips.
+	// refusalsLockRows reports whether a refused attempt locks the row for several round trips.
 	refusalsLockRows bool
 	certification    certification
 	file             file
@@ -63,15 +62,16 @@ type Table struct {
 	releases    batched[bool]
 	reads       *limiter // for reads before an attempt; nil if batching is disabled
 	polls       polls
-	polled      *limiter // for waiters whose poll has failed
+	polled      *limiter      // for waiters whose poll has failed
+	patience    time.Duration // see [WithPatience]
 	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
 	inFlight    inFlight
 	named       knownNames
 }
 
-// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that
-// no other acquisition of this table has.
+// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no other acquisition of
+// this table has.
 func (t *Table) NewHolder() string { return t.holders.next() }
 
 // ClientID returns what all holders begin with.
@@ -80,12 +80,12 @@ func (t *Table) ClientID() string { return t.holders.client }
 // Layout returns the layout of the table.
 func (t *Table) Layout() dialect.Layout { return t.layout }
 
-// RefusalsLockRows reports whether a refused attempt to acquire locks the row for several
-// round trips, so that a caller who tries only once should read it first. It does on MariaDB.
+// RefusalsLockRows reports whether a refused attempt to acquire locks the row for several round trips, so that a
+// caller who tries only once should read it first. It does on MariaDB.
 func (t *Table) RefusalsLockRows() bool { return t.refusalsLockRows }
 
-// MaxReleases returns how many calls of [Table.Release] at the same time are of use: as many as
-// the batches take, or a few if batching is disabled.
+// MaxReleases returns how many calls of [Table.Release] at the same time are of use: as many as the batches take, or
+// a few if batching is disabled.
 func (t *Table) MaxReleases() int {
 	if t.releases.batcher == nil {
 		return maxLanes
@@ -93,8 +93,8 @@ func (t *Table) MaxReleases() int {
 	return maxLanes * maxBatch
 }
 
-// KeepValues has the statement of a batch that has one claim run with the values of its caller's
-// context, so that traces nest. It costs an allocation.
+// KeepValues has the statement of a batch that has one claim run with the values of its caller's context, so that
+// traces nest. It costs an allocation.
 func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 
 // Topic returns the topic on which releases of a row notify.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
@@ -16,16 +15,16 @@ var contentionTests = []test{
 		const processes, callers, rounds = 3, 3, 5
 		var counter, inside int
 		f.concurrently(processes, callers, func(r *sqllock.Registry) error {
-			for done := 0; done < rounds; {
+			for range rounds {
 				err := r.ExecuteLocked(f.Context(), "k", func(context.Context) error {
 					if inside++; inside != 1 {
 						return errors.New("two holders")
 					}
-					counter, done = counter+1, done+1
+					counter++
 					inside--
 					return nil
 				})
-				if err != nil && !isUnanswered(err) {
+				if err != nil {
 					return err
 				}
 			}
@@ -34,9 +33,9 @@ var contentionTests = []test{
 		equal(f, "counter", counter, processes*callers*rounds)
 	}),
 	inEachCell("OfTwentyTriesExactlyOneSucceeds", func(f *fixture) {
-		for tries, round, counted := 20, 0, 0; counted < 3; round++ {
-			var winners, unanswered atomic.Int64
-			f.concurrently(tries, 1, func(r *sqllock.Registry) error {
+		for round := range 3 {
+			var winners atomic.Int64
+			f.concurrently(20, 1, func(r *sqllock.Registry) error {
 				lock, err := r.Obtain(fmt.Sprint(round))
 				if err != nil {
 					return err
@@ -45,21 +44,11 @@ var contentionTests = []test{
 				switch {
 				case err == nil:
 					winners.Add(1)
-				case isUnanswered(err):
-					unanswered.Add(1)
 				case !errors.Is(err, sqllock.ErrNotAcquired):
 					return err
 				}
 				return nil
 			})
-			if winners.Load() > 1 {
-				f.Fatalf("round %d: %d winners, %d without an answer", round, winners.Load(), unanswered.Load())
-			}
-			if unanswered.Load() > 0 { // the machine is too busy for so many: a row may have been taken back
-				tries = max(2, tries/2)
-				continue
-			}
-			counted++
 			equal(f, "winners", winners.Load(), 1)
 		}
 	}),
@@ -69,11 +58,6 @@ var contentionTests = []test{
 			f.must(f.acquire(l).Unlock(f.Context()))
 		}
 	}),
-}
-
-// isUnanswered reports whether err says that the server was too slow.
-func isUnanswered(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "no answer for")
 }
 
 // concurrently runs do in several goroutines of each of several processes, all at the same time.

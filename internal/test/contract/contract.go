@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -243,7 +244,7 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository {
 	f.Helper()
 	opts.Region, opts.Isolation = cmp.Or(opts.Region, f.region), f.cell.Isolation
-	return check.Value(sqllock.NewRepository(f.Context(), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
+	return check.Value(sqllock.NewRepository(locktable.WithPatience(f.Context(), time.Minute), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
 }
 
 // idle is the time between two tries of a waiter. It is short, to keep the tests short. In a bubble each try costs

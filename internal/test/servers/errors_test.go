@@ -73,7 +73,7 @@ func TestErrors_OfRights(t *testing.T) {
 		}
 		dsn, _, names := newUser(t, db, "app")
 		db.DB.MustExecContext(t.Context(), names.Replace(grant))
-		r, err := sqllock.NewRepository(t.Context(), db.OpenDSN(t, db.Driver, dsn).DB, db.Dialect, nil)
+		r, err := sqllock.NewRepository(unhurried(t), db.OpenDSN(t, db.Driver, dsn).DB, db.Dialect, nil)
 		if err == nil { // MySQL's user may read
 			_, err = r.Acquire(t.Context(), "k", "holder", time.Minute)
 		}

@@ -103,7 +103,11 @@ func (l *line) await(n int) {
 // process returns the fair registry of another process, over a DSN.
 func (l *line) process(dsn string) *sqllock.Registry {
 	l.Helper()
-	return l.over(l.db.OpenDSN(l, l.driver, dsn), sqllock.RepositoryOptions{}, fair)
+	if dsn == l.db.DSN {
+		return l.over(l.db.OpenDSN(l, l.driver, dsn), sqllock.RepositoryOptions{}, fair)
+	}
+	// It will be cut off, and is not to wait for a minute then.
+	return newRegistry(l.T, check.Value(sqllock.NewRepository(l.Context(), l.db.OpenDSN(l, l.driver, dsn).DB, l.db.Dialect, nil))(l), &fair)
 }
 
 func (l *line) over(pool *sqlx.DB, of sqllock.RepositoryOptions, o sqllock.RegistryOptions) *sqllock.Registry {

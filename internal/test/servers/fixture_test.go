@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/fixture"
@@ -108,7 +109,13 @@ func up(t *testing.T, open func(testing.TB) *dbtest.DB) *dbtest.DB {
 // repository returns a repository over the pool of a database.
 func repository(t *testing.T, db *dbtest.DB, opts *sqllock.RepositoryOptions) *sqllock.Repository {
 	t.Helper()
-	return check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, opts))(t)
+	return check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, opts))(t)
+}
+
+// unhurried is the test's context, with which a repository waits for a minute for each answer: see [locktable.WithPatience].
+func unhurried(t *testing.T) context.Context {
+	t.Helper()
+	return locktable.WithPatience(t.Context(), time.Minute)
 }
 
 // TestMain checks that no test leaves a goroutine behind.

@@ -153,11 +153,11 @@ func FuzzOptions(f *testing.F) {
 	dbs := allDatabases(f)
 	f.Fuzz(func(t *testing.T, region, prefix, client string) {
 		for _, db := range dbs {
-			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
 			if err != nil && !errors.Is(err, sqllock.ErrInvalid) && !errors.Is(err, sqllock.ErrSchema) {
 				t.Fatalf("prefix %q: %v", prefix, err)
 			}
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
+			r, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Region: region, ClientID: client})
 			if errors.Is(err, sqllock.ErrInvalid) {
 				continue
 			}

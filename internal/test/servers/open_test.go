@@ -74,6 +74,7 @@ type openOptions struct {
 	repository    sqllock.RepositoryOptions
 	registry      sqllock.RegistryOptions
 	noRenew, wake bool
+	hurried       bool // see [unhurried]
 	migrate       dialect.Migrate
 }
 
@@ -135,7 +136,11 @@ func (o opener) opened(t *testing.T, dsn string, options openOptions) *sqllock.R
 	t.Helper()
 	options.registry.TTL = cmp.Or(options.registry.TTL, ttl)
 	options.repository.TTL = options.registry.TTL // that of the four-column layout
-	r := check.Value(o.open(t.Context(), dsn, options))(t)
+	ctx := t.Context()
+	if !options.hurried {
+		ctx = unhurried(t)
+	}
+	r := check.Value(o.open(ctx, dsn, options))(t)
 	t.Cleanup(func() { must(t, r.Close(context.Background())) })
 	return r
 }

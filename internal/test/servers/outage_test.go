@@ -119,7 +119,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 
 func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
 	t.Helper()
-	r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, o))(t)
+	r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, o))(t)
 	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}), pool
 }
 
@@ -188,7 +188,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
-			repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
+			repository := check.Value(sqllock.NewRepository(unhurried(t), db.DB, w.dialect, nil))(t)
 			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
 			lease := check.Value(obtain(t, registry, "k").Lock(t.Context()))(t)
 			must(t, s.Stop())
@@ -197,7 +197,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			}
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
-			rival := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
+			rival := check.Value(sqllock.NewRepository(unhurried(t), db.DB, w.dialect, nil))(t)
 			is(t, check.ErrorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 			must(t, lease.Unlock(t.Context()))
 			must(t, check.Value(obtain(t, registry, "other").Lock(t.Context()))(t).Unlock(t.Context()))
@@ -338,7 +338,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
-			registry := o.opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, dsn, openOptions{hurried: true, noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
 			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
@@ -381,7 +381,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 			first, dsn := wire.Through(t, db.DSN)
 			second, _ := wire.Through(t, db.DSN)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
-			registry := o.opened(t, hosts, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, hosts, openOptions{hurried: true, noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
 			first.Silence()
 			awaitThat(t, "the registry locks over the second host", func() bool { return locks(t, registry) })

@@ -95,7 +95,7 @@ func (w watched) run(t *testing.T) (*server.Server, *sqlx.DB) {
 // does write, and has begun to look.
 func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 	t.Helper()
-	holder := check.Value(sqllock.NewRepository(t.Context(), db.DB, w.dialect, nil))(t)
+	holder := check.Value(sqllock.NewRepository(unhurried(t), db.DB, w.dialect, nil))(t)
 	must(t, check.ErrorOf(holder.Acquire(t.Context(), "k", holder.NewHolder(), time.Hour)))
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting, looking sync.WaitGroup
@@ -103,7 +103,7 @@ func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 		connector := flaky.New(db.Driver(), dsn)
 		pool := sqlx.NewDb(sql.OpenDB(connector), w.driver)
 		t.Cleanup(func() { _ = pool.Close() }) // a cancelled connection of lib/pq is closed already
-		repository := check.Value(sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil))(t)
+		repository := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, w.dialect, nil))(t)
 		registry := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: 2 * time.Millisecond, DisableNames: true})
 		lock := obtain(t, registry, "k")
 		looking.Add(1)

@@ -29,7 +29,7 @@ func TestRights_TablesAlone(t *testing.T) {
 	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
 		dsn, _ := withDocumentedGrants(t, db)
 		few := db.OpenDSN(t, "mysql", dsn)
-		r := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
 		must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
 		tx := few.MustBeginTx(t.Context(), nil)
@@ -52,7 +52,7 @@ func TestRights_WithoutNames(t *testing.T) {
 		dsn, user := withGrants(t, db, "app")
 		db.DB.MustExecContext(t.Context(), "REVOKE ALL ON INT_LOCK_NAME FROM "+user)
 		few := db.OpenDSN(t, db.Driver, dsn)
-		r := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
 		registry := newRegistry(t, r, nil)
 		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
 		time.Sleep(locktable.NamedAfter * 5 / 2) // it has tried
@@ -60,7 +60,7 @@ func TestRights_WithoutNames(t *testing.T) {
 		if len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
 			t.Errorf("%+v", rows)
 		}
-		other := check.Value(sqllock.NewRepository(t.Context(), few.DB, db.Dialect, nil))(t)
+		other := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
 		_, err := newRegistry(t, other, nil).TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Process != (sqllock.Process{}) {

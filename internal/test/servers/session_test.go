@@ -32,7 +32,7 @@ func TestSession_HostileIsRefused(t *testing.T) {
 			}
 			pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{name: value}))
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
+				_, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation})
 				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s, %v: %v", name, isolation, err)
 				}
@@ -84,7 +84,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 				t.Helper()
 				must(t, check.ErrorOf(shared.ExecContext(t.Context(), "BEGIN")))
 			}
-			r := check.Value(sqllock.NewRepository(t.Context(), shared.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
+			r := check.Value(sqllock.NewRepository(unhurried(t), shared.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 			outside := repository(t, db, nil)
 			lastsFor := func(least time.Duration) {
 				t.Helper()
@@ -126,7 +126,7 @@ func TestSession_ReadOnly(t *testing.T) {
 		}
 	}
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
-		r := check.Value(sqllock.NewRepository(t.Context(), db.OpenDSN(t, "pgx", dsn).DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), db.OpenDSN(t, "pgx", dsn).DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
 		registry := check.Value(sqllock.NewRegistry(r, nil))(t)
 		if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrReadOnly) {
 			t.Errorf("%v: %v", isolation, err)
@@ -170,7 +170,7 @@ func TestSession_Reset(t *testing.T) {
 			db := up(t, test.database)
 			acquirers := acquirersOf(t, db, test.driver)
 			var reasons []error
-			r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+			r, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 				Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { reasons = append(reasons, reason) }), DisableBatching: true,
 			})
 			must(t, err)
@@ -209,7 +209,7 @@ func TestSession_Reset(t *testing.T) {
 func acquireTogether(t *testing.T, db *dbtest.DB, acquirers *sqlx.DB) {
 	t.Helper()
 	told := make(chan error, 10)
-	r, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
+	r, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Acquirers: acquirers.DB, Observers: onFallbacks(func(reason error) { told <- reason }),
 	})
 	must(t, err)
@@ -241,14 +241,14 @@ func TestSession_MultiStatements(t *testing.T) {
 			{"true", "true"}: true, {"true", "false"}: false, {"false", "true"}: false, {"false", "false"}: false,
 		} {
 			pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"multiStatements": parameters[0], "interpolateParams": parameters[1]}))
-			_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})
+			_, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})
 			if good && err != nil || !good && (!errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), "interpolateParams=true")) {
 				t.Errorf("multiStatements and interpolateParams %v: %v", parameters, err)
 			}
 		}
 		broken := db.OpenDSN(t, "mysql", db.DSN)
 		must(t, broken.Close())
-		is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})), sqllock.ErrDatabase)
+		is(t, check.ErrorOf(sqllock.NewRepository(unhurried(t), broken.DB, db.Dialect, &sqllock.RepositoryOptions{MultiStatements: true})), sqllock.ErrDatabase)
 	})
 }
 
@@ -266,7 +266,7 @@ func TestSession_AcquirersOfAnotherTable(t *testing.T) {
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
 			}
 			for acquirers, good := range map[*dbtest.DB]bool{db: true, other: false} {
-				_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Acquirers: acquirersOf(t, acquirers, driver).DB})
+				_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Acquirers: acquirersOf(t, acquirers, driver).DB})
 				if good && err != nil || !good && !errors.Is(err, sqllock.ErrInvalid) {
 					t.Errorf("the same table: %t; error %v", good, err)
 				}
@@ -297,15 +297,15 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 			pool := db.OpenDSN(t, test.driver, with(test.parameter))
 			own := []sqllock.RepositoryOptions{{Keys: sqllock.PlainKeys}, {Region: "größe"}}
 			for _, opts := range own {
-				_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &opts)
+				_, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &opts)
 				if !errors.Is(err, sqllock.ErrInvalid) || !strings.Contains(err.Error(), test.cure) {
 					t.Error(err)
 				}
 			}
-			must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, nil)))
+			must(t, check.ErrorOf(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, nil)))
 			for driver, pool := range driversOf(t, db, with(test.cure)) {
 				for _, opts := range own {
-					if _, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &opts); err != nil {
+					if _, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &opts); err != nil {
 						t.Error(driver, err)
 					}
 				}
@@ -337,7 +337,7 @@ func TestSession_TimeLimits(t *testing.T) {
 				limit := func(value string) {
 					must(t, check.ErrorOf(pool.ExecContext(t.Context(), test.set+value)))
 				}
-				r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+				r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
 				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: never})
 				must(t, check.ErrorOf(r.Acquire(t.Context(), "expired", r.NewHolder(), ttl)))
 				db.Shorten(t, "INT_LOCK", int(2*ttl.Seconds())+1)

@@ -28,7 +28,7 @@ func TestTable_WrongDialectIsRefused(t *testing.T) {
 		for driver, pool := range pools {
 			for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 				for _, prefix := range []string{"", "NONE_"} {
-					_, err := sqllock.NewRepository(t.Context(), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
+					_, err := sqllock.NewRepository(unhurried(t), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
 					if d.Name != db.Name {
 						isWrongDialect(t, err, d.Name, db.Name)
 					} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {
@@ -50,7 +50,7 @@ func isWrongDialect(t *testing.T, err error, given, needed string) {
 func TestTable_MissingIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
-		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
+		_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
 		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
 			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestTable_WrongIsNamed(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), "CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36), REGION VARCHAR(100), CLIENT_ID CHAR(36), PRIMARY KEY (LOCK_KEY, REGION))")))
-		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil)
 		if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "CREATED_DATE") {
 			t.Fatal(err)
 		}
@@ -96,21 +96,21 @@ func TestTable_OnTiDB(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.TiDB)
 	d := dialect.TiDB()
-	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, d, nil))(t)
+	repository := check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil))(t)
 	is(t, check.ErrorOf(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: d.LeastTTL - 1})), sqllock.ErrInvalid)
 	lock := obtain(t, newRegistry(t, repository, nil), "k")
 	is(t, check.ErrorOf(lock.WithTTL(d.LeastTTL-1).TryLock(t.Context())), sqllock.ErrInvalid)
 
 	db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_FENCE")
 	db.DB.MustExecContext(t.Context(), "CREATE TABLE INT_LOCK_FENCE (ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
-	_, err := sqllock.NewRepository(t.Context(), db.DB.DB, d, nil)
+	_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil)
 	is(t, err, sqllock.ErrSchema)
 	check.Contains(t, err.Error(), "AUTO_ID_CACHE 1")
-	_, err = sqllock.NewRepository(t.Context(), db.DB.DB, dialect.MySQL(), nil)
+	_, err = sqllock.NewRepository(unhurried(t), db.DB.DB, dialect.MySQL(), nil)
 	is(t, err, sqllock.ErrInvalid)
 	check.Contains(t, err.Error(), "tidb://")
 	optimistic := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"tidb_txn_mode": "'optimistic'"}))
-	_, err = sqllock.NewRepository(t.Context(), optimistic.DB, d, &sqllock.RepositoryOptions{DisableFencing: true})
+	_, err = sqllock.NewRepository(unhurried(t), optimistic.DB, d, &sqllock.RepositoryOptions{DisableFencing: true})
 	is(t, err, sqllock.ErrInvalid)
 	check.Contains(t, err.Error(), "tidb_txn_mode=optimistic")
 }
@@ -133,7 +133,7 @@ func TestTable_Partitioned(t *testing.T) {
 	const keys = 40
 	repositories, holders := make(map[string]*sqllock.Repository), make(map[string][]string)
 	for _, region := range []string{"A", "B"} {
-		r := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region}))(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, dialect.Postgres(), &sqllock.RepositoryOptions{Prefix: "P_", Region: region}))(t)
 		repositories[region] = r
 		for i := range keys {
 			holder := r.NewHolder()
@@ -167,7 +167,7 @@ func TestTable_SchemaThatMustBeQuoted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		for _, prefix := range []string{"order.INT_", "Mixed.INT_"} {
-			_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
+			_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: prefix})
 			if !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "without quotes") {
 				t.Errorf("%s: %v", prefix, err)
 			}
@@ -350,7 +350,7 @@ func driversOf(t *testing.T, db *dbtest.DB, dsn string) map[string]*sqlx.DB {
 // refusedTable checks that a repository is refused with ErrSchema, for these reasons, or accepted if there are none.
 func refusedTable(t *testing.T, driver string, pool *sqlx.DB, db *dbtest.DB, keys sqllock.KeyMapper, reasons ...string) {
 	t.Helper()
-	_, err := sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: keys, DisableFencing: true})
+	_, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: keys, DisableFencing: true})
 	if (err != nil) != (len(reasons) > 0) || err != nil && !errors.Is(err, sqllock.ErrSchema) {
 		t.Errorf("%s: %v", driver, err)
 	}

@@ -95,7 +95,7 @@ func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 	db := up(t, dbtest.MySQL)
 	for _, change := range []string{"CACHE 1000", "INCREMENT BY -1", "CYCLE"} {
 		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE " + change)
-		_, err := sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)
+		_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil)
 		_, opening := openMySQL(t.Context(), db.DSN, openOptions{repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
 		for _, err := range []error{err, opening} {
 			if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE") {
@@ -103,7 +103,7 @@ func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 			}
 		}
 		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE")
-		must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil)))
+		must(t, check.ErrorOf(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil)))
 	}
 }
 
@@ -112,7 +112,7 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.MySQL)
 	options := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
-	right := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect.WithSequence(), options))(t)
+	right := check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect.WithSequence(), options))(t)
 	if token, err := acquired(t, right); err != nil || token == 0 {
 		t.Errorf("token %d, error %v", token, err)
 	}
@@ -155,7 +155,7 @@ func TestToken_RiseOverTheWaysToAcquire(t *testing.T) {
 	seen := make(map[int64]bool)
 	var last int64
 	for i, way := range ways {
-		r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &way))(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &way))(t)
 		token := check.Value(acquired(t, r))(t)
 		if token <= last {
 			t.Errorf("way %d: token %d after %d", i, token, last)
@@ -251,7 +251,7 @@ func TestToken_TableIsTrimmed(t *testing.T) {
 			const earlier = 3000
 			db.DB.MustExec("INSERT INTO INT_LOCK_FENCE (ID) VALUES (1)" + strings.Repeat(", (NULL)", earlier-1))
 			pool := db.OpenDSN(t, db.Driver, db.With(t, session))
-			r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
+			r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 			const acquisitions = 1100
 			for range acquisitions {
 				got := check.Value(r.Acquire(t.Context(), "k", "holder", ttl))(t)
