@@ -30,7 +30,7 @@ help: ## show this help
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 # At the end gotestsum lists the failed tests, and then the slowest.
 SLOWEST = $(GOTESTSUM) tool slowest --num=25
-TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=45m $(TESTFLAGS) ./...
+TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=2h $(TESTFLAGS) ./...
 WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
@@ -65,7 +65,7 @@ compile:
 test-servers: compile
 	$(WITH_SERVERS_RACE) -- $(TEST)
 test-servers-all: compile
-	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=10m .' -- $(TEST)
+	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=30m .' -- $(TEST)
 
 # Without the race detector, which makes it many times slower and shuffles what runs next, and with
 # changes to Go's runtime, so that a seed has one history. It needs the processor alone, so it runs

@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// inFlightTimeout is how long Close waits for acquisitions that are under way.
-const inFlightTimeout = 10 * time.Second
+// inFlightTimeout is how long Close waits for acquisitions that are under way: ten seconds.
+func (s *Locks) inFlightTimeout() time.Duration { return 2 * s.table.Patience() }
 
 // keptAtOnce is how many rows with a minimum hold Close waits for at a time that a transaction has pinned.
 const keptAtOnce = 4
@@ -35,7 +35,7 @@ func (s *Locks) Close(ctx context.Context) error {
 	ended, kept = splitByMinHold(ended)
 	keeping := make(chan error, 1)
 	go func() { keeping <- s.keepRows(ctx, kept) }()
-	left, noAnswer, err := releaseRows(ctx, ended, s.table.MaxReleases(), func(ctx context.Context, h *hold) error {
+	left, noAnswer, err := s.releaseRows(ctx, ended, s.table.MaxReleases(), func(ctx context.Context, h *hold) error {
 		_, err := s.table.Release(ctx, h.claim())
 		return err
 	})
@@ -43,7 +43,7 @@ func (s *Locks) Close(ctx context.Context) error {
 	unfinished := <-waiting
 	err = errors.Join(err, unfinished)
 	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either
-		err = errors.Join(err, failure.Of(inTime(ctx, 0, s.table.DeleteLeftovers), ""))
+		err = errors.Join(err, failure.Of(s.inTime(ctx, 0, s.table.DeleteLeftovers), ""))
 	}
 	for _, h := range left {
 		s.table.AddLeftover(h.lastingClaim())
@@ -68,7 +68,7 @@ func (s *Locks) endWaiting() {
 // have ended, and until it is known what became of acquisitions whose callers did not wait
 // for the answer.
 func (s *Locks) waitInFlight(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, inFlightTimeout)
+	limited, cancel := context.WithTimeout(ctx, s.inFlightTimeout())
 	defer cancel()
 	_, err := bounded.Do(limited, 0, func() (struct{}, error) {
 		s.calls.Wait()
@@ -113,7 +113,7 @@ func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 				claims[i] = h.claim()
 			}
 			var kept []bool
-			err := inTime(ctx, part[0].ttl, func(ctx context.Context) (err error) {
+			err := s.inTime(ctx, part[0].ttl, func(ctx context.Context) (err error) {
 				kept, err = s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
 				return err
 			})
@@ -128,18 +128,18 @@ func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 		}
 		first += n
 	}
-	_, _, err := releaseRows(ctx, passedOver, keptAtOnce, func(ctx context.Context, h *hold) error {
+	_, _, err := s.releaseRows(ctx, passedOver, keptAtOnce, func(ctx context.Context, h *hold) error {
 		_, err := s.table.Keep(ctx, h.claim(), max(h.minHoldLeft(), time.Millisecond))
 		return err
 	})
 	return err
 }
 
-// inTime calls send, which deletes rows or keeps them, and limits it as an answer is limited: to ten seconds, or ttl if that
-// is longer. Otherwise it would last for as long as other writers keep the database busy, since a statement that loses a
-// race is sent again, and no lease limits it any more.
-func inTime(ctx context.Context, ttl time.Duration, send func(context.Context) error) error {
-	limited, cancel := bounded.WithTimeout(ctx, max(inFlightTimeout, ttl))
+// inTime calls send, which deletes rows or keeps them, and limits it as an answer is limited: to ten seconds, or ttl if
+// that is longer. Otherwise it would last for as long as other writers keep the database busy, since a statement that
+// loses a race is sent again, and no lease limits it any more.
+func (s *Locks) inTime(ctx context.Context, ttl time.Duration, send func(context.Context) error) error {
+	limited, cancel := bounded.WithTimeout(ctx, max(s.inFlightTimeout(), ttl))
 	defer cancel()
 	err := send(limited)
 	if e := (*locktable.Error)(nil); errors.As(err, &e) && e.Kind == locktable.Ended && bounded.Ended(ctx) == nil {
@@ -150,7 +150,7 @@ func inTime(ctx context.Context, ttl time.Duration, send func(context.Context) e
 
 // releaseRows calls release for holds that are over, for some at a time. If the database does not answer in time it
 // begins no more of them, and noAnswer is true. It returns the holds whose rows may be left.
-func releaseRows(ctx context.Context, holds []*hold, atOnce int, release func(context.Context, *hold) error) (left []*hold, noAnswer bool, err error) {
+func (s *Locks) releaseRows(ctx context.Context, holds []*hold, atOnce int, release func(context.Context, *hold) error) (left []*hold, noAnswer bool, err error) {
 	var stopped atomic.Bool
 	outcomes := make([]error, len(holds))
 	var working sync.WaitGroup
@@ -162,7 +162,7 @@ func releaseRows(ctx context.Context, holds []*hold, atOnce int, release func(co
 				if stopped.Load() {
 					continue
 				}
-				failed := inTime(ctx, holds[i].ttl, func(ctx context.Context) error { return release(ctx, holds[i]) })
+				failed := s.inTime(ctx, holds[i].ttl, func(ctx context.Context) error { return release(ctx, holds[i]) })
 				outcomes[i] = failure.Of(failed, holds[i].key)
 				if locktable.Is(failed, locktable.NoAnswer) {
 					stopped.Store(true)

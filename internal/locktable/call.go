@@ -20,8 +20,8 @@ type policy struct {
 	// lockless is for reads that lock no row. What blocks one, a locked table or a node of a cluster that lags
 	// behind, is then no pinned row.
 	lockless bool
-	// answer is how long each answer may take, or the claim's time-to-live or the table's patience if that is longer; a
-	// batch has the patience alone. 0 means as long as ctx lasts, or the renewer allows.
+	// answer is how long each answer may take, or the claim's time-to-live or the table's patience if that is
+	// longer; a batch has the patience alone. 0 means as long as ctx lasts, or the renewer allows.
 	answer time.Duration
 }
 
@@ -69,8 +69,9 @@ const (
 // A patience is the value that WithPatience gives a context.
 type patience struct{}
 
-// WithPatience returns a context with which [Open] makes a table that waits for the answer to a batch for so long, and
-// for any other at least. The tests on servers use it: how fast the machine is must not decide what they find.
+// WithPatience returns a context with which [Open] makes a table that waits for so long for each answer, and not for
+// batchTimeout, or answerTimeout if limit is longer. The tests on servers use it: how fast the machine is must not
+// decide what they find.
 func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patience{}, limit)
 }
@@ -121,12 +122,13 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 
 // callAlone is call for a statement that is not batched. It returns a moment after ctx or the time for an answer has
 // ended at the latest, even if the driver ignores its context. Therefore send must not write to variables of its
-// caller. late, unless it is nil, gets the answer of a driver that was left behind. least is the row's time-to-live, or 0.
+// caller. late, unless it is nil, gets the answer of a driver that was left behind. least is how long the answer is
+// waited for at least, unless p has no limit.
 func callAlone[T any](ctx context.Context, c classifier, p policy, least time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
 	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(least), send, late) })
 }
 
-// limit is how long an answer may take that is waited for at least so long, or 0.
+// limit is how long an answer may take that is waited for at least so long, or 0 for no limit.
 func (p policy) limit(least time.Duration) time.Duration {
 	if p.answer == 0 {
 		return 0

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
-// that a transaction has pinned are left for the next time. In the four-column layout ttl
-// decides which rows have expired.
+// DeleteExpired deletes the expired rows of the region and returns how many there were. Rows that a transaction has
+// pinned are left for the next time. In the four-column layout ttl decides which rows have expired.
 func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, error) {
 	v := values{Claim: Claim{TTL: ttl}}
 	return t.deleteUnpinned(ctx, deletingExpired, t.statements.pickExpired, t.statements.deleteExpired, v)
 }
 
-// DeleteRow deletes the row of any region that carries the holder, expired or not. It returns
-// false if there is none, with the same exception as [Table.Release].
+// DeleteRow deletes the row of any region that carries the holder, expired or not. It returns false if there is none,
+// with the same exception as [Table.Release].
 func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
 	return callAlone(ctx, t.errors, releasing, t.patience, func(ctx context.Context) (deleted bool, err error) {
@@ -28,9 +27,8 @@ func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	}, nil)
 }
 
-// DeleteClient deletes all rows of this client in the region. If a transaction has some of
-// them pinned for longer than [PinnedTimeout], it deletes the others and returns an error of
-// kind [PinnedRow].
+// DeleteClient deletes all rows of this client in the region. If a transaction has some of them pinned for longer
+// than [PinnedTimeout], it deletes the others and returns an error of kind [PinnedRow].
 func (t *Table) DeleteClient(ctx context.Context) error {
 	v, began := values{client: t.holders.prefix()}, time.Now()
 	for n := 0; ; n++ {
@@ -51,8 +49,8 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 	}
 }
 
-// deleteUnpinned runs s, which deletes some rows that are not pinned, until there are none. It returns
-// how many there were. Each statement has a bounded number, so that none keeps rows locked for long.
+// deleteUnpinned runs s, which deletes some rows that are not pinned, until there are none. It returns how many there
+// were. Each statement has a bounded number, so that none keeps rows locked for long.
 func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement, v values) (all int64, err error) {
 	for {
 		some, err := callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
@@ -67,8 +65,8 @@ func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement,
 
 // deletePicked runs s once, for what pick answers if there is such a statement.
 func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (deleted int64, err error) {
-	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of the table
-	// that the statement passes, other clients' included.
+	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of the table that the statement passes,
+	// other clients' included.
 	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
 		if pick.text != "" {
 			v.keys, err = selectTexts(ctx, tx, pick, v)

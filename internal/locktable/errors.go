@@ -83,7 +83,7 @@ func Is(err error, kind Kind) bool {
 var (
 	// errTimedOut is why a call is given up although its context lasts.
 	errTimedOut = errors.New("the database does not answer")
-	errNoAnswer = fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer) // of a driver that was left behind
+	errNoAnswer = fmt.Errorf("%w: %w", errTimedOut, bounded.ErrNoAnswer) // is that of a driver that was left behind, too
 	// errOutcomeUnknown wraps a lost race of an acquisition that may have been applied.
 	errOutcomeUnknown = errors.New("it is not known whether the row was written")
 )

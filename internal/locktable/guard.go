@@ -112,12 +112,11 @@ func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) 
 	return StaleSnapshot, nil
 }
 
-// errNotThere is why the row of a lease is not found in a transaction whose server reads what
-// was committed last.
+// errNotThere is why the row of a lease is not found in a transaction whose server reads what was committed last.
 var errNotThere = errors.New("the transaction's server does not have the row of the lease: it lags behind, is not ONLINE in its replication group, or tx is in another database")
 
-// guard pins the row: by a lock, or by a change where the server certifies what a transaction has
-// changed. It asks the server of tx, which need not be the one that was asked at the start.
+// guard pins the row: by a lock, or by a change where the server certifies what a transaction has changed. It asks
+// the server of tx, which need not be the one that was asked at the start.
 func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
 	if t.statements.guards.writing.text == "" {
 		return t.guardByLocking(ctx, tx, c)
@@ -127,8 +126,8 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 		found, err := readCluster(ctx, tx, t.statements.clusterVariables)
 		switch {
 		case t.errors.isRefusal(err):
-			// The server may have rolled tx back. A statement that follows would then
-			// be a transaction of its own, and its lock gone at once.
+			// The server may have rolled tx back. A statement that follows would then be a transaction of its own,
+			// and its lock gone at once.
 			t.certification.asked.Store(nil)
 			return false, err
 		case err != nil:
@@ -142,8 +141,8 @@ func (t *Table) guard(ctx context.Context, tx Tx, c Claim) (pinned bool, err err
 	return t.guardByLocking(ctx, tx, c)
 }
 
-// guardUnanswered guards where the server has not answered what it is. If it answers the guard's
-// own statement it cannot say, and is not asked again for a while.
+// guardUnanswered guards where the server has not answered what it is. If it answers the guard's own statement it
+// cannot say, and is not asked again for a while.
 func (t *Table) guardUnanswered(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
 	pinned, err = t.guardByLocking(ctx, tx, c)
 	if err == nil {
@@ -190,12 +189,12 @@ func (t *Table) Begin(ctx context.Context, db *sql.DB, opts *sql.TxOptions) (*tr
 	return transaction.Pool{DB: db, Dialect: &t.dialect}.Begin(ctx, opts)
 }
 
-// Explain makes an [*Error] of an error that op, a statement in a transaction of the user's,
-// has ended with under ctx. It returns nil for nil.
+// Explain makes an [*Error] of an error that op, a statement in a transaction of the user's, has ended with under
+// ctx. It returns nil for nil.
 func (t *Table) Explain(ctx context.Context, op string, err error) error {
 	return t.errors.explain(ctx, op, err)
 }
 
-// IsRefusedCommit reports whether err, of COMMIT of a transaction of the user's, means that the
-// database refused it: it was not applied.
+// IsRefusedCommit reports whether err, of COMMIT of a transaction of the user's, means that the database refused it:
+// it was not applied.
 func (t *Table) IsRefusedCommit(err error) bool { return t.errors.isRefusedCommit(err) }

@@ -18,21 +18,21 @@ import (
 )
 
 // The table of names has keys as users wrote them, and what processes call themselves. It is optional: if it is
-// missing, or cannot be read or written, there are no names, and it is left alone for a while. No error of it
-// reaches a caller.
+// missing, or cannot be read or written, there are no names, and it is left alone for a while. No error of it reaches
+// a caller.
 
 const (
 	// NamedAfter is how long a lock is held, or waited for, before its name is written. The holders of younger rows
 	// are not asked for.
 	NamedAfter = time.Second
-	// MaxNames is how many names one statement writes at most, and maxIDs how many one asks for: for more it
-	// reads all names.
+	// MaxNames is how many names one statement writes at most, and maxIDs how many one asks for: for more it reads
+	// all names.
 	MaxNames, maxIDs = 100, 5000
 	// namesTimeout limits a statement that writes names, or reads many. processTimeout limits one that reads the name
 	// of one process, because a caller waits for it.
 	namesTimeout, processTimeout = 2 * time.Second, 250 * time.Millisecond
-	// namesRetry is how long the table is left alone after an error that may pass, and namesMissing if it is missing, or
-	// after manyFailures: a right that is missing has no class.
+	// namesRetry is how long the table is left alone after an error that may pass, and namesMissing if it is missing,
+	// or after manyFailures: a right that is missing has no class.
 	namesRetry, namesMissing = 5 * time.Second, 15 * time.Minute
 	manyFailures             = 3
 	// unnamedFor is how long a client without a name is not asked for again, at first; it doubles each time, up to
@@ -66,8 +66,8 @@ type knownNames struct {
 	asking    bool                    // a caller asks for one of them
 }
 
-// A knownProcess is what a client's process calls itself, or "", with the time from which it may be asked for again, and
-// how long that is after the last time.
+// A knownProcess is what a client's process calls itself, or "", with the time from which it may be asked for again,
+// and how long that is after the last time.
 type knownProcess struct {
 	name  string
 	again time.Time
@@ -106,8 +106,8 @@ func sendName[T any](ctx context.Context, t *Table, a *access, try func() transa
 	return value, err == nil
 }
 
-// WriteNames writes at most [MaxNames] names: those of keys by LOCK_KEY, and what this process calls itself unless that
-// is "". It reports whether it has.
+// WriteNames writes at most [MaxNames] names: those of keys by LOCK_KEY, and what this process calls itself unless
+// that is "". It reports whether it has.
 func (t *Table) WriteNames(ctx context.Context, keys map[string]string, process string) bool {
 	rows := make([]Claim, 0, len(keys)+1)
 	for lockKey, key := range keys {
@@ -188,8 +188,9 @@ func (t *Table) readNames(ctx context.Context, limit time.Duration, ids []string
 	return Names{texts}
 }
 
-// Process returns what the process that holds a row calls itself, or "" if that is not known. It asks the database
-// at most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have one.
+// Process returns what the process that holds a row calls itself, or "" if that is not known. It asks the database at
+// most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have
+// one.
 func (t *Table) Process(ctx context.Context, row Row) string {
 	client := clientOf(row.Holder)
 	if client == "" {
@@ -234,7 +235,8 @@ func (k *knownNames) process(client string, old bool) (name string, ask bool) {
 	return "", true
 }
 
-// IsOwn reports whether a CLIENT_ID is of this client. That of "web-7" is not of "web", although it begins with "web-".
+// IsOwn reports whether a CLIENT_ID is of this client. That of "web-7" is not of "web", although it begins with
+// "web-".
 func (t *Table) IsOwn(holder string) bool { return clientOf(holder) == t.holders.client }
 
 // clientOf returns the client id in a CLIENT_ID of sqllock, or "" for that of another program.
@@ -246,8 +248,9 @@ func clientOf(holder string) string {
 	return holder[:n]
 }
 
-// encodeName returns a name as it stands in NAME: as it is if it has printable ASCII alone, else as a string of Go, so
-// that every database can keep it and every session reads the same. One that is too long is cut, and ends in three dots.
+// encodeName returns a name as it stands in NAME: as it is if it has printable ASCII alone, else as a string of Go,
+// so that every database can keep it and every session reads the same. One that is too long is cut, and ends in three
+// dots.
 func encodeName(name string) string {
 	text := inASCII(name)
 	for end := len(name); len(text) > maxName; {

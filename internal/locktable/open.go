@@ -22,8 +22,8 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: batchTimeout,
 	}
-	if longer, ok := ctx.Value(patience{}).(time.Duration); ok {
-		t.patience = longer
+	if limit, ok := ctx.Value(patience{}).(time.Duration); ok {
+		t.patience = max(limit, batchTimeout)
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}

@@ -15,7 +15,7 @@ import (
 // A connection that has died silently must not keep its place in the pool for the whole time-to-live, nor end a wait:
 // an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	began, limit := time.Now(), reading.limit(c.TTL)
+	began, limit := time.Now(), max(reading.limit(c.TTL), 2*t.patience)
 	for {
 		p := reading
 		p.answer = min(t.patience, limit-time.Since(began))
@@ -75,7 +75,7 @@ func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, erro
 // IsHeld reports whether the row carries the claim's holder and has not expired. In the four-column layout TTL
 // decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
-	return callAlone(ctx, t.errors, reading, c.TTL, func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, t.errors, reading, max(c.TTL, t.patience), func(ctx context.Context) (bool, error) {
 		return t.isHeld(ctx, c)
 	}, nil)
 }

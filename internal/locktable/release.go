@@ -11,10 +11,9 @@ import (
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
-// Release deletes the row that carries the claim's holder, expired or not. It returns false
-// if there is none. If a connection broke before the answer came, Release sends the statement
-// again, and then returns true also for a row that is not there: it may have deleted it
-// before. It waits for a row that is pinned for three seconds at most.
+// Release deletes the row that carries the claim's holder, expired or not. It returns false if there is none. If a
+// connection broke before the answer came, Release sends the statement again, and then returns true also for a row
+// that is not there: it may have deleted it before. It waits for a row that is pinned for three seconds at most.
 func (t *Table) Release(ctx context.Context, c Claim) (bool, error) {
 	o := t.release(ctx, c)
 	return o.Err == nil && (o.Value || o.Unknown), o.Err
@@ -45,8 +44,7 @@ func (t *Table) releaseOne(ctx context.Context, c Claim) (o batch.Outcome[bool])
 	return batch.Outcome[bool]{Value: done.n > 0, Err: err, Unknown: done.resent}
 }
 
-// releaseMany deletes the rows of a batch. It leaves out those that it did not find, or found
-// pinned.
+// releaseMany deletes the rows of a batch. It leaves out those that it did not find, or found pinned.
 func (t *Table) releaseMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[bool]) {
 	gone, resent, err := t.deleteMany(ctx, together(claims))
 	unknown := resent || err != nil && !t.errors.isAnswer(err) // then it may have been applied
@@ -89,12 +87,12 @@ func (t *Table) changeMany(ctx context.Context, try transaction.Try, s many, v v
 	return changed, resent, err
 }
 
-// maxInMessage is for how many rows a message is sent that changes all of them or none. It names each of them
-// three times.
+// maxInMessage is for how many rows a message is sent that changes all of them or none. It names each of them three
+// times.
 const maxInMessage = 1000
 
-// changeAll sends s, a message that changes all of v's rows, or none if some are pinned or not held. done
-// reports which.
+// changeAll sends s, a message that changes all of v's rows, or none if some are pinned or not held. done reports
+// which.
 func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, resent bool, err error) {
 	text, args, err := s.bindMany(t.statements.pickRow, v)
 	if err != nil {
@@ -115,8 +113,7 @@ func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, res
 	return done, try.Resent, try.Err
 }
 
-// pickAnd runs s, a statement for many rows, for those of v's that are not pinned, and
-// returns them.
+// pickAnd runs s, a statement for many rows, for those of v's that are not pinned, and returns them.
 func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[rowID]bool, err error) {
 	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
 		found, err := t.pick(ctx, tx, v)
@@ -156,8 +153,8 @@ func (t *Table) pickAny(ctx context.Context, tx executor, lockKeys []string) (pi
 	return picked, err
 }
 
-// dividing has lock called for n rows. If one of them is pinned, and the statement cannot skip it, each half
-// is tried by itself, down to one row, which is left out.
+// dividing has lock called for n rows. If one of them is pinned, and the statement cannot skip it, each half is tried
+// by itself, down to one row, which is left out.
 func (t *Table) dividing(n int, lock func(from, to int) error) error {
 	var try func(from, to int) error
 	try = func(from, to int) error {
@@ -181,8 +178,7 @@ func (t *Table) inTransaction(ctx context.Context, level sql.IsolationLevel, fn 
 		return err
 	}
 	if err := fn(tx); err != nil {
-		// fn's error says more than that of a rollback, which a broken connection does
-		// by itself.
+		// fn's error says more than that of a rollback, which a broken connection does by itself.
 		_ = tx.Rollback()
 		return err
 	}
@@ -209,8 +205,8 @@ func (t *Table) changeJoint(
 	return all
 }
 
-// left returns those of claims that are not done and whose rows are there: a statement that skips pinned
-// rows has left them.
+// left returns those of claims that are not done and whose rows are there: a statement that skips pinned rows has
+// left them.
 func (t *Table) left(ctx context.Context, claims []Claim, done map[rowID]bool) (left []Claim, err error) {
 	if len(done) == len(claims) {
 		return nil, nil

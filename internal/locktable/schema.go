@@ -27,16 +27,16 @@ type finding struct {
 	layout dialect.Layout
 	// collation is that of LOCK_KEY if it takes different keys for one, or "".
 	collation string
-	// sequence reports whether fencing tokens come from a sequence of MariaDB, or from nowhere on
-	// a MariaDB, so that an acquisition is one statement. It is false on Galera, which may repeat
-	// such a statement after it has sent the first result.
+	// sequence reports whether fencing tokens come from a sequence of MariaDB, or from nowhere on a MariaDB, so that
+	// an acquisition is one statement. It is false on Galera, which may repeat such a statement after it has sent the
+	// first result.
 	sequence bool
 	cluster  *Cluster // nil if the server did not answer that
 }
 
 // inspect returns what it finds, or an error if the server needs another dialect or is not supported, the table is
-// missing or has other columns, there is nothing to draw fencing tokens from, or the server is not
-// a working member of its cluster.
+// missing or has other columns, there is nothing to draw fencing tokens from, or the server is not a working member
+// of its cluster.
 func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 	seen, err := i.readTable(ctx)
 	if i.dialect.Classify(err) == dialect.NoKey {
@@ -92,8 +92,8 @@ func (i inspector) checkCluster(cluster *Cluster) error {
 		"replace it by a table, as docs/schema.md says (MariaDB's sequence)", i.names.Fence)
 }
 
-// cluster returns what the server says of its cluster, and an error if it must not be used. It
-// returns nil for a server that does not answer that: it may belong to none.
+// cluster returns what the server says of its cluster, and an error if it must not be used. It returns nil for a
+// server that does not answer that: it may belong to none.
 func (i inspector) cluster(ctx context.Context) (*Cluster, error) {
 	found, err := ReadCluster(ctx, i.db, i.dialect)
 	if err != nil {
@@ -102,8 +102,8 @@ func (i inspector) cluster(ctx context.Context) (*Cluster, error) {
 	return &found, found.Problem()
 }
 
-// A description is what the server says of itself, of the session and of the table. What is wrong
-// with the latter two says so; "" is right.
+// A description is what the server says of itself, of the session and of the table. What is wrong with the latter two
+// says so; "" is right.
 type description struct {
 	server             string // its name and version
 	session, table     string
@@ -134,8 +134,8 @@ func (i inspector) readTable(ctx context.Context) (d description, err error) {
 	return d, rows.Err()
 }
 
-// serverOf returns the name and version of a server that refused the first statement with err, or "". It may
-// be of another kind, on which the table must not be created.
+// serverOf returns the name and version of a server that refused the first statement with err, or "". It may be of
+// another kind, on which the table must not be created.
 func (i inspector) serverOf(ctx context.Context, err error) string {
 	if class := i.dialect.Classify(err); class != dialect.Unknown && class != dialect.Schema || i.db.Stats().OpenConnections == 0 {
 		return "" // the dialect knows what is wrong, or there is no server to ask
@@ -146,7 +146,8 @@ func (i inspector) serverOf(ctx context.Context, err error) string {
 // askServer asks the server for its name and version, which is "" if it does not answer.
 func (i inspector) askServer(ctx context.Context) (server string) {
 	version := func(d dialect.Dialect) string { return d.Statements(dialect.Spring6, i.names).Version }
-	// With the wrong dialect the server may not even understand the question. MySQL and PostgreSQL understand the second one.
+	// With the wrong dialect the server may not even understand the question. MySQL and PostgreSQL understand the
+	// second one.
 	for _, question := range []string{version(i.dialect), "SELECT version()", version(dialect.SQLite())} {
 		if err := i.db.QueryRowContext(ctx, question).Scan(&server); err == nil {
 			return server
@@ -157,8 +158,8 @@ func (i inspector) askServer(ctx context.Context) (server string) {
 
 func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") }
 
-// HasSequence reports whether fencing tokens come from a sequence of MariaDB, for a caller who gives
-// the layout to [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
+// HasSequence reports whether fencing tokens come from a sequence of MariaDB, for a caller who gives the layout to
+// [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
 func HasSequence(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
 	return callAlone(ctx, d.Classify, opening, 0, func(ctx context.Context) (bool, error) {
 		i := inspector{db: db, dialect: d, names: names}
@@ -171,8 +172,7 @@ func HasSequence(ctx context.Context, db *sql.DB, d dialect.Dialect, names diale
 	}, nil)
 }
 
-// findFence checks that there is what fencing tokens are drawn from, and reports whether it is a
-// sequence of MariaDB.
+// findFence checks that there is what fencing tokens are drawn from, and reports whether it is a sequence of MariaDB.
 func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequence bool, err error) {
 	if i.names.Fence == "" {
 		return false, nil
@@ -228,8 +228,8 @@ func scanByName(rows *sql.Rows) (map[string]any, error) {
 	return row, err
 }
 
-// checkSequence checks a sequence of MariaDB. Numbers that are cached are in the memory of one server:
-// a replica that is promoted might give lower ones.
+// checkSequence checks a sequence of MariaDB. Numbers that are cached are in the memory of one server: a replica that
+// is promoted might give lower ones.
 func checkSequence(name, cache, increment, cycle string) error {
 	if cache == "0" && increment == "1" && cycle == "0" {
 		return nil
@@ -246,8 +246,8 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// checkTable returns the layout of the table, or an error if locks would not work in it, or not over
-// the connection that described it.
+// checkTable returns the layout of the table, or an error if locks would not work in it, or not over the connection
+// that described it.
 func (i inspector) checkTable(d description) (dialect.Layout, error) {
 	if d.table != "" {
 		return 0, wrongTable("%s: %s", i.names.Lock, d.table)
@@ -263,8 +263,7 @@ func (i inspector) checkTable(d description) (dialect.Layout, error) {
 			return 0, wrongTable("column %s of %s is a TIMESTAMP, which sessions of different time zones read differently, so a lease has no one end: "+
 				"change it to DATETIME(6), while no program uses the table", name, i.names.Lock)
 		}
-		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one ends
-		// before its holder knows.
+		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one ends before its holder knows.
 		if _, digits, known := c.DecimalSize(); known && digits < 3 {
 			return 0, wrongTable("column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)", name, i.names.Lock, digits)
 		}
@@ -283,8 +282,8 @@ func (i inspector) checkTable(d description) (dialect.Layout, error) {
 	return dialect.Spring6, nil
 }
 
-// checkText returns an error if a key, or the region, could be written otherwise than it is read by
-// others. That does not concern ASCII, which is the same everywhere.
+// checkText returns an error if a key, or the region, could be written otherwise than it is read by others. That does
+// not concern ASCII, which is the same everywhere.
 func (i inspector) checkText(d description) error {
 	switch {
 	case i.ascii:

@@ -13,14 +13,12 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A statement is a text with positional placeholders, and the names of the
-// parameters that stand in them, in order. Some databases have no statement for
-// some purposes: its text is "".
+// A statement is a text with positional placeholders, and the names of the parameters that stand in them, in order.
+// Some databases have no statement for some purposes: its text is "".
 type statement struct {
 	text  string
 	names []string
-	// from has the place where the value of each stands: its own, or that of the same
-	// name before
+	// from has the place where the value of each stands: its own, or that of the same name before
 	from []int
 	// fixed has the values that are the same each time
 	fixed []any
@@ -28,8 +26,7 @@ type statement struct {
 	expands bool
 }
 
-// compile makes a statement of a text with named parameters, once, so that
-// running it costs no parsing.
+// compile makes a statement of a text with named parameters, once, so that running it costs no parsing.
 func compile(text string, d dialect.Dialect, region string) (statement, error) {
 	names := make(map[string]any)
 	for _, name := range []string{
@@ -138,8 +135,8 @@ func (v values) only(ids map[rowID]bool) values {
 	return v
 }
 
-// together are the values of one statement for many rows. In the four-column layout
-// acquisitions share the time-to-live; releases need not know it.
+// together are the values of one statement for many rows. In the four-column layout acquisitions share the
+// time-to-live; releases need not know it.
 func together(claims []Claim) values {
 	v := values{rows: claims}
 	for _, c := range claims {
@@ -190,8 +187,7 @@ func (s statement) args(v values) []any {
 	return args
 }
 
-// inOrder returns rows in the order of their keys, so that processes that write many
-// cannot deadlock.
+// inOrder returns rows in the order of their keys, so that processes that write many cannot deadlock.
 func inOrder(rows []Claim) []*Claim {
 	sorted := make([]*Claim, len(rows))
 	for i := range rows {
@@ -219,8 +215,8 @@ func proposed(rows []Claim) string {
 	return text.String()
 }
 
-// bindRows returns the text and arguments of s with a row of its own for each of
-// v.rows, where the database takes no JSON.
+// bindRows returns the text and arguments of s with a row of its own for each of v.rows, where the database takes no
+// JSON.
 func (s statement) bindRows(row statement, v values) (string, []any) {
 	between := ", "
 	if strings.HasPrefix(row.text, "SELECT ") {
@@ -234,8 +230,8 @@ func (s statement) bindRows(row statement, v values) (string, []any) {
 	return strings.Replace(s.text, "{rows}", rows[len(between):], 1), append(args, s.args(v)...)
 }
 
-// bindMany is bind for a statement, or a message, that acquires v.rows. row is the text of one, or
-// empty where the database takes JSON.
+// bindMany is bind for a statement, or a message, that acquires v.rows. row is the text of one, or empty where the
+// database takes JSON.
 func (s statement) bindMany(row statement, v values) (string, []any, error) {
 	if row.text == "" {
 		return s.bind(v)
@@ -270,20 +266,20 @@ type statements struct {
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
 
-// A many is a statement that changes many rows. Where there is a pick, it must be given only rows that were
-// picked. message, unless it is "", is a transaction in one message that picks the rows and changes them, or
-// changes none if it cannot pick all.
+// A many is a statement that changes many rows. Where there is a pick, it must be given only rows that were picked.
+// message, unless it is "", is a transaction in one message that picks the rows and changes them, or changes none if
+// it cannot pick all.
 type many struct{ statement, message statement }
 
 // levels are the isolations of transactions that are sent in messages. They are "" where there are none.
 type levels struct{ acquire, joint string }
 
-// guards pin rows in a transaction of the user's: by locks, or by a change. anywhere is writing without the
-// condition that the server is a member of its cluster.
+// guards pin rows in a transaction of the user's: by locks, or by a change. anywhere is writing without the condition
+// that the server is a member of its cluster.
 type guards struct{ locking, writing, anywhere statement }
 
-// compileAll compiles the texts. If verify is true, there are acquisitions that return the isolation in which
-// they ran.
+// compileAll compiles the texts. If verify is true, there are acquisitions that return the isolation in which they
+// ran.
 func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string, in levels, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
 	acquireAll := texts.AcquireAll
@@ -374,9 +370,9 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 // messageLevel returns how an isolation is written in a message.
 func messageLevel(level sql.IsolationLevel) string { return strings.ToUpper(level.String()) }
 
-// message returns a transaction of the isolation, in one message: one round trip, whatever the
-// number of statements. It depends on nothing that is set in the session. Empty statements
-// are left out. Without an isolation there is none.
+// message returns a transaction of the isolation, in one message: one round trip, whatever the number of statements.
+// It depends on nothing that is set in the session. Empty statements are left out. Without an isolation there is
+// none.
 func message(level string, statements ...string) string {
 	if level == "" {
 		return ""

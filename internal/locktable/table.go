@@ -100,5 +100,8 @@ func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 // Topic returns the topic on which releases of a row notify.
 func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }
 
+// Patience returns how long the answer to a batch is waited for.
+func (t *Table) Patience() time.Duration { return t.patience }
+
 // LeastTTL returns the shortest time-to-live that a claim may have on the database.
 func (t *Table) LeastTTL() time.Duration { return t.dialect.LeastTTL }

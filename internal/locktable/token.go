@@ -12,27 +12,25 @@ import (
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
-// TokensPerAcquisition is how many fencing tokens lie between two numbers that the database
-// gave: one for each holder to whom the row can be handed on without the database.
+// TokensPerAcquisition is how many fencing tokens lie between two numbers that the database gave: one for each holder
+// to whom the row can be handed on without the database.
 const TokensPerAcquisition = 1 << 16
 
 // lastNumber is the last number of which tokens can be made.
 const lastNumber = math.MaxInt64 / TokensPerAcquisition
 
-// trimEvery is how many tokens a process draws from a table until it deletes the rows that
-// all processes have left there.
+// trimEvery is how many tokens a process draws from a table until it deletes the rows that all processes have left
+// there.
 const trimEvery = 1024
 
 // tokens makes fencing tokens of the numbers that the database gives.
 type tokens struct {
 	source string // the sequence or table that numbers are drawn from
-	// drawn counts. The numbers themselves cannot say when to trim: with
-	// auto_increment_increment=2 they are all odd.
+	// drawn counts. The numbers themselves cannot say when to trim: with auto_increment_increment=2 they are all odd.
 	drawn atomic.Uint64
 }
 
-// seed counts from a random start, so that the rows of processes of which none draws many
-// are deleted, too.
+// seed counts from a random start, so that the rows of processes of which none draws many are deleted, too.
 func (t *tokens) seed(source string) {
 	t.source = source
 	t.drawn.Store(uint64(jitter.N(int64(trimEvery))))
@@ -63,10 +61,9 @@ func (t *tokens) isTrimDue() bool { return t.drawn.Add(1)%trimEvery == 0 }
 // trimBefore is below which number rows are deleted once token was drawn.
 func trimBefore(token int64) int64 { return token/TokensPerAcquisition - trimEvery }
 
-// draw draws a fencing token by a statement of its own, after the acquire statement, for the
-// owner of the row alone. Only the owner draws, so the tokens of one key are drawn in the
-// order of its holders: also outside of a transaction, because a lease that is over before the
-// answer comes is none.
+// draw draws a fencing token by a statement of its own, after the acquire statement, for the owner of the row alone.
+// Only the owner draws, so the tokens of one key are drawn in the order of its holders: also outside of a
+// transaction, because a lease that is over before the answer comes is none.
 func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, acquired bool, err error) {
 	s := t.statements.draw
 	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
@@ -84,8 +81,8 @@ func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, a
 // trimTimeout bounds the statement that trims. If it fails, a later one does the work.
 const trimTimeout = time.Second
 
-// countToken keeps the table that tokens are drawn from small. The statement for that runs in
-// the background. WaitInFlight waits for it.
+// countToken keeps the table that tokens are drawn from small. The statement for that runs in the background.
+// WaitInFlight waits for it.
 func (t *Table) countToken(token int64) {
 	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
 		t.inFlight.add()

@@ -171,7 +171,7 @@ func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
 			return false, t.errors.explain(ctx, reading.op, err)
 		}
 	}
-	n, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (int, error) {
+	n, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (int, error) {
 		return t.count(ctx, t.turns.isFree, values{turn: t.turnOf(lockKey)})
 	}, nil)
 	if t.reads != nil {
@@ -190,7 +190,7 @@ func (t *Table) checkDirect(ctx context.Context) error {
 	if err := u.checks.take(ctx); err != nil { // two at a time could each have one of two connections
 		return t.errors.explain(ctx, reading.op, err)
 	}
-	shared, err := callAlone(ctx, t.errors, reading, 0, func(ctx context.Context) (bool, error) {
+	shared, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (bool, error) {
 		if u.direct.Load() {
 			return false, nil
 		}
@@ -295,7 +295,7 @@ func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	err := t.checkDirect(ctx)
 	if err == nil {
 		connect := func(ctx context.Context) (*Turn, error) { return t.connectTurn(ctx, lockKey) }
-		turn, err = await(ctx, batchTimeout, connect, func(late *Turn, _ error) {
+		turn, err = await(ctx, t.patience, connect, func(late *Turn, _ error) {
 			if late != nil {
 				late.giveBack(true)
 			}
@@ -307,7 +307,7 @@ func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return await(ctx, turnWait+answerTimeout, turn.wait, func(late *Turn, _ error) {
+	return await(ctx, turnWait+max(answerTimeout, t.patience), turn.wait, func(late *Turn, _ error) {
 		if late != nil {
 			late.Leave(ctx, nil)
 		}
@@ -363,7 +363,7 @@ func (turn *Turn) Keep(ctx context.Context) bool {
 		return true
 	}
 	turn.kept = time.Now()
-	_, err := await(ctx, batchTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
+	_, err := await(ctx, turn.table.patience, func(ctx context.Context) (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
 	return err == nil
 }
 

@@ -14,17 +14,17 @@ import (
 
 // A writing is the statements that acquire the row of one claim, or the rows of several.
 type writing interface {
-	// run sends the statements. If verify is true, it returns an *isolationError unless they ran in a
-	// serializable transaction; or, in Autocommit, dialect.ErrNotCommitted if they are not committed. written
-	// reports whether anything was written before it failed.
+	// run sends the statements. If verify is true, it returns an *isolationError unless they ran in a serializable
+	// transaction; or, in Autocommit, dialect.ErrNotCommitted if they are not committed. written reports whether
+	// anything was written before it failed.
 	run(ctx context.Context, db executor, verify bool) (written bool, err error)
 	// message sends a transaction of the table's isolation in one message. resent is as for write.
 	message(ctx context.Context) (resent bool, err error)
 }
 
-// write acquires on an acquirer, by one message, in a transaction or on the pool, as the options say; or
-// in an explicit transaction. The claims recognise their own rows, so that all of it can be sent again if
-// the connection was closed.
+// write acquires on an acquirer, by one message, in a transaction or on the pool, as the options say; or in an
+// explicit transaction. The claims recognise their own rows, so that all of it can be sent again if the connection
+// was closed.
 func (t *Table) write(ctx context.Context, w writing, explicit bool) (unknown, resent bool, err error) {
 	wrote := false // in another isolation
 	if try, verify, ok := t.tryAlone(); ok && !explicit {
@@ -55,8 +55,8 @@ func (t *Table) write(ctx context.Context, w writing, explicit bool) (unknown, r
 	return err != nil && (wrote || !t.errors.isRefusedCommit(err)), false, err
 }
 
-// tryAlone returns on what connections an acquisition is a statement without an explicit transaction, and
-// whether to verify in what transaction it has run. ok is false if there are none.
+// tryAlone returns on what connections an acquisition is a statement without an explicit transaction, and whether to
+// verify in what transaction it has run. ok is false if there are none.
 func (t *Table) tryAlone() (try transaction.Try, verify, ok bool) {
 	switch {
 	case !t.transaction && t.dialect.ReturnsHolder: // the statement says whether it is committed
@@ -164,8 +164,8 @@ func readMessage(ctx context.Context, conn executor, text string, args []any, sc
 	return rows.Err()
 }
 
-// A manyRows is the writing of several claims, of different keys, in the order of their keys, so that
-// processes cannot deadlock.
+// A manyRows is the writing of several claims, of different keys, in the order of their keys, so that processes
+// cannot deadlock.
 type manyRows struct {
 	table  *Table
 	rows   values
@@ -284,13 +284,12 @@ const serializable = "serializable"
 // distrustFor is how long acquirers are not used after one was not what it should be.
 const distrustFor = time.Minute
 
-// acquirers are sessions that are SERIALIZABLE by themselves: one statement is then a
-// serializable transaction, without the round trips of BEGIN and COMMIT.
+// acquirers are sessions that are SERIALIZABLE by themselves: one statement is then a serializable transaction,
+// without the round trips of BEGIN and COMMIT.
 //
-// It is not taken for granted that they are. Another program may reset a session, and a pooler may have
-// ignored the setting, or have given a statement another session. So each statement returns
-// the isolation in which it ran. If that is another one, the row is acquired once more, in an
-// explicit transaction, and so are all others for a while.
+// It is not taken for granted that they are. Another program may reset a session, and a pooler may have ignored the
+// setting, or have given a statement another session. So each statement returns the isolation in which it ran. If
+// that is another one, the row is acquired once more, in an explicit transaction, and so are all others for a while.
 type acquirers struct {
 	pool       transaction.Pool
 	onFallback func(error)
@@ -325,8 +324,7 @@ func (a *acquirers) distrust(why error) {
 	}
 }
 
-// An isolationError says that a statement that acquired did not run in a serializable
-// transaction.
+// An isolationError says that a statement that acquired did not run in a serializable transaction.
 type isolationError struct{ got string }
 
 // Error implements error.
@@ -345,8 +343,8 @@ func checkIsolation(got string) error {
 // errNoOutcome is why it is not known what a statement, or a message, has done.
 var errNoOutcome = errors.New("an acquisition had no answer about its outcome: does a proxy change results?")
 
-// scanResult scans a row that an acquire statement returns. written reports whether the row was
-// acquired, although there is an error.
+// scanResult scans a row that an acquire statement returns. written reports whether the row was acquired, although
+// there is an error.
 func (t *Table) scanResult(rows *sql.Rows, c Claim, verify bool) (got Result, written bool, err error) {
 	var answer struct { // one allocation for all
 		age, left sql.NullInt64
@@ -370,8 +368,8 @@ func (t *Table) scanResult(rows *sql.Rows, c Claim, verify bool) (got Result, wr
 	return got, err != nil, err
 }
 
-// scanVerified scans a row of an acquire statement. If verify is true, the row ends in the
-// isolation in which the statement ran. In Autocommit any one will do.
+// scanVerified scans a row of an acquire statement. If verify is true, the row ends in the isolation in which the
+// statement ran. In Autocommit any one will do.
 func (t *Table) scanVerified(rows *sql.Rows, verify bool, columns ...any) error {
 	if !verify {
 		return rows.Scan(columns...)
@@ -425,8 +423,8 @@ func (a acquired) scan(rows *sql.Rows, verify bool) error {
 	return err
 }
 
-// result returns the tokens, or an error if the statement has not returned what it should. A statement
-// that a node of Galera has repeated has more rows.
+// result returns the tokens, or an error if the statement has not returned what it should. A statement that a node of
+// Galera has repeated has more rows.
 func (a acquired) result() (map[string]int64, error) {
 	if a.table.dialect.ReturnsHolder && *a.answers < len(a.mine) {
 		return nil, errNoOutcome

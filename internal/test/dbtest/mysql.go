@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -9,9 +10,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// MySQL returns a new database on the server of SQLLOCK_TEST_MYSQL, a MySQL or a MariaDB. It
-// keeps the parameters of the variable's DSN, so tests can run with other settings, such as
-// clientFoundRows=true.
+// MySQL returns a new database on the server of SQLLOCK_TEST_MYSQL, a MySQL or a MariaDB. It keeps the parameters of
+// the variable's DSN, so tests can run with other settings, such as clientFoundRows=true.
 func MySQL(tb testing.TB) *DB {
 	tb.Helper()
 	return newMySQL(tb, server.MySQL)
@@ -48,6 +48,7 @@ func newMySQL(tb testing.TB, name string) *DB {
 		tb.Fatalf("%s: %v", server.KindOf(name).Variable, err)
 	}
 	config.DBName = database
+	config.Timeout = time.Minute // the machine may stand still for longer than the 2 s that mysqllock.Open gives a connection
 	db := &DB{Name: "mysql", Server: name, Driver: "mysql", DSN: config.FormatDSN(), Dialect: dialect.MySQL()}
 	db.DB = open(tb, db.Driver, db.DSN)
 	return db

@@ -64,7 +64,7 @@ var matrix = []column{
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, parameters: patient, table: true},
-	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
+	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -73,7 +73,7 @@ var matrix = []column{
 	mysqlWith(server.MySQL, dbtest.MySQL, "found rows, +05:30", foundRows),
 	mysqlWith(server.MySQL, dbtest.MySQL, "interpolated, -08:00", interpolated),
 	mysqlWith(server.MySQL, dbtest.MySQL, "all, +05:30", everything),
-	{server: server.TiDB, open: dbtest.TiDB, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
+	{server: server.TiDB, open: dbtest.TiDB, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
 	mysqlWith(server.TiDB, dbtest.TiDB, "", nil),
 	mysqlWith(server.TiDB, dbtest.TiDB, "all, +05:30", everything),
 	mysqlWith(server.OracleMySQL, dbtest.OracleMySQL, "", nil),
@@ -86,8 +86,8 @@ func mysqlWith(server string, open func(testing.TB) *dbtest.DB, settings string,
 	return column{server: server, open: open, driver: "mysql", settings: settings, parameters: parameters}
 }
 
-// patient is for a machine that stands still for longer than the 2 s that mysqllock.Open gives a connection.
-var patient = map[string]string{"timeout": "1m"}
+// patient is for a machine that stands still for longer than the 10 s that a transaction may be idle.
+var patient = map[string]string{"idle_transaction_timeout": "0"}
 
 // What users have in their DSNs, and what must make no difference.
 var (

@@ -100,19 +100,20 @@ func (l *line) await(n int) {
 	})
 }
 
-// process returns the fair registry of another process, over a DSN.
+// process returns the fair registry of another process, over a DSN. One that will be cut off is not to wait for a
+// minute then.
 func (l *line) process(dsn string) *sqllock.Registry {
 	l.Helper()
-	if dsn == l.db.DSN {
-		return l.over(l.db.OpenDSN(l, l.driver, dsn), sqllock.RepositoryOptions{}, fair)
+	ctx := unhurried(l.T)
+	if dsn != l.db.DSN {
+		ctx = l.Context()
 	}
-	// It will be cut off, and is not to wait for a minute then.
-	return newRegistry(l.T, check.Value(sqllock.NewRepository(l.Context(), l.db.OpenDSN(l, l.driver, dsn).DB, l.db.Dialect, nil))(l), &fair)
+	return l.over(ctx, l.db.OpenDSN(l, l.driver, dsn), sqllock.RepositoryOptions{}, fair)
 }
 
-func (l *line) over(pool *sqlx.DB, of sqllock.RepositoryOptions, o sqllock.RegistryOptions) *sqllock.Registry {
+func (l *line) over(ctx context.Context, pool *sqlx.DB, of sqllock.RepositoryOptions, o sqllock.RegistryOptions) *sqllock.Registry {
 	l.Helper()
-	return newRegistry(l.T, repository(l.T, &dbtest.DB{DB: pool, Dialect: l.db.Dialect}, &of), &o)
+	return newRegistry(l.T, check.Value(sqllock.NewRepository(ctx, pool.DB, l.db.Dialect, &of))(l), &o) //nolint:contextcheck // it is closed after the test
 }
 
 // hold has a process hold the lock.
@@ -206,7 +207,7 @@ func TestFair_Wake(t *testing.T) {
 	for i := range processes {
 		listener := check.Value(notify.Listen(t.Context(), l.db.DSN, nil))(t)
 		t.Cleanup(func() { must(t, listener.Close()) })
-		processes[i] = l.over(l.db.Open(t), sqllock.RepositoryOptions{Notify: true},
+		processes[i] = l.over(unhurried(t), l.db.Open(t), sqllock.RepositoryOptions{Notify: true},
 			sqllock.RegistryOptions{Fair: true, TTL: never, IdleBetweenTries: never, Waker: listener})
 	}
 	l.others = 2
@@ -226,7 +227,11 @@ func TestFair_TryLockIsRefusedWhileAnotherWaits(t *testing.T) {
 			must(l, check.ErrorOf(conn.ExecContext(l.Context(), text)))
 		}
 		// The server is not to end this session, which is silent for as long as a try takes.
-		send(strings.NewReplacer("timeout = 5000", "timeout = 0", "SESSION wait_timeout = 5", "SESSION wait_timeout = 600").Replace(l.turns.Begin))
+		begin := strings.NewReplacer("timeout = 5000", "timeout = 0", "SESSION wait_timeout = 5", "SESSION wait_timeout = 600").Replace(l.turns.Begin)
+		if begin == l.turns.Begin {
+			l.Fatalf("what is its limit? %s", begin)
+		}
+		send(begin)
 		if l.turns.Take != "" {
 			send(l.turns.Take)
 		}
@@ -354,7 +359,7 @@ func TestFair_SmallPools(t *testing.T) {
 
 		told := make(chan error, 16)
 		pool := limited(l.db.Open(l), 2)
-		small := l.over(pool, sqllock.RepositoryOptions{}, fair)
+		small := l.over(l.Context(), pool, sqllock.RepositoryOptions{}, fair)
 		var first sync.WaitGroup
 		for i := range 8 { // all at once: they do not keep each other from the two connections
 			first.Go(func() {
@@ -371,7 +376,7 @@ func TestFair_SmallPools(t *testing.T) {
 		l.hold(obtain(l.T, other, "b").Lock)
 		l.queueUp("b", 1, small)
 		a := check.Value(other.Lock(l.Context(), "a"))(l)
-		same := l.over(pool, sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
+		same := l.over(l.Context(), pool, sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}, fair)
 		l.queue(1, 1, obtain(l.T, same, "a").Lock)
 		if reason := <-told; !strings.Contains(reason.Error(), "turn") {
 			l.Error(reason)

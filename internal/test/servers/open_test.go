@@ -446,7 +446,7 @@ func TestOpen_CloseAgainAfterAnEndedContext(t *testing.T) {
 	eachOpener(t, func(t *testing.T, o opener, db *dbtest.DB) {
 		t.Helper()
 		closed := 0
-		r, err := o.open(t.Context(), db.DSN, openOptions{migrate: migrations.Up, registry: sqllock.RegistryOptions{
+		r, err := o.open(unhurried(t), db.DSN, openOptions{migrate: migrations.Up, registry: sqllock.RegistryOptions{
 			TTL: time.Hour, OnClose: func() error { closed++; return nil },
 		}})
 		must(t, err)

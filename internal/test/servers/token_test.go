@@ -96,7 +96,7 @@ func TestToken_SequenceThatMightGoBackIsRefused(t *testing.T) {
 	for _, change := range []string{"CACHE 1000", "INCREMENT BY -1", "CYCLE"} {
 		db.DB.MustExec("ALTER SEQUENCE INT_LOCK_FENCE " + change)
 		_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil)
-		_, opening := openMySQL(t.Context(), db.DSN, openOptions{repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
+		_, opening := openMySQL(unhurried(t), db.DSN, openOptions{repository: sqllock.RepositoryOptions{Layout: dialect.Spring7}})
 		for _, err := range []error{err, opening} {
 			if !errors.Is(err, sqllock.ErrSchema) || !strings.Contains(err.Error(), "ALTER SEQUENCE INT_LOCK_FENCE INCREMENT BY 1 NOCACHE NOCYCLE") {
 				t.Errorf("%s: %v", change, err)
@@ -116,7 +116,7 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	if token, err := acquired(t, right); err != nil || token == 0 {
 		t.Errorf("token %d, error %v", token, err)
 	}
-	registry := check.Value(openMySQL(t.Context(), db.DSN, openOptions{repository: *options}))(t)
+	registry := check.Value(openMySQL(unhurried(t), db.DSN, openOptions{repository: *options}))(t)
 	once(t, obtain(t, registry, "k").TryLock)
 	must(t, registry.Close(t.Context()))
 	wrong := repository(t, db, options)
@@ -259,7 +259,8 @@ func TestToken_TableIsTrimmed(t *testing.T) {
 					t.Fatal(got)
 				}
 			}
-			for began := time.Now(); ; time.Sleep(time.Millisecond) { // it runs in the background
+			// It runs in the background, and once more after as many again if the server is too slow.
+			for began := time.Now(); ; must(t, check.ErrorOf(r.Acquire(t.Context(), "k", "holder", ttl))) {
 				var rows int
 				must(t, db.DB.Get(&rows, "SELECT COUNT(*) FROM INT_LOCK_FENCE"))
 				if rows < earlier {
