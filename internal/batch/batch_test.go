@@ -17,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Run(m) }
 
-// A fixture is a batcher of strings. The key of a string is the part before its dash. Each
-// batch takes a second.
+// A fixture is a batcher of strings. The key of a string is the part before its dash. Each batch takes a second.
 type fixture struct {
 	*batch.Batcher[string, string]
 	mu      sync.Mutex

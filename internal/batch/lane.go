@@ -8,8 +8,8 @@ import (
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
-// A lane runs one batch after the other until the queue is empty. It reuses its context,
-// timer and buffers, so that a single call costs little.
+// A lane runs one batch after the other until the queue is empty. It reuses its context, timer and buffers, so that a
+// single call costs little.
 type lane[I, O any] struct {
 	batcher  *Batcher[I, O]
 	ctx      context.Context // for the batches, until one times out
@@ -71,8 +71,8 @@ func (l *lane[I, O]) explainTimeout() {
 
 // begin takes the next batch. It returns false if there is none.
 func (l *lane[I, O]) begin() bool {
-	// A caller of the last batch may be about to add another item. If no other goroutine
-	// is ready to run, this costs nothing.
+	// A caller of the last batch may be about to add another item. If no other goroutine is ready to run, this costs
+	// nothing.
 	jitter.Yield()
 	b := l.batcher
 	b.mu.Lock()
@@ -131,8 +131,7 @@ func (l *lane[I, O]) end() bool {
 	return kept
 }
 
-// deliverLocked gives the callers their outcomes, and returns the indexes of the items whose
-// callers have left.
+// deliverLocked gives the callers their outcomes, and returns the indexes of the items whose callers have left.
 func (l *lane[I, O]) deliverLocked() (late []int) {
 	for i, c := range l.batch {
 		if l.lost || c.left { // a call that timed out may be in use for another item
@@ -166,8 +165,8 @@ func (l *lane[I, O]) watchLocked(after time.Duration) {
 	l.watched = true
 }
 
-// watch opens another lane if the batch is slow, ends the batch's context at the timeout,
-// and abandons the batch after the grace period.
+// watch opens another lane if the batch is slow, ends the batch's context at the timeout, and abandons the batch
+// after the grace period.
 func (l *lane[I, O]) watch() {
 	b, s := l.batcher, &l.batcher.settings
 	b.mu.Lock()
@@ -192,8 +191,8 @@ func (l *lane[I, O]) watch() {
 	}
 }
 
-// abandonLocked gives the callers of the batch the outcome TimedOut. Its own outcomes, if
-// they ever come, go to OnLate.
+// abandonLocked gives the callers of the batch the outcome TimedOut. Its own outcomes, if they ever come, go to
+// OnLate.
 func (l *lane[I, O]) abandonLocked() {
 	b := l.batcher
 	l.lost = true

@@ -9,8 +9,8 @@ type valuesContext struct {
 	caller context.Context
 }
 
-// Value implements context.Context. The batch's own context has no values but what package
-// context finds the parent by, of which a context is made.
+// Value implements context.Context. The batch's own context has no values but what package context finds the parent
+// by, of which a context is made.
 func (c valuesContext) Value(key any) any {
 	if value := c.Context.Value(key); value != nil {
 		return value

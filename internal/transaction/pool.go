@@ -1,10 +1,9 @@
 // Package transaction has transactions that leave no connection behind in an open one.
 //
-// database/sql puts a connection back into the pool after COMMIT and ROLLBACK, whatever the
-// server has answered. A node of Galera that has lost its quorum refuses both (error 1047) and
-// leaves the transaction open. Then the next user of the connection gets error 1568, or, worse,
-// runs statements in that transaction that succeed and are never committed. So a connection
-// whose transaction may not be over is closed here.
+// database/sql puts a connection back into the pool after COMMIT and ROLLBACK, whatever the server has answered. A
+// node of Galera that has lost its quorum refuses both (error 1047) and leaves the transaction open. Then the next
+// user of the connection gets error 1568, or, worse, runs statements in that transaction that succeed and are never
+// committed. So a connection whose transaction may not be over is closed here.
 package transaction
 
 import (
@@ -25,28 +24,27 @@ type Pool struct {
 	Dialect *dialect.Dialect
 }
 
-// maxClosed limits how many closed connections one call passes over. It does not depend on what the
-// pool says, because there may be another pool behind it, as pgxpool is: see stdlib.OpenDBFromPool.
+// maxClosed limits how many closed connections one call passes over. It does not depend on what the pool says,
+// because there may be another pool behind it, as pgxpool is: see stdlib.OpenDBFromPool.
 const maxClosed = 100
 
-// freely is how many of them it passes over without a pause. A server or a proxy that closes each new
-// connection, as one does that is shut down, must not be asked for a hundred at once.
+// freely is how many of them it passes over without a pause. A server or a proxy that closes each new connection, as
+// one does that is shut down, must not be asked for a hundred at once.
 const freely = 20
 
-// A Try sends a statement, or a message, on a connection of a pool. It passes over connections that turn
-// out to be closed by the server, or to be still inside another transaction, and has the statement sent on
-// the next one:
+// A Try sends a statement, or a message, on a connection of a pool. It passes over connections that turn out to be
+// closed by the server, or to be still inside another transaction, and has the statement sent on the next one:
 //
 //	try := pool.Try()
 //	for try.Next(ctx) {
 //		try.Err = send(ctx, try.Conn)
 //	}
 //
-// So it must be safe to send it again. The loop must not be left before Next has returned false. Then Err is
-// the last error, or nil.
+// So it must be safe to send it again. The loop must not be left before Next has returned false. Then Err is the last
+// error, or nil.
 //
-// database/sql does the same for a connection that its driver calls bad. lib/pq does that for any
-// connection that breaks, pgx for none that has broken within the last second.
+// database/sql does the same for a connection that its driver calls bad. lib/pq does that for any connection that
+// breaks, pgx for none that has broken within the last second.
 type Try struct {
 	Conn *sql.Conn
 	// Err is set in the loop, to what the statement ended with. An error of a new connection ends the loop.
@@ -65,8 +63,8 @@ type Try struct {
 // Try returns a Try for a statement that may be repeated.
 func (p Pool) Try() Try { return Try{pool: p, stuck: p.DB.Stats().OpenConnections} }
 
-// TryOutside is Try for statements that must be committed by themselves. A connection on which the
-// application has left a transaction open, which would undo them, is passed over.
+// TryOutside is Try for statements that must be committed by themselves. A connection on which the application has
+// left a transaction open, which would undo them, is passed over.
 func (p Pool) TryOutside() Try {
 	try := p.Try()
 	if !p.discardsOpen() {
@@ -75,16 +73,16 @@ func (p Pool) TryOutside() Try {
 	return try
 }
 
-// TryWhole is Try for what is a transaction by itself: one statement, or one message with BEGIN and COMMIT in
-// it. If it fails, its transaction is not left open: it is rolled back, or the connection is closed.
+// TryWhole is Try for what is a transaction by itself: one statement, or one message with BEGIN and COMMIT in it. If
+// it fails, its transaction is not left open: it is rolled back, or the connection is closed.
 func (p Pool) TryWhole() Try {
 	try := p.Try()
 	try.whole = true
 	return try
 }
 
-// discardsOpen reports whether database/sql gives out no connection in an open transaction: pgx asks its
-// connections for that.
+// discardsOpen reports whether database/sql gives out no connection in an open transaction: pgx asks its connections
+// for that.
 func (p Pool) discardsOpen() bool {
 	driver := reflect.TypeOf(p.DB.Driver())
 	return driver != nil && driver.Kind() == reflect.Pointer && strings.HasPrefix(driver.Elem().PkgPath(), "github.com/jackc/pgx/")
@@ -143,8 +141,8 @@ func (t *Try) isUsable(ctx context.Context) bool {
 // isStopped reports whether the server has refused a statement of a message, and left its transaction open.
 func isStopped(class dialect.Class) bool { return class == dialect.Blocked || class == dialect.Refused }
 
-// rolledBack ends the transaction of a message whose statement was refused, or has waited for a row in
-// vain, and reports whether it is over. Lost races end the transaction by themselves.
+// rolledBack ends the transaction of a message whose statement was refused, or has waited for a row in vain, and
+// reports whether it is over. Lost races end the transaction by themselves.
 func rolledBack(ctx context.Context, conn *sql.Conn) bool {
 	_, err := conn.ExecContext(ctx, "ROLLBACK")
 	return err == nil

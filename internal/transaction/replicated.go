@@ -8,8 +8,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// ErrUnreplicated is why it is not known whether what was committed outlasts a failover. PostgreSQL answers
-// a COMMIT whose wait for the synchronous standby was cancelled with success, and a warning.
+// ErrUnreplicated is why it is not known whether what was committed outlasts a failover. PostgreSQL answers a COMMIT
+// whose wait for the synchronous standby was cancelled with success, and a warning.
 var ErrUnreplicated = errors.New("the server has stopped waiting for its synchronous standby: a failover may undo what was committed")
 
 // replicated returns err, of what has just committed on conn, or ErrUnreplicated. Only the pools of Open see the

@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 )
 
-// A Tx is a transaction with the connection that it has to itself. End it with Commit or
-// Rollback; as with [sql.Tx], what comes second returns sql.ErrTxDone.
+// A Tx is a transaction with the connection that it has to itself. End it with Commit or Rollback; as with [sql.Tx],
+// what comes second returns sql.ErrTxDone.
 type Tx struct {
 	*sql.Tx
 
@@ -20,8 +20,8 @@ type Tx struct {
 	ending  atomic.Bool // Commit or Rollback was called
 }
 
-// Begin begins a transaction. Like a [Try] it passes over connections that turn out to be closed, and
-// over those that are still inside another transaction.
+// Begin begins a transaction. Like a [Try] it passes over connections that turn out to be closed, and over those that
+// are still inside another transaction.
 func (p Pool) Begin(ctx context.Context, opts *sql.TxOptions) (begun *Tx, err error) {
 	try := p.Try()
 	try.begins = true
@@ -36,8 +36,8 @@ func (p Pool) Begin(ctx context.Context, opts *sql.TxOptions) (begun *Tx, err er
 	return begun, try.Err
 }
 
-// Commit commits the transaction. It returns an error also if the server has committed it, and has stopped
-// waiting for its synchronous standby: see [ErrUnreplicated].
+// Commit commits the transaction. It returns an error also if the server has committed it, and has stopped waiting
+// for its synchronous standby: see [ErrUnreplicated].
 func (t *Tx) Commit() error {
 	return t.end(func() error { return replicated(t.ctx, t.conn, t.dialect, t.Tx.Commit()) })
 }
@@ -45,8 +45,8 @@ func (t *Tx) Commit() error {
 // Rollback rolls the transaction back.
 func (t *Tx) Rollback() error { return t.end(t.Tx.Rollback) }
 
-// end runs Commit or Rollback, and gives the connection back. If the end of the context has
-// rolled the transaction back before, it is not known with what success.
+// end runs Commit or Rollback, and gives the connection back. If the end of the context has rolled the transaction
+// back before, it is not known with what success.
 func (t *Tx) end(run func() error) error {
 	if t.ending.Swap(true) {
 		return sql.ErrTxDone // Close of the connection would wait for the first call

@@ -119,8 +119,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 	})
 }
 
-// The rollback that database/sql sends at the end of the context may never be answered. It is
-// not waited for.
+// The rollback that database/sql sends at the end of the context may never be answered. It is not waited for.
 func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := virtual.Migrated(t, dialect.Spring7)

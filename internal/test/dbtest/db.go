@@ -16,9 +16,8 @@ type DB struct {
 	Name string
 	// Server is the name of the server's kind, one of [server.Kinds].
 	Server string
-	// Driver and DSN open further pools on this database. Driver is the driver of DB
-	// ("sqlite", "postgres" of lib/pq, "mysql"). The DSN of PostgreSQL is a URL, which
-	// pgx accepts too.
+	// Driver and DSN open further pools on this database. Driver is the driver of DB ("sqlite", "postgres" of lib/pq,
+	// "mysql"). The DSN of PostgreSQL is a URL, which pgx accepts too.
 	Driver, DSN string
 	// Path is SQLite's file.
 	Path string
@@ -28,22 +27,22 @@ type DB struct {
 	Dialect dialect.Dialect
 }
 
-// Open returns another pool on the same database, as another process has. It is closed when
-// tb ends, which may be a subtest of the database's test.
+// Open returns another pool on the same database, as another process has. It is closed when tb ends, which may be a
+// subtest of the database's test.
 func (db *DB) Open(tb testing.TB) *sqlx.DB {
 	tb.Helper()
 	return open(tb, db.Driver, db.DSN)
 }
 
-// OpenDSN is [DB.Open] with another driver, another DSN, or both. The DSN must lead to the
-// same database, as those of [DB.With] do. "pgx" accepts the DSNs of PostgreSQL.
+// OpenDSN is [DB.Open] with another driver, another DSN, or both. The DSN must lead to the same database, as those of
+// [DB.With] do. "pgx" accepts the DSNs of PostgreSQL.
 func (db *DB) OpenDSN(tb testing.TB, driver, dsn string) *sqlx.DB {
 	tb.Helper()
 	return open(tb, driver, dsn)
 }
 
-// Each runs a test on each kind of database, in parallel subtests named sqlite, postgres and
-// mysql. As parallel subtests do, they run after the calling test function has returned.
+// Each runs a test on each kind of database, in parallel subtests named sqlite, postgres and mysql. As parallel
+// subtests do, they run after the calling test function has returned.
 func Each(t *testing.T, test func(t *testing.T, db *DB)) {
 	t.Helper()
 	Databases{"sqlite": SQLite, "postgres": Postgres, "mysql": MySQL}.Each(t, test)
@@ -63,8 +62,8 @@ func (all Databases) Each(t *testing.T, test func(t *testing.T, db *DB)) {
 	}
 }
 
-// open returns a pool that has answered a ping. It is closed when the test ends, before all
-// cleanups that were registered earlier.
+// open returns a pool that has answered a ping. It is closed when the test ends, before all cleanups that were
+// registered earlier.
 func open(tb testing.TB, driver, dsn string) *sqlx.DB {
 	tb.Helper()
 	db, err := sqlx.ConnectContext(tb.Context(), driver, dsn)
@@ -79,8 +78,7 @@ func open(tb testing.TB, driver, dsn string) *sqlx.DB {
 	return db
 }
 
-// Version returns the version that the server reports:
-// "15.18", "10.11.19-MariaDB-0+deb12u1".
+// Version returns the version that the server reports: "15.18", "10.11.19-MariaDB-0+deb12u1".
 func (db *DB) Version(tb testing.TB) string {
 	tb.Helper()
 	query, ok := map[string]string{
@@ -99,9 +97,9 @@ func (db *DB) Version(tb testing.TB) string {
 	return version
 }
 
-// Shorten makes all leases in a table of locks end sooner by the given number of seconds. The
-// table has the five columns. A test that waits for the end of a lease thereby need not choose
-// a time-to-live that is long enough for the machine and short enough for the test.
+// Shorten makes all leases in a table of locks end sooner by the given number of seconds. The table has the five
+// columns. A test that waits for the end of a lease thereby need not choose a time-to-live that is long enough for
+// the machine and short enough for the test.
 func (db *DB) Shorten(tb testing.TB, table string, seconds int) {
 	tb.Helper()
 	sooner := map[string]string{

@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { testmain.Run(m) }
 
-// TestPgBouncerPoolsTransactions: a session's advisory lock belongs to the shared connection, and
-// excludes no other client.
+// TestPgBouncerPoolsTransactions: a session's advisory lock belongs to the shared connection, and excludes no other
+// client.
 func TestPgBouncerPoolsTransactions(t *testing.T) {
 	db := dbtest.PgBouncer(t)
 	for range 2 {

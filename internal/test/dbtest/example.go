@@ -8,8 +8,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// RunExample runs the example of a package, which finds the DSN of db in DATABASE_URL, and checks what
-// it prints. go test would run it without a server, too.
+// RunExample runs the example of a package, which finds the DSN of db in DATABASE_URL, and checks what it prints. go
+// test would run it without a server, too.
 func (db *DB) RunExample(t *testing.T, example func(), want string) {
 	t.Helper()
 	t.Setenv("DATABASE_URL", db.DSN)

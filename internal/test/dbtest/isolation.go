@@ -18,8 +18,8 @@ type isolation struct {
 	name        string   // its kind and its name, for messages
 }
 
-// isolate creates the test's part of the server. It is dropped after the test's pools have
-// been closed, or kept if the test fails.
+// isolate creates the test's part of the server. It is dropped after the test's pools have been closed, or kept if
+// the test fails.
 func isolate(tb testing.TB, part isolation) {
 	tb.Helper()
 	if err := server.Execute(tb.Context(), part.driver, part.dsn, part.create); err != nil {
@@ -30,8 +30,7 @@ func isolate(tb testing.TB, part isolation) {
 			tb.Logf("the failed test's %s stays on %s", part.name, part.dsn)
 			return
 		}
-		// The test's context has ended. The timeout detects a test that has left a
-		// transaction open.
+		// The test's context has ended. The timeout detects a test that has left a transaction open.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 3*time.Minute)
 		defer cancel()
 		if err := server.Execute(ctx, part.driver, part.dsn, part.drop...); err != nil {
@@ -40,8 +39,8 @@ func isolate(tb testing.TB, part isolation) {
 	})
 }
 
-// uniqueName returns an identifier that needs no quotes in any database. It contains the
-// name of the test, to show which failed test has left it.
+// uniqueName returns an identifier that needs no quotes in any database. It contains the name of the test, to show
+// which failed test has left it.
 func uniqueName(tb testing.TB) string {
 	tb.Helper()
 	const longest = 40 // of the 63 bytes that PostgreSQL allows

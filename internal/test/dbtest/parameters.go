@@ -8,10 +8,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// With returns a DSN for the same database with other parameters, for [DB.OpenDSN]. The
-// parameters are those of the driver: for MySQL, for example, parseTime=true,
-// loc=Asia/Kolkata, or a session variable with an SQL value, such as time_zone='+05:30' with
-// its quotes. SQLite's parameters are added to the existing ones, since _pragma can occur
+// With returns a DSN for the same database with other parameters, for [DB.OpenDSN]. The parameters are those of the
+// driver: for MySQL, for example, parseTime=true, loc=Asia/Kolkata, or a session variable with an SQL value, such as
+// time_zone='+05:30' with its quotes. SQLite's parameters are added to the existing ones, since _pragma can occur
 // several times.
 func (db *DB) With(tb testing.TB, parameters map[string]string) string {
 	tb.Helper()

@@ -11,8 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Postgres returns a new schema on the server of SQLLOCK_TEST_POSTGRES. The DSN sets it as
-// the search_path of every connection.
+// Postgres returns a new schema on the server of SQLLOCK_TEST_POSTGRES. The DSN sets it as the search_path of every
+// connection.
 func Postgres(tb testing.TB) *DB {
 	tb.Helper()
 	return newSchema(tb, server.Postgres)
@@ -31,8 +31,7 @@ func newSchema(tb testing.TB, name string) *DB {
 	isolate(tb, isolation{
 		driver: "postgres",
 		dsn:    serverDSN,
-		// The user owns the schema, so it needs only the right CREATE on the
-		// database.
+		// The user owns the schema, so it needs only the right CREATE on the database.
 		create: `CREATE SCHEMA ` + schema,
 		drop:   []string{`SET lock_timeout = '2min'`, `DROP SCHEMA ` + schema + ` CASCADE`},
 		name:   "schema " + schema,
@@ -69,10 +68,9 @@ func setParameters(u *url.URL, parameters map[string]string) {
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-// PgBouncer returns a new database on the server of SQLLOCK_TEST_POSTGRES, through the
-// PgBouncer of SQLLOCK_TEST_PGBOUNCER. A new schema is not enough: the search_path belongs to
-// a session, and with transaction pooling a client's next transaction may run in another
-// session.
+// PgBouncer returns a new database on the server of SQLLOCK_TEST_POSTGRES, through the PgBouncer of
+// SQLLOCK_TEST_PGBOUNCER. A new schema is not enough: the search_path belongs to a session, and with transaction
+// pooling a client's next transaction may run in another session.
 //
 // The DSN works with lib/pq and pgx: see [server.StartPgBouncer].
 func PgBouncer(tb testing.TB) *DB {

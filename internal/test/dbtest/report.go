@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Report adds a line to those that withservers prints after all tests: what was tested on which
-// database. Without withservers it does nothing.
+// Report adds a line to those that withservers prints after all tests: what was tested on which database. Without
+// withservers it does nothing.
 func Report(tb testing.TB, format string, values ...any) {
 	tb.Helper()
 	path := os.Getenv(server.ReportVariable)

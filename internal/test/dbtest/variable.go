@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
-// Missing returns why the tests of a server, one of [server.Kinds], are skipped or fail. It
-// returns "" if the server is available.
+// Missing returns why the tests of a server, one of [server.Kinds], are skipped or fail. It returns "" if the server
+// is available.
 func Missing(name string) string {
 	kind := server.KindOf(name)
 	if kind.Variable == "" || os.Getenv(kind.Variable) != "" {
@@ -19,8 +19,8 @@ func Missing(name string) string {
 	return fmt.Sprintf("no %s (%s): %s is not set", kind.Title, kind.Name, kind.Variable)
 }
 
-// variable returns the value of a server's environment variable. If it is not set, the test
-// is skipped, or fails if the server is required.
+// variable returns the value of a server's environment variable. If it is not set, the test is skipped, or fails if
+// the server is required.
 func variable(tb testing.TB, name string) string {
 	tb.Helper()
 	missing := Missing(name)
@@ -35,8 +35,7 @@ func variable(tb testing.TB, name string) string {
 	if required {
 		tb.Fatalf("%s, and it must be tested (%s, or CI=true); %s", missing, server.RequireVariable, advice)
 	}
-	// go test shows the reasons of skips only with -v. This message is always shown,
-	// once for each test program.
+	// go test shows the reasons of skips only with -v. This message is always shown, once for each test program.
 	once, _ := warned.LoadOrStore(name, new(sync.Once))
 	once.(*sync.Once).Do(func() {
 		fmt.Fprintf(os.Stderr, "*** TESTS ARE SKIPPED: %s; %s\n", missing, advice)
@@ -50,8 +49,8 @@ var warned sync.Map // of name to *sync.Once
 // All reports whether this is the full run, as make test-all starts it.
 func All() bool { return os.Getenv(server.AllVariable) != "" }
 
-// OwnServers skips a test that starts servers of its own, unless it was started by withservers:
-// plain go test neither installs nor starts anything.
+// OwnServers skips a test that starts servers of its own, unless it was started by withservers: plain go test neither
+// installs nor starts anything.
 func OwnServers(tb testing.TB) {
 	tb.Helper()
 	if !server.MayInstall() {

@@ -12,8 +12,8 @@ import (
 // inRerun is an environment variable that is set in the processes of rerun.
 const inRerun = "SQLLOCK_TEST_IN_RERUN"
 
-// rerun runs TestInRerun in another process, in which it may fail or be skipped. It returns the output
-// and whether the test has succeeded.
+// rerun runs TestInRerun in another process, in which it may fail or be skipped. It returns the output and whether
+// the test has succeeded.
 func rerun(t *testing.T, environment ...string) (output string, success bool) {
 	t.Helper()
 	cmd := osexec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestInRerun$", "-test.v")

@@ -359,7 +359,7 @@ func TestFair_SmallPools(t *testing.T) {
 
 		told := make(chan error, 16)
 		pool := limited(l.db.Open(l), 2)
-		small := l.over(l.Context(), pool, sqllock.RepositoryOptions{}, fair)
+		small := l.over(unhurried(l.T), pool, sqllock.RepositoryOptions{}, fair)
 		var first sync.WaitGroup
 		for i := range 8 { // all at once: they do not keep each other from the two connections
 			first.Go(func() {
