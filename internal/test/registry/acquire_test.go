@@ -27,36 +27,37 @@ import (
 // A lock that was found taken is looked at before it is tried again: a refused attempt locks
 // the row, which the holder has to renew.
 func TestAcquire_TryAfterARefusedOneReadsFirst(t *testing.T) {
-	t.Parallel()
-	s := newFixture(t, sqllock.Serializable)
-	rival := try(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
-	var mu sync.Mutex
-	var ops []flaky.Op
-	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-		if !m.Done {
-			mu.Lock()
-			ops = append(ops, m.Op)
-			mu.Unlock()
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		rival := try(t, obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), nil), "k"))
+		var mu sync.Mutex
+		var ops []flaky.Op
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				mu.Lock()
+				ops = append(ops, m.Op)
+				mu.Unlock()
+			}
+			return nil
+		})
+		refused := func() []flaky.Op {
+			ops = nil
+			_, err := s.lock.TryLock(t.Context())
+			var held *sqllock.HeldError
+			if !errors.As(err, &held) || held.Holder != rival.Holder() {
+				t.Fatal(err)
+			}
+			return ops
 		}
-		return nil
+		if first := refused(); !slices.Contains(first, flaky.Begin) {
+			t.Errorf("the first try: %v", first)
+		}
+		for range 3 {
+			check.Same(t, "another try", refused(), []flaky.Op{flaky.Query})
+		}
+		must(t, rival.Unlock(t.Context()))
+		must(t, held(s).Unlock(t.Context()))
 	})
-	refused := func() []flaky.Op {
-		ops = nil
-		_, err := s.lock.TryLock(t.Context())
-		var held *sqllock.HeldError
-		if !errors.As(err, &held) || held.Holder != rival.Holder() {
-			t.Fatal(err)
-		}
-		return ops
-	}
-	if first := refused(); !slices.Contains(first, flaky.Begin) {
-		t.Errorf("the first try: %v", first)
-	}
-	for range 3 {
-		check.Same(t, "another try", refused(), []flaky.Op{flaky.Query})
-	}
-	must(t, rival.Unlock(t.Context()))
-	must(t, held(s).Unlock(t.Context()))
 }
 
 // An acquisition that failed, and whose row was not there afterwards, is not remembered
