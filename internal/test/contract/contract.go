@@ -244,11 +244,13 @@ func (f *fixture) processWith(ttl time.Duration) *sqllock.Repository {
 func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository {
 	f.Helper()
 	opts.Region, opts.Isolation = cmp.Or(opts.Region, f.region), f.cell.Isolation
-	return check.Value(sqllock.NewRepository(f.patient(), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
+	return check.Value(sqllock.NewRepository(f.unhurried(), f.cell.DB.DB, f.cell.Dialect, &opts))(f)
 }
 
-// patient is the test's context, with which a repository waits for a minute for each answer.
-func (f *fixture) patient() context.Context { return locktable.WithPatience(f.Context(), time.Minute) }
+// unhurried is the test's context, with which a repository waits for a minute for each answer.
+func (f *fixture) unhurried() context.Context {
+	return locktable.WithPatience(f.Context(), time.Minute)
+}
 
 // idle is the time between two tries of a waiter. It is short, to keep the tests short. In a bubble each try costs
 // time, and waiting costs none.

@@ -152,7 +152,7 @@ type owned struct{ Key, Holder string }
 func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome, error) {
 	f.Helper()
 	names := check.Value(dialect.NamesFor(""))(f)
-	table := check.Value(locktable.Open(f.patient(), locktable.Config{
+	table := check.Value(locktable.Open(f.unhurried(), locktable.Config{
 		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region, MultiStatements: f.cell.MultiStatements,
 	}))(f)
 	claims := make([]locktable.Claim, len(rows))
