@@ -79,7 +79,7 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 // explainFree returns an error if a row that looks free could not be acquired because the server is no longer a
 // member of its cluster.
 func (t *Table) explainFree(ctx context.Context) error {
-	found, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (Cluster, error) {
+	found, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (Cluster, error) {
 		// Without its MEMBER_STATE the answer would read as that of a server without a group.
 		return readCluster(ctx, t.pool.DB, t.statements.cluster)
 	}, nil)

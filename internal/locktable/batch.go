@@ -101,12 +101,12 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 		return o, o.Err
 	}
 	if b.onLate == nil {
-		got, err := await(ctx, b.policy.limit(max(c.TTL, b.patience)), send, nil)
+		got, err := await(ctx, b.policy.limit(c.TTL, b.patience), send, nil)
 		got.Err = err
 		return got
 	}
 	counted := make(chan struct{})
-	got, err := await(ctx, b.policy.limit(max(c.TTL, b.patience)), send, func(late batch.Outcome[V], _ error) {
+	got, err := await(ctx, b.policy.limit(c.TTL, b.patience), send, func(late batch.Outcome[V], _ error) {
 		<-counted
 		b.onLate(c, late)
 	})

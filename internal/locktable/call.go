@@ -21,8 +21,10 @@ type policy struct {
 	// behind, is then no pinned row.
 	lockless bool
 	// answer is how long each answer may take, or the claim's time-to-live or the table's patience if that is
-	// longer; a batch has the patience alone. 0 means as long as ctx lasts, or the renewer allows.
+	// longer, unless the limit is exact; a batch has the patience alone. 0 means as long as ctx lasts, or the renewer
+	// allows.
 	answer time.Duration
+	exact  bool
 }
 
 // always is for statements that are sent again after every lost race, until ctx ends.
@@ -76,6 +78,11 @@ func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patience{}, limit)
 }
 
+func patienceOf(ctx context.Context) time.Duration {
+	limit, _ := ctx.Value(patience{}).(time.Duration)
+	return max(limit, batchTimeout)
+}
+
 // The pause after the n-th lost race is random, up to shortestPause doubled n times or longestPause.
 const (
 	shortestPause = time.Millisecond
@@ -122,18 +129,18 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 
 // callAlone is call for a statement that is not batched. It returns a moment after ctx or the time for an answer has
 // ended at the latest, even if the driver ignores its context. Therefore send must not write to variables of its
-// caller. late, unless it is nil, gets the answer of a driver that was left behind. least is how long the answer is
-// waited for at least, unless p has no limit.
-func callAlone[T any](ctx context.Context, c classifier, p policy, least time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
-	return call(ctx, c, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(least), send, late) })
+// caller. late, unless it is nil, gets the answer of a driver that was left behind. ttl is that of the claim, if there
+// is one.
+func callAlone[T any](ctx context.Context, t *Table, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
+	return call(ctx, t.errors, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl, t.patience), send, late) })
 }
 
-// limit is how long an answer may take that is waited for at least so long, or 0 for no limit.
-func (p policy) limit(least time.Duration) time.Duration {
-	if p.answer == 0 {
-		return 0
+// limit is how long the answer about a claim may take, or 0 for no limit.
+func (p policy) limit(ttl, patience time.Duration) time.Duration {
+	if p.answer == 0 || p.exact {
+		return p.answer
 	}
-	return max(p.answer, least)
+	return max(p.answer, ttl, patience)
 }
 
 // await returns what send returns, or errTimedOut if that takes longer than limit, unless that is 0. The error is

@@ -33,7 +33,7 @@ func classify(err error) dialect.Class {
 func sending(ctx context.Context, p policy, ttl, d time.Duration, err error) (times int64, took time.Duration, failed error) {
 	var sent atomic.Int64
 	began := time.Now()
-	_, failed = callAlone(ctx, classify, p, ttl, func(context.Context) (int, error) {
+	_, failed = callAlone(ctx, &Table{errors: classify}, p, ttl, func(context.Context) (int, error) {
 		sent.Add(1)
 		time.Sleep(d)
 		return 0, err

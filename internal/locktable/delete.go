@@ -18,7 +18,7 @@ func (t *Table) DeleteExpired(ctx context.Context, ttl time.Duration) (int64, er
 // with the same exception as [Table.Release].
 func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	s, v := t.statements.release.inRegion(row.Region), values{Claim: Claim{LockKey: row.LockKey, Holder: row.Holder}}
-	return callAlone(ctx, t.errors, releasing, t.patience, func(ctx context.Context) (deleted bool, err error) {
+	return callAlone(ctx, t, releasing, 0, func(ctx context.Context) (deleted bool, err error) {
 		try, n := t.pool.Try(), int64(0)
 		for try.Next(ctx) {
 			n, try.Err = exec(ctx, try.Conn, s, v)
@@ -35,7 +35,7 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 		if _, err := t.deleteUnpinned(ctx, deletingClient, t.statements.pickClient, t.statements.deleteClient, v); err != nil {
 			return err
 		}
-		left, err := callAlone(ctx, t.errors, deletingClient, 0, func(ctx context.Context) (int, error) {
+		left, err := callAlone(ctx, t, deletingClient, 0, func(ctx context.Context) (int, error) {
 			return t.count(ctx, t.statements.countClient, v)
 		}, nil)
 		switch {
@@ -53,7 +53,7 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 // were. Each statement has a bounded number, so that none keeps rows locked for long.
 func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement, v values) (all int64, err error) {
 	for {
-		some, err := callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (int64, error) {
+		some, err := callAlone(ctx, t, p, 0, func(ctx context.Context) (int64, error) {
 			return t.deletePicked(ctx, pick, s, v)
 		}, nil)
 		all += some

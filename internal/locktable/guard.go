@@ -92,7 +92,7 @@ func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) 
 	if t.file.isGone() {
 		return NotHeld, nil
 	}
-	pinned, err := callAlone(ctx, t.errors, guarding, c.TTL, pin, nil)
+	pinned, err := callAlone(ctx, t, guarding, c.TTL, pin, nil)
 	switch {
 	case Is(err, PinnedRow): // another statement has it locked for longer than the session waits
 		return NotHeld, &Error{guarding.op, Failed, errors.Unwrap(err)}

@@ -14,7 +14,7 @@ import (
 // four-column layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.holders.nextKept()}
-	return callAlone(ctx, t.errors, keeping, max(c.TTL, t.patience), func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, t, keeping, c.TTL, func(ctx context.Context) (bool, error) {
 		o := t.keepOne(ctx, v)
 		return o.Err == nil && o.Value, o.Err
 	}, nil)
@@ -26,7 +26,7 @@ func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error
 func (t *Table) KeepAll(ctx context.Context, claims []Claim, d time.Duration) ([]bool, error) {
 	v := together(flattened(claims))
 	v.keepFor, v.next = d, t.holders.nextKept()
-	return callAlone(ctx, t.errors, keeping, max(v.TTL, t.patience), func(ctx context.Context) ([]bool, error) {
+	return callAlone(ctx, t, keeping, v.TTL, func(ctx context.Context) ([]bool, error) {
 		rows, _, err := t.keepMany(ctx, v)
 		kept := make([]bool, len(claims))
 		for i, c := range claims {

@@ -135,7 +135,7 @@ func (t *Table) deleteTogether(ctx context.Context, some []leftoverClaim) (left 
 	for i, one := range some {
 		claims[i] = one.Claim
 	}
-	there, err := callAlone(ctx, t.errors, releasing, t.patience, func(ctx context.Context) ([]Claim, error) {
+	there, err := callAlone(ctx, t, releasing, 0, func(ctx context.Context) ([]Claim, error) {
 		gone, _, err := t.deleteMany(ctx, together(claims))
 		if err != nil {
 			return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/sqllock/sqllock/internal/transaction"
 )
@@ -20,10 +19,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	}
 	t := &Table{
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
-		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: batchTimeout,
-	}
-	if limit, ok := ctx.Value(patience{}).(time.Duration); ok {
-		t.patience = max(limit, batchTimeout)
+		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: patienceOf(ctx),
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}
@@ -150,7 +146,7 @@ var errNotReady = errors.New("the database is not ready")
 
 func (t *Table) inspect(ctx context.Context, config Config) (finding, error) {
 	i := inspector{t.pool.DB, t.dialect, t.names, config.ASCII, config.Unverified}
-	found, err := callAlone(ctx, t.errors, opening, t.patience, i.inspect, nil)
+	found, err := callAlone(ctx, t, opening, 0, i.inspect, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
 		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
 	}
@@ -183,7 +179,7 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 	if question == "" {
 		return file{}, nil
 	}
-	return callAlone(ctx, t.errors, opening, t.patience, func(ctx context.Context) (f file, err error) {
+	return callAlone(ctx, t, opening, 0, func(ctx context.Context) (f file, err error) {
 		if err := t.pool.DB.QueryRowContext(ctx, question).Scan(&f.path); err != nil {
 			return file{}, err
 		}
@@ -204,7 +200,7 @@ var (
 // out, or nothing would: a row could be acquired in another table than the one that it is released from. messages
 // reports whether the pool is to take several statements in one message.
 func (t *Table) checkConnections(ctx context.Context, messages bool) error {
-	_, err := callAlone(ctx, t.errors, opening, t.patience, func(ctx context.Context) (struct{}, error) {
+	_, err := callAlone(ctx, t, opening, 0, func(ctx context.Context) (struct{}, error) {
 		if messages {
 			if err := checkMessages(ctx, t.pool.DB); err != nil {
 				return struct{}{}, err

@@ -46,7 +46,7 @@ func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool,
 
 // pollMany reads the rows of many keys for their waiters.
 func (t *Table) pollMany(ctx context.Context, v values) (map[string]Row, error) {
-	return callAlone(ctx, t.errors, polling, t.patience, func(ctx context.Context) (map[string]Row, error) {
+	return callAlone(ctx, t, polling, 0, func(ctx context.Context) (map[string]Row, error) {
 		return t.peekMany(ctx, v)
 	}, nil)
 }

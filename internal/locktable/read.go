@@ -15,18 +15,18 @@ import (
 // A connection that has died silently must not keep its place in the pool for the whole time-to-live, nor end a wait:
 // an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	began, limit := time.Now(), max(reading.limit(c.TTL), 2*t.patience)
-	for {
-		p := reading
-		p.answer = min(t.patience, limit-time.Since(began))
-		row, err = callAlone(ctx, t.errors, p, 0, func(ctx context.Context) (Row, error) {
+	p, began, limit := reading, time.Now(), reading.limit(c.TTL, 2*t.patience)
+	p.exact = true
+	for left := limit; left > 0; left = limit - time.Since(began) { // an answer of 0 has no limit
+		p.answer = min(t.patience, left)
+		row, err = callAlone(ctx, t, p, 0, func(ctx context.Context) (Row, error) {
 			if c.IsJoint() {
 				row, _, err := t.peekJoint(ctx, c)
 				return row, err
 			}
 			return t.peekOne(ctx, c)
 		}, nil)
-		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil || time.Since(began) >= limit {
+		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil {
 			break
 		}
 	}
@@ -47,7 +47,7 @@ func (t *Table) ReadNow(ctx context.Context, c Claim) (row Row, ok bool, err err
 // the four-column layout ttl decides how long they last. It misses nothing that was committed before, on whichever
 // server of a cluster.
 func (t *Table) ReadAll(ctx context.Context, lockKeys []string, ttl time.Duration) (map[string]Row, error) {
-	return callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (map[string]Row, error) {
+	return callAlone(ctx, t, reading, 0, func(ctx context.Context) (map[string]Row, error) {
 		return t.peekCurrent(ctx, values{Claim: Claim{TTL: ttl}, keys: lockKeys})
 	}, nil)
 }
@@ -75,7 +75,7 @@ func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, erro
 // IsHeld reports whether the row carries the claim's holder and has not expired. In the four-column layout TTL
 // decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
-	return callAlone(ctx, t.errors, reading, max(c.TTL, t.patience), func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, t, reading, c.TTL, func(ctx context.Context) (bool, error) {
 		return t.isHeld(ctx, c)
 	}, nil)
 }
@@ -83,7 +83,7 @@ func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
 // List reads all rows of the table, of every region, in order of region and LOCK_KEY. In the four-column layout ttl
 // decides how long they last.
 func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
-	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
+	return callAlone(ctx, t, listing, ttl, func(ctx context.Context) ([]Row, error) {
 		return t.selectRows(ctx, t.statements.list, values{Claim: Claim{TTL: ttl}})
 	}, nil)
 }
@@ -91,7 +91,7 @@ func (t *Table) List(ctx context.Context, ttl time.Duration) ([]Row, error) {
 // ListFirst reads limit rows of the table, of every region: those that are held before those that have expired, the
 // oldest first. In the four-column layout ttl decides how long they last.
 func (t *Table) ListFirst(ctx context.Context, limit int, ttl time.Duration) ([]Row, error) {
-	return callAlone(ctx, t.errors, listing, ttl, func(ctx context.Context) ([]Row, error) {
+	return callAlone(ctx, t, listing, ttl, func(ctx context.Context) ([]Row, error) {
 		return t.selectRows(ctx, t.statements.listFirst, values{Claim: Claim{TTL: ttl}, limit: limit})
 	}, nil)
 }
@@ -101,7 +101,7 @@ type Counts struct{ Held, Kept, Finished, Expired int64 }
 
 // Count counts the rows of the region. In the four-column layout ttl decides which have expired.
 func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
-	return callAlone(ctx, t.errors, counting, ttl, func(ctx context.Context) (n Counts, err error) {
+	return callAlone(ctx, t, counting, ttl, func(ctx context.Context) (n Counts, err error) {
 		s := t.statements.count
 		err = queryFirst(ctx, t.pool.DB, s, values{Claim: Claim{TTL: ttl}}, func(rows *sql.Rows) error {
 			return rows.Scan(&n.Held, &n.Kept, &n.Finished, &n.Expired)

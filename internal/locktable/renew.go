@@ -26,7 +26,7 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 	}
 	p := renewing
 	p.pinned = pinnedFor
-	return callAlone(ctx, t.errors, p, max(c.TTL, t.patience), func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, t, p, c.TTL, func(ctx context.Context) (bool, error) {
 		if c.IsJoint() {
 			return t.renewJoint(ctx, c)
 		}
@@ -48,11 +48,11 @@ func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, 
 	if t.file.isGone() {
 		return false, nil
 	}
-	p, least := renewing, max(c.TTL, t.patience)
+	p := renewing
 	if t.dialect.Embedded {
-		p.races, p.answer, least = 0, unpinnedTimeout, 0
+		p.races, p.answer, p.exact = 0, unpinnedTimeout, true
 	}
-	got, err := callAlone(ctx, t.errors, p, least, func(ctx context.Context) (Outcome, error) {
+	got, err := callAlone(ctx, t, p, c.TTL, func(ctx context.Context) (Outcome, error) {
 		outcomes, err := t.renewAll(ctx, together(c.each()))
 		return combined(outcomes), err
 	}, func(got Outcome, err error) {

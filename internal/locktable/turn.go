@@ -171,7 +171,7 @@ func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
 			return false, t.errors.explain(ctx, reading.op, err)
 		}
 	}
-	n, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (int, error) {
+	n, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (int, error) {
 		return t.count(ctx, t.turns.isFree, values{turn: t.turnOf(lockKey)})
 	}, nil)
 	if t.reads != nil {
@@ -190,7 +190,7 @@ func (t *Table) checkDirect(ctx context.Context) error {
 	if err := u.checks.take(ctx); err != nil { // two at a time could each have one of two connections
 		return t.errors.explain(ctx, reading.op, err)
 	}
-	shared, err := callAlone(ctx, t.errors, reading, t.patience, func(ctx context.Context) (bool, error) {
+	shared, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (bool, error) {
 		if u.direct.Load() {
 			return false, nil
 		}
