@@ -72,13 +72,15 @@ const (
 type patience struct{}
 
 // WithPatience returns a context with which [Open] makes a table that waits for so long for each answer, and not for
-// batchTimeout, or answerTimeout if limit is longer. The tests on servers use it: how fast the machine is must not
-// decide what they find.
+// batchTimeout, or answerTimeout if limit is longer; nor for the moment that names have. [HasSequence] and
+// [CheckServer] wait for so long, too. The tests on servers use it: how fast the machine is must not decide what they
+// find.
 func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patience{}, limit)
 }
 
-func patienceOf(ctx context.Context) time.Duration {
+// PatienceOf returns how long a table that is opened with ctx waits for the answer to a batch.
+func PatienceOf(ctx context.Context) time.Duration {
 	limit, _ := ctx.Value(patience{}).(time.Duration)
 	return max(limit, batchTimeout)
 }

@@ -131,7 +131,7 @@ func Keyspace(ctx context.Context, db *sql.DB, names dialect.Names) (string, err
 // the server needs another dialect, or if sqllock does not support it and unverified is false.
 func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, prefix string, unverified bool) error {
 	names, _ := dialect.NamesFor(prefix) // what creates the tables says what is wrong with it
-	_, err := callAlone(ctx, &Table{errors: d.Classify, patience: patienceOf(ctx)}, opening, 0, func(ctx context.Context) (struct{}, error) {
+	_, err := callAlone(ctx, &Table{errors: d.Classify, patience: PatienceOf(ctx)}, opening, 0, func(ctx context.Context) (struct{}, error) {
 		i := inspector{db: db, dialect: d, names: names, unverified: unverified}
 		return struct{}{}, i.checkServer(ctx, i.askServer(ctx))
 	}, nil)

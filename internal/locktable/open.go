@@ -19,7 +19,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	}
 	t := &Table{
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
-		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: patienceOf(ctx),
+		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: PatienceOf(ctx),
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{opening.op, Failed, err}

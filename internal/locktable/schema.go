@@ -161,7 +161,7 @@ func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") 
 // HasSequence reports whether fencing tokens come from a sequence of MariaDB, for a caller who gives the layout to
 // [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
 func HasSequence(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
-	return callAlone(ctx, &Table{errors: d.Classify, patience: patienceOf(ctx)}, opening, 0, func(ctx context.Context) (bool, error) {
+	return callAlone(ctx, &Table{errors: d.Classify, patience: PatienceOf(ctx)}, opening, 0, func(ctx context.Context) (bool, error) {
 		i := inspector{db: db, dialect: d, names: names}
 		sequence, err := i.findFence(ctx, dialect.Spring7)
 		if err == nil && sequence {

@@ -88,8 +88,8 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return c.session.BeginTx(ctx, opts)
 }
 
-// ResetSession implements driver.SessionResetter. The pool calls it when it gives the connection out again,
-// after the end of a transaction.
+// ResetSession implements driver.SessionResetter. The pool calls it when it gives the connection out again, after the
+// end of a transaction.
 func (c *conn) ResetSession(ctx context.Context) error {
 	c.inTransaction = false
 	return c.session.ResetSession(ctx)
@@ -99,16 +99,16 @@ func (c *conn) note(err error) {
 	c.readOnly = c.readOnly || err != nil && c.classify(err) == dialect.ReadOnly
 }
 
-// noteNotice gets the name of the server's function that sent a notice. Unlike the text it is not translated,
-// and the warning has no code of its own.
+// noteNotice gets the name of the server's function that sent a notice. Unlike the text it is not translated, and the
+// warning has no code of its own.
 func (c *conn) noteNotice(routine string) {
 	if routine == "SyncRepWaitForLSN" {
 		c.unreplicated.Store(true)
 	}
 }
 
-// Unreplicated reports whether the server has stopped waiting for its synchronous standby since the last
-// call: package transaction asks.
+// Unreplicated reports whether the server has stopped waiting for its synchronous standby since the last call:
+// package transaction asks.
 func (c *conn) Unreplicated() bool { return c.unreplicated.Swap(false) }
 
 // IsValid implements driver.Validator.

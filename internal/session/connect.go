@@ -11,14 +11,15 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// OpenTimeout is the time limit of the first connection. A network that drops packets would
-// otherwise keep a user waiting for minutes.
+// OpenTimeout is the time limit of the first connection. A network that drops packets would otherwise keep a user
+// waiting for minutes.
 const OpenTimeout = 10 * time.Second
 
-// HostTimeout is the time limit of a connection to one of a few hosts, unless the DSN has one: the
-// next one must have its turn before the statement that needs a connection times out.
+// HostTimeout is the time limit of a connection to one of a few hosts, unless the DSN has one: the next one must have
+// its turn before the statement that needs a connection times out.
 const HostTimeout = 2 * time.Second
 
 // allHosts is the time for all hosts but the last: less than a batch has.
@@ -32,8 +33,8 @@ func TimeoutOf(hosts int) time.Duration {
 	return min(HostTimeout, allHosts/time.Duration(hosts-1))
 }
 
-// connect returns a pool of the target, of up to limit connections, and checks that it
-// answers. If create is true, an SQLite file that does not exist is created.
+// connect returns a pool of the target, of up to limit connections, and checks that it answers. If create is true, an
+// SQLite file that does not exist is created.
 func (t Target) connect(ctx context.Context, s Settings, create bool, limit int) (*sqlx.DB, error) {
 	source := t.Source
 	if create && t.Creating != "" {
@@ -43,14 +44,15 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, OpenTimeout)
+	patience := max(OpenTimeout, locktable.PatienceOf(ctx))
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := t.ping(limited, db); err != nil {
 		switch {
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
 		case limited.Err() != nil:
-			err = fmt.Errorf("no answer within %v: %w", OpenTimeout, err)
+			err = fmt.Errorf("no answer within %v: %w", patience, err)
 		}
 		return nil, errors.Join(err, db.Close())
 	}
@@ -72,8 +74,8 @@ func (t Target) open(source string, s Settings, limit int) (*sqlx.DB, error) {
 	return db, nil
 }
 
-// turns returns the pool of the sessions that wait for turns: as long as the server lets them. It connects when it is used,
-// and keeps no connection for long.
+// turns returns the pool of the sessions that wait for turns: as long as the server lets them. It connects when it is
+// used, and keeps no connection for long.
 func (t Target) turns() (*sqlx.DB, error) {
 	if t.Dialect.Turns(dialect.Names{}).Begin == "" {
 		return nil, nil
@@ -95,13 +97,11 @@ func setLimit(db *sqlx.DB, limit int) {
 	db.SetMaxIdleConns(limit)
 }
 
-// busyPause is the time between attempts to open a file that another process is
-// writing to.
+// busyPause is the time between attempts to open a file that another process is writing to.
 const busyPause = 50 * time.Millisecond
 
-// ping opens the first connection. It retries while an SQLite file is busy: the switch
-// to WAL upgrades a read lock to a write lock, and then SQLite fails at once, whatever
-// the busy timeout is.
+// ping opens the first connection. It retries while an SQLite file is busy: the switch to WAL upgrades a read lock to
+// a write lock, and then SQLite fails at once, whatever the busy timeout is.
 func (t Target) ping(ctx context.Context, db *sqlx.DB) error {
 	for {
 		err := db.PingContext(ctx)

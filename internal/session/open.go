@@ -37,9 +37,9 @@ type Listener interface {
 	Close() error
 }
 
-// Open parses a DSN, and returns a registry over pools of its own, which Close of the
-// registry closes. Its errors are those of [sqllock.NewRepository] and [sqllock.NewRegistry];
-// a bad DSN is an [sqllock.ErrInvalid]. They never contain a password.
+// Open parses a DSN, and returns a registry over pools of its own, which Close of the registry closes. Its errors are
+// those of [sqllock.NewRepository] and [sqllock.NewRegistry]; a bad DSN is an [sqllock.ErrInvalid]. They never
+// contain a password.
 func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o Options) (*sqllock.Registry, error) {
 	target, err := parse(dsn)
 	if strings.ContainsAny(dsn, "\n\r\x00") {
@@ -218,9 +218,9 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	return registry, err
 }
 
-// dialect returns the dialect for a repository. With a given layout NewRepository does not look what
-// fencing tokens come from, and a wrong guess would fail each acquisition. A source that is missing is no
-// error: the first acquisition says so.
+// dialect returns the dialect for a repository. With a given layout NewRepository does not look what fencing tokens
+// come from, and a wrong guess would fail each acquisition. A source that is missing is no error: the first
+// acquisition says so.
 func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dialect.Dialect, error) {
 	d := p.target.Dialect
 	if o.Layout == 0 || o.DisableFencing || d.Name != dialect.MySQL().Name {

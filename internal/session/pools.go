@@ -14,8 +14,8 @@ import (
 // Pools are the pools over one target, and how acquisitions use them.
 type Pools struct {
 	DB *sqlx.DB
-	// Acquirers have sessions that are SERIALIZABLE, for acquisitions. It is nil if there are
-	// none, and DB itself if its sessions are.
+	// Acquirers have sessions that are SERIALIZABLE, for acquisitions. It is nil if there are none, and DB itself if
+	// its sessions are.
 	Acquirers *sqlx.DB
 	// Turns connects when it is used. It is nil for a database that has no turns, or behind a pooler.
 	Turns *sqlx.DB
@@ -33,8 +33,8 @@ type Need struct {
 	Create      bool // SQLite: create a file that does not exist
 }
 
-// Connect opens the pools, and checks that the database answers. Behind a pooler that does not
-// keep the settings of a session it connects without them.
+// Connect opens the pools, and checks that the database answers. Behind a pooler that does not keep the settings of a
+// session it connects without them.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	p := &Pools{MultiStatements: t.MultiStatements}
 	s := Settings{kept: new(atomic.Bool)}
@@ -78,8 +78,8 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	return p, nil
 }
 
-// addAcquirers opens the second pool, which takes half of the connections, and checks that its
-// sessions are what they should be.
+// addAcquirers opens the second pool, which takes half of the connections, and checks that its sessions are what they
+// should be.
 func (p *Pools) addAcquirers(ctx context.Context, t Target, s Settings, connections int) (err error) {
 	s.Serializable = true
 	if p.Acquirers, err = t.connect(ctx, s, false, connections/2); err != nil {
@@ -119,10 +119,9 @@ const patience = 30 * time.Second
 // errIgnored is why a server that accepted the settings of a session is taken for a pooler.
 var errIgnored = errors.New("the settings of the session were ignored")
 
-// isPooler reports whether err is how a pooler deals with parameters of the session that it does
-// not keep: PgBouncer refuses them with protocol_violation, unless it is told to ignore them, and
-// Amazon's RDS Proxy with feature_not_supported. Then a session may have the prepared statements of
-// another client, or may lack our own.
+// isPooler reports whether err is how a pooler deals with parameters of the session that it does not keep: PgBouncer
+// refuses them with protocol_violation, unless it is told to ignore them, and Amazon's RDS Proxy with
+// feature_not_supported. Then a session may have the prepared statements of another client, or may lack our own.
 func isPooler(err error) bool {
 	var state interface{ SQLState() string }
 	if !errors.As(err, &state) {

@@ -38,9 +38,8 @@ var (
 	errPostgresForm = errors.New("the DSN is neither postgres://user:password@host:5432/database nor host=… user=… password='…' dbname=…")
 )
 
-// ParsePostgres returns the target of a DSN that a driver reads by address and connects to by
-// connector. Its errors never repeat the DSN or a parser's error about it, unless that cannot
-// contain a part of a password.
+// ParsePostgres returns the target of a DSN that a driver reads by address and connects to by connector. Its errors
+// never repeat the DSN or a parser's error about it, unless that cannot contain a part of a password.
 func ParsePostgres(
 	dsn, driverName string, address func(string) (Address, error),
 	connector func(string, Settings) (driver.Connector, error),
@@ -62,9 +61,9 @@ func ParsePostgres(
 	}, nil
 }
 
-// complete returns the DSN with what is to be the same for the pools and for package notify, which reads it by
-// pgx: sslmode, and of several hosts the primary. Another one refuses to write, and to LISTEN. (It is not
-// read-write, which would pass over a primary whose sessions are read-only by default, and not say why.)
+// complete returns the DSN with what is to be the same for the pools and for package notify, which reads it by pgx:
+// sslmode, and of several hosts the primary. Another one refuses to write, and to LISTEN. (It is not read-write,
+// which would pass over a primary whose sessions are read-only by default, and not say why.)
 func (a Address) complete(dsn string) string {
 	if a.SSLMode != "" {
 		dsn = withParameter(dsn, "sslmode", a.SSLMode)
@@ -75,8 +74,8 @@ func (a Address) complete(dsn string) string {
 	return dsn
 }
 
-// withParameter adds a parameter to a DSN that does not have it. It comes first among keywords: after a last
-// one that is empty, as password= is, it would be read as its value.
+// withParameter adds a parameter to a DSN that does not have it. It comes first among keywords: after a last one that
+// is empty, as password= is, it would be read as its value.
 func withParameter(dsn, name, value string) string {
 	switch {
 	case strings.Contains(dsn, name):
@@ -109,8 +108,8 @@ func postgresURL(dsn string, address func(string) (Address, error)) (Address, er
 	return Address{}, WrongParameters(parameters, parse, err)
 }
 
-// isFile reports whether err says that a file cannot be read: a certificate or a key, which the DSN
-// or the environment names. It has the file's name and nothing else of the DSN.
+// isFile reports whether err says that a file cannot be read: a certificate or a key, which the DSN or the
+// environment names. It has the file's name and nothing else of the DSN.
 func isFile(err error) bool { return errors.As(err, new(*fs.PathError)) }
 
 func (a Address) redacted() string {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A preparer keeps the prepared statements of one connection, for a driver that has the server parse and plan
-// each statement anew. The statements end with the connection.
+// A preparer keeps the prepared statements of one connection, for a driver that has the server parse and plan each
+// statement anew. The statements end with the connection.
 //
 //   - A text is prepared when it is sent for the second time: for one that is sent once, that would be a round
 //     trip more.

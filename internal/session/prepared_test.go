@@ -68,8 +68,8 @@ func (s table) checkPrepared(want int) {
 	}
 }
 
-// A statement that is sent often is prepared. If the server loses it, it is sent again as it is, and the caller
-// does not notice.
+// A statement that is sent often is prepared. If the server loses it, it is sent again as it is, and the caller does
+// not notice.
 func TestPreparedStatements(t *testing.T) {
 	t.Parallel()
 	admin := dbtest.Postgres(t)
@@ -171,8 +171,8 @@ func TestPreparedStatements_BehindAPooler(t *testing.T) {
 	}
 }
 
-// A statement whose context ends is cancelled, and the connection works on or is replaced. It is cancelled only once the
-// server executes it: PostgreSQL forgets a request to cancel that comes before the statement.
+// A statement whose context ends is cancelled, and the connection works on or is replaced. It is cancelled only once
+// the server executes it: PostgreSQL forgets a request to cancel that comes before the statement.
 func TestPreparedStatements_Cancelled(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)

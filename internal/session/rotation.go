@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// connectionLife is how long a connection is used. A proxy, a name or a switchover may have led it to a
-	// server that is no longer the right one.
+	// connectionLife is how long a connection is used. A proxy, a name or a switchover may have led it to a server
+	// that is no longer the right one.
 	connectionLife = 5 * time.Minute
 	// successorPause is the time between attempts to connect a successor.
 	successorPause = 10 * time.Second
-	// successorIdle is how long a successor may wait before it is asked whether it is still there, and
-	// successorPing how long its answer may take.
+	// successorIdle is how long a successor may wait before it is asked whether it is still there, and successorPing
+	// how long its answer may take.
 	successorIdle = 20 * time.Second
 	successorPing = time.Second
 )
 
-// A rotation is the connector of a pool. It replaces old connections, but never closes a healthy one before
-// its successor is connected: others may have used up the server's limit, and all leases would be lost.
+// A rotation is the connector of a pool. It replaces old connections, but never closes a healthy one before its
+// successor is connected: others may have used up the server's limit, and all leases would be lost.
 // (SetConnMaxLifetime of database/sql closes first.)
 //
-// The successor is connected in the background, and waits for an old connection to be given back to the pool.
-// That one is closed then, and the pool gets the successor when it next needs a connection.
+// The successor is connected in the background, and waits for an old connection to be given back to the pool. That
+// one is closed then, and the pool gets the successor when it next needs a connection.
 type rotation struct {
 	driver.Connector
 

@@ -100,8 +100,8 @@ func checkAnswer(t *testing.T, db *sqlx.DB, question, want string) {
 	}
 }
 
-// A pooler may accept the settings of a session and drop them: what is asked of the first session
-// decides. So it is where the isolation is not asked for, and is read committed anyway.
+// A pooler may accept the settings of a session and drop them: what is asked of the first session decides. So it is
+// where the isolation is not asked for, and is read committed anyway.
 func TestAPoolerThatIgnoresSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -133,8 +133,8 @@ func TestAPoolerThatIgnoresSettings(t *testing.T) {
 	}
 }
 
-// A pooler may also give the first statement a session in which another client has prepared it, or
-// the second one a session that does not know it, or refuse a setting. Then it is taken for a pooler, too.
+// A pooler may also give the first statement a session in which another client has prepared it, or the second one a
+// session that does not know it, or refuse a setting. Then it is taken for a pooler, too.
 func TestAPoolerThatMixesSessions(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)

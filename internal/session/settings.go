@@ -5,9 +5,9 @@ import "strings"
 // applicationName shows in the server's list of sessions.
 const applicationName = "sqllock"
 
-// Complete adds to the parameters of a PostgreSQL session what locks need, and removes what
-// is meant for another driver or for a pool, which the server would refuse. What the DSN sets
-// stays as it is, except for the isolation if s asks for one.
+// Complete adds to the parameters of a PostgreSQL session what locks need, and removes what is meant for another
+// driver or for a pool, which the server would refuse. What the DSN sets stays as it is, except for the isolation if
+// s asks for one.
 func (s Settings) Complete(parameters map[string]string) {
 	for name := range parameters {
 		if isForDriver(name) {
@@ -30,12 +30,11 @@ func (s Settings) Complete(parameters map[string]string) {
 	}
 }
 
-// postgresDefaults have the server notice a client that is gone. Otherwise it would keep the
-// client's transaction open, and a row locked, for hours. Statements that wait for a row limit
-// that themselves. Statements for rows that are named look them up in the index, however small
-// the table was when they were planned: see [dialect.Dialect.WithoutScans]. None is worth compiling: where the index
-// has many pages for the few rows that the last ANALYZE saw, the server would take a batch for expensive, and compile
-// each one for a millisecond and more.
+// postgresDefaults have the server notice a client that is gone. Otherwise it would keep the client's transaction
+// open, and a row locked, for hours. Statements that wait for a row limit that themselves. Statements for rows that
+// are named look them up in the index, however small the table was when they were planned: see
+// [dialect.Dialect.WithoutScans]. None is worth compiling: where the index has many pages for the few rows that the
+// last ANALYZE saw, the server would take a batch for expensive, and compile each one for a millisecond and more.
 var postgresDefaults = map[string]string{
 	"enable_seqscan":                      "off",
 	"idle_in_transaction_session_timeout": "10000", // ms

@@ -26,14 +26,14 @@ type Target struct {
 
 	// HasIsolation reports whether a parameter of the DSN sets the isolation of a session.
 	HasIsolation bool
-	// SerializablePool reports whether the sessions of one pool can all be SERIALIZABLE: what else
-	// they do is not hindered by that.
+	// SerializablePool reports whether the sessions of one pool can all be SERIALIZABLE: what else they do is not
+	// hindered by that.
 	SerializablePool bool
 	// MultiStatements reports whether the connections take several statements in a message.
 	MultiStatements bool
 
-	// Idle is how long a connection stays open without being used, if the server closes those
-	// that are idle for longer, or 0.
+	// Idle is how long a connection stays open without being used, if the server closes those that are idle for
+	// longer, or 0.
 	Idle time.Duration
 
 	// Prepares reports whether the connections have to prepare what is sent often, because the driver does not.
@@ -60,14 +60,12 @@ type Choice struct {
 
 // Settings say what the sessions of a pool are like.
 type Settings struct {
-	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation or has a
-	// SerializablePool.
+	// Serializable makes the sessions SERIALIZABLE, if the target HasIsolation or has a SerializablePool.
 	Serializable bool
-	// Patience, unless it is 0, is how long an answer may take before a connection counts as
-	// dead, where the driver does not stop waiting when its context ends.
+	// Patience, unless it is 0, is how long an answer may take before a connection counts as dead, where the driver
+	// does not stop waiting when its context ends.
 	Patience time.Duration
-	// Pooled is for a pooler that gives each transaction another session: nothing is set
-	// and nothing is prepared.
+	// Pooled is for a pooler that gives each transaction another session: nothing is set and nothing is prepared.
 	Pooled bool
 
 	// kept, unless it is nil, reports whether the server has been found to keep what belongs to a session.

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// HasStray reports whether what follows the host in a URL looks like the rest of a
-// password: a password with / ? or # in it ends the host too early. rest is the URL
-// without its scheme.
+// HasStray reports whether what follows the host in a URL looks like the rest of a password: a password with / ? or #
+// in it ends the host too early. rest is the URL without its scheme.
 func HasStray(rest string) bool {
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.ContainsAny(rest[end:], "@#")
@@ -28,8 +27,8 @@ var ErrLineBreak = errors.New("the DSN has a line break or a NUL in it")
 // ErrParameters is the error for bad parameters of a URL.
 var ErrParameters = errors.New("the DSN has wrong parameters after its ?")
 
-// WrongParameters is the error for the parameters of a DSN that parses without them. It names the one that does
-// not parse alone. err, which says why, must not contain a password.
+// WrongParameters is the error for the parameters of a DSN that parses without them. It names the one that does not
+// parse alone. err, which says why, must not contain a password.
 func WrongParameters(parameters string, parse func(one string) error, err error) error {
 	for one := range strings.SplitSeq(parameters, "&") {
 		name, _, found := strings.Cut(one, "=")
@@ -68,8 +67,8 @@ func OtherDatabase(dsn, own string) error {
 // ErrCharset is the error for parameters that choose a character set in which the driver cannot quote.
 var ErrCharset = errors.New("a parameter of the DSN sets another character set than utf8mb4")
 
-// RedactedURL is the form in which a DSN appears in messages. It is built from the
-// parts that are not secret; no secret is cut out of anything.
+// RedactedURL is the form in which a DSN appears in messages. It is built from the parts that are not secret; no
+// secret is cut out of anything.
 func RedactedURL(scheme, user, host, database string) string {
 	if user != "" {
 		host = url.User(user).String() + "@" + host

@@ -231,7 +231,7 @@ const cellPool = 24
 func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
 	t.Helper()
 	target := check.Value(parse(dsn))(t)
-	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: cellPool, Acquirers: true}))(t)
+	pools := check.Value(target.Connect(unhurried(t), session.Need{Connections: cellPool, Acquirers: true}))(t)
 	t.Cleanup(func() { must(t, pools.Close()) })
 	return pools
 }

@@ -47,7 +47,7 @@ func TestOpen_ChoosesThePrimary(t *testing.T) {
 
 	first := check.Value(url.Parse(standby.DSN()))(t)
 	second := check.Value(url.Parse(primary.DSN()))(t)
-	dsn := "host=127.0.0.1,127.0.0.1 port=" + first.Port() + "," + second.Port() + " user=postgres dbname=postgres sslmode=prefer"
+	dsn := "host=127.0.0.1,127.0.0.1 port=" + first.Port() + "," + second.Port() + " user=postgres dbname=postgres sslmode=prefer connect_timeout=60"
 	for _, o := range []opener{byName(t, "pgxlock"), byName(t, "pqlock")} {
 		for _, wake := range []bool{false, true} {
 			registry := o.opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never}, wake: wake})
