@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -62,8 +63,11 @@ var renewalTests = []test{
 		defer each.Wait()
 		for _, row := range rows {
 			each.Go(func() {
-				for range rounds {
-					if renewed, err := r.Renew(f.Context(), row.Key, row.Holder, ttl); !renewed || err != nil {
+				for n := 0; n < rounds; {
+					renewed, err := r.Renew(f.Context(), row.Key, row.Holder, ttl)
+					if errors.Is(err, sqllock.ErrPinned) {
+						continue // by a renewal of all that takes longer than a second
+					} else if n++; !renewed || err != nil {
 						f.Errorf("%s: %v, %v", row.Key, renewed, err)
 					}
 				}

@@ -58,16 +58,16 @@ var lockedTxTests = []test{
 	inEachCell("EnteringAgainDoesNotWaitForTheGuardedTransaction", func(f *fixture) {
 		r := f.registry(ttl)
 		enter := func(ctx context.Context) {
-			fastest := ttl // a busy machine delays some; each would wait for a second
-			for range 20 {
+			for range 100 { // a busy machine delays some; each would wait for a second
 				began := time.Now()
 				again := check.Value(r.TryLock(ctx, "k"))(f)
-				fastest = min(fastest, time.Since(began))
+				took := time.Since(began)
 				f.must(again.Unlock(ctx))
+				if took < 3*short {
+					return
+				}
 			}
-			if fastest > 3*short {
-				f.Errorf("entered again in %v at best", fastest)
-			}
+			f.Errorf("entering again always takes %v", 3*short)
 		}
 		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, _ *sql.Tx) error {
 			enter(ctx)

@@ -47,7 +47,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 	opened := func(name string) func(*testing.T, *dbtest.DB, string) (*sqllock.Registry, *sqlx.DB) {
 		return func(t *testing.T, _ *dbtest.DB, dsn string) (*sqllock.Registry, *sqlx.DB) {
 			t.Helper()
-			return byName(t, name).opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: ttl}}), nil
+			return byName(t, name).opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never}}), nil
 		}
 	}
 	for name, c := range map[string]struct {
@@ -120,7 +120,7 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
 	t.Helper()
 	r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, o))(t)
-	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}), pool
+	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: never}), pool
 }
 
 // use uses all connections of a pool, so that none of them has been idle.
