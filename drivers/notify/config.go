@@ -9,8 +9,7 @@ import (
 	"github.com/sqllock/sqllock"
 )
 
-// applicationName is the name of the connection in pg_stat_activity, unless the DSN sets
-// another one.
+// applicationName is the name of the connection in pg_stat_activity, unless the DSN sets another one.
 const applicationName = "sqllock notify"
 
 // parse parses a DSN of lib/pq or pgx.
@@ -30,8 +29,8 @@ func parse(dsn string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// isForDriver reports whether a parameter is for lib/pq, pgx or its pool, which remove it
-// from the DSN. With such a parameter the server would refuse the connection.
+// isForDriver reports whether a parameter is for lib/pq, pgx or its pool, which remove it from the DSN. With such a
+// parameter the server would refuse the connection.
 func isForDriver(name string) bool {
 	switch name {
 	case "binary_parameters", "disable_prepared_binary_result", "fallback_application_name",

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// query runs statements and returns the last value of their results. Notifications that
-// arrive meanwhile are delivered. PgConn.Exec is not used, because it can leave a goroutine
-// behind for up to 15 s if ctx ends while the server does not respond.
+// query runs statements and returns the last value of their results. Notifications that arrive meanwhile are
+// delivered. PgConn.Exec is not used, because it can leave a goroutine behind for up to 15 s if ctx ends while the
+// server does not respond.
 func query(ctx context.Context, conn *pgconn.PgConn, sql string) (last string, err error) {
 	conn.Frontend().SendQuery(&pgproto3.Query{String: sql})
 	if err := conn.Frontend().Flush(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -36,8 +37,8 @@ type fixture struct {
 	*testing.T
 	db  *dbtest.DB
 	dsn string
-	// name is the application_name of the listener's connections, and the region: all
-	// tests receive all notifications of the database.
+	// name is the application_name of the listener's connections, and the region: all tests receive all notifications
+	// of the database.
 	name     string
 	waiting  *flaky.Connector // the waiters' connections
 	pool     *sqlx.DB         // the pool over waiting
@@ -67,15 +68,15 @@ func newFixtureWithoutListener(t *testing.T) *fixture {
 	return &fixture{T: t, db: db, dsn: dsn, name: name, waiting: waiting, pool: pool}
 }
 
-// newGatedFixture returns a fixture whose listener has short timeouts and connects over a network that can fail. The
+// newGatedFixture returns a fixture whose listener pings often, and connects over a network that can fail. The
 // channel receives what OnConnection is called with.
-func newGatedFixture(t *testing.T) (*fixture, *wire.Proxy, chan error) {
+func newGatedFixture(t *testing.T, reply time.Duration) (*fixture, *wire.Proxy, chan error) {
 	t.Helper()
 	f, connection := newFixtureWithoutListener(t), make(chan error, 1000)
 	dsn := check.Value(url.Parse(f.dsn))(t)
 	network := wire.New(t, dsn.Host)
 	dsn.Host = network.Addr
-	listener, err := notify.ListenImpatiently(t.Context(), dsn.String(), &notify.Options{
+	listener, err := notify.ListenImpatiently(t.Context(), dsn.String(), reply, &notify.Options{
 		OnConnection: func(err error) { connection <- err },
 	})
 	must(t, err)
@@ -89,14 +90,13 @@ func (f *fixture) setListener(l *notify.Listener) {
 	f.Cleanup(func() { must(f.T, l.Close()) })
 }
 
-// repository returns a repository over a pool, in the fixture's region unless opts have
-// another.
+// repository returns a repository over a pool, in the fixture's region unless opts have another.
 func (f *fixture) repository(db *sqlx.DB, opts sqllock.RepositoryOptions) *sqllock.Repository {
 	f.Helper()
 	if opts.Region == "" {
 		opts.Region = f.name
 	}
-	return check.Value(sqllock.NewRepository(f.Context(), db.DB, dialect.Postgres(), &opts))(f.T)
+	return check.Value(sqllock.NewRepository(locktable.WithPatience(f.Context(), time.Minute), db.DB, dialect.Postgres(), &opts))(f.T)
 }
 
 // holder returns a repository whose releases notify.
@@ -121,8 +121,7 @@ func (f *fixture) acquire(r *sqllock.Repository, key string) (release func()) {
 	}
 }
 
-// registry returns the registry of another process, which polls every idle and uses the
-// listener.
+// registry returns the registry of another process, which polls every idle and uses the listener.
 func (f *fixture) registry(idle time.Duration) *sqllock.Registry {
 	f.Helper()
 	repository := f.repository(f.pool, sqllock.RepositoryOptions{})
@@ -131,8 +130,8 @@ func (f *fixture) registry(idle time.Duration) *sqllock.Registry {
 	return r
 }
 
-// lockInBackground locks key in a goroutine and sends the result. When it returns, the
-// waiter has subscribed and polled once more, and is about to sleep.
+// lockInBackground locks key in a goroutine and sends the result. When it returns, the waiter has subscribed and
+// polled once more, and is about to sleep.
 func (f *fixture) lockInBackground(ctx context.Context, r *sqllock.Registry, key string) <-chan error {
 	f.Helper()
 	polled, topics := make(chan struct{}, 1), f.listener.Topics()
@@ -185,8 +184,8 @@ func (f *fixture) checkWaiting(got <-chan error) {
 	}
 }
 
-// waitForNotifications waits until all earlier notifications have arrived: PostgreSQL sends
-// them in the order of commits.
+// waitForNotifications waits until all earlier notifications have arrived: PostgreSQL sends them in the order of
+// commits.
 func (f *fixture) waitForNotifications() {
 	f.Helper()
 	wake, stop := f.listener.Watch("the end")
@@ -223,8 +222,7 @@ func (f *fixture) record() *recorder {
 	return o
 }
 
-// next returns the notifications of the fixture's region since the last call: table and
-// LOCK_KEY of each.
+// next returns the notifications of the fixture's region since the last call: table and LOCK_KEY of each.
 func (o *recorder) next() []string {
 	o.f.Helper()
 	// Its own notification arrives after all that were committed before.

@@ -22,34 +22,29 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// timeouts detect a connection that was cut without an error, for example by a router. If
-// the server sends nothing for idle, the listener sends it a query, which it must answer
-// within reply.
+// timeouts detect a connection that was cut without an error, for example by a router. If the server sends nothing
+// for idle, the listener sends it a query, which it must answer within reply.
 type timeouts struct{ idle, reply time.Duration }
 
 var defaultTimeouts = timeouts{idle: 30 * time.Second, reply: 5 * time.Second}
 
-// ErrPooled is returned by [Listen], and passed to [Options.OnConnection], if the DSN leads
-// to a connection pooler such as PgBouncer. Notifications would be lost without an error.
-// Use a DSN that leads to the server itself.
+// ErrPooled is returned by [Listen], and passed to [Options.OnConnection], if the DSN leads to a connection pooler
+// such as PgBouncer. Notifications would be lost without an error. Use a DSN that leads to the server itself.
 var ErrPooled = errors.New("notify: the listener is connected through a connection pooler")
 
 // Options are the settings of a [Listener]. A zero field means its default.
 type Options struct {
-	// OnConnection, if not nil, is called with the error that ended the connection, with
-	// the error of each failed attempt to reconnect, and with nil when the listener has
-	// reconnected. Meanwhile waiters poll. The listener's goroutine calls it and waits
-	// until it returns.
+	// OnConnection, if not nil, is called with the error that ended the connection, with the error of each failed
+	// attempt to reconnect, and with nil when the listener has reconnected. Meanwhile waiters poll. The listener's
+	// goroutine calls it and waits until it returns.
 	OnConnection func(err error)
 }
 
-// A Listener is a connection that listens for releases. It is the [sqllock.Waker] of any
-// number of registries in that database, with any regions and prefixes. One listener is
-// enough for a process.
+// A Listener is a connection that listens for releases. It is the [sqllock.Waker] of any number of registries in that
+// database, with any regions and prefixes. One listener is enough for a process.
 //
-// If the connection is lost, the listener reconnects, with pauses of up to 10 s. Then it
-// wakes up all waiters once, since it may have missed a release. All methods are safe for
-// concurrent use.
+// If the connection is lost, the listener reconnects, with pauses of up to 10 s. Then it wakes up all waiters once,
+// since it may have missed a release. All methods are safe for concurrent use.
 type Listener struct {
 	config        *pgconn.Config
 	onConnection  func(error)
@@ -99,9 +94,8 @@ func (l *Listener) Watch(topic string) (wake <-chan struct{}, stop func()) {
 	return woken, func() { l.subscriptions.unsubscribe(topic, woken) }
 }
 
-// Close closes the connection, which takes at most a second. From then on, registries with
-// this listener poll. Close may be called again. It always returns nil. OnConnection must
-// not call it.
+// Close closes the connection, which takes at most a second. From then on, registries with this listener poll. Close
+// may be called again. It always returns nil. OnConnection must not call it.
 func (l *Listener) Close() error {
 	l.cancel()
 	<-l.done
@@ -122,8 +116,7 @@ func (l *Listener) run(ctx context.Context, conn *pgconn.PgConn) {
 	}
 }
 
-// receive wakes up subscribers until the connection breaks or ctx ends, and returns the
-// error.
+// receive wakes up subscribers until the connection breaks or ctx ends, and returns the error.
 func (l *Listener) receive(ctx context.Context, conn *pgconn.PgConn) error {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, l.timeouts.idle)
@@ -187,8 +180,8 @@ func (l *Listener) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// startListening runs LISTEN and checks that the connection leads to the server directly:
-// a pooler reports another process id at connect than the server's own.
+// startListening runs LISTEN and checks that the connection leads to the server directly: a pooler reports another
+// process id at connect than the server's own.
 func startListening(ctx context.Context, conn *pgconn.PgConn) error {
 	pid, err := query(ctx, conn, "LISTEN "+dialect.Channel+"; SELECT pg_backend_pid()")
 	if err == nil && pid != strconv.FormatUint(uint64(conn.PID()), 10) {

@@ -77,7 +77,7 @@ func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 // TestTheListenerReconnects releases a lock while the listener is disconnected.
 func TestTheListenerReconnects(t *testing.T) {
 	t.Parallel()
-	f, network, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t, time.Minute)
 	release := f.acquire(f.holder(), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")
 	server := network.LeadTo("") // breaks the connection
@@ -115,7 +115,7 @@ func TestAfterCloseWaitersPoll(t *testing.T) {
 // TestADeadConnectionIsDetected uses a network that drops all data.
 func TestADeadConnectionIsDetected(t *testing.T) {
 	t.Parallel()
-	f, network, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t, time.Second)
 	release := f.acquire(f.holder(), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")
 	network.Freeze()
@@ -129,7 +129,7 @@ func TestADeadConnectionIsDetected(t *testing.T) {
 // TestAnIdleConnectionIsKept lets the listener ping the server a few times.
 func TestAnIdleConnectionIsKept(t *testing.T) {
 	t.Parallel()
-	f, network, connection := newGatedFixture(t)
+	f, network, connection := newGatedFixture(t, time.Minute)
 	network.Trips() // those of the start
 	pings := 0
 	f.until("pinged three times", func() bool {
@@ -208,8 +208,7 @@ func TestListenRefusesAPooler(t *testing.T) {
 	check.Is(t, check.ErrorOf(notify.Listen(t.Context(), db.DSN, nil)), notify.ErrPooled, sqllock.ErrDatabase)
 }
 
-// TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove
-// from a DSN.
+// TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove from a DSN.
 func TestListenIgnoresParametersOfDrivers(t *testing.T) {
 	t.Parallel()
 	f := newFixtureWithoutListener(t)

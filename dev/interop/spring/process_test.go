@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 )
@@ -47,7 +48,7 @@ func performs(do func(context.Context, task, *sqlx.DB, *sqllock.Registry) (any, 
 			return err
 		}
 		d := map[string]dialect.Dialect{"postgres": dialect.Postgres(), "mysql": dialect.MySQL()}[t.Driver]
-		repository, err := sqllock.NewRepository(ctx, db.DB, d, &sqllock.RepositoryOptions{TTL: t.TTL})
+		repository, err := sqllock.NewRepository(locktable.WithPatience(ctx, time.Minute), db.DB, d, &sqllock.RepositoryOptions{TTL: t.TTL})
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ import (
 
 // realTime are the directories whose tests run on servers or with processes, on the real clock.
 var realTime = []string{
-	"internal/test/contract", "internal/test/servers", "migrations", "drivers/*", "dev/reliability", "dev/interop/spring",
-	"adapters", "adapters/*", "adapters/internal/*",
+	"internal/test/contract", "internal/test/servers", "migrations", "drivers/*", "dev/reliability", "dev/reliability/*", "dev/interop/spring",
+	"adapters", "adapters/*", "adapters/internal/*", "cmd/sqllock/internal/*", "internal/session", "internal/session/*",
 }
 
 const (
@@ -161,6 +161,8 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.ForStmt, *ast.RangeStmt:
 		v.inLoop = true
+	case *ast.FuncLit:
+		v.inLoop = false // it may be that of a subtest
 	case *ast.ValueSpec:
 		v.note(v.local, n)
 		for i, value := range n.Values {
@@ -175,9 +177,11 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 		if textOf(n.Key) == "TTL" {
 			v.report("time-to-live", n.Value, n.Value, shortestTTL)
 		}
+	case *ast.CompositeLit:
+		v.flags(n.Elts)
 	case *ast.AssignStmt:
 		for i, value := range n.Rhs {
-			if call, ok := value.(*ast.CallExpr); ok && textOf(call.Fun) == "time.Since" {
+			if strings.Contains(textOf(value), "time.Since(") {
 				v.elapsed[textOf(n.Lhs[i])] = true
 			}
 		}
@@ -194,7 +198,20 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 	return v
 }
 
+// flags reads the arguments of a command.
+func (v visitor) flags(args []ast.Expr) {
+	for i, arg := range args {
+		if textOf(arg) == `"--ttl"` && i+1 < len(args) {
+			text, _ := strconv.Unquote(textOf(args[i+1]))
+			if d, err := time.ParseDuration(text); err == nil && d < shortestTTL {
+				v.found[v.finding("time-to-live", args[i+1])] = true
+			}
+		}
+	}
+}
+
 func (v visitor) call(n *ast.CallExpr) ast.Visitor {
+	v.flags(n.Args)
 	name := textOf(n.Fun)
 	short := name[strings.LastIndex(name, ".")+1:]
 	switch {

@@ -17,9 +17,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec
-// acquires the lock when the lease has expired, not before.
-// It takes seconds: the lease of the killed exec has to expire.
+// TestExecKilled kills an exec with SIGKILL. Its command ends with it, and the next exec acquires the lock when the
+// lease has expired, not before. It takes seconds: the lease of the killed exec has to expire.
 func TestExecKilled(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -46,8 +45,8 @@ func TestExecKilled(t *testing.T) {
 	})
 }
 
-// TestExecLosesTheLease has a lease end with --no-renew, and deletes one row of several that were renewed for longer than
-// their time-to-live. Both end the command.
+// TestExecLosesTheLease has a lease end with --no-renew, and deletes one row of several that were renewed for longer
+// than their time-to-live. Both end the command.
 func TestExecLosesTheLease(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -81,8 +80,8 @@ func TestExecLosesTheLease(t *testing.T) {
 	}
 }
 
-// TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with
-// the code of the command, too.
+// TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with the code of
+// the command, too.
 func TestSignalsAreForwarded(t *testing.T) {
 	t.Parallel()
 	for _, subcommand := range []string{"exec", "lead"} {
@@ -111,8 +110,8 @@ func TestSignalsAreForwarded(t *testing.T) {
 	}
 }
 
-// TestSignalledWhileWaiting ends the wait of exec, and the campaign of lead, by signals. The holder keeps
-// the lock. The last time the database does not answer: then it takes 2 s to close the connection.
+// TestSignalledWhileWaiting ends the wait of exec, and the campaign of lead, by signals. The holder keeps the lock.
+// The last time the database does not answer: then it takes 2 s to close the connection.
 func TestSignalledWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for subcommand, signals := range map[string][]syscall.Signal{
@@ -144,8 +143,7 @@ func TestSignalledWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over
-// another.
+// TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over another.
 func TestExecDeadConnection(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -185,8 +183,7 @@ func TestExecDeadConnection(t *testing.T) {
 	})
 }
 
-// TestExecBlackHole freezes all connections to the database.
-// It takes seconds: the lease has to end.
+// TestExecBlackHole freezes all connections to the database. It takes seconds: the lease has to end.
 func TestExecBlackHole(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

@@ -30,9 +30,8 @@ func leaderOf(t *testing.T, r *sqllock.Repository) leader.Leader {
 	return check.Value(leader.Current(t.Context(), r, "web"))(t)
 }
 
-// TestLeadTakesTurns stops the leader, and then the next, by signals that are forwarded to the
-// command. Each leads when the command of the last one has ended, which takes longer than the
-// signal.
+// TestLeadTakesTurns stops the leader, and then the next, by signals that are forwarded to the command. Each leads
+// when the command of the last one has ended, which takes longer than the signal.
 func TestLeadTakesTurns(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
@@ -61,8 +60,8 @@ func TestLeadTakesTurns(t *testing.T) {
 	})
 }
 
-// TestLeadLosesTheLease deletes the row of the leader, whose command is ended, by SIGKILL in the
-// end. Then it leads again. It takes some seconds, because a renewal notices the loss.
+// TestLeadLosesTheLease deletes the row of the leader, whose command is ended, by SIGKILL in the end. Then it leads
+// again. It takes some seconds, because a renewal notices the loss.
 func TestLeadLosesTheLease(t *testing.T) {
 	program.Slow(t) // a renewal finds out
 	t.Parallel()

@@ -10,8 +10,7 @@ import (
 	"github.com/sqllock/sqllock/migrations"
 )
 
-// clockPrecision is how much the clocks of SQLite, which counts milliseconds, and of this
-// process can seem to differ.
+// clockPrecision is how much the clocks of SQLite, which counts milliseconds, and of this process can seem to differ.
 const clockPrecision = 5 * time.Millisecond
 
 // migrated creates the tables, and returns their repository.

@@ -12,8 +12,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// TestExecReapsOrphans runs an exec as the first process of a container, which becomes the
-// parent of processes whose parents have ended.
+// TestExecReapsOrphans runs an exec as the first process of a container, which becomes the parent of processes whose
+// parents have ended.
 func TestExecReapsOrphans(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)

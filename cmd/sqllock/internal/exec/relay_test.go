@@ -16,8 +16,8 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// TestASignalBeforeTheCommand ends the campaign when the lease has just been acquired. Nothing
-// would forward that signal to a command.
+// TestASignalBeforeTheCommand ends the campaign when the lease has just been acquired. Nothing would forward that
+// signal to a command.
 func TestASignalBeforeTheCommand(t *testing.T) {
 	t.Parallel()
 	registry := check.Value(sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour}))(t)
@@ -49,8 +49,8 @@ func TestALongWaitIsPrinted(t *testing.T) {
 	}
 }
 
-// TestNoCommandBeginsWhileASignalEndsTheCampaign looks at the mutex that redirect waits for: a
-// command that begins finds either the signal in its channel, or the campaign over.
+// TestNoCommandBeginsWhileASignalEndsTheCampaign looks at the mutex that redirect waits for: a command that begins
+// finds either the signal in its channel, or the campaign over.
 func TestNoCommandBeginsWhileASignalEndsTheCampaign(t *testing.T) {
 	t.Parallel()
 	var r relay

@@ -42,11 +42,10 @@ type stoppedExec struct {
 	command    int
 }
 
-// tryStopExec starts an exec of a shell script, and stops it with SIGTSTP. The script writes
-// "inside" when it waits: a shell that is starting a process when it is stopped does not count
-// as stopped while that process, which is stopped too, has not begun. exec runs as a job does:
-// the kernel discards SIGTSTP for an orphaned process group. It reports whether exec was stopped before the
-// lease ended. If not, exec has ended or is about to end.
+// tryStopExec starts an exec of a shell script, and stops it with SIGTSTP. The script writes "inside" when it waits:
+// a shell that is starting a process when it is stopped does not count as stopped while that process, which is
+// stopped too, has not begun. exec runs as a job does: the kernel discards SIGTSTP for an orphaned process group. It
+// reports whether exec was stopped before the lease ended. If not, exec has ended or is about to end.
 func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok bool) {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -69,8 +68,7 @@ func tryStopExec(t *testing.T, script string, args ...string) (s stoppedExec, ok
 	return s, true
 }
 
-// numbers reads the process IDs. It returns false if the command has ended before it
-// wrote them.
+// numbers reads the process IDs. It returns false if the command has ended before it wrote them.
 func (s *stoppedExec) numbers() bool {
 	s.t.Helper()
 	for _, number := range []*int{&s.exec, &s.command} {
@@ -88,9 +86,8 @@ func (s stoppedExec) resume() {
 	check.Must(s.t, syscall.Kill(s.exec, syscall.SIGCONT))
 }
 
-// TestExecStopped stops an exec that has no terminal, and continues it while its
-// lease lasts.
-// It starts several processes, which takes seconds.
+// TestExecStopped stops an exec that has no terminal, and continues it while its lease lasts. It starts several
+// processes, which takes seconds.
 func TestExecStopped(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -113,9 +110,9 @@ func TestExecStopped(t *testing.T) {
 	}
 }
 
-// TestExecStoppedTooLong continues an exec whose lease has ended. Its command ends before it
-// can work, although what it has waited for has happened. It waits until the lease has ended,
-// and tries again on a slow machine, so it can take seconds.
+// TestExecStoppedTooLong continues an exec whose lease has ended. Its command ends before it can work, although what
+// it has waited for has happened. It waits until the lease has ended, and tries again on a slow machine, so it can
+// take seconds.
 func TestExecStoppedTooLong(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -138,8 +135,7 @@ func TestExecStoppedTooLong(t *testing.T) {
 	})
 }
 
-// A scriptedContext is the context of a lease whose Done calls next. attend calls Done
-// before each of its selects.
+// A scriptedContext is the context of a lease whose Done calls next. attend calls Done before each of its selects.
 type scriptedContext struct {
 	context.Context
 	next func()
@@ -150,8 +146,8 @@ func (c *scriptedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestExecContinuedBeforeStop delivers SIGCONT when the delay before the stop has passed, so
-// that select can choose either. exec does not stop.
+// TestExecContinuedBeforeStop delivers SIGCONT when the delay before the stop has passed, so that select can choose
+// either. exec does not stop.
 func TestExecContinuedBeforeStop(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "cat")

@@ -35,8 +35,8 @@ func TestWatchdogOnASlowMachine(t *testing.T) {
 	})
 }
 
-// TestWatchdogBesideProcessesThatItCannotStop stops a family that has another new member at each look,
-// which cannot be stopped, like a process of another user. The watchdog gives up.
+// TestWatchdogBesideProcessesThatItCannotStop stops a family that has another new member at each look, which cannot
+// be stopped, like a process of another user. The watchdog gives up.
 func TestWatchdogBesideProcessesThatItCannotStop(t *testing.T) {
 	t.Parallel()
 	const root = 1

@@ -42,8 +42,8 @@ type longLease struct{ context context.Context }
 func (l longLease) Context() context.Context { return l.context }
 func (longLease) Deadline() time.Time        { return time.Now().Add(time.Hour) }
 
-// startedUnder starts a command under a watchdog. output waits for the end of the command
-// and returns what it has written.
+// startedUnder starts a command under a watchdog. output waits for the end of the command and returns what it has
+// written.
 func startedUnder(lease context.Context, t *testing.T, w *watchdog, script string) (output func() string, err error) {
 	t.Helper()
 	stdout, write := program.NewStream(t)
@@ -61,8 +61,7 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, script strin
 	}, err
 }
 
-// TestWatchdogNotReady loses the lease before a watchdog is ready. The command does not
-// run.
+// TestWatchdogNotReady loses the lease before a watchdog is ready. The command does not run.
 func TestWatchdogNotReady(t *testing.T) {
 	t.Parallel()
 	lease, lose := context.WithCancelCause(t.Context())
@@ -72,8 +71,8 @@ func TestWatchdogNotReady(t *testing.T) {
 	check.Equal(t, "output of a command without a watchdog", output(), "")
 }
 
-// countWatchdogs is a script that prints how many watchdogs the process has that started it. Debian
-// without the package procps has no ps.
+// countWatchdogs is a script that prints how many watchdogs the process has that started it. Debian without the
+// package procps has no ps.
 const countWatchdogs = `if command -v ps >/dev/null; then
 	ps -A -o ppid= -o args=
 else
@@ -82,9 +81,8 @@ else
 	done 2>/dev/null
 fi | grep -c "^ *$PPID exec-watchdog"`
 
-// TestWatchdogKilledBeforeReady kills a watchdog before it is ready, as SIGTERM can. The
-// command runs under the next. The test counts the watchdogs of this process, so it
-// does not run in parallel with others.
+// TestWatchdogKilledBeforeReady kills a watchdog before it is ready, as SIGTERM can. The command runs under the next.
+// The test counts the watchdogs of this process, so it does not run in parallel with others.
 func TestWatchdogKilledBeforeReady(t *testing.T) {
 	w := neverReady(t)
 	check.Must(t, w.cmd.Process.Kill())
@@ -92,8 +90,8 @@ func TestWatchdogKilledBeforeReady(t *testing.T) {
 	check.Equal(t, "watchdogs of the command", output(), "1")
 }
 
-// TestWatchdogWithoutReader ends the process that started the watchdog before the watchdog
-// answers. The watchdog kills the command.
+// TestWatchdogWithoutReader ends the process that started the watchdog before the watchdog answers. The watchdog
+// kills the command.
 func TestWatchdogWithoutReader(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "sleep", "1000")

@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// TestExecKilledOnTerminal kills an exec that shares its group with a script, as on a
-// terminal. The command and its processes end, and the script goes on.
+// TestExecKilledOnTerminal kills an exec that shares its group with a script, as on a terminal. The command and its
+// processes end, and the script goes on.
 func TestExecKilledOnTerminal(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()

@@ -23,8 +23,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/program"
 )
 
-// startInside starts an exec whose command is a shell script, and waits until the script
-// has written "inside".
+// startInside starts an exec whose command is a shell script, and waits until the script has written "inside".
 func startInside(t *testing.T, script string, flags ...string) *program.Program {
 	t.Helper()
 	db := dbtest.SQLite(t)
@@ -34,8 +33,7 @@ func startInside(t *testing.T, script string, flags ...string) *program.Program 
 	return p
 }
 
-// TestExecKilledEndsFamily kills an exec. The command and all processes that it has
-// started end.
+// TestExecKilledEndsFamily kills an exec. The command and all processes that it has started end.
 func TestExecKilledEndsFamily(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -57,9 +55,9 @@ func TestExecKilledEndsFamily(t *testing.T) {
 	}
 }
 
-// TestExecStandsStill stops an exec, or a lead, alone, so that nothing renews its lease. Its command is
-// ended when the lease ends: it gets SIGTERM, and SIGKILL after the grace period. Then exec is continued.
-// It waits until the lease has ended.
+// TestExecStandsStill stops an exec, or a lead, alone, so that nothing renews its lease. Its command is ended when
+// the lease ends: it gets SIGTERM, and SIGKILL after the grace period. Then exec is continued. It waits until the
+// lease has ended.
 func TestExecStandsStill(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -95,9 +93,9 @@ func ended(t *testing.T, pid int) bool {
 	return !slices.ContainsFunc(processes(t), func(p process.Process) bool { return p.PID == pid && !p.Zombie })
 }
 
-// TestExecLosesItsFamily removes the row of an exec whose command has a descendant in another process
-// group. That gets SIGTERM when the command has ended, and SIGKILL after the grace period, as if exec
-// had been killed. It takes a second, because a renewal notices the loss.
+// TestExecLosesItsFamily removes the row of an exec whose command has a descendant in another process group. That
+// gets SIGTERM when the command has ended, and SIGKILL after the grace period, as if exec had been killed. It takes a
+// second, because a renewal notices the loss.
 func TestExecLosesItsFamily(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -109,11 +107,16 @@ func TestExecLosesItsFamily(t *testing.T) {
 			t.Parallel()
 			db := dbtest.SQLite(t)
 			migrated(t, db)
-			p := program.Start(t, db.DSN, "exec", "--ttl", "3s", "--grace", grace, "nightly", "--", "sh", "-c", script)
-			p.Stdout.Await("inside")
-			db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
-			p.Stdout.Rest() // ends when all processes of the command have ended
-			p.WantCode(exit.LockLost)
+			program.WithTTL(t, 3*time.Second, func(ttl time.Duration) (longEnough bool) {
+				p := program.Start(t, db.DSN, "exec", "--ttl", ttl.String(), "--grace", grace, "nightly", "--", "sh", "-c", script)
+				if !p.Stdout.Find("inside") {
+					return false
+				}
+				db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+				p.Stdout.Rest() // ends when all processes of the command have ended
+				p.WantCode(exit.LockLost)
+				return true
+			})
 		})
 	}
 }
@@ -139,8 +142,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// watchdogOf returns the watchdog of a program that runs the command given. The watchdog
-// was started before the command.
+// watchdogOf returns the watchdog of a program that runs the command given. The watchdog was started before the
+// command.
 func watchdogOf(t *testing.T, p *program.Program, command int) int {
 	t.Helper()
 	others := slices.DeleteFunc(children(t, p.Cmd.Process.Pid), func(pid int) bool { return pid == command })
@@ -150,9 +153,8 @@ func watchdogOf(t *testing.T, p *program.Program, command int) int {
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the
-// first.
-// It starts several processes, which takes seconds.
+// TestWatchdogKilled kills the watchdog, and then exec. Another watchdog has replaced the first. It starts several
+// processes, which takes seconds.
 func TestWatchdogKilled(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -163,8 +165,8 @@ func TestWatchdogKilled(t *testing.T) {
 	p.Stdout.Rest()
 }
 
-// TestWatchdogEndsWithExec checks that an exec that ends by itself ends its watchdog, and
-// does not kill the command's processes in the background.
+// TestWatchdogEndsWithExec checks that an exec that ends by itself ends its watchdog, and does not kill the command's
+// processes in the background.
 func TestWatchdogEndsWithExec(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "sleep 1000 >/dev/null 2>&1 & echo inside; echo $$ $!; read wait; exit 3")
@@ -185,8 +187,7 @@ func TestWatchdogEndsWithExec(t *testing.T) {
 	}
 }
 
-// TestWatchdogIgnoresSignals sends the watchdog the signals that supervisors send to all
-// processes of a service.
+// TestWatchdogIgnoresSignals sends the watchdog the signals that supervisors send to all processes of a service.
 func TestWatchdogIgnoresSignals(t *testing.T) {
 	t.Parallel()
 	p := startInside(t, "trap '' TERM; echo inside; echo $$; sleep 1000; true")
@@ -198,8 +199,8 @@ func TestWatchdogIgnoresSignals(t *testing.T) {
 	p.Stdout.Rest()
 }
 
-// TestCommandHasNoOtherFiles checks that the command does not get the pipe to the watchdog:
-// with it, the watchdog would not notice the end of exec.
+// TestCommandHasNoOtherFiles checks that the command does not get the pipe to the watchdog: with it, the watchdog
+// would not notice the end of exec.
 //
 //nolint:paralleltest // a child gets a file that another test's SQLite is just opening
 func TestCommandHasNoOtherFiles(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
-// TestFaults plays demos with two workers and a lease of a second: worker 1 works twice, worker 2 is
-// killed 0.8 s before its lease expires, worker 1 takes over.
+// TestFaults plays demos with two workers and a lease of a second: worker 1 works twice, worker 2 is killed 0.8 s
+// before its lease expires, worker 1 takes over.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
