@@ -42,7 +42,7 @@ test test-all test-sqlite test-servers test-servers-all: export CGO_ENABLED = 1
 # Without the worlds of make simulate: these need all packages compiled once more, Go's own and SQLite too, without
 # the race detector and with another runtime. The few that the tests run themselves do not.
 .PHONY: test
-test: cc test-servers ## run the tests with the race detector on every available database (8 minutes)
+test: cc test-servers ## run the tests with the race detector on every available database (9 minutes)
 
 .PHONY: test-all
 test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
@@ -56,7 +56,7 @@ test-loaded: ## run make test beside eight busy loops and a compiler (LOADED=tes
 	.ci/loaded $(BESIDE) $(MAKE) --no-print-directory $(LOADED)
 
 .PHONY: test-sqlite
-test-sqlite: cc ## run what SQLite can show, for the loop of a change (40 seconds)
+test-sqlite: cc ## run what SQLite can show, for the loop of a change (3 minutes)
 	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
 
 .PHONY: test-servers test-servers-all compile
