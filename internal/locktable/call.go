@@ -71,18 +71,17 @@ const (
 // A patience is the value that WithPatience gives a context.
 type patience struct{}
 
-// WithPatience returns a context with which [Open] makes a table that waits for so long for each answer, and not for
-// batchTimeout, or answerTimeout if limit is longer; nor for the moment that names have. [HasSequence] and
-// [CheckServer] wait for so long, too. The tests on servers use it: how fast the machine is must not decide what they
-// find.
-func WithPatience(ctx context.Context, limit time.Duration) context.Context {
-	return context.WithValue(ctx, patience{}, limit)
+// WithPatience returns a context with which [Open] makes a table that waits for so long at least for each answer, also
+// about names; [HasSequence], [CheckServer] and the first connection of a pool do, too. The tests on servers use it:
+// how fast the machine is must not decide what they find.
+func WithPatience(ctx context.Context, least time.Duration) context.Context {
+	return context.WithValue(ctx, patience{}, least)
 }
 
-// PatienceOf returns how long a table that is opened with ctx waits for the answer to a batch.
+// PatienceOf returns what [WithPatience] has given ctx, or 0.
 func PatienceOf(ctx context.Context) time.Duration {
-	limit, _ := ctx.Value(patience{}).(time.Duration)
-	return max(limit, batchTimeout)
+	least, _ := ctx.Value(patience{}).(time.Duration)
+	return least
 }
 
 // The pause after the n-th lost race is random, up to shortestPause doubled n times or longestPause.

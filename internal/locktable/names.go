@@ -82,10 +82,7 @@ func sendName[T any](ctx context.Context, t *Table, a *access, try func() transa
 	if away {
 		return value, false
 	}
-	if t.patience > batchTimeout { // no answer is to be late
-		limit = t.patience
-	}
-	value, err := await(ctx, limit, func(ctx context.Context) (value T, err error) {
+	value, err := await(ctx, max(limit, t.patience), func(ctx context.Context) (value T, err error) {
 		try := try()
 		for try.Next(ctx) {
 			value, try.Err = send(ctx, try.Conn)

@@ -131,9 +131,9 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.inFlight.add, onLate: t.cleanUpLate,
-		blocked: new(blockedKeys), patience: t.patience,
+		blocked: new(blockedKeys), patience: t.Patience(),
 	}
-	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, patience: t.patience}
+	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, patience: t.Patience()}
 	if batching {
 		t.acquires.makeBatcher(&t.keepsValues)
 		t.releases.makeBatcher(&t.keepsValues)

@@ -15,10 +15,10 @@ import (
 // A connection that has died silently must not keep its place in the pool for the whole time-to-live, nor end a wait:
 // an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	p, began, limit := reading, time.Now(), reading.limit(c.TTL, 2*t.patience)
+	p, began, limit := reading, time.Now(), reading.limit(c.TTL, 2*t.Patience())
 	p.exact = true
 	for left := limit; left > 0; left = limit - time.Since(began) { // an answer of 0 has no limit
-		p.answer = min(t.patience, left)
+		p.answer = min(t.Patience(), left)
 		row, err = callAlone(ctx, t, p, 0, func(ctx context.Context) (Row, error) {
 			if c.IsJoint() {
 				row, _, err := t.peekJoint(ctx, c)

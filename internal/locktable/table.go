@@ -63,7 +63,7 @@ type Table struct {
 	reads       *limiter // for reads before an attempt; nil if batching is disabled
 	polls       polls
 	polled      *limiter      // for waiters whose poll has failed
-	patience    time.Duration // see [WithPatience]
+	patience    time.Duration // see [WithPatience]; 0 without
 	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
 	inFlight    inFlight
@@ -101,7 +101,7 @@ func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }
 
 // Patience returns how long the answer to a batch is waited for.
-func (t *Table) Patience() time.Duration { return t.patience }
+func (t *Table) Patience() time.Duration { return max(batchTimeout, t.patience) }
 
 // LeastTTL returns the shortest time-to-live that a claim may have on the database.
 func (t *Table) LeastTTL() time.Duration { return t.dialect.LeastTTL }

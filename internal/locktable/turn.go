@@ -295,7 +295,7 @@ func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	err := t.checkDirect(ctx)
 	if err == nil {
 		connect := func(ctx context.Context) (*Turn, error) { return t.connectTurn(ctx, lockKey) }
-		turn, err = await(ctx, t.patience, connect, func(late *Turn, _ error) {
+		turn, err = await(ctx, t.Patience(), connect, func(late *Turn, _ error) {
 			if late != nil {
 				late.giveBack(true)
 			}
@@ -363,7 +363,7 @@ func (turn *Turn) Keep(ctx context.Context) bool {
 		return true
 	}
 	turn.kept = time.Now()
-	_, err := await(ctx, turn.table.patience, func(ctx context.Context) (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
+	_, err := await(ctx, turn.table.Patience(), func(ctx context.Context) (struct{}, error) { return struct{}{}, turn.conn.PingContext(ctx) }, nil)
 	return err == nil
 }
 
