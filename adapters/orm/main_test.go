@@ -8,7 +8,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
@@ -53,7 +52,7 @@ func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, err
 // does so under the lock, and does not once the lock has another holder.
 func guarded(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, lease *sqllock.Lease) error) {
 	t.Helper()
-	registry := check.Value(registryOn(locktable.WithPatience(t.Context(), time.Minute), pool, db.Dialect))(t)
+	registry := check.Value(registryOn(dbtest.Unhurried(t.Context()), pool, db.Dialect))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	lease := check.Value(registry.TryLock(t.Context(), "account/1"))(t)
 	if db.Dialect.Name == dialect.Postgres().Name {
@@ -94,7 +93,7 @@ func checkPinned(t *testing.T, db *dbtest.DB, lease *sqllock.Lease, withdraw fun
 // checkLocked checks withdraw, which takes 10 from the account under a lock of its own.
 func checkLocked(t *testing.T, db *dbtest.DB, pool *sql.DB, withdraw func(ctx context.Context, registry *sqllock.Registry) error) {
 	t.Helper()
-	registry := check.Value(registryOn(locktable.WithPatience(t.Context(), time.Minute), pool, db.Dialect))(t)
+	registry := check.Value(registryOn(dbtest.Unhurried(t.Context()), pool, db.Dialect))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	must(t, withdraw(t.Context(), registry))
 	checkBalance(t, db, 90)

@@ -23,7 +23,6 @@ import (
 	"github.com/sqllock/sqllock/adapters/gooselock"
 	"github.com/sqllock/sqllock/adapters/httplock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
@@ -249,7 +248,7 @@ func newWorker(ctx context.Context) (*worker, error) {
 // does not wait, and to "finish" its work.
 func (l library) role() child.Role {
 	return func(ctx context.Context, told <-chan string) error {
-		w, err := newWorker(locktable.WithPatience(ctx, time.Minute))
+		w, err := newWorker(dbtest.Unhurried(ctx))
 		if err != nil {
 			return err
 		}

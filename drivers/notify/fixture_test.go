@@ -14,7 +14,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -96,7 +95,7 @@ func (f *fixture) repository(db *sqlx.DB, opts sqllock.RepositoryOptions) *sqllo
 	if opts.Region == "" {
 		opts.Region = f.name
 	}
-	return check.Value(sqllock.NewRepository(locktable.WithPatience(f.Context(), time.Minute), db.DB, dialect.Postgres(), &opts))(f.T)
+	return check.Value(sqllock.NewRepository(dbtest.Unhurried(f.Context()), db.DB, dialect.Postgres(), &opts))(f.T)
 }
 
 // holder returns a repository whose releases notify.

@@ -13,7 +13,6 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/interop/spring/javaclient"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
@@ -105,7 +104,7 @@ func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Setti
 // the time-to-live of all rows.
 func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
 	t.Helper()
-	return check.Value(sqllock.NewRepository(locktable.WithPatience(t.Context(), time.Minute), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl}))(t)
+	return check.Value(sqllock.NewRepository(dbtest.Unhurried(t.Context()), c.db.Open(t).DB, c.db.Dialect, &sqllock.RepositoryOptions{TTL: ttl}))(t)
 }
 
 // registry returns the registry of another Go process. It is closed when the test ends.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
+	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
 // taskVariable is the environment variable with the [task] of a Go client, a copy of the test
@@ -48,7 +48,7 @@ func performs(do func(context.Context, task, *sqlx.DB, *sqllock.Registry) (any, 
 			return err
 		}
 		d := map[string]dialect.Dialect{"postgres": dialect.Postgres(), "mysql": dialect.MySQL()}[t.Driver]
-		repository, err := sqllock.NewRepository(locktable.WithPatience(ctx, time.Minute), db.DB, d, &sqllock.RepositoryOptions{TTL: t.TTL})
+		repository, err := sqllock.NewRepository(dbtest.Unhurried(ctx), db.DB, d, &sqllock.RepositoryOptions{TTL: t.TTL})
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
 package dbtest
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A DB is an empty database for one test.
@@ -110,4 +113,10 @@ func (db *DB) Shorten(tb testing.TB, table string, seconds int) {
 	if _, err := db.DB.ExecContext(tb.Context(), "UPDATE "+table+" SET EXPIRED_AFTER = "+sooner, seconds); err != nil {
 		tb.Fatalf("shorten the leases in %s: %v", table, err)
 	}
+}
+
+// Unhurried returns a context with which a repository waits for a minute at least for each answer: how fast the
+// machine is must not decide what a test finds.
+func Unhurried(ctx context.Context) context.Context {
+	return locktable.WithPatience(ctx, time.Minute)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/fixture"
@@ -112,10 +111,10 @@ func repository(t *testing.T, db *dbtest.DB, opts *sqllock.RepositoryOptions) *s
 	return check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, opts))(t)
 }
 
-// unhurried is the test's context, with which a repository waits for a minute for each answer: see [locktable.WithPatience].
+// unhurried is the test's context as [dbtest.Unhurried] makes it.
 func unhurried(t *testing.T) context.Context {
 	t.Helper()
-	return locktable.WithPatience(t.Context(), time.Minute)
+	return dbtest.Unhurried(t.Context())
 }
 
 // TestMain checks that no test leaves a goroutine behind.
