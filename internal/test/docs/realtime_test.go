@@ -181,7 +181,7 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 		v.flags(n.Elts)
 	case *ast.AssignStmt:
 		for i, value := range n.Rhs {
-			if strings.Contains(textOf(value), "time.Since(") {
+			if v.isElapsed(value) {
 				v.elapsed[textOf(n.Lhs[i])] = true
 			}
 		}
@@ -202,10 +202,7 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 func (v visitor) flags(args []ast.Expr) {
 	for i, arg := range args {
 		if textOf(arg) == `"--ttl"` && i+1 < len(args) {
-			text, _ := strconv.Unquote(textOf(args[i+1]))
-			if d, err := time.ParseDuration(text); err == nil && d < shortestTTL {
-				v.found[v.finding("time-to-live", args[i+1])] = true
-			}
+			v.report("time-to-live", args[i+1], args[i+1], shortestTTL)
 		}
 	}
 }
@@ -237,7 +234,7 @@ func (v visitor) call(n *ast.CallExpr) ast.Visitor {
 }
 
 func (v visitor) isElapsed(e ast.Expr) bool {
-	return v.elapsed[textOf(e)] || strings.HasPrefix(textOf(e), "time.Since(")
+	return v.elapsed[textOf(e)] || strings.Contains(textOf(e), "time.Since(")
 }
 
 // report notes an expression whose duration is shorter than least.
@@ -255,6 +252,10 @@ func (v visitor) finding(what string, e ast.Expr) string {
 func (r *realTimeReader) duration(e ast.Expr) (d time.Duration, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil { // of a command's argument
+			d, err = time.ParseDuration(text)
+			return d, err == nil
+		}
 		n, err := strconv.ParseInt(strings.ReplaceAll(e.Value, "_", ""), 10, 64)
 		return time.Duration(n), err == nil
 	case *ast.ParenExpr:

@@ -183,9 +183,13 @@ func TestVerifyOnDatabases(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond) // the pace of the deletions: locks must be acquired in between
 			}
-			out := p.Stdout.Rest()
-			t.Log(out)
-			return <-code == exit.Failure && strings.Contains(out, "✗ exclusion  4 processes have had the lock ")
+			ended, out := <-code, p.Stdout.Rest()
+			if ended == 0 {
+				return false // no two of them have met
+			}
+			check.Equal(t, "exit code", ended, exit.Failure)
+			wantLines(t, out, `✗ exclusion  4 processes have had the lock .*`)
+			return true
 		})
 		ofTwo.WantCode(exit.Failure)
 		wantLines(t, ofTwo.Stdout.Rest(), `✗ exclusion  database 2 does not have the tables .*`)
