@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Grace is how long a driver may take to notice that its context has ended. What comes later
-// is not waited for.
+// Grace is how long a driver may take to notice that its context has ended. What comes later is not waited for.
 const Grace = 100 * time.Millisecond
 
 // timerDelay limits how long awaitEnd waits for a context that is past its deadline.
 const timerDelay = time.Second
 
-// Ended returns an error that wraps both ctx.Err() and the cause, or nil if ctx has not
-// ended. A context whose deadline has passed counts as ended even if its timer has not run
-// yet: a driver that passes the deadline to the network may notice the deadline first.
+// Ended returns an error that wraps both ctx.Err() and the cause, or nil if ctx has not ended. A context whose
+// deadline has passed counts as ended even if its timer has not run yet: a driver that passes the deadline to the
+// network may notice the deadline first.
 func Ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
 		awaitEnd(ctx) // not every context ends at its deadline
@@ -46,15 +45,13 @@ func awaitEnd(ctx context.Context) {
 	}
 }
 
-// WithTimeout is context.WithTimeout, also for a parent that does not end at its own
-// deadline.
+// WithTimeout is context.WithTimeout, also for a parent that does not end at its own deadline.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(undated{ctx}, d)
 }
 
-// An undated context hides its deadline. If the parent has an earlier deadline,
-// context.WithTimeout sets no timer of its own, and some parents do not end at their
-// deadline.
+// An undated context hides its deadline. If the parent has an earlier deadline, context.WithTimeout sets no timer of
+// its own, and some parents do not end at their deadline.
 type undated struct{ context.Context }
 
 // Deadline implements context.Context.

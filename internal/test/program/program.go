@@ -9,9 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Main is for TestMain. It makes commands that tests can start: "sqllock", and the names
-// given, call sqllock, the main function of the command. On Unix there are others that
-// run it:
+// Main is for TestMain. It makes commands that tests can start: "sqllock", and the names given, call sqllock, the
+// main function of the command. On Unix there are others that run it:
 //
 //	in-group COMMAND…         runs a command in its own process group, as timeout(1) does
 //	without-rights sqllock …  runs sqllock as a user without rights
@@ -29,8 +28,8 @@ func Main(m *testing.M, sqllock func(), names ...string) {
 	testscript.Main(m, commands)
 }
 
-// exitAtOnce saves a second for each program: with the race detector, a program sleeps so long
-// before it exits. The setting is read when a program starts, so this one starts again.
+// exitAtOnce saves a second for each program: with the race detector, a program sleeps so long before it exits. The
+// setting is read when a program starts, so this one starts again.
 func exitAtOnce() {
 	const variable, setting = "GORACE", "atexit_sleep_ms=0"
 	before := os.Getenv(variable)

@@ -26,8 +26,8 @@ type Program struct {
 	t *testing.T
 }
 
-// Limit is the time limit for whatever a test waits for. It only ends tests that would
-// never end, so it is long enough for the slowest machine.
+// Limit is the time limit for whatever a test waits for. It only ends tests that would never end, so it is long
+// enough for the slowest machine.
 const Limit = 4 * time.Minute
 
 // Slow skips a test with -short. It starts many processes, or waits for leases to end.
@@ -77,8 +77,7 @@ func (p *Program) Signal(s os.Signal) {
 	check.Must(p.t, p.Cmd.Process.Signal(s))
 }
 
-// WantCode waits for the end of the process, and checks its exit code: -1 after a
-// signal.
+// WantCode waits for the end of the process, and checks its exit code: -1 after a signal.
 func (p *Program) WantCode(code int) {
 	p.t.Helper()
 	if got := p.Code(); got != code {
@@ -148,8 +147,7 @@ func (s *Stream) Number() int {
 	return n
 }
 
-// Rest returns the remaining lines. It waits until all processes that can write have
-// ended.
+// Rest returns the remaining lines. It waits until all processes that can write have ended.
 func (s *Stream) Rest() string {
 	s.t.Helper()
 	var lines []string
