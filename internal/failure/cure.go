@@ -32,8 +32,8 @@ var Cures = sync.OnceValue(func() (all []Cure) {
 	return all
 })
 
-// unknownVariable is ER_UNKNOWN_SYSTEM_VARIABLE. The driver's error has the name of the parameter in quotes.
-const unknownVariable = "1193"
+// UnknownVariable is ER_UNKNOWN_SYSTEM_VARIABLE. The driver's error has the name of the parameter in quotes.
+const UnknownVariable = "1193"
 
 var (
 	isCode = regexp.MustCompile(`^[0-9A-Z]{2,5}$`)
@@ -79,7 +79,7 @@ type curedError struct{ error }
 func (e *curedError) Error() string {
 	cure, text := CureOf(e.error), e.error.Error()
 	cause := cure.Cause
-	if name := quoted.FindStringSubmatch(text); name != nil && slices.Contains(cure.Signs, unknownVariable) {
+	if name := quoted.FindStringSubmatch(text); name != nil && slices.Contains(cure.Signs, UnknownVariable) {
 		cause += fmt.Sprintf(", %q", name[1])
 	}
 	return cause + ": " + cure.Text + "\n" + text

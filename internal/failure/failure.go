@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/locktable"
@@ -36,8 +38,43 @@ func (e *subError) Unwrap() error { return e.parent }
 
 // Invalid makes an ErrInvalid.
 func Invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+	return As(ErrInvalid, "", fmt.Errorf(format, args...))
 }
+
+// As makes an error of a kind, which is a sentinel, of one that may be of that kind already: the text names it once. op is
+// what has failed, or "".
+func As(kind error, op string, err error) error {
+	for _, narrower := range []error{ErrSchema, ErrReadOnly} {
+		if errors.Is(narrower, kind) && errors.Is(err, narrower) {
+			kind = narrower
+		}
+	}
+	return &kindError{kind, op, err}
+}
+
+// A kindError is an error of a kind. It makes "sqllock: database error: close: …".
+type kindError struct {
+	kind error
+	op   string
+	err  error
+}
+
+func (e *kindError) Error() string {
+	text := e.kind.Error()
+	if e.op != "" {
+		text += ": " + e.op
+	}
+	first, rest, more := strings.Cut(e.err.Error(), "\n")
+	if first != e.kind.Error() {
+		text += ": " + strings.TrimPrefix(strings.ReplaceAll(first, e.kind.Error()+": ", ""), e.op+": ")
+	}
+	if more {
+		text += "\n" + rest
+	}
+	return text
+}
+
+func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
 // A tableError is an error of the lock table, with the sentinel that it means and the key as
 // the user wrote it. It makes "sqllock: database error: acquire "orders/42": …".
@@ -62,6 +99,8 @@ func (e *tableError) Error() string {
 	switch e.table.Kind {
 	case locktable.NoTable, locktable.NoFenceOfFive:
 		text += " (run `sqllock migrate up`, or see docs/schema.md)"
+	case locktable.OtherLayout:
+		text += " (the lock table has another layout than this process found at its start: restart the process)"
 	case locktable.NoFence:
 		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
 	default:
@@ -80,6 +119,8 @@ func (e *tableError) Unwrap() []error {
 // are joined are translated one by one. Other errors, and nil, stay what they are.
 func Of(err error, key string) error {
 	switch e := err.(type) { //nolint:errorlint // the lock table wraps none of its errors
+	case *tableError, *kindError: // it was translated before
+		return err
 	case *locktable.Error:
 		return &tableError{sentinelOf(e.Kind), key, e}
 	case interface{ Unwrap() []error }:
@@ -113,6 +154,51 @@ func AsDatabase(err error) error {
 	return err
 }
 
+// longSilence is longer than an answer takes on any server that works.
+const longSilence = 5 * time.Second
+
+// IsSilence reports whether a wait that its limit has ended has found out nothing but that the database does not
+// answer, if it has had no answer for so long at its end: there may have been answers, of which the last one is late.
+// A wait of less than an answer may take says nothing.
+func IsSilence(silent, wait time.Duration) bool {
+	return silent >= longSilence || silent >= bounded.Grace && silent >= wait/2
+}
+
+// SilenceOf returns for how long the statement had no answer that an error of [Of] is about, or 0 if it had one.
+func SilenceOf(err error) time.Duration {
+	var e *tableError
+	if errors.As(err, &e) {
+		return e.table.Silent
+	}
+	return 0
+}
+
+// Silent makes an ErrDatabase of an attempt to acquire key that had no answer for so long.
+func Silent(key string, silent time.Duration) error {
+	return Of(&locktable.Error{
+		Op: "acquire", Kind: locktable.NoAnswer, Silent: silent,
+		Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, silent.Round(time.Millisecond)),
+	}, key)
+}
+
+// CutShort makes the error of a call of ctx whose wait its limit has ended before the database has answered.
+func CutShort(ctx context.Context, silent error) error {
+	if ended := bounded.Ended(ctx); ended != nil {
+		return fmt.Errorf("%w: %w", silent, ended)
+	}
+	return silent
+}
+
+// Join joins the error of a function that was run under a lease with that of Unlock, unless it has that already: the lease is
+// lost, and both say so, or the function has unlocked itself.
+func Join(err, unlocked error) error {
+	lost := errors.Is(err, ErrLockLost) && errors.Is(unlocked, ErrLockLost)
+	if unlocked != nil && (errors.Is(err, unlocked) || lost && strings.Contains(err.Error(), unlocked.Error())) {
+		return err
+	}
+	return errors.Join(err, unlocked)
+}
+
 func sentinelOf(kind locktable.Kind) error {
 	switch kind {
 	case locktable.Ended:
@@ -121,7 +207,7 @@ func sentinelOf(kind locktable.Kind) error {
 		return ErrPinned
 	case locktable.ReadOnly:
 		return ErrReadOnly
-	case locktable.NoTable, locktable.NoFence, locktable.NoFenceOfFive, locktable.WrongTable:
+	case locktable.NoTable, locktable.OtherLayout, locktable.NoFence, locktable.NoFenceOfFive, locktable.WrongTable:
 		return ErrSchema
 	case locktable.WrongDialect, locktable.Unsupported, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
 		return ErrInvalid

@@ -22,6 +22,8 @@ import (
 type Pool struct {
 	DB      *sql.DB
 	Dialect *dialect.Dialect
+	// Gate, unless it is nil, keeps a connection free for renewals.
+	Gate *Gate
 }
 
 // maxClosed limits how many closed connections one call passes over. It does not depend on what the pool says,
@@ -31,6 +33,9 @@ const maxClosed = 100
 // freely is how many of them it passes over without a pause. A server or a proxy that closes each new connection, as
 // one does that is shut down, must not be asked for a hundred at once.
 const freely = 20
+
+// pause is that time. All of them take less than a batch has, so that the caller gets the last error.
+const pause = 20 * time.Millisecond
 
 // A Try sends a statement, or a message, on a connection of a pool. It passes over connections that turn out to be
 // closed by the server, or to be still inside another transaction, and has the statement sent on the next one:
@@ -47,12 +52,14 @@ const freely = 20
 // breaks, pgx for none that has broken within the last second.
 type Try struct {
 	Conn *sql.Conn
-	// Err is set in the loop, to what the statement ended with. An error of a new connection ends the loop.
+	// Err is set in the loop, to what the statement ended with. A second error of a new connection ends the loop.
 	Err error
 	// Resent reports whether a statement was sent before that may have been applied.
 	Resent bool
 
 	pool    Pool
+	pass    pass   // from the first Next on
+	most    int    // connections of the pool
 	outside string // is sent first, unless it is ""
 	whole   bool   // what is sent is a transaction by itself
 	begins  bool   // Begin: the connection is given back with the transaction
@@ -61,7 +68,10 @@ type Try struct {
 }
 
 // Try returns a Try for a statement that may be repeated.
-func (p Pool) Try() Try { return Try{pool: p, stuck: p.DB.Stats().OpenConnections} }
+func (p Pool) Try() Try {
+	stats := p.DB.Stats()
+	return Try{pool: p, stuck: stats.OpenConnections, most: stats.MaxOpenConnections}
+}
 
 // TryOutside is Try for statements that must be committed by themselves. A connection on which the application has
 // left a transaction open, which would undo them, is passed over.
@@ -88,11 +98,37 @@ func (p Pool) discardsOpen() bool {
 	return driver != nil && driver.Kind() == reflect.Pointer && strings.HasPrefix(driver.Elem().PkgPath(), "github.com/jackc/pgx/")
 }
 
+// On returns what send returns, which sends a statement, or several, on a connection of the pool, as a [Try] has them
+// sent.
+func On[T any](ctx context.Context, p Pool, send func(*sql.Conn) (T, error)) (value T, err error) {
+	try := p.Try()
+	for try.Next(ctx) {
+		value, try.Err = send(try.Conn)
+	}
+	return value, try.Err
+}
+
 // Next reports whether the statement is to be sent, on Conn.
 func (t *Try) Next(ctx context.Context) bool {
+	if t.n == 0 {
+		if t.pass, t.Err = t.pool.Gate.enter(ctx, t.most); t.Err != nil {
+			return false
+		}
+	}
+	if t.next(ctx) {
+		return true
+	}
+	if !t.begins || t.Err != nil {
+		t.pass.leave()
+	}
+	return false
+}
+
+// next returns false if the statement is not to be sent again.
+func (t *Try) next(ctx context.Context) bool {
 	for t.n == 0 || t.again(ctx) {
 		t.n++
-		if t.Conn, t.Err = t.pool.DB.Conn(ctx); t.Err != nil {
+		if t.connect(ctx); t.Err != nil {
 			return false
 		}
 		if t.outside == "" {
@@ -107,6 +143,14 @@ func (t *Try) Next(ctx context.Context) bool {
 	return false
 }
 
+// connect gets a connection. A new one that is closed before it is one, as MySQL does with a client that has no
+// processor for connect_timeout, is asked for once more.
+func (t *Try) connect(ctx context.Context) {
+	if t.Conn, t.Err = t.pool.DB.Conn(ctx); t.Err != nil && t.pool.Dialect.Classify(t.Err) == dialect.Closed && ctx.Err() == nil {
+		t.Conn, t.Err = t.pool.DB.Conn(ctx)
+	}
+}
+
 // again gives the connection back, and reports whether to try another one.
 func (t *Try) again(ctx context.Context) bool {
 	d := t.pool.Dialect
@@ -119,7 +163,7 @@ func (t *Try) again(ctx context.Context) bool {
 	}
 	class := d.Classify(t.Err)
 	passOver := class == dialect.Stuck && t.n <= t.stuck || class == dialect.Closed && t.n <= max(t.stuck, maxClosed)
-	if !passOver || ctx.Err() != nil || t.n > max(t.stuck, freely) && !bounded.Sleep(ctx, time.Duration(t.n)*time.Millisecond) {
+	if !passOver || ctx.Err() != nil || t.n > max(t.stuck, freely) && !bounded.Sleep(ctx, pause) {
 		return false
 	}
 	t.Resent = t.Resent || class == dialect.Closed
@@ -132,10 +176,20 @@ func (t *Try) isUsable(ctx context.Context) bool {
 		return true
 	}
 	class := t.pool.Dialect.Classify(t.Err)
+	if isReadOnly(t.pool.Dialect, t.Err) {
+		return false
+	}
 	if !t.whole {
-		return class != dialect.Stuck && class != dialect.Closed
+		return class != dialect.Stuck && class != dialect.Closed && class != dialect.TooLarge
 	}
 	return t.pool.Dialect.IsOver(t.Err) || isStopped(class) && rolledBack(ctx, t.Conn)
+}
+
+// isReadOnly reports whether the server or the session has refused to write. Then the connection is closed, for the next one
+// may lead elsewhere: a cluster's former primary keeps its connections, and so would the pool. (rejectReadOnly of
+// go-sql-driver does this, too, and returns driver.ErrBadConn, which does not say why.) A database in memory would be gone.
+func isReadOnly(d *dialect.Dialect, err error) bool {
+	return err != nil && !d.Embedded && d.Classify(err) == dialect.ReadOnly
 }
 
 // isStopped reports whether the server has refused a statement of a message, and left its transaction open.

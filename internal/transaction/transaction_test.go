@@ -262,6 +262,140 @@ func TestUnusableConnectionsArePassedOver(t *testing.T) {
 	}
 }
 
+// A closing connector makes connections that the server closes before they are one, as often as it says.
+type closing struct {
+	driver.Connector
+
+	left int
+	err  error
+}
+
+func (c *closing) Connect(ctx context.Context) (driver.Conn, error) {
+	if c.left > 0 {
+		c.left--
+		return nil, c.err
+	}
+	return c.Connector.Connect(ctx)
+}
+
+// A new connection that is closed while it is made is asked for once more. Nothing was sent, so nothing may have been
+// applied.
+func TestANewConnectionThatIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err    error
+		closed int
+		wanted error
+	}{
+		{mysql.ErrBusyBuffer, 1, nil},
+		{mysql.ErrBusyBuffer, 2, mysql.ErrBusyBuffer},
+		{errors.New("bad connection"), 1, nil},
+		{errGone, 1, errGone},
+	} {
+		file, d := virtual.Migrated(t, dialect.Spring7), dialect.SQLite()
+		db := sql.OpenDB(&closing{flaky.New(file.DB.Driver(), file.DSN), test.closed, test.err})
+		try := transaction.Pool{DB: db, Dialect: &d}.Try()
+		for try.Next(t.Context()) {
+			try.Err = check.ErrorOf(try.Conn.ExecContext(t.Context(), "SELECT 1"))
+		}
+		check.Is(t, try.Err, test.wanted)
+		check.Equal(t, "sent before", try.Resent, false)
+		must(t, db.Close())
+	}
+}
+
+// A transaction whose connection is closed is run once more. If that was before COMMIT, it was not applied.
+func TestRunAgain(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, db *sql.DB) (resent bool, err error) {
+		t.Helper()
+		d := dialect.MySQL()
+		return transaction.Pool{DB: db, Dialect: &d}.Run(t.Context(), nil, func(tx *transaction.Tx) error {
+			return check.ErrorOf(tx.ExecContext(t.Context(), "statement"))
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		db, mock, connections := mocked(t)
+		for _, committing := range []bool{false, true} {
+			mock.ExpectBegin()
+			if first := mock.ExpectExec("statement"); committing {
+				first.WillReturnResult(driver.RowsAffected(1))
+				mock.ExpectCommit().WillReturnError(mysql.ErrInvalidConn)
+			} else {
+				first.WillReturnError(mysql.ErrInvalidConn)
+				mock.ExpectRollback().WillReturnError(mysql.ErrInvalidConn)
+			}
+			mock.ExpectBegin()
+			mock.ExpectExec("statement").WillReturnResult(driver.RowsAffected(1))
+			mock.ExpectCommit()
+			check.Equal(t, "may have been applied before", check.Value(run(t, db))(t), committing)
+		}
+		mock.ExpectBegin()
+		mock.ExpectExec("statement").WillReturnError(errNoQuorum)
+		mock.ExpectRollback()
+		check.Is(t, check.ErrorOf(run(t, db)), errNoQuorum)
+		check.Equal(t, "connections in the pool", connections(), 1)
+	})
+}
+
+// A connection whose server has become read-only leaves the pool. One to an embedded database stays: that may be in memory.
+func TestAServerThatBecomesReadOnly(t *testing.T) {
+	t.Parallel()
+	refused := &mysql.MySQLError{Number: 1290}
+	for _, embedded := range []bool{false, true} {
+		d, left := dialect.MySQL(), 0
+		if d.Embedded = embedded; embedded {
+			left = 1
+		}
+		for what, do := range map[string]func(*testing.T, transaction.Pool, sqlmock.Sqlmock) error{
+			"a statement": func(t *testing.T, p transaction.Pool, mock sqlmock.Sqlmock) error {
+				mock.ExpectExec("statement").WillReturnError(refused)
+				return check.ErrorOf(transaction.On(t.Context(), p, func(conn *sql.Conn) (sql.Result, error) { return conn.ExecContext(t.Context(), "statement") }))
+			},
+			"a transaction": func(t *testing.T, p transaction.Pool, mock sqlmock.Sqlmock) error {
+				mock.ExpectBegin()
+				mock.ExpectExec("statement").WillReturnError(refused)
+				mock.ExpectRollback()
+				return check.ErrorOf(p.Run(t.Context(), nil, func(tx *transaction.Tx) error {
+					return check.ErrorOf(tx.ExecContext(t.Context(), "statement"))
+				}))
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, connections := mocked(t)
+				check.Is(t, do(t, transaction.Pool{DB: db, Dialect: &d}, mock), refused)
+				check.Equal(t, "connections in the pool after "+what, connections(), left)
+			})
+		}
+	}
+}
+
+// A transaction that the caller has made read-only is refused on any server. The connection stays in the pool.
+func TestAReadOnlyTransactionKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		dialect dialect.Dialect
+		refused error
+	}{
+		"PostgreSQL": {dialect.Postgres(), &pq.Error{Code: "25006"}},
+		"MySQL":      {dialect.MySQL(), &mysql.MySQLError{Number: 1792}},
+	} {
+		for _, readOnly := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, connections := mocked(t)
+				mock.ExpectBegin()
+				mock.ExpectExec("statement").WillReturnError(c.refused)
+				mock.ExpectRollback()
+				_, err := transaction.Pool{DB: db, Dialect: &c.dialect}.Run(t.Context(), &sql.TxOptions{ReadOnly: readOnly}, func(tx *transaction.Tx) error {
+					return check.ErrorOf(tx.ExecContext(t.Context(), "statement"))
+				})
+				check.Is(t, err, c.refused)
+				check.Equal(t, what+": the connection is in the pool", connections() == 1, readOnly)
+			})
+		}
+	}
+}
+
 // A server that closes each new connection is not asked for a hundred at once.
 func TestTryPausesWhereEachConnectionIsClosed(t *testing.T) {
 	t.Parallel()

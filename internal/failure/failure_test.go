@@ -1,0 +1,74 @@
+package failure_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
+)
+
+func TestMain(m *testing.M) { testmain.Run(m) }
+
+var sentinels = []error{
+	failure.ErrNotAcquired, failure.ErrLockLost, failure.ErrDatabase, failure.ErrSchema, failure.ErrReadOnly, failure.ErrPinned, failure.ErrInvalid,
+	failure.ErrNotHeld, failure.ErrCapacity, failure.ErrClosed,
+}
+
+// An error that is made one of a kind, whatever it was before, names each kind once at most, and loses nothing.
+func TestAKindIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the disk is full")
+	ofTable := func(kind locktable.Kind) error {
+		return failure.Of(&locktable.Error{Op: "acquire", Kind: kind, Err: cause}, "k")
+	}
+	before := []error{
+		cause, ofTable(locktable.Failed), ofTable(locktable.NoAnswer), ofTable(locktable.ReadOnly), ofTable(locktable.NoTable), ofTable(locktable.PinnedRow),
+		failure.AsDatabase(ofTable(locktable.Ended)), failure.Of(ofTable(locktable.Failed), "again"), failure.Invalid("%w", cause),
+		fmt.Errorf("step: %w", ofTable(locktable.Failed)), fmt.Errorf("%w (for %v)", ofTable(locktable.Failed), 3), failure.WithCure(ofTable(locktable.Failed)),
+	}
+	for _, kind := range sentinels {
+		before = append(before, fmt.Errorf("%w: %w", kind, cause), failure.As(kind, "read", cause))
+	}
+	for _, kind := range sentinels {
+		for _, err := range before {
+			for _, twice := range []error{failure.As(kind, "close", err), failure.Of(failure.As(kind, "close", err), "k"), failure.As(kind, "", failure.As(kind, "close", err))} {
+				check.Is(t, twice, kind, err)
+				for _, other := range sentinels {
+					if n := strings.Count(twice.Error(), other.Error()+": "); n > 1 {
+						t.Errorf("%v as %v: %q is there %d times", err, kind, other, n)
+					}
+				}
+				check.Contains(t, twice.Error(), "close", cause.Error())
+			}
+		}
+	}
+}
+
+// The kind in the text is the narrowest that fits.
+func TestTheNarrowestKindIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		text string
+	}{
+		{failure.As(failure.ErrDatabase, "create the tables", failure.As(failure.ErrSchema, "", errors.New("no"))), "sqllock: no usable lock table: create the tables: no"},
+		{failure.As(failure.ErrDatabase, "", failure.Of(&locktable.Error{Op: "keep", Kind: locktable.NoAnswer, Err: bounded.ErrNoAnswer}, "k")), `sqllock: database error: keep "k": no answer`},
+		{failure.As(failure.ErrReadOnly, "", failure.ErrReadOnly), "sqllock: database is read-only"},
+		{failure.Invalid("turn: %w", failure.Invalid("x")), "sqllock: invalid argument: turn: x"},
+	} {
+		check.Equal(t, "text", test.err.Error(), test.text)
+	}
+}
+
+// What was translated before is not taken for several errors that are joined.
+func TestATranslationIsFinal(t *testing.T) {
+	t.Parallel()
+	once := failure.Of(&locktable.Error{Op: "read", Kind: locktable.Failed, Err: errors.New("no")}, "k")
+	check.Equal(t, "text", failure.Of(once, "other").Error(), once.Error())
+}
